@@ -9,27 +9,17 @@ use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
 /// The arguments `capacity`, `fpr` and `layout` of a call, as given.
+#[derive(PartialEq)]
 pub struct Arguments {
-    capacity: Option<i64>,
-    fpr: Option<f64>,
-    layout: Option<String>,
+    pub capacity: Option<i64>,
+    pub fpr: Option<f64>,
+    pub layout: Option<String>,
 }
 
 impl Arguments {
     /// The arguments from number `first` on; those that the function doesn't have are NULL.
     pub fn of(call: &Call, first: usize) -> Arguments {
         Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
-    }
-
-    /// The arguments from number `first` on of a function without a capacity.
-    pub fn without_capacity(call: &Call, first: usize) -> Arguments {
-        Arguments { capacity: None, fpr: call.f64(first), layout: call.word(first + 1) }
-    }
-
-    pub fn are_those_of(&self, call: &Call, first: usize) -> bool {
-        self.capacity == call.i64(first)
-            && self.fpr.map(f64::to_bits) == call.f64(first + 1).map(f64::to_bits)
-            && self.layout.as_deref().map(str::as_bytes) == call.value(first + 2).as_deref()
     }
 }
 
@@ -53,7 +43,7 @@ pub fn layout(name: &str) -> Result<Layout> {
 /// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or layout.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
-    let fpr = arguments.fpr.unwrap_or_else(settings::default_fpr);
+    let fpr = arguments.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
     let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), layout)?;
     sizing::check_fpr(layout, fpr)?;
     Ok(Request { capacity, fpr, layout })
@@ -61,7 +51,8 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 
 /// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
-    let header = Request { capacity: None, fpr: settings::default_fpr(), layout: Layout::Blocked }.header(u64::MAX)?;
+    let fpr = settings::DEFAULT_FPR.get();
+    let header = Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)?;
     Ok(build::empty::<PgBuffer>(&header).into_datum())
 }
 
@@ -74,5 +65,5 @@ pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
 }
 
 pub fn empty_counting() -> Result<Datum> {
-    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::default_fpr())?).into_datum())
+    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::DEFAULT_FPR.get())?).into_datum())
 }

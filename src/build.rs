@@ -2,7 +2,7 @@
 //! over several with `bloom_shard`.
 
 use crate::arguments::{Arguments, at_fpr, request};
-use crate::element::{ElementType, HashArgument, hash_of_element, hashes_of_array};
+use crate::element::{ElementType, Given, hashes_of};
 use crate::error::{During, invalid_parameter};
 use crate::filter_type::{Bloom, argument};
 use crate::pg::call::{Call, Outcome};
@@ -21,18 +21,13 @@ fn empty(call: &Call) -> Outcome {
 /// `bloom_from_array(elements, capacity, fpr, layout)`.
 fn from_array(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
-    let (kind, hashes) = hashes_of_array(call, 0, &header, "bloom_from_array")?;
+    let (kind, hashes) = hashes_of(call, 0, Given::Array, &header, "bloom_from_array")?;
     if call.datum(0).is_none() {
         return Ok(None);
     }
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
-    let filter: PgBuffer = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
-    // Without a capacity it has the size that it needs.
-    if header.is_to_be_sized() {
-        Ok(Some(filter.into_datum()))
-    } else {
-        overfull::finish::<Bloom>(call, overfull::BUILT, filter)
-    }
+    let filter = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
+    overfull::finish::<Bloom>(call, overfull::BUILT, filter)
 }
 
 fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
@@ -41,10 +36,10 @@ fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
     hashes
 }
 
-/// The filter that argument 0 is, with the hashes of argument 1, which this SQL function adds.
-fn add<'a>(call: &'a Call, function: &str, hashes: HashArgument<'a>) -> Outcome {
+/// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
+fn add(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    let (kind, hashes) = hashes(call, 1, &view.header, function)?;
+    let (kind, hashes) = hashes_of(call, 1, given, &view.header, function)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
@@ -54,7 +49,7 @@ fn add<'a>(call: &'a Call, function: &str, hashes: HashArgument<'a>) -> Outcome 
 
 /// `bloom_shard(element, shards)`.
 fn shard(call: &Call) -> Outcome {
-    let element_type = ElementType::remembered(call, 0)?;
+    let element_type = ElementType::remembered(call, 0, Given::Element)?;
     let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else { return Ok(None) };
     let shards = u32::try_from(shards).ok().filter(|&n| n > 0).ok_or_else(|| {
         invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
@@ -71,6 +66,6 @@ pg_functions! {
     bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
     bloom_from_array => from_array;
     bloom_from_array_at_fpr => |call| at_fpr(call, 2, from_array);
-    bloom_add => |call| add(call, "bloom_add", hash_of_element);
-    bloom_add_all => |call| add(call, "bloom_add_all", hashes_of_array);
+    bloom_add => |call| add(call, "bloom_add", Given::Element);
+    bloom_add_all => |call| add(call, "bloom_add_all", Given::Array);
 }

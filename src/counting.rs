@@ -1,18 +1,15 @@
 //! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove`,
 //! `…_union` and `+`, what they say about themselves, and the cast to `bloom`.
-//!
-//! Input, output and comparison are in [`crate::datatype`], `@>` and `<@` in [`crate::membership`]: they differ from
-//! those of `bloom` in the parser alone.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
-use crate::element::{ElementType, HashArgument, hash_of_element, hashes_of_array};
+use crate::element::{Given, hashes_of};
 use crate::error::During;
 use crate::filter_type::{CountingBloom, argument};
 use crate::overfull;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::PgBuffer;
-use pg_bloom_core::counting::{self, Counting};
+use pg_bloom_core::counting;
 use pg_bloom_core::filter;
 use pgrx::pg_sys::Datum;
 
@@ -24,36 +21,21 @@ fn empty(call: &Call) -> Outcome {
     Ok(Some(counting::empty::<PgBuffer>(&counting_header(&Arguments::of(call, 0))?).into_datum()))
 }
 
-/// The filter that argument 0 is, with the hashes of argument 1, which this SQL function adds.
-fn add<'a>(call: &'a Call, function: &str, hashes: HashArgument<'a>) -> Outcome {
+/// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
+fn add(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let (kind, hashes) = hashes(call, 1, &counting.header, function)?;
+    let (kind, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
     overfull::finish::<CountingBloom>(call, overfull::COUNTING, counting.add(kind, &hashes).during(function)?)
 }
 
-/// `counting_bloom_remove(filter, element)`: a number that the filter's kind does not have is not in it.
-fn remove(call: &Call) -> Outcome {
+/// The filter that argument 0 is, without what argument 1 is, which this SQL function removes.
+fn remove(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let element_type = ElementType::remembered(call, 1)?;
-    let Some(element) = call.element(1) else { return Ok(call.datum(0)) };
-    let hasher = element_type.key(&counting.header, "counting_bloom_remove")?.hasher;
-    // SAFETY: the type is that of the argument.
-    let hash = unsafe { hasher.hash(element) };
-    removed(call, &counting, hash.as_slice())
-}
-
-/// `counting_bloom_remove_all(filter, elements)`.
-fn remove_all(call: &Call) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    let (_, hashes) = hashes_of_array(call, 1, &counting.header, "counting_bloom_remove_all")?;
-    removed(call, &counting, &hashes)
-}
-
-fn removed(call: &Call, counting: &Counting<'_>, hashes: &[u64]) -> Outcome {
-    let removed: Option<PgBuffer> = counting.remove(hashes);
+    let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
+    let removed: Option<PgBuffer> = counting.remove(&hashes);
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
 }
 
@@ -72,13 +54,11 @@ fn to_bloom(call: &Call) -> Outcome {
     Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
-/// `counting_bloom_cardinality(filter)`.
 fn cardinality(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
-/// `counting_bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
     let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
     let (h, found) = (&counting.header, counting.info());
@@ -104,10 +84,10 @@ fn info(call: &Call) -> Outcome {
 pg_functions! {
     counting_bloom_empty => empty;
     counting_bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
-    counting_bloom_add => |call| add(call, "counting_bloom_add", hash_of_element);
-    counting_bloom_add_all => |call| add(call, "counting_bloom_add_all", hashes_of_array);
-    counting_bloom_remove => remove;
-    counting_bloom_remove_all => remove_all;
+    counting_bloom_add => |call| add(call, "counting_bloom_add", Given::Element);
+    counting_bloom_add_all => |call| add(call, "counting_bloom_add_all", Given::Array);
+    counting_bloom_remove => |call| remove(call, "counting_bloom_remove", Given::Element);
+    counting_bloom_remove_all => |call| remove(call, "counting_bloom_remove_all", Given::Array);
     counting_bloom_union => union;
     counting_bloom_to_bloom => to_bloom;
     counting_bloom_cardinality => cardinality;

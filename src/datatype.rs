@@ -11,7 +11,6 @@ use pg_bloom_core::{Buffer, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
-/// `bloom_in(cstring)`.
 fn input<T: FilterType>(call: &Call) -> Outcome {
     const INVALID: SqlState = SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION;
     let text = call.cstring(0).to_bytes();
@@ -23,7 +22,6 @@ fn input<T: FilterType>(call: &Call) -> Outcome {
     Ok(Some(filter.into_datum()))
 }
 
-/// The start of a text, for a message.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
     let start = encoding::start_of(text);
@@ -56,7 +54,6 @@ fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
     call.value(0).map_or(Ok(None), |bytes| validated::<T>(bytes.bytes()))
 }
 
-/// A receive function.
 fn receive<T: FilterType>(call: &Call) -> Outcome {
     // SAFETY: PostgreSQL calls it with the buffer of a message.
     validated::<T>(unsafe { call.message(0) })

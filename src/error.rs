@@ -3,7 +3,7 @@
 use crate::pg::call::error::{Error, Result, SqlState};
 use pg_bloom_core::error::{InvalidBinary, InvalidParameter, KindMismatch, TooLarge};
 use pg_bloom_core::sizing::{GREATEST_FPR, is_possible_fpr};
-use pg_bloom_core::{Class, Layout, MAX_STORED_BYTES, Problem};
+use pg_bloom_core::{Layout, MAX_STORED_BYTES, Problem};
 
 /// A refusal of an element's type, 0A000.
 pub fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
@@ -36,25 +36,19 @@ impl From<pg_bloom_core::Error> for Error {
 
 #[cold]
 fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
-    let state = match error.class() {
-        Class::InvalidBinary => SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION,
-        Class::KindMismatch => SqlState::ERRCODE_DATATYPE_MISMATCH,
-        Class::InvalidParameter => SqlState::ERRCODE_INVALID_PARAMETER_VALUE,
-        Class::TooLarge => SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-    };
-    let hint = match error.problem() {
-        Problem::InvalidBinary(problem) => of_invalid_binary(problem).map(String::from),
-        Problem::KindMismatch(problem) => of_other_kind(problem, function),
-        Problem::InvalidParameter(problem) => of_invalid_parameter(problem),
-        Problem::TooLarge(problem) => Some(of_too_large(problem)),
+    let (state, hint) = match error.problem() {
+        Problem::InvalidBinary(problem) => (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, of_binary(problem)),
+        Problem::KindMismatch(problem) => (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function)),
+        Problem::InvalidParameter(problem) => (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, of_parameter(problem)),
+        Problem::TooLarge(problem) => (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, Some(of_too_large(problem))),
     };
     let described = Error::new(state, error.message(function));
     let described = error.detail().into_iter().fold(described, Error::detail);
     hint.into_iter().fold(described, Error::hint)
 }
 
-fn of_invalid_binary(problem: &InvalidBinary) -> Option<&'static str> {
-    Some(match problem {
+fn of_binary(problem: &InvalidBinary) -> Option<String> {
+    let hint = match problem {
         InvalidBinary::UnknownVersion { .. } => {
             "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."
         }
@@ -66,7 +60,8 @@ fn of_invalid_binary(problem: &InvalidBinary) -> Option<&'static str> {
             "It is the header and the bits: bloom_filter_length bytes of a file from bloom_filter_offset on."
         }
         InvalidBinary::Damaged(_) => return None,
-    })
+    };
+    Some(hint.into())
 }
 
 fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
@@ -106,7 +101,7 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     }
 }
 
-fn of_invalid_parameter(problem: &InvalidParameter) -> Option<String> {
+fn of_parameter(problem: &InvalidParameter) -> Option<String> {
     let text = match problem {
         InvalidParameter::Mismatch { larger, .. } => {
             return Some(format!(
@@ -123,7 +118,15 @@ fn of_invalid_parameter(problem: &InvalidParameter) -> Option<String> {
             return Some(format!("Use capacity {possible}, or build the filter from its elements."));
         }
         InvalidParameter::ResizeDoesNotDivide { possible: None, .. } => "Build the filter from its elements.",
-        InvalidParameter::Rate(fpr, _) => of_rate(*fpr),
+        InvalidParameter::Rate(fpr, _) if is_possible_fpr(Layout::Blocked, *fpr) => {
+            "Use layout \"blocked\", which reaches 1e-9."
+        }
+        InvalidParameter::Rate(fpr, _) if *fpr > 0.0 && *fpr < GREATEST_FPR => {
+            "A filter of few elements keeps their hashes and is exact to 2^-64."
+        }
+        InvalidParameter::Rate(..) => {
+            "A rate of 0.01 means that one in a hundred absent elements is reported as present."
+        }
         InvalidParameter::IndexRate { .. } => {
             "It is the share of all ranges that are read unnecessarily for an absent key."
         }
@@ -149,16 +152,6 @@ fn of_invalid_parameter(problem: &InvalidParameter) -> Option<String> {
         InvalidParameter::UnknownMembers | InvalidParameter::Ragged => return None,
     };
     Some(text.into())
-}
-
-fn of_rate(fpr: f64) -> &'static str {
-    if is_possible_fpr(Layout::Blocked, fpr) {
-        "Use layout \"blocked\", which reaches 1e-9."
-    } else if fpr > 0.0 && fpr < GREATEST_FPR {
-        "A filter of few elements keeps their hashes and is exact to 2^-64."
-    } else {
-        "A rate of 0.01 means that one in a hundred absent elements is reported as present."
-    }
 }
 
 fn of_too_large(problem: &TooLarge) -> String {

@@ -60,7 +60,6 @@ fn header(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
-/// `bloom_info(filter)`.
 fn info(call: &Call) -> Outcome {
     let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
     let found = estimate::info(&view);

@@ -1,7 +1,7 @@
 //! `bloom_key`: an element in a form with which any filter can be probed. What conditions on a column of filters become
 //! for the index over it: `filter @> element` becomes `filter @=> bloom_key(element)`.
 
-use crate::element::{ElementType, ProbeKey};
+use crate::element::{ElementType, Given, ProbeKey};
 use crate::error::unsupported;
 use crate::filter_type::Bloom;
 use crate::pg::call::{Call, Element, Outcome};
@@ -21,13 +21,13 @@ fn input(_: &Call) -> Outcome {
 fn key(call: &Call) -> Outcome {
     let Some(element) = call.element(0) else { return Ok(None) };
     // SAFETY: the type is that of the argument.
-    let key = unsafe { ElementType::remembered(call, 0)?.probe_key(Some(element)) };
+    let key = unsafe { ElementType::remembered(call, 0, Given::Element)?.probe_key(Some(element)) };
     Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
 }
 
 /// `bloom_keys(anyarray)`, without NULLs. If there are none, one of no element: other kinds are an error still.
 fn keys(call: &Call) -> Outcome {
-    let element_type = ElementType::remembered_of_array(call, 0)?;
+    let element_type = ElementType::remembered(call, 0, Given::Array)?;
     let elements = elements(call, 0, element_type.oid);
     // SAFETY: the type is that of the array's elements.
     let value = |element| PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum();

@@ -2,26 +2,9 @@
 //!
 //! Everything about filters is in the crate `pg_bloom_core`; this one is the glue: it turns datums into element bytes
 //! and stored bytes into datums. The SQL objects are declared by hand in `sql/pg_bloom.sql`; each C function there has
-//! the name of a function here, in the file that says what it is about:
-//!
-//! | file | SQL objects |
-//! |---|---|
-//! | `datatype` | the types `bloom` and `counting_bloom`: input, output, casts, comparison |
-//! | `build` | `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`, `bloom_shard` |
-//! | `membership` | `bloom_contains` and its operators, `…_any`, `…_all`, `bloom_query` |
-//! | `key` | `bloom_key`, `bloom_contains_key`: what an index over filters is asked for |
-//! | `merge` | `bloom_union`, `bloom_intersection`, `bloom_fold`, `bloom_resize` |
-//! | `inspect` | `bloom_info`, `bloom_header`, cardinalities, rates |
-//! | `counting` | `counting_bloom_…`: filters from which elements can be removed |
-//! | `sizing` | `bloom_parameters`, `bloom_capacity`, the lookup table |
-//! | `set` | `bloom_set_…`: sets that change, tables of sorted hashes |
-//! | `parquet` | `bloom_to_parquet`, `bloom_from_parquet` |
-//! | `aggregate` | `bloom_agg`, `bloom_union_agg`, `bloom_intersection_agg`, `counting_bloom_agg` |
-//! | `planner` | selectivity and cost |
-//! | `index` | the access method `bloom_filter`, `bloom_index_info`, `bloom_index_check` |
-//! | `find` | `bloom_find`, `bloom_find_all`: a key in hundreds of partitions |
-//! | `settings` | `pg_bloom.default_fpr` and the other settings |
-//! | `read_ahead` | none: Bloom Scan, by which the planner evaluates `filter @> element` for many rows at once |
+//! the name of a function here, in the file that says so in its first comment: `datatype`, `build`, `membership`,
+//! `key`, `merge`, `inspect`, `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`.
+//! `settings` has the settings, and `read_ahead` what no statement names: Bloom Scan.
 //!
 //! They rest on `probe`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`:
 //! ARCHITECTURE.md says what each of these rooms knows, and which uses which.

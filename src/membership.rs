@@ -27,7 +27,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
     element_type.refresh(call)?;
     let elements = elements(call, 1, element_type.oid);
     let Some(mut filter) = filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let hasher = element_type.key(filter.header(), Bloom::CONTAINS)?.hasher;
+    let hasher = element_type.hasher_for(filter.header(), Bloom::CONTAINS)?;
     // SAFETY: the type is that of the array's elements.
     let hashes = memory::collect(elements.iter().map(|&element| unsafe { hasher.hash(element) }));
     let answers = filter.contains_each(&hashes, until)?;

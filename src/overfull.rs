@@ -3,7 +3,7 @@
 use crate::error::invalid_parameter;
 use crate::filter_type::FilterType;
 use crate::pg::call::error::warn;
-use crate::pg::call::{Call, Error, Outcome, Result};
+use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::Buffer;
@@ -21,19 +21,19 @@ pub const COUNTING: &str = "Build it with a larger capacity, or remove elements.
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
-/// Warns about an overfull filter, or fails. Errors: 22023 when `pg_bloom.overfill` is `error`.
-pub fn check<T: FilterType>(call: &Call, advice: &str, filter: &T::Whole<'_>) -> Result<()> {
-    let overfill = settings::overfill();
-    if overfill == Overfill::Ignore || (overfill == Overfill::Warn && call.is_marked()) {
-        return Ok(());
+/// Makes a filter the result, with a warning if it is overfull. Errors: 22023 if it is and `pg_bloom.overfill` is
+/// `error`.
+pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
+    let overfill = settings::OVERFILL.get();
+    let is_of_interest = overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
+    if is_of_interest && let Some(over) = T::with_bits(&T::whole(filter.bytes())?, overfull) {
+        if overfill == Overfill::Error {
+            return Err(describe(&over, advice, ""));
+        }
+        call.mark();
+        warn(describe(&over, advice, OTHERS));
     }
-    let Some(over) = T::with_bits(filter, overfull) else { return Ok(()) };
-    if overfill == Overfill::Error {
-        return Err(describe(&over, advice, ""));
-    }
-    call.mark();
-    warn(describe(&over, advice, OTHERS));
-    Ok(())
+    Ok(Some(filter.into_datum()))
 }
 
 fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
@@ -64,10 +64,4 @@ fn significant(rate: f64) -> String {
     }
     let digits = (1 - rate.log10().floor() as i32).clamp(1, 8) as usize;
     format!("{rate:.digits$}")
-}
-
-/// [`check`]s a filter, and makes it the result. Errors: 22023 when `pg_bloom.overfill` is `error`.
-pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
-    check::<T>(call, advice, &T::whole(filter.bytes())?)?;
-    Ok(Some(filter.into_datum()))
 }

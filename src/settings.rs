@@ -14,11 +14,11 @@ pub enum Overfill {
     Ignore,
 }
 
-static DEFAULT_FPR: GucSetting<f64> = GucSetting::<f64>::new(pg_bloom_core::DEFAULT_FPR);
+pub static DEFAULT_FPR: GucSetting<f64> = GucSetting::<f64>::new(pg_bloom_core::DEFAULT_FPR);
 static MAX_FILTER_SIZE: GucSetting<i32> = GucSetting::<i32>::new(256 * 1024);
-static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
-static HEAP_FILTER: GucSetting<bool> = GucSetting::<bool>::new(true);
-static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
+pub static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
+pub static HEAP_FILTER: GucSetting<bool> = GucSetting::<bool>::new(true);
+pub static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
 
 pub fn define() {
     GucRegistry::define_float_guc(
@@ -69,23 +69,7 @@ pub fn define() {
     unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"pg_bloom".as_ptr()) };
 }
 
-pub fn default_fpr() -> f64 {
-    DEFAULT_FPR.get()
-}
-
 /// The largest filter that may be made, in bytes as stored.
 pub fn max_filter_bytes() -> u64 {
     MAX_FILTER_SIZE.get() as u64 * 1024
-}
-
-pub fn overfill() -> Overfill {
-    OVERFILL.get()
-}
-
-pub fn heap_filter() -> bool {
-    HEAP_FILTER.get()
-}
-
-pub fn read_ahead() -> bool {
-    READ_AHEAD.get()
 }

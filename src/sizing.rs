@@ -47,7 +47,7 @@ fn parameters(call: &Call) -> Outcome {
 /// `bloom_capacity(bytes, fpr, layout)`.
 fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else { return Ok(None) };
-    let request = request(&Arguments::without_capacity(call, 1))?;
+    let request = request(&Arguments { capacity: None, ..Arguments::of(call, 0) })?;
     let bytes = u64::try_from(bytes).map_err(|_| {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
     })?;

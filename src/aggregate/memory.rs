@@ -9,39 +9,40 @@
 //! set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
 
 use super::tag::ALIGNMENT;
+use crate::pg::call::{Call, Result};
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::merging::List;
 use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 
+/// The memory of an aggregate, for what its states have. Errors: 55000 outside an aggregate.
+pub fn aggregate_memory(call: &Call) -> Result<Context<'static>> {
+    // SAFETY: states are gone with it, and what they have is used by nobody else.
+    Ok(unsafe { Context::new(call.require_aggregate()?.raw()) })
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Prefix {
-    /// What was allocated.
     memory: *mut u8,
-    /// Bytes of the payload.
     len: usize,
 }
 
-/// A payload, which lives until it is freed or its memory context ends.
+/// A payload, which lives until it is freed.
 pub struct Payload {
     first: *mut u8,
 }
 
 impl Payload {
-    /// # Safety
-    /// The payload must be gone with the memory context.
-    pub unsafe fn zeroed_in(context: Context<'_>, len: usize) -> Payload {
+    pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
         let payload = Payload::allocate_in(context, len);
         // SAFETY: as many bytes were allocated.
         interrupt::write_zeros(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), len) });
         payload
     }
 
-    /// # Safety
-    /// As for [`Payload::zeroed_in`].
-    pub unsafe fn copied_in(context: Context<'_>, bytes: &[u8]) -> Payload {
+    pub fn copied_in(context: Context<'static>, bytes: &[u8]) -> Payload {
         let payload = Payload::allocate_in(context, bytes.len());
         // SAFETY: as many bytes were allocated.
         interrupt::write(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), bytes.len()) }, bytes);
@@ -49,7 +50,7 @@ impl Payload {
     }
 
     /// `len` bytes that are still to be written.
-    fn allocate_in(context: Context<'_>, len: usize) -> Payload {
+    fn allocate_in(context: Context<'static>, len: usize) -> Payload {
         let (memory, prefix) =
             memory::allocate_aligned(context, len.saturating_add(size_of::<Prefix>()), size_of::<Prefix>());
         // SAFETY: the allocation has room for the prefix and, on a cache line of its own, the payload.
@@ -89,7 +90,7 @@ impl DerefMut for Payload {
     }
 }
 
-/// Items in a memory context, which live until they are freed or it ends. Nothing is dropped, so no item may need it.
+/// Items, which live until they are freed. Nothing is dropped, so no item may need it.
 pub struct PgList<T> {
     context: Context<'static>,
     /// Dangling as long as there is no room.
@@ -99,7 +100,6 @@ pub struct PgList<T> {
 }
 
 impl<T> PgList<T> {
-    /// An empty list with room for `room` items, in a context that outlives the list.
     pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
         let mut list = PgList { context, items: std::ptr::dangling_mut(), len: 0, room: 0 };
@@ -109,7 +109,6 @@ impl<T> PgList<T> {
         list
     }
 
-    /// Makes room for `room` items in all.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());

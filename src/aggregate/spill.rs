@@ -5,18 +5,18 @@
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are put in the order of the ranges that they belong to, by their first six
-//! bits, and appended to the file: a run. They are read back range by range, from all runs, so that few hashes at a
-//! time are sorted and counted, and the bits of their elements set in neighbouring blocks. A file that holds many
-//! repetitions is rewritten without them.
+//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They belong to ranges by their
+//! first six bits, and are read back range by range, from all runs, so that few hashes at a time are sorted and
+//! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten
+//! without them.
 
+use super::memory::aggregate_memory;
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::temporary_file::Temporary;
 use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
 
-/// Ranges of hashes, by their highest bits.
 const RANGES: usize = 64;
 /// Bytes of hashes that are read back at once, if that takes no more batches than there are ranges.
 const BATCH_BYTES: usize = 512 << 10;
@@ -42,31 +42,18 @@ impl Run {
 pub struct Spill {
     context: Context<'static>,
     file: Temporary,
-    /// A second file, to which the first is rewritten without repetitions.
-    spare: Option<Temporary>,
     runs: Vec<Run>,
     /// How many hashes the file had when few of them were known to be repetitions.
     distinct: usize,
 }
 
 impl Spill {
-    /// An empty file, which lives as long as the group.
     pub fn new(call: &Call) -> Result<*mut Spill> {
-        // SAFETY: what has the context and the file is kept there, and dropped with it.
-        let (context, file) = unsafe {
-            let context = Context::new(call.require_aggregate()?.raw());
-            (context, Temporary::new(context))
-        };
-        let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
-        Ok(keep(context, spill))
+        let context = aggregate_memory(call)?;
+        Ok(keep(context, Spill { context, file: new_file(context), runs: Vec::new(), distinct: 0 }))
     }
 
-    /// Sorts hashes into the order in which they are written.
-    pub fn group(hashes: &mut [u64]) {
-        sparse::group(hashes, RANGES.trailing_zeros());
-    }
-
-    /// Adds hashes. Those of one range must be neighbours, and the ranges must ascend.
+    /// Adds hashes, which ascend.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         // No state has more than a u32 can count.
         let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
@@ -96,10 +83,9 @@ impl Spill {
         Ok(!hashes.is_empty() && distinct * 4 >= hashes.len() * 3)
     }
 
+    /// Rewrites the hashes to another file.
     fn drop_repetitions(&mut self) -> Result<()> {
-        // SAFETY: as in `new`.
-        let mut file = self.spare.take().unwrap_or_else(|| unsafe { Temporary::new(self.context) });
-        file.clear();
+        let mut file = new_file(self.context);
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {
             let distinct = sparse::sort_distinct(hashes, 0);
@@ -108,7 +94,7 @@ impl Spill {
         })?;
         (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
         self.distinct = file.len() as usize;
-        self.spare = Some(std::mem::replace(&mut self.file, file));
+        self.file = file;
         self.runs.clear();
         self.runs.push(run);
         Ok(())
@@ -145,6 +131,11 @@ impl Spill {
         rest.copy_from_slice(own);
         Ok(())
     }
+}
+
+fn new_file(context: Context<'static>) -> Temporary {
+    // SAFETY: within a transaction, as all aggregates are; what has the file is in this memory, and dropped with it.
+    unsafe { Temporary::new(context) }
 }
 
 fn range_of(hash: u64) -> usize {

@@ -1,6 +1,8 @@
-//! The state of `bloom_agg`, in the aggregate's own memory.
+//! `bloom_agg`, and its state, in the aggregate's own memory.
 //!
 //! ```text
+//! rows ──transition──▶ state ──serialise──▶ bytes ──combine──▶ state ──final──▶ bloom
+//!
 //! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
 //! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
 //! ```
@@ -12,36 +14,33 @@
 //! Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a
 //! temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
-//! This file is how a state grows; [`merge`] is how states merge and end.
+//! This file has the functions of SQL, and how a state grows; [`merge`] is how states merge and end.
 
 mod merge;
 
-use super::memory::Payload;
-use super::site::{ElementHead, Params, allocate};
+use super::memory::{Payload, aggregate_memory};
+use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_parameters, transition};
 use super::spill::{Spill, with_entries};
-use super::tag::{Group, Head, Tag, nothing_of_its_own};
-use crate::arguments::{Arguments, request};
-use crate::pg::call::{Call, Error, Result, SqlState};
-use crate::pg::memory::Context;
-use crate::pg::value::varlena::Value;
-use crate::settings;
+use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
+use crate::arguments::{Arguments, empty_bloom, request};
+use crate::filter_type::Bloom;
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
+use crate::pg::value::varlena::PgBuffer;
+use crate::{overfull, settings};
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Datum};
 
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits: what was prefetched for so few hashes is in the fastest cache still.
 const BATCH_BYTES: usize = 1024;
 /// The fewest bytes of hashes that are worth a file.
 const WORTH_A_FILE: usize = 128 << 10;
-/// From this many hashes on, a state that grows doesn't sort them when there are few repetitions to drop.
-const MANY: u32 = 8192;
 
 #[repr(C)]
-pub struct BloomHead {
+struct BloomHead {
     tag: Tag,
-    /// Hashes there is room for.
     room: u32,
     params: Params,
     others: Others,
@@ -58,8 +57,6 @@ enum Others {
     Spilled(*mut Spill),
     /// In the bits that are being built.
     Dense(Payload),
-    /// In a value of variable length, dense or sparse, that is only read, and outlives the state.
-    Borrowed(*mut pg_sys::varlena),
 }
 
 // SAFETY: it begins with its tag.
@@ -68,7 +65,7 @@ unsafe impl Head for BloomHead {
     const BYTES: usize = FIRST_BYTES;
 }
 
-pub type BloomState<'c> = Group<'c, BloomHead>;
+type BloomState<'c> = Group<'c, BloomHead>;
 
 impl ElementHead for BloomHead {
     const NAME: &'static str = "bloom_agg";
@@ -77,48 +74,27 @@ impl ElementHead for BloomHead {
         Ok(request(arguments)?.header(settings::max_filter_bytes())?)
     }
 
-    unsafe fn new(params: Params) -> BloomHead {
+    fn new(params: Params) -> BloomHead {
         let (tag, room) = (Tag::Bloom, room_of(FIRST_BYTES));
         BloomHead { tag, room, params, others: Others::None, len: 0, sorted: 0 }
     }
 
     #[inline(always)]
     fn params(&self) -> &Header<'_> {
-        self.own_params()
+        self.params
     }
 
     #[inline(always)]
     fn push(state: &mut BloomState<'_>, call: &Call, hash: u64) -> Result<()> {
-        if state.len == state.room {
+        if !state.push_at_once(hash) {
             state.make_room(call)?;
-            assert!(state.len < state.room, "there is room");
+            assert!(state.push_at_once(hash), "there is room");
         }
-        // SAFETY: there is room now.
-        unsafe { state.push_to_batch(hash) };
         Ok(())
     }
 }
 
-impl BloomHead {
-    /// The parameters, which must not be shown to others without the lifetime of the state.
-    #[inline(always)]
-    fn own_params(&self) -> &Header<'static> {
-        // SAFETY: as was promised when they became those of the state.
-        unsafe { &*self.params }
-    }
-}
-
-impl<'c> BloomState<'c> {
-    /// A state that another process serialised, read in place. Errors: 22P03 for bytes that are not a state.
-    pub fn deserialised(call: &'c Call, value: Value<'c>) -> Result<BloomState<'c>> {
-        let partial = Partial::parse(&value)?;
-        let context = call.context();
-        // SAFETY: the parameters are in the same memory.
-        let head = unsafe { BloomHead::new(allocate(context, &partial.view().header)) };
-        let others = Others::Borrowed(value.into_datum().cast_mut_ptr());
-        Ok(Group::new(context, BloomHead { others, ..head }))
-    }
-
+impl BloomState<'_> {
     #[inline(always)]
     fn head(&mut self) -> &mut BloomHead {
         // SAFETY: only this file and that below it have it, and set nothing but what is there.
@@ -137,7 +113,7 @@ impl<'c> BloomState<'c> {
     }
 
     fn is_dense(&self) -> bool {
-        matches!(self.others, Others::Dense(_) | Others::Borrowed(_))
+        matches!(self.others, Others::Dense(_))
     }
 
     /// The hashes in a file, and those in memory, which ascend.
@@ -160,61 +136,42 @@ impl<'c> BloomState<'c> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        let header = *self.own_params();
-        if self.is_empty() { Header { kind: Kind::NONE, ..header } } else { header }
+        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
-    /// Adds an element, and returns whether it did, if nothing but memory that is there must be written: without
-    /// PostgreSQL, and without a way to fail. That is so for nearly all elements of a large group.
+    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
+    /// There is for nearly all elements of a large group.
     #[inline(always)]
-    pub fn push_at_once(&mut self, hash: u64) -> bool {
-        let has_room = self.room > self.len && !matches!(self.others, Others::Borrowed(_));
-        if has_room {
-            // SAFETY: as was just asked.
-            unsafe { self.push_to_batch(hash) };
-        }
-        has_room
-    }
-
-    /// # Safety
-    /// There must be room for another hash.
-    #[inline(always)]
-    unsafe fn push_to_batch(&mut self, hash: u64) {
-        if self.is_dense() {
-            self.params().shape().prefetch(self.payload(), hash);
-        }
+    fn push_at_once(&mut self, hash: u64) -> bool {
         let len = self.len;
-        // SAFETY: promised by the caller: there is room for another hash after `len` ones.
+        if len >= self.room {
+            return false;
+        }
+        if let Others::Dense(payload) = &self.others {
+            self.params.shape().prefetch(payload, hash);
+        }
+        // SAFETY: there is room for another hash after `len` ones.
         unsafe { self.behind_head().cast::<u64>().add(len as usize).write(hash) };
         self.head().len = len + 1;
+        true
     }
 
-    /// The payload that a dense state builds.
-    #[inline(always)]
-    fn payload(&self) -> &[u8] {
-        let Others::Dense(payload) = &self.others else { nothing_of_its_own() };
-        payload
-    }
-
-    #[inline(always)]
-    fn payload_mut(&mut self) -> &mut [u8] {
-        let Others::Dense(payload) = &mut self.head().others else { nothing_of_its_own() };
-        payload
-    }
-
-    /// Sets the bits of the batch of a dense state.
-    fn flush(&mut self) {
-        let (shape, hashes): (_, *const [u64]) = (self.params().shape(), self.hashes());
+    /// Sets the bits of the batch of a dense state. Returns all its bits.
+    fn flush(&mut self) -> &mut [u8] {
+        let (shape, hashes): (_, *const [u64]) = (self.params.shape(), self.hashes());
+        let head = self.head();
+        head.len = 0;
+        let Others::Dense(payload) = &mut head.others else { unreachable!("a dense state") };
         // SAFETY: the hashes are there, behind the head and no part of the payload.
-        shape.insert_all(self.payload_mut(), unsafe { &*hashes });
-        self.head().len = 0;
+        shape.insert_all(payload, unsafe { &*hashes });
+        payload
     }
 
     #[inline(never)]
     fn make_room(&mut self, call: &Call) -> Result<()> {
         if self.is_dense() {
             self.flush();
-        } else if self.params().is_unsized() {
+        } else if self.params.is_unsized() {
             self.grow_unsized(call)?;
         } else {
             self.grow_sized(call)?;
@@ -225,12 +182,11 @@ impl<'c> BloomState<'c> {
 
     /// Makes room for more hashes of a build with a capacity, or goes dense.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        let header = *self.own_params();
-        let most = header.payload_bytes() as usize / 8;
+        let most = self.params.payload_bytes() as usize / 8;
         if self.len as usize > most {
             self.sort();
             if self.len as usize > most {
-                self.go_dense(call.require_aggregate()?, header.blocks)?;
+                self.go_dense(call, self.params)?;
             }
         } else if self.still_full_without_repetitions() {
             // An eighth above the limit, so that repetitions are not looked for with each element there.
@@ -244,31 +200,22 @@ impl<'c> BloomState<'c> {
     fn grow_unsized(&mut self, call: &Call) -> Result<()> {
         let bytes = bytes_of(self.room) * 2;
         if !self.still_full_without_repetitions() {
-            Ok(())
-        } else if bytes <= most_in_memory() {
-            self.resize(bytes)
-        } else {
-            self.spill_hashes(call)
+            return Ok(());
         }
-    }
-
-    /// Drops repeated hashes, unless there are many hashes and few repeated ones; says whether to make room for more.
-    fn still_full_without_repetitions(&mut self) -> bool {
-        if self.room < MANY || !sparse::has_few_repetitions(self.hashes()) {
-            self.sort();
-        }
-        self.len > self.room / 2
-    }
-
-    fn spill_hashes(&mut self, call: &Call) -> Result<()> {
-        if self.sorted < self.len {
-            Spill::group(self.hashes());
+        if bytes <= most_in_memory() {
+            return self.resize(bytes);
         }
         let spill: *mut Spill = self.spill_to(call)?;
         // SAFETY: it is there; the hashes are no part of it.
         with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
         self.forget_hashes();
         Ok(())
+    }
+
+    /// Drops repeated hashes, and says whether to make room for more.
+    fn still_full_without_repetitions(&mut self) -> bool {
+        self.sort();
+        self.len > self.room / 2
     }
 
     /// Forgets the hashes in memory, which are in the file or in bits.
@@ -307,18 +254,16 @@ impl<'c> BloomState<'c> {
         Ok(())
     }
 
-    /// Makes the state dense with `blocks` blocks, a multiple of those it has.
-    fn go_dense(&mut self, context: Context<'_>, blocks: u64) -> Result<()> {
-        let own = *self.own_params();
-        if self.is_dense() && own.blocks == blocks {
-            return Ok(());
-        }
-        let header = Header { blocks, ..own };
+    /// Makes the state dense with as many blocks as this header has, a multiple of those it has.
+    fn go_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
         // What will be folded in the end may be larger until then.
-        header.check_size(if own.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        // SAFETY: kept with the state, in the aggregate's memory.
-        let mut payload = unsafe { Payload::zeroed_in(context, header.payload_bytes() as usize) };
-        self.with_view(|view| or_into(&mut payload, blocks, view));
+        header.check_size(if header.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
+        let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
+        if self.is_dense() {
+            or_into(&mut payload, header.blocks, &self.dense_view());
+        } else {
+            self.set_bits(header, &mut payload)?;
+        }
         self.become_dense(payload)
     }
 
@@ -328,28 +273,14 @@ impl<'c> BloomState<'c> {
         self.forget_hashes();
         match before {
             Others::Dense(old) => old.free(),
-            Others::Borrowed(_) => nothing_of_its_own(),
             Others::None | Others::Spilled(_) => self.resize(size_of::<BloomHead>())?,
         }
         Ok(())
     }
 
-    /// Shows the state as a filter, which may have hashes without a size. Hashes in a file are not included.
-    fn with_view<T>(&mut self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        if let Others::Borrowed(value) = self.others {
-            // SAFETY: a value of variable length, which outlives the state.
-            let value = unsafe { Value::detoast(value.into()) };
-            let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
-            return use_view(partial.view());
-        }
-        if self.is_dense() {
-            self.flush();
-            let header = *self.own_params();
-            return use_view(&View { header, body: Body::Dense(self.payload()) });
-        }
-        self.sort();
-        let header = self.header();
-        with_entries(self.hashes(), |entries| use_view(&View { header, body: Body::Sparse(entries) }))
+    /// A dense state as a filter.
+    fn dense_view(&mut self) -> View<'_> {
+        View { header: *self.params, body: Body::Dense(self.flush()) }
     }
 }
 
@@ -372,4 +303,45 @@ fn bytes_of(room: u32) -> usize {
 fn too_many() -> Error {
     Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
         .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
+}
+
+/// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.
+#[inline(always)]
+fn another_row(call: &Call) -> Option<Datum> {
+    let site = call.recalled::<CallSite>()?;
+    // SAFETY: argument 0 is the state.
+    let mut state = unsafe { BloomState::argument_at_once(call, 0)? };
+    let hash = site.hash_at_once(call, state.params())?;
+    state.push_at_once(hash).then(|| state.into_datum())
+}
+
+fn combine_states(call: &Call) -> Outcome {
+    combine(call, |first: Option<BloomState>, bytes| {
+        let (shared, partial) = (SharedParams::of(call)?, Partial::parse(bytes)?);
+        let view = partial.view();
+        let mut state = first.map_or_else(|| Group::with_header(call, shared, &view.header), Ok)?;
+        require_same_parameters::<BloomHead>(state.params(), &view.header)?;
+        state.absorb(call, shared, view)?;
+        Ok(state)
+    })
+}
+
+fn serialise(call: &Call) -> Outcome {
+    Ok(with_state(call, |state: &mut BloomState| state.serialise())?.map(PgBuffer::into_datum))
+}
+
+fn finish(call: &Call) -> Outcome {
+    match with_state(call, |state: &mut BloomState| state.finish())? {
+        Some(filter) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
+        None => empty_bloom().map(Some),
+    }
+}
+
+pg_functions! {
+    // SAFETY: what it uses needs nothing of PostgreSQL, and can't fail.
+    bloom_agg_transition => transition::<BloomHead>, first unsafe another_row;
+    bloom_agg_combine => combine_states;
+    bloom_agg_serialise => serialise;
+    bloom_agg_deserialise => deserialise::<BloomHead>;
+    bloom_agg_final => finish;
 }

@@ -3,11 +3,14 @@
 //! They are pointers of type `internal`, which say nothing about what they point to. A user who creates aggregates with
 //! such a state may mix the functions of several. So every state begins with a byte that says whose it is. The bytes
 //! are odd: what other aggregates keep begins with an aligned pointer, or with a number of a few bits.
+//!
+//! A state that another process serialised is no state here, but bytes: PostgreSQL passes what a deserialisation
+//! function returns to one call of the combine function, as its second argument, at once.
 
-use crate::pg::call::{Call, Error, Outcome, Result, SqlState, raise};
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::memory::{self, Context};
 use crate::pg::value::varlena::Value;
-use pgrx::pg_sys::{Datum, MAXIMUM_ALIGNOF, repalloc_huge};
+use pgrx::pg_sys::{Datum, MAXIMUM_ALIGNOF, repalloc_huge, varlena};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -15,14 +18,14 @@ use std::ops::Deref;
 pub const ALIGNMENT: usize = MAXIMUM_ALIGNOF as usize;
 
 /// The first byte of a state.
+#[derive(Clone, Copy, PartialEq)]
 #[repr(u8)]
 pub enum Tag {
-    /// Of `bloom_agg`.
     Bloom = 0xB1,
-    /// Of `bloom_union_agg` and `bloom_intersection_agg`.
     Merge = 0xB3,
-    /// Of `counting_bloom_agg` and `counting_bloom_union_agg`.
     Counting = 0xB5,
+    /// Serialised by another process.
+    Handed = 0xB7,
 }
 
 /// What an aggregate keeps for a group.
@@ -35,14 +38,34 @@ pub unsafe trait Head: Sized + 'static {
     const BYTES: usize = size_of::<Self>();
 }
 
-/// The state of one group in a call, in memory of PostgreSQL's. More may follow what it points to.
+/// A state that another process serialised.
+#[repr(C)]
+struct Handed {
+    tag: Tag,
+    /// Whose it is.
+    of: Tag,
+    /// Its bytes, which are there as long as this.
+    value: *mut varlena,
+}
+
+// SAFETY: it begins with its tag.
+unsafe impl Head for Handed {
+    const TAG: Tag = Tag::Handed;
+}
+
+/// The state of one group in a call, in the memory of the aggregate. More may follow what it points to.
 pub struct Group<'c, H> {
     head: *mut H,
     call: PhantomData<&'c Call>,
 }
 
 impl<'c, H: Head> Group<'c, H> {
-    pub fn new(context: Context<'c>, head: H) -> Group<'c, H> {
+    /// Errors: 55000 outside an aggregate.
+    pub fn new(call: &'c Call, head: H) -> Result<Group<'c, H>> {
+        Ok(Group::new_in(call.require_aggregate()?, head))
+    }
+
+    fn new_in(context: Context<'c>, head: H) -> Group<'c, H> {
         const { assert!(!std::mem::needs_drop::<H>() && align_of::<H>() <= ALIGNMENT && H::BYTES >= size_of::<H>()) };
         let state: *mut H = memory::allocate(context, H::BYTES).cast();
         // SAFETY: the allocation has room for the head, which is written whole.
@@ -99,13 +122,8 @@ impl<'c, H: Head> Group<'c, H> {
         (unsafe { *head.cast::<u8>() } == H::TAG as u8).then_some(Group { head, call: PhantomData })
     }
 
-    /// The state as a result.
-    ///
-    /// # Safety
-    /// It must be in the memory of the aggregate, or be what a deserialisation function returns: PostgreSQL hands that
-    /// to one call of the combine function, at once.
     #[inline(always)]
-    pub unsafe fn into_datum(self) -> Datum {
+    pub fn into_datum(self) -> Datum {
         Datum::from(self.head)
     }
 }
@@ -120,59 +138,49 @@ impl<H> Deref for Group<'_, H> {
     }
 }
 
-/// The body of a combine function: the first state, or none, joined with the second.
-///
-/// # Safety
-/// What `join` returns must be in the memory of the aggregate. The second state may not be.
-pub unsafe fn combine<'c, H: Head>(
-    call: &'c Call,
-    join: impl FnOnce(Option<Group<'c, H>>, Group<'c, H>) -> Result<Group<'c, H>>,
-) -> Outcome {
+/// The body of a deserialisation function, which leaves it to [`combine`] to read the bytes.
+pub fn deserialise<H: Head>(call: &Call) -> Outcome {
     call.require_aggregate()?;
-    // SAFETY: both arguments are states, not of one group.
-    let (first, second) = unsafe { (Group::argument(call, 0)?, Group::argument(call, 1)?) };
-    let joined = match second {
-        Some(second) => Some(join(first, second)?),
-        None => first,
-    };
-    // SAFETY: promised by the caller; the first state was returned before.
-    Ok(joined.map(|state| unsafe { state.into_datum() }))
+    let Some(value) = call.value(0) else { return Ok(None) };
+    let handed = Handed { tag: Tag::Handed, of: H::TAG, value: value.into_datum().cast_mut_ptr() };
+    Ok(Some(Group::new_in(call.context(), handed).into_datum()))
 }
 
-/// The state that a function of an aggregate gets as its only one, to serialise or to end it; `None` for no rows.
+/// The body of a combine function: the first state, or none, joined with the bytes of one that was serialised.
+pub fn combine<'c, H: Head>(
+    call: &'c Call,
+    join: impl FnOnce(Option<Group<'c, H>>, &'c [u8]) -> Result<Group<'c, H>>,
+) -> Outcome {
+    call.require_aggregate()?;
+    // SAFETY: both arguments are states.
+    let (first, second) = unsafe { (Group::argument(call, 0)?, Group::<Handed>::argument(call, 1)?) };
+    let joined = match second {
+        None => first,
+        Some(handed) if handed.of != H::TAG => return Err(foreign_state()),
+        // SAFETY: a value of variable length, which lives as long as what was handed over.
+        Some(handed) => Some(join(first, unsafe { Value::detoast(handed.value.into()) }.into_bytes())?),
+    };
+    Ok(joined.map(Group::into_datum))
+}
+
+/// What `work` makes of the state that a function of an aggregate gets as its only one, to serialise or to end it;
+/// `None` for no rows. It must not move the state: PostgreSQL keeps that where it is, and may hand it out again.
 /// Errors: 55000 outside an aggregate, and for a state of another one.
-///
-/// # Safety
-/// The state must not be moved: PostgreSQL keeps it where it is, and may hand it out again.
-pub unsafe fn only_state<H: Head>(call: &Call) -> Result<Option<Group<'_, H>>> {
+pub fn with_state<'c, H: Head, T>(
+    call: &'c Call,
+    work: impl FnOnce(&mut Group<'c, H>) -> Result<T>,
+) -> Result<Option<T>> {
     call.require_aggregate()?;
     // SAFETY: argument 0 is the state.
-    unsafe { Group::argument(call, 0) }
-}
-
-/// The body of a deserialisation function: `read` makes a state in the memory of the call of what argument 0 is.
-pub fn deserialise<'c, H: Head>(
-    call: &'c Call,
-    read: impl FnOnce(&'c Call, Value<'c>) -> Result<Group<'c, H>>,
-) -> Outcome {
-    let Some(bytes) = call.value(0) else { return Ok(None) };
-    let state = read(call, bytes)?;
-    call.require_aggregate()?;
-    // SAFETY: this is a deserialisation function.
-    Ok(Some(unsafe { state.into_datum() }))
+    let Some(mut state) = (unsafe { Group::argument(call, 0)? }) else { return Ok(None) };
+    let before = state.head;
+    let result = work(&mut state)?;
+    assert!(state.head == before, "a state that stays where it is");
+    Ok(Some(result))
 }
 
 #[cold]
 fn foreign_state() -> Error {
     Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "state belongs to another aggregate")
         .hint("Give an aggregate the transition, combine and final functions of one aggregate of pg_bloom.")
-}
-
-/// Refuses to build on a state that has no elements of its own: it reads what another process handed over.
-#[cold]
-pub fn nothing_of_its_own() -> ! {
-    raise(
-        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "state is another's, to be read only")
-            .hint("Give an aggregate the functions of one aggregate of pg_bloom, each in its place."),
-    )
 }

@@ -13,7 +13,7 @@ use super::element_type::require_deterministic;
 use super::hasher::{Form, Hasher};
 use super::members::Reader;
 use super::resolve::{Resolved, Resolver};
-use super::scalar::{ScalarReader, Source};
+use super::scalar::Source;
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, interrupt};
 use crate::pg::catalog::{self, Shape};
@@ -41,10 +41,9 @@ impl Column {
         let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole, false).part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
             && scalar.source == Source::Enum
-            // SAFETY: an enum is kept as the object identifier of its label.
-            && let Some(by_oid) = unsafe { ScalarReader::new(Source::EnumOid, whole, false) }
         {
-            *scalar = by_oid;
+            // An enum is kept as the object identifier of its label.
+            scalar.source = Source::EnumOid;
             (tag, name) = (Tag::Other, catalog::qualified_name(whole));
         }
         Ok(Column { hasher: Hasher { reader, form: Form::General }, tag, name })

@@ -18,45 +18,34 @@ use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
 use pgrx::pg_sys::Oid;
 
-/// What a call site remembers of the type of an argument, or of what is in that. Nobody else can make one.
-struct Remembered<const OF_ARRAY: bool> {
-    argument: usize,
-    element: ElementType,
-}
-
 /// A type of elements, resolved once for a call site.
 pub struct ElementType {
     /// As it was given: it may be a domain, which may be dropped while a plan still names it.
     pub oid: Oid,
     base: Oid,
     resolved: Resolved,
-    /// The types of rows that the elements are made of, and their versions.
     rows: Vec<(Oid, u64)>,
-}
-
-/// How elements of one type go into, or are looked for in, one filter.
-pub struct FilterKey<'a> {
-    /// The kind that the filter has, or gets.
-    pub kind: Kind<'a>,
-    pub hasher: Hasher,
 }
 
 impl ElementType {
     /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or collation that can't be
     /// an element, 42704 for a type that is not there.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
-        resolve(call, i, existing(call.argument_type(i)?)?)
+        ElementType::of_type(call, i, existing(call.argument_type(i)?)?)
     }
 
-    /// This type, for elements that are not an argument of the call, compared under the collation of the call.
-    pub fn of_type(call: &Call, oid: Oid) -> Result<ElementType> {
-        resolve(call, 0, oid)
+    /// Type `oid`, of elements that are compared under the collation of argument `i`.
+    pub fn of_type(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
+        let base = catalog::base_type(oid);
+        nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
+        ElementType::new(call.function()?, oid, base)
     }
 
     /// This type, of elements that other calls will have, compared under its own collation.
     pub fn of_later_elements(call: &Call, oid: Oid) -> Result<ElementType> {
-        check_collation(call, catalog::base_type(existing(oid)?), catalog::collation(oid))?;
-        ElementType::new(call.function()?, oid)
+        let base = catalog::base_type(existing(oid)?);
+        check_collation(call, base, catalog::collation(oid))?;
+        ElementType::new(call.function()?, oid, base)
     }
 
     /// The type of the elements of argument `i`, an array.
@@ -65,21 +54,16 @@ impl ElementType {
         let element = catalog::element_type(array).ok_or_else(|| {
             unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
         })?;
-        resolve(call, i, element)
+        ElementType::of_type(call, i, element)
     }
 
     /// The type `oid`, of keys of an index scan, compared under this collation.
     pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
         require_deterministic(collation)?;
-        ElementType::new(function, oid)
+        ElementType::new(function, oid, catalog::base_type(oid))
     }
 
-    fn new(function: Oid, oid: Oid) -> Result<ElementType> {
-        ElementType::over(function, oid, catalog::base_type(oid))
-    }
-
-    /// For a function of the extension.
-    fn over(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
+    fn new(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
         let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
         let resolved = resolver.part(base)?;
         Ok(ElementType { oid, base, resolved, rows: resolver.rows })
@@ -97,26 +81,17 @@ impl ElementType {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
             return Ok(None);
         }
-        let now = ElementType::over(call.function()?, self.oid, self.base)?;
+        let now = ElementType::new(call.function()?, self.oid, self.base)?;
         Ok(Some(std::mem::replace(self, now)))
     }
 
-    /// The type of argument `i`, an element, as this call site remembers it.
-    pub fn remembered(call: &Call, i: usize) -> Result<&ElementType> {
-        ElementType::remembered_as::<false>(call, i)
-    }
-
-    /// The same of the elements of argument `i`, an array.
-    pub fn remembered_of_array(call: &Call, i: usize) -> Result<&ElementType> {
-        ElementType::remembered_as::<true>(call, i)
-    }
-
-    fn remembered_as<const OF_ARRAY: bool>(call: &Call, i: usize) -> Result<&ElementType> {
-        let find = if OF_ARRAY { ElementType::of_array } else { ElementType::of_argument };
-        let site = call.remembered(|| Ok(Remembered::<OF_ARRAY> { argument: i, element: find(call, i)? }))?;
-        assert!(site.argument == i, "a call site remembers the type of one argument");
-        site.element.refresh(call)?;
-        Ok(&site.element)
+    /// The type of argument `i`, or of the elements in it, as this call site remembers it.
+    pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
+        let find = if given == Given::Array { ElementType::of_array } else { ElementType::of_argument };
+        let (of, element_type) = call.remembered(|| Ok(((i, given), find(call, i)?)))?;
+        assert!(*of == (i, given), "a call site remembers the type of one argument");
+        element_type.refresh(call)?;
+        Ok(element_type)
     }
 
     /// The kind that elements of this type have in a new filter.
@@ -125,13 +100,16 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How this SQL function adds elements to a filter, or looks for them. Errors: 42804 for one of another kind.
-    pub fn key<'a>(&'a self, filter: &Header<'a>, function: &str) -> Result<FilterKey<'a>> {
+    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors: 42804 for a filter
+    /// of another kind.
+    pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         let form = other_form(self.resolved.tag, kind.tag);
-        let kind = if form.is_some() { kind } else { meet_kind(kind, own).during(function)? };
-        Ok(FilterKey { kind, hasher: self.hasher_in(form.unwrap_or(Form::General)) })
+        if form.is_none() {
+            meet_kind(kind, own).during(function)?;
+        }
+        Ok(self.hasher_in(form.unwrap_or(Form::General)))
     }
 
     /// How elements of this type are hashed for a new filter of this layout.
@@ -185,13 +163,6 @@ fn existing(oid: Oid) -> Result<Oid> {
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
 }
 
-/// Resolves type `oid`, of elements that are argument `i` or in it.
-fn resolve(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
-    let base = catalog::base_type(oid);
-    nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
-    ElementType::new(call.function()?, oid)
-}
-
 /// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with none, by 42P22,
 /// unless the function is called without an expression that could have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
@@ -203,7 +174,6 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     require_deterministic(collation)
 }
 
-/// Refuses a collation that does not compare bytes, by 0A000.
 pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     if catalog::is_deterministic(collation) {
         return Ok(());
@@ -214,38 +184,36 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
-/// The hashes that a SQL function adds to a filter, and the kind that the filter has, or gets.
-pub type HashesToAdd<'a> = Result<(Kind<'a>, Vec<u64>)>;
-
-/// What makes them of an argument for a filter with this header, and for this function. Errors: those of
-/// [`ElementType::of_argument`] and [`ElementType::key`]; 22023 for a number that the filter's kind does not have.
-pub type HashArgument<'a> = fn(&'a Call, usize, &Header<'a>, &str) -> HashesToAdd<'a>;
-
-/// A [`HashArgument`] for an element: none if it is NULL.
-pub fn hash_of_element<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
-    let element_type = ElementType::remembered(call, i)?;
-    let Some(element) = call.element(i) else { return Ok((Kind::NONE, Vec::new())) };
-    // SAFETY: the type is that of the argument.
-    unsafe { element_type.key(header, function)?.hashes(vec![element]) }
+/// What an argument is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Given {
+    Element,
+    Array,
 }
 
-/// A [`HashArgument`] for the elements of an array, in their order and with repetitions.
-pub fn hashes_of_array<'a>(call: &'a Call, i: usize, header: &Header<'a>, function: &str) -> HashesToAdd<'a> {
-    let element_type = ElementType::remembered_of_array(call, i)?;
-    let key = element_type.key(header, function)?;
-    // SAFETY: the type is that of the array's elements.
-    unsafe { key.hashes(elements(call, i, element_type.oid)) }
-}
-
-impl<'a> FilterKey<'a> {
-    /// # Safety
-    /// The elements must be of the type whose key it is.
-    unsafe fn hashes(self, elements: Vec<Element>) -> HashesToAdd<'a> {
-        let FilterKey { kind, hasher } = self;
-        // SAFETY: promised by the caller.
-        let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
-        Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
+/// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and with repetitions, for a
+/// filter with this header, which the SQL function changes; and the kind that the filter has, or gets. Errors: those of
+/// [`ElementType::of_argument`] and [`ElementType::hasher_for`]; 22023 for a number that its kind does not have.
+pub fn hashes_of<'a>(
+    call: &'a Call,
+    i: usize,
+    given: Given,
+    header: &Header<'a>,
+    function: &str,
+) -> Result<(Kind<'a>, Vec<u64>)> {
+    let element_type = ElementType::remembered(call, i, given)?;
+    let elements = match given {
+        Given::Array => elements(call, i, element_type.oid),
+        Given::Element => Vec::from_iter(call.element(i)),
+    };
+    if given == Given::Element && elements.is_empty() {
+        return Ok((Kind::NONE, Vec::new()));
     }
+    let hasher = element_type.hasher_for(header, function)?;
+    let kind = if header.kind.is_none() { element_type.kind(header.layout) } else { header.kind };
+    // SAFETY: the type is that of the elements.
+    let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
+    Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
 }
 
 /// Refuses a number that the filter's kind does not have.

@@ -21,8 +21,6 @@ const IS_OBJECT: u32 = 0x2000_0000;
 const LENGTH: u32 = 0x0FFF_FFFF;
 const TYPE: u32 = 0x7000_0000;
 const IS_END: u32 = 0x8000_0000;
-/// Values between two looks whether to stop.
-const CHECK_EVERY: usize = 4096;
 /// Bytes of a header or an entry, and what numbers and containers are aligned to.
 const WORD: usize = 4;
 
@@ -41,14 +39,14 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
         }
         level.is_started = true;
         if let Some(key) = key {
-            key.with(|key| json::string(key, into));
+            in_utf8(key, convert, |key| json::string(key, into));
             into.write(b":");
         }
         match value {
             JsonItem::Scalar(Scalar::Null) => into.write(b"null"),
             JsonItem::Scalar(Scalar::Bool(is_true)) => into.write(if is_true { &b"true"[..] } else { b"false" }),
             JsonItem::Scalar(Scalar::Number(number)) => write_numeric(number, into),
-            JsonItem::Scalar(Scalar::String(bytes)) => Text { bytes, convert }.with(|text| json::string(text, into)),
+            JsonItem::Scalar(Scalar::String(text)) => in_utf8(text, convert, |text| json::string(text, into)),
             JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
     }
@@ -68,8 +66,8 @@ pub enum Scalar<'a> {
 pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P, mut visit: impl FnMut(P, Scalar<'_>)) {
     let mut open = Vec::new();
     memory::push(&mut open, (root, members(jsonb)));
-    let mut visited: usize = 0;
     while let Some((path, (keys, values))) = open.last_mut() {
+        interrupt::check_for_interrupts();
         let path = match keys.as_mut().and_then(Iterator::next) {
             Some(key) => step(*path, key.string()),
             None => *path,
@@ -78,10 +76,6 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
             None => drop(open.pop()),
             Some(JsonItem::Scalar(scalar)) => visit(path, scalar),
             Some(JsonItem::Container(container)) => memory::push(&mut open, (path, members(container))),
-        }
-        visited += 1;
-        if visited.is_multiple_of(CHECK_EVERY) {
-            interrupt::check_for_interrupts();
         }
     }
 }
@@ -113,12 +107,17 @@ fn members(container: &[u8]) -> (Option<Entries<'_>>, Entries<'_>) {
 }
 
 fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into: &mut impl Sink) {
-    let (opening, closing, members): (&[u8], &[u8], _) = match members(container) {
-        (Some(keys), values) => (b"{", b"}", Members::of_object(keys, values, convert)),
-        (None, elements) if word(container, 0) & IS_SCALAR != 0 => (b"", b"", Members::Array(elements)),
-        (None, elements) => (b"[", b"]", Members::Array(elements)),
+    let (keys, values) = members(container);
+    let (opening, closing): (&[u8], &[u8]) = match &keys {
+        Some(_) => (b"{", b"}"),
+        None if word(container, 0) & IS_SCALAR != 0 => (b"", b""),
+        None => (b"[", b"]"),
     };
     into.write(opening);
+    let members = match keys {
+        Some(keys) if convert && !keys.clone().all(|key| key.string().is_ascii()) => Members::sorted(keys, values),
+        keys => Members::Stored(keys, values),
+    };
     memory::push(open, Level { closing, is_started: false, members });
 }
 
@@ -131,48 +130,34 @@ struct Level<'a> {
 
 /// The members of a container that are still to be written.
 enum Members<'a> {
-    Array(Entries<'a>),
-    /// In the order in which they are stored.
-    Object(Entries<'a>, Entries<'a>, bool),
-    /// In an order of their own.
-    Sorted(std::vec::IntoIter<(Text<'a>, JsonItem<'a>)>),
+    /// The keys of an object, and values, in the order in which they are stored.
+    Stored(Option<Entries<'a>>, Entries<'a>),
+    /// In the order of their keys in UTF-8.
+    Sorted(std::vec::IntoIter<(&'a [u8], JsonItem<'a>)>),
 }
 
 impl<'a> Members<'a> {
-    fn of_object(keys: Entries<'a>, values: Entries<'a>, convert: bool) -> Members<'a> {
-        if !convert || keys.clone().all(|key| key.string().is_ascii()) {
-            return Members::Object(keys, values, convert);
-        }
-        // Keys are stored in the order of their bytes, which is another in UTF-8.
+    fn sorted(keys: Entries<'a>, values: Entries<'a>) -> Members<'a> {
         let mut members = memory::list(keys.until);
-        members.extend(keys.map(|key| Text { bytes: key.string(), convert }).zip(values));
-        members.sort_by(|(a, _), (b, _)| a.with(|a| b.with(|b| json::key_order(a, b))));
+        members.extend(keys.map(JsonItem::string).zip(values));
+        members.sort_by(|(a, _), (b, _)| in_utf8(a, true, |a| in_utf8(b, true, |b| json::key_order(a, b))));
         Members::Sorted(members.into_iter())
     }
 
-    fn next(&mut self) -> Option<(Option<Text<'a>>, JsonItem<'a>)> {
+    fn next(&mut self) -> Option<(Option<&'a [u8]>, JsonItem<'a>)> {
         match self {
-            Members::Array(elements) => elements.next().map(|element| (None, element)),
-            Members::Object(keys, values, convert) => {
-                let key = Text { bytes: keys.next()?.string(), convert: *convert };
-                Some((Some(key), values.next()?))
+            Members::Stored(keys, values) => {
+                let key = keys.as_mut().and_then(Iterator::next).map(JsonItem::string);
+                Some((key, values.next()?))
             }
             Members::Sorted(members) => members.next().map(|(key, value)| (Some(key), value)),
         }
     }
 }
 
-/// A string in the encoding of the database.
-struct Text<'a> {
-    bytes: &'a [u8],
-    convert: bool,
-}
-
-impl Text<'_> {
-    /// What `work` makes of it in UTF-8.
-    fn with<T>(&self, work: impl FnOnce(&[u8]) -> T) -> T {
-        if self.convert { encoding::with_utf8(self.bytes, work) } else { work(self.bytes) }
-    }
+/// What `work` makes of a string in UTF-8.
+fn in_utf8<T>(string: &[u8], convert: bool, work: impl FnOnce(&[u8]) -> T) -> T {
+    if convert { encoding::with_utf8(string, work) } else { work(string) }
 }
 
 /// A value in a container, or a key.

@@ -19,27 +19,6 @@ pub enum Reader {
     Composite(Rc<Parts>),
 }
 
-impl Reader {
-    /// # Safety
-    /// The element must be a value of the type that the reader was made for.
-    unsafe fn write_member(&self, element: Element, into: &mut Stream) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match self {
-                Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
-                    members::value(Count::of(|count| reader.write_long(value, count)), into);
-                    reader.write_long(value, into);
-                }),
-                Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
-                Reader::Composite(parts) => {
-                    members::composite(into);
-                    parts.write(element, into);
-                }
-            }
-        }
-    }
-}
-
 /// What the values of a type are made of.
 pub enum Parts {
     Array(Member),
@@ -109,10 +88,21 @@ impl Member {
     /// # Safety
     /// It must be of the members' type.
     unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
-        match datum {
-            // SAFETY: promised by the caller.
-            Some(datum) => unsafe { self.reader.write_member(Element { datum }, into) },
-            None => members::null(into),
+        let Some(datum) = datum else { return members::null(into) };
+        let element = Element { datum };
+        // SAFETY: promised by the caller.
+        unsafe {
+            match &self.reader {
+                Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
+                    members::value(Count::of(|count| reader.write_long(value, count)), into);
+                    reader.write_long(value, into);
+                }),
+                Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
+                Reader::Composite(parts) => {
+                    members::composite(into);
+                    parts.write(element, into);
+                }
+            }
         }
     }
 }

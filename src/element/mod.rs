@@ -18,6 +18,6 @@ mod resolve;
 mod scalar;
 
 pub use column::Column;
-pub use element_type::{ElementType, HashArgument, hash_of_element, hashes_of_array, out_of_range, parquet_tag};
+pub use element_type::{ElementType, Given, hashes_of, out_of_range, parquet_tag};
 pub use hasher::{Hasher, ProbeKey};
 pub use scalar::with_value;

@@ -59,7 +59,6 @@ impl Resolved {
         Resolved { reader: Reader::Composite(Rc::new(parts)), tag, parquet: tag, name: fit(name) }
     }
 
-    /// What the kind is called.
     fn kind(&self) -> &str {
         if self.tag.has_name() { &self.name } else { self.tag.name() }
     }
@@ -76,12 +75,11 @@ pub struct Resolver {
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
-    /// The types of rows that were found, and their versions.
+    /// The types of rows in it, and their versions.
     pub rows: Vec<(Oid, u64)>,
 }
 
 impl Resolver {
-    /// For elements of type `whole`, by a function of the extension, with text converted to UTF-8 if `convert`.
     pub fn new(function: Oid, whole: Oid, convert: bool) -> Resolver {
         Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
     }
@@ -191,10 +189,12 @@ impl Resolver {
 
     /// A type that is not made of others, without a name of its kind.
     fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
-        // SAFETY: that of a built-in type, of an enum, or that which asks the type's own function.
-        let reader = unsafe { ScalarReader::new(source, oid, self.convert) };
-        let reader = reader.ok_or_else(|| self.refuse_unhashable(oid))?;
-        Ok(Resolved { reader: Reader::Scalar(reader), tag, parquet, name: String::new() })
+        let extended_hash = match source {
+            Source::Other => catalog::extended_hash(oid).ok_or_else(|| self.refuse_unhashable(oid))?,
+            _ => std::ptr::null_mut(),
+        };
+        let reader = Reader::Scalar(ScalarReader { source, convert: self.convert, extended_hash });
+        Ok(Resolved { reader, tag, parquet, name: String::new() })
     }
 
     /// Refuses a filter as an element, or in one.

@@ -3,7 +3,6 @@
 use super::jsonb;
 use crate::pg::call::Element;
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::catalog;
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::{Sink, scalar};
@@ -48,33 +47,20 @@ pub enum Source {
 
 #[derive(Clone, Copy)]
 pub struct ScalarReader {
-    pub(super) source: Source,
+    /// Says how values of the type are kept.
+    pub source: Source,
     /// Text must be converted to UTF-8.
-    convert: bool,
+    pub convert: bool,
     /// For [`Source::Other`].
-    extended_hash: *mut pg_sys::FmgrInfo,
+    pub extended_hash: *mut pg_sys::FmgrInfo,
 }
 
 impl ScalarReader {
-    /// A reader for elements of type `oid`, with text converted to UTF-8 or as it is; `None` when `source` is
-    /// [`Source::Other`] and the type has no extended hash.
-    ///
-    /// # Safety
-    /// `source` must say how values of the type are kept.
-    pub unsafe fn new(source: Source, oid: pg_sys::Oid, convert: bool) -> Option<ScalarReader> {
-        let extended_hash = match source {
-            Source::Other => catalog::extended_hash(oid)?,
-            _ => std::ptr::null_mut(),
-        };
-        Some(ScalarReader { source, convert, extended_hash })
-    }
-
     /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.
     pub fn is_long(&self) -> bool {
         matches!(self.source, Source::Numeric | Source::Jsonb)
     }
 
-    /// Writes the canonical bytes of a value that may have many.
     pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
         match self.source {
             Source::Numeric => jsonb::write_numeric(value, into),
@@ -92,8 +78,8 @@ impl ScalarReader {
         // needs no more than the datum, and allocates the label for this call.
         unsafe {
             match self.source {
-                Source::Text => self.with_text(element, |bytes| bytes, work),
-                Source::Bpchar => self.with_text(element, scalar::without_trailing_blanks, work),
+                Source::Text => with_value(element, |text| self.in_utf8(text, work)),
+                Source::Bpchar => with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work)),
                 Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
                 Source::Int8 => work(&scalar::integer(datum.value() as i64)),
@@ -137,23 +123,6 @@ impl ScalarReader {
         !self.convert && !matches!(self.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
-    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
-    ///
-    /// # Safety
-    /// As [`ScalarReader::with_bytes`].
-    pub unsafe fn reads_in_place(&self, element: Element) -> bool {
-        match self.source {
-            Source::Enum | Source::Jsonb | Source::Other => false,
-            Source::Name => !self.convert,
-            // SAFETY: promised by the caller.
-            Source::Text | Source::Bpchar => unsafe { self.text_in_place(element) }.is_some(),
-            // SAFETY: these are of variable length.
-            Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
-            // The others are of a fixed length.
-            _ => true,
-        }
-    }
-
     /// A text that is whole, uncompressed and in UTF-8 as it was given.
     ///
     /// # Safety
@@ -165,23 +134,9 @@ impl ScalarReader {
         (!self.convert || text.is_ascii()).then_some(text)
     }
 
-    /// What `work` makes of a text in UTF-8, of which `canonical` takes what counts.
-    ///
-    /// # Safety
-    /// The element must be a text.
+    /// What `work` makes of a text in UTF-8.
     #[inline(always)]
-    pub unsafe fn with_text<T>(
-        &self,
-        element: Element,
-        canonical: impl Fn(&[u8]) -> &[u8],
-        work: impl FnOnce(&[u8]) -> T,
-    ) -> T {
-        // SAFETY: promised by the caller.
-        unsafe { with_value(element, |bytes| self.in_utf8(canonical(bytes), work)) }
-    }
-
-    #[inline(always)]
-    fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
         if self.convert && !text.is_ascii() { encoding::with_utf8(text, work) } else { work(text) }
     }
 

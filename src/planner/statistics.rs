@@ -109,8 +109,8 @@ pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
 impl ColumnStatistics<'_> {
     fn share<S: FilterType>(&self, call: &Call, filter: &[u8]) -> Option<f64> {
         let filter = S::whole(filter).ok()?;
-        let element = ElementType::of_type(call, self.element).ok()?;
-        let hasher = element.key(S::header(&filter), S::CONTAINS).ok()?.hasher;
+        let element = ElementType::of_type(call, 0, self.element).ok()?;
+        let hasher = element.hasher_for(S::header(&filter), S::CONTAINS).ok()?;
         // SAFETY: what is asked for are values of the column, as its statistics have them.
         let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
 

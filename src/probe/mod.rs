@@ -56,7 +56,7 @@ fn probe_any<S: FilterType, const ELEMENT: usize>(
     let Some(element) = call.element(ELEMENT) else { return Ok(None) };
     let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
     type_of_element.refresh(call)?;
-    let hasher = type_of_element.key(filter.header(), S::CONTAINS)?.hasher;
+    let hasher = type_of_element.hasher_for(filter.header(), S::CONTAINS)?;
     // SAFETY: the type is that of the argument.
     let found = filter.contains(unsafe { hasher.hash(element) })?;
     if !matches!(filter, Filter::Whole(_, false)) {
@@ -81,7 +81,7 @@ pub unsafe fn probe_each<S: FilterType, const FILTER: usize, const ELEMENT: usiz
         return Ok(());
     };
     site.element.refresh(call)?;
-    let hasher = site.element.key(filter.header(), S::CONTAINS)?.hasher;
+    let hasher = site.element.hasher_for(filter.header(), S::CONTAINS)?;
     let mut hashes = [None; MOST_AT_ONCE];
     for (hash, &element) in hashes.iter_mut().zip(elements) {
         // SAFETY: promised by the caller.

@@ -51,7 +51,7 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(next) = NEXT.with(|next| next.get().copied().flatten()) {
             guarded!(next(root, rel, number, entry));
         }
-        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::read_ahead() {
+        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::READ_AHEAD.get() {
             return;
         }
         let Some(chosen) = worthy_restriction(root, &*rel) else { return };

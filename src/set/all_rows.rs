@@ -65,7 +65,7 @@ fn bytes(set: &Set) -> Result<i64> {
 /// have locked, so that it needs no order of locks.
 fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else { return Ok(None) };
-    let set = Set::open(call, oid, Purpose::Change)?;
+    let set = Set::open(call, oid, Purpose::Remove)?;
     let mut forgotten = 0;
     connected(|| {
         // Each pass joins one level of the tree.

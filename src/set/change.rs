@@ -19,28 +19,23 @@
 //!
 //! Whether a set is overfull is told from the rows of a call: leaves are split, so all are about equally dense.
 
-use super::leaves::{Item, check_often};
+use super::leaves::Item;
 use super::rows::MOST_ROWS_AT_ONCE;
-use super::table::{Parameters, Set};
+use super::table::{Parameters, Purpose, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::warn;
-use crate::pg::call::{Error, Result, interrupt};
+use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::call::{Error, Result};
 use crate::pg::sql::{Parameter, Sees, connected, in_subtransaction, with_new_snapshot};
 use crate::settings::{self, Overfill};
-use pg_bloom_core::memory;
 use pg_bloom_core::set::tree::{self, DEFAULT_CAPACITY};
 use pg_bloom_core::set::{Row, row};
+use pg_bloom_core::{interrupt, memory};
 
 /// The most elements in one part.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
 /// How often the same leaf may be visible and then gone before that can't be chance.
 const MOST_ATTEMPTS: u32 = 20;
-
-#[derive(Clone, Copy, PartialEq)]
-pub enum Verb {
-    Add,
-    Remove,
-}
 
 /// An element whose leaf may need a change.
 #[derive(Clone, Copy)]
@@ -51,7 +46,7 @@ struct Work {
 
 struct Changing<'a> {
     set: &'a Set,
-    verb: Verb,
+    is_adding: bool,
     /// The leaf that was gone last, and how often in turn.
     gone: (u64, u32),
     added: usize,
@@ -59,8 +54,8 @@ struct Changing<'a> {
 
 /// Adds or removes items, which are in the order of their hashes, and calls `affected` with the places of those that
 /// were new, or that were removed. Errors: those of the statements; 22023 for an overfull set, if the setting says so.
-pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
-    let mut change = Changing { set, verb, gone: (0, 0), added: 0 };
+pub fn change(set: &Set, purpose: Purpose, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
+    let mut change = Changing { set, is_adding: purpose == Purpose::Add, gone: (0, 0), added: 0 };
     connected(|| {
         let mut work = change.read(items)?;
         while !work.is_empty() {
@@ -78,7 +73,7 @@ pub fn change(set: &Set, verb: Verb, items: &[Item], affected: &mut dyn FnMut(us
                 let rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
                 work = change.read(&rest)?;
             }
-            interrupt::check_for_interrupts();
+            check_for_interrupts();
         }
         Ok(())
     })
@@ -99,9 +94,10 @@ fn first_part(work: &[Work]) -> (usize, usize) {
 impl Changing<'_> {
     /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`, in slices.
     fn is_wanted(&self, slice: Option<i64>, now: i64) -> bool {
-        match self.verb {
-            Verb::Add => slice.is_none_or(|slice| self.set.parameters.renews && slice < now),
-            Verb::Remove => slice.is_some(),
+        if self.is_adding {
+            slice.is_none_or(|slice| self.set.parameters.renews && slice < now)
+        } else {
+            slice.is_some()
         }
     }
 
@@ -179,7 +175,7 @@ impl Changing<'_> {
             }
             rows.into_iter().for_each(|row| memory::push(written, row));
         }
-        if self.verb == Verb::Add && !places.is_empty() {
+        if self.is_adding && !places.is_empty() {
             check_fullness(set, hashes as f64, share, self.added + places.len())?;
         }
         set.replace(gone, &updated, inserted)?;
@@ -192,22 +188,22 @@ impl Changing<'_> {
         let mut hashes: Vec<u64> = memory::list(work.len());
         // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
         let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
-        for (i, same) in work.chunk_by(are_same).enumerate() {
-            check_often(i);
+        for same in interrupt::each(work.chunk_by(are_same)) {
             let hash = form.prefix(same[0].item.hash);
             let slice = row.slice_of(hash);
             let first = same.iter().map(|work| work.item.place).min();
             // One that is only renewed is not affected.
-            if let Some(first) = first.filter(|_| slice.is_some() == (self.verb == Verb::Remove)) {
+            if let Some(first) = first.filter(|_| slice.is_none() == self.is_adding) {
                 memory::push(places, first);
             }
             if self.is_wanted(slice, now) {
                 memory::push(&mut hashes, hash);
             }
         }
-        match self.verb {
-            Verb::Add => row.put(&hashes, now),
-            Verb::Remove => row.remove(&hashes),
+        if self.is_adding {
+            row.put(&hashes, now);
+        } else {
+            row.remove(&hashes);
         }
         !hashes.is_empty()
     }
@@ -237,7 +233,7 @@ fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()
     let (added, all) = (added as f64, hashes / share + added as f64);
     let most = set.parameters.fpr / form.rate(1.0);
     if added > most || is_more_than_chance(hashes, (most - added) * share) {
-        match settings::overfill() {
+        match settings::OVERFILL.get() {
             Overfill::Error => return Err(describe(set, form.rate(all))),
             Overfill::Warn if !set.has_warned.replace(true) => warn(describe(set, form.rate(all))),
             _ => {}

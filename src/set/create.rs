@@ -23,7 +23,7 @@ fn create(call: &Call) -> Outcome {
     let name = required(call.value(0), "name")?;
     let element = required(call.oid(1), "element type")?;
     let capacity = call.i64(2).map(check_capacity).transpose()?;
-    let fpr = call.f64(3).unwrap_or_else(settings::default_fpr);
+    let fpr = call.f64(3).unwrap_or_else(|| settings::DEFAULT_FPR.get());
     // SAFETY: the argument is declared to be an interval.
     let keep = call.datum(4).map(|datum| unsafe { Interval::of(datum) });
     let renews = call.datum(5).is_some_and(|datum| datum.value() != 0);

@@ -5,10 +5,10 @@
 
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
-use crate::pg::call::{Result, interrupt};
+use crate::pg::call::Result;
 use crate::pg::sql::{Parameter, Sees};
-use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
+use pg_bloom_core::{interrupt, memory};
 use std::ops::RangeInclusive;
 
 /// How many elements are looked for at all depths at once.
@@ -22,14 +22,6 @@ pub struct Item {
     pub place: usize,
 }
 
-/// Checks for interrupts now and then.
-#[inline]
-pub fn check_often(count: usize) {
-    if count.is_multiple_of(1 << 16) {
-        interrupt::check_for_interrupts();
-    }
-}
-
 impl Set {
     /// Calls `each` with these items, which are in the order of their hashes, and with the leaf that covers each. While
     /// connected, with the snapshot of the calling query. Errors: 55000 for a gap or an overlap; those of reading.
@@ -37,7 +29,7 @@ impl Set {
         let mut rest = items;
         while let Some(first) = rest.first() {
             if self.depth.get().is_none() {
-                self.read_at(&rest[..1], 0..=self.form.bits, &mut [None], |_, _| ())?;
+                self.read_at(&rest[..1], 0..=self.form.bits, 1, &mut [None], |_, _| ())?;
             }
             let depth = self.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
             let leaves = rest.chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
@@ -51,32 +43,30 @@ impl Set {
     fn read_batch(&self, batch: &[Item], depth: u32, mut each: impl FnMut(&Row, Item)) -> Result<()> {
         let bits = self.form.bits;
         let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
-        self.read_at(batch, depth.saturating_sub(1)..=(depth + 1).min(bits), &mut leaves, &mut each)?;
         loop {
-            let missing = batch.iter().zip(&leaves).filter(|(_, leaf)| leaf.is_none()).map(|(&item, _)| item);
-            let missing: Vec<Item> = memory::collect(missing.take(MOST_AT_ALL_DEPTHS));
-            let Some(first) = missing.first() else { return Ok(()) };
-            let mut found = memory::collect(missing.iter().map(|_| None));
-            // A leaf that is found only now may cover other items.
-            self.read_at(&missing, 0..=bits, &mut found, |_, _| ())?;
-            let leaf = found[0].ok_or_else(|| self.missing(tree::covering(first.hash, depth)))?;
-            let depth = tree::depth(leaf);
-            self.read_at(batch, depth..=depth, &mut leaves, &mut each)?;
+            let hint = self.depth.get().unwrap_or(depth);
+            self.read_at(batch, hint.saturating_sub(1)..=(hint + 1).min(bits), batch.len(), &mut leaves, &mut each)?;
+            let Some(first) = leaves.iter().position(Option::is_none) else { return Ok(()) };
+            self.read_at(batch, 0..=bits, MOST_AT_ALL_DEPTHS, &mut leaves, &mut each)?;
+            if leaves[first].is_none() {
+                return Err(self.missing(tree::covering(batch[first].hash, depth)));
+            }
         }
     }
 
-    /// Reads the rows at some depths that cover items, and notes them.
+    /// Reads the rows at some depths that cover the first `most` items without a leaf, and notes them for all items.
     fn read_at(
         &self,
         items: &[Item],
         depths: RangeInclusive<u32>,
+        most: usize,
         leaves: &mut [Option<u64>],
         mut each: impl FnMut(&Row, Item),
     ) -> Result<()> {
         let mut wanted: Vec<u64> = Vec::new();
         for depth in depths {
             let before = wanted.len();
-            for (item, _) in items.iter().zip(leaves.iter()).filter(|(_, leaf)| leaf.is_none()) {
+            for (item, _) in items.iter().zip(leaves.iter()).filter(|(_, leaf)| leaf.is_none()).take(most) {
                 let bucket = tree::covering(item.hash, depth);
                 if wanted[before..].last() != Some(&bucket) {
                     memory::push(&mut wanted, bucket);
@@ -86,8 +76,7 @@ impl Set {
         let note = |row: Row| {
             let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
             let end = start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
-            for (i, place) in (start..end).enumerate() {
-                check_often(i);
+            for place in interrupt::each(start..end) {
                 if let Some(other) = leaves[place].replace(row.bucket) {
                     return Err(self.ambiguous(other, row.bucket));
                 }

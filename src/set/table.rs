@@ -61,17 +61,17 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
+/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a session that first read
+/// an index, and then waited for REINDEX to release the table, would hold what REINDEX waits for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     Ask,
-    /// To change it. The table is locked as for UPDATE from the start: a session that first read an index, and then
-    /// waited for REINDEX to release the table, would hold what REINDEX waits for.
-    Change,
+    Add,
+    Remove,
 }
 
 /// What a session remembers of a set.
 pub struct Set {
-    /// Its table.
     pub oid: Oid,
     /// The name of the table in the statements, qualified.
     pub table: Vec<u8>,
@@ -108,7 +108,7 @@ impl Set {
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         let lock = match purpose {
             Purpose::Ask => pg_sys::AccessShareLock,
-            Purpose::Change => {
+            Purpose::Add | Purpose::Remove => {
                 sql::require_writable(c"changing a filter set");
                 pg_sys::RowExclusiveLock
             }
@@ -128,7 +128,7 @@ impl Set {
             Some(known) if known.is_current.get() && known.table == name_now => known,
             before => learn(call, table.relation(), name_now, before)?,
         };
-        if purpose == Purpose::Change {
+        if purpose != Purpose::Ask {
             // Which of them a call needs must not depend on what is in the set.
             for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE] {
                 owner::require(oid, right);

@@ -4,8 +4,7 @@
 use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
 use super::oracle;
 use pg_bloom_core::counting::{
-    Counting, CountingInfo, contains_in_slices, empty, parse_start, rewrite, stored_bytes, sum, summed_header,
-    unsized_header,
+    Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum, summed_header, unsized_header,
 };
 use pg_bloom_core::error::InvalidBinary;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
@@ -112,10 +111,7 @@ fn parse(bytes: &[u8]) {
 
 /// The bytes of a filter.
 fn written(header: &Header<'_>, counters: &[u8]) -> Vec<u8> {
-    let mut value = vec![0; header.prefix_bytes()];
-    rewrite(header, &mut value);
-    value.extend(counters);
-    value
+    Counting { header: *header, counters }.to_buffer()
 }
 
 /// A number for each counter.

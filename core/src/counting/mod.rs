@@ -98,11 +98,6 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Writes this header to the start of a value, which must have room for it.
-pub fn rewrite(header: &Header<'_>, value: &mut [u8]) {
-    header.write(COUNTERS, value);
-}
-
 /// Checks that the representation is that of a counting filter.
 fn check_counters(representation: u8) -> Result<()> {
     if representation < COUNTERS {
@@ -199,6 +194,11 @@ impl<'a> Counting<'a> {
             counters::remove(payload, h.shape(), hash);
         }
         Some(if interrupt::is_zero(payload) { empty(h) } else { value })
+    }
+
+    /// A copy of the stored form.
+    pub fn to_buffer<B: Buffer>(&self) -> B {
+        self.copy(&self.header)
     }
 
     /// The same counters in a value with another header, which must have the same number of blocks.

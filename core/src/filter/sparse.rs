@@ -1,6 +1,6 @@
 //! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes each.
 
-use crate::{interrupt, memory};
+use crate::interrupt;
 
 /// The hash in one entry.
 #[inline(always)]
@@ -77,18 +77,6 @@ fn sort_long(hashes: &mut [u64], bit: u32) {
     sort_long(with, bit - 1);
 }
 
-/// Orders hashes by their first `bits` bits only, which is faster than sorting.
-pub fn group(hashes: &mut [u64], bits: u32) {
-    fn group_by(hashes: &mut [u64], bit: u32, bits: u32) {
-        if bits > 0 && hashes.len() > 1 {
-            let (without, with) = split(hashes, bit - 1);
-            group_by(without, bit - 1, bits - 1);
-            group_by(with, bit - 1, bits - 1);
-        }
-    }
-    group_by(hashes, u64::BITS, bits);
-}
-
 /// Moves hashes without a bit before those with it, by Lomuto's partition without branches.
 fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     let mut without = 0;
@@ -99,17 +87,6 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     }
     interrupt::check();
     hashes.split_at_mut(without)
-}
-
-/// Whether fewer than one hash in eight is a repetition, judged by a sample of about 256 hashes, those that end in
-/// enough zero bits. All copies of a hash are in the sample or none is, unless it is full. A sample that is too small
-/// doesn't count.
-pub fn has_few_repetitions(hashes: &[u64]) -> bool {
-    let mask = (hashes.len() as u64 / 256).next_power_of_two() - 1;
-    let mut sample = memory::collect(hashes.iter().copied().filter(|hash| hash & mask == 0).take(1024));
-    sample.sort_unstable();
-    let distinct = dedup(&mut sample);
-    sample.len() >= 64 && distinct * 8 >= sample.len() * 7
 }
 
 /// Drops repeated neighbours. Returns how many hashes are left at the front.

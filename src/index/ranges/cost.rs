@@ -118,7 +118,7 @@ fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
         + fetched * planned.random_page_cost()
         + lookups * searches * OPERATORS_PER_PAGE * planned.operator_cost();
     let rows_read = pages_read * rows / pages;
-    let (given, pages_given) = if planned.is_on_column() && settings::heap_filter() {
+    let (given, pages_given) = if planned.is_on_column() && settings::HEAP_FILTER.get() {
         let (random, next) = planned.table_page_costs();
         let a_page = (random + (pages_per_range - 1.0) * next) / pages_per_range;
         total += planned.table_pages_read(pages_read) * a_page + rows_read * planned.operator_cost();
@@ -226,7 +226,7 @@ fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&
     // Where pages are split the texts are out of line, which a scan doesn't hash.
     let can_hash = |index: &Index| index.kind().is_hashed_in_place() && index.known_directory().options.split.is_none();
     let is_hashed =
-        alternatives > FEW && planned.is_on_column() && settings::heap_filter() && index.is_none_or(can_hash);
+        alternatives > FEW && planned.is_on_column() && settings::HEAP_FILTER.get() && index.is_none_or(can_hash);
     is_hashed.then(|| planned.comparison_cost() * (COMPARISONS_PER_ROW / alternatives as f64).min(1.0))
 }
 

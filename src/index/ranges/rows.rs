@@ -29,7 +29,7 @@ use pg_bloom_core::memory;
 
 /// The column of an index in the rows of its table; `None` if rows can't, or must not, be read without PostgreSQL.
 fn readable_column<'r>(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
-    if settings::heap_filter() { RowColumn::of_index(index, table) } else { None }
+    if settings::HEAP_FILTER.get() { RowColumn::of_index(index, table) } else { None }
 }
 
 /// The pages that a table has now, by ranges.

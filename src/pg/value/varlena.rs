@@ -193,20 +193,16 @@ pub struct PgBuffer {
 }
 
 impl PgBuffer {
-    /// A buffer of `len` zero bytes in a memory context of its own choice.
-    pub fn zeroed_in(context: Context<'_>, len: usize) -> Self {
-        // SAFETY: all bytes are written.
-        unsafe { PgBuffer::written_in(context, len, interrupt::write_zeros) }
-    }
-
     /// A buffer whose `len` bytes are written by `write`.
     ///
     /// # Safety
     /// It must write all of them.
-    unsafe fn written_in(context: Context<'_>, len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
+    unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
         let total = len.saturating_add(LENGTH_BYTES);
-        // SAFETY: the allocation has room for length and bytes, or raises an error.
+        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done. The
+        // allocation has room for length and bytes, or raises an error.
         unsafe {
+            let context = Context::new(pg_sys::CurrentMemoryContext);
             let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
             set_varsize_4b(pointer, total as i32);
             write(std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES), len));
@@ -214,28 +210,10 @@ impl PgBuffer {
         }
     }
 
-    /// The value, for an aggregate's state to own.
-    pub fn into_pointer(self) -> *mut pg_sys::varlena {
-        self.pointer
-    }
-
-    /// # Safety
-    /// `pointer` must come from [`PgBuffer::into_pointer`], and the value be there.
-    #[inline(always)]
-    pub unsafe fn bytes_of(pointer: *mut pg_sys::varlena) -> *mut [u8] {
-        // SAFETY: promised by the caller; as many bytes were allocated after the length as it says.
-        unsafe {
-            let first = pointer.cast::<u8>().add(LENGTH_BYTES);
-            std::ptr::slice_from_raw_parts_mut(first, varsize_any_exhdr(pointer))
-        }
-    }
-
     /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done.
-        let context = unsafe { Context::new(pg_sys::CurrentMemoryContext) };
         // SAFETY: all bytes are written.
-        unsafe { PgBuffer::written_in(context, bytes.len(), |into| interrupt::write(into, bytes)) }
+        unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
     pub fn into_datum(self) -> pg_sys::Datum {
@@ -251,20 +229,23 @@ impl PgBuffer {
 
 impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
-        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done.
-        PgBuffer::zeroed_in(unsafe { Context::new(pg_sys::CurrentMemoryContext) }, len)
+        // SAFETY: all bytes are written.
+        unsafe { PgBuffer::written(len, interrupt::write_zeros) }
     }
 
     fn bytes(&self) -> &[u8] {
         self.held.check();
         // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
-        unsafe { &*PgBuffer::bytes_of(self.pointer) }
+        unsafe { contents(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.held.check();
-        // SAFETY: as above, and borrowed for writing.
-        unsafe { &mut *PgBuffer::bytes_of(self.pointer) }
+        // SAFETY: as above, and borrowed for writing; it has a length of four bytes.
+        unsafe {
+            let first = self.pointer.cast::<u8>().add(LENGTH_BYTES);
+            std::slice::from_raw_parts_mut(first, varsize_any_exhdr(self.pointer))
+        }
     }
 
     fn truncate(&mut self, len: usize) {

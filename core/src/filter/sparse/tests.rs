@@ -12,25 +12,6 @@ fn hash() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn repetitions_are_noticed() {
-    let hashes: Vec<u64> = (0..20_000).map(|i| crate::hash::word(1, i)).collect();
-    assert!(has_few_repetitions(&hashes));
-    assert!(!has_few_repetitions(&hashes[..50]));
-    assert!(!has_few_repetitions(&[&hashes[..], &hashes[..]].concat()));
-}
-
-#[test]
-fn groups_ascend() {
-    let mut list: Vec<u64> = (0..5_000).map(|i| crate::hash::word(i, 0)).chain([0, 0, u64::MAX]).collect();
-    let mut all = list.clone();
-    group(&mut list, 6);
-    assert!(list.is_sorted_by_key(|hash| hash >> 58));
-    list.sort();
-    all.sort();
-    assert_eq!(list, all);
-}
-
-#[test]
 fn long_lists_are_sorted_as_short_ones_are() {
     let hashes = |n: u32| (0..n).map(|i| crate::hash::word(u64::from(i % 400_000), 0));
     for (mut list, sorted) in [
