@@ -224,8 +224,7 @@ fn parse_page(
 
 /// The payload of a page that must have been written.
 fn payload(special: Special, page: Option<&[u8]>, at: PageNumber, size: PageSize) -> Result<&[u8], Damage> {
-    let page = page.ok_or_else(|| Damage::empty(at))?;
-    special.check(page, size, at)?;
+    let page = special.written(page, size, at)?.ok_or_else(|| Damage::empty(at))?;
     Ok(&page[size.payload()])
 }
 

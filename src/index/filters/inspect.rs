@@ -14,7 +14,7 @@ use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
 pub fn info(named: &NamedIndex) -> Result<Info> {
@@ -142,8 +142,10 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter
 fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
     for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
         let is_there = index.read(at, |page| {
-            let Some(page) = page else { return Ok(false) };
-            slot.tile.special().check(page, directory.size, at)?;
+            if page.is_none() {
+                return Ok(false);
+            }
+            let page = slot.tile.special().written(page, directory.size, at)?.ok_or_else(|| Damage::empty(at))?;
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
         })?;

@@ -143,33 +143,23 @@ pub struct Special {
 }
 
 impl Special {
-    const fn encode(self) -> u64 {
-        self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
+    const fn encode(self) -> [u8; SPECIAL_BYTES] {
+        let number = self.number as u64;
+        (number | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48).to_le_bytes()
     }
 
     /// Writes the end of a page, which must have as many bytes.
     pub fn write(self, page: &mut [u8]) {
-        *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
+        *page.last_chunk_mut().expect("a page has a special space") = self.encode();
     }
 
-    #[inline]
-    fn is_end_of(self, page: &[u8], size: PageSize) -> bool {
-        page.len() == size.bytes() && page.last_chunk().is_some_and(|end| u64::from_le_bytes(*end) == self.encode())
-    }
-
-    /// Checks that this is the end of a page of this size. Errors: what is wrong with the page.
-    #[inline]
-    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
-        require(self.is_end_of(page, size), || Damage::new(at, self.problem(page, size)))
-    }
-
-    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: those of
-    /// [`Special::check`].
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: what is wrong
+    /// with the page.
     #[inline]
     pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
         match page {
-            Some(page) if self.is_end_of(page, size) => Ok(Some(page)),
-            Some(page) if page.len() != size.bytes() || !is_zero(page) => {
+            Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => Ok(Some(page)),
+            Some(page) if page.len() != size.bytes() || page.iter().any(|&byte| byte != 0) => {
                 Err(Damage::new(at, self.problem(page, size)))
             }
             _ => Ok(None),
@@ -178,14 +168,12 @@ impl Special {
 
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
-        let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
+        if page.len() != size.bytes() {
             return format!("it has {} bytes instead of {}", page.len(), size.bytes());
-        };
-        let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
+        }
+        let [n0, n1, n2, n3, version, kind, id0, id1] = *page.last_chunk().expect("a page has a special space");
         let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
-        if is_zero(page) {
-            "it is empty".into()
-        } else if id != PAGE_ID {
+        if id != PAGE_ID {
             format!("it is not a page of a bloom_filter index (its id is {id:04X})")
         } else if version != PAGE_VERSION {
             format!("its version is {version}, which is unknown")
@@ -195,10 +183,6 @@ impl Special {
             format!("its number is {number}, but must be {}", self.number)
         }
     }
-}
-
-fn is_zero(page: &[u8]) -> bool {
-    page.iter().all(|&byte| byte == 0)
 }
 
 /// The pages of an index: in shared buffers, or in memory for tests.

@@ -75,7 +75,7 @@ impl TileAddress {
         Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
-    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::check`].
+    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::written`].
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
         Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
     }
@@ -149,7 +149,7 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::check`].
+    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::written`].
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;

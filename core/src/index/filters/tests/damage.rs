@@ -80,7 +80,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
             row_page.first_free(Some(&rows)).is_err()
                 && row_page.rows(Some(&rows), 0..row_page.slots, |_, _, _| ()).is_err()
         );
-        assert!(tile.special().check(&blocks, index.directory.size, tile.first_page).is_err());
+        assert!(tile.special().written(Some(&blocks), index.directory.size, tile.first_page).is_err());
     }
 }
 
