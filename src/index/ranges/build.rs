@@ -8,7 +8,7 @@ use super::columns::RangesColumn;
 use super::columns::element::check_type_of_column;
 use super::gather::GatheredKeys;
 use super::sample;
-use super::vacuum::BuiltRows;
+use super::vacuum;
 use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
@@ -17,7 +17,7 @@ use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{RowId, RowSet};
 use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
 use pg_bloom_core::memory;
 
@@ -48,7 +48,7 @@ struct Building<'b> {
     /// Keys of all rows.
     keys: u64,
     /// The rows, if the index will be validated.
-    built_rows: Option<BuiltRows>,
+    built_rows: Option<RowSet>,
 }
 
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
@@ -66,14 +66,14 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         of_page: (0, Vec::new()),
         rows: 0,
         keys: 0,
-        built_rows: wanted.is_concurrent().then(BuiltRows::new),
+        built_rows: wanted.is_concurrent().then(vacuum::built_rows),
     };
     // SAFETY: the scan is one for the index, whose column this is.
     let table_rows = wanted.scan(|row| unsafe { building.add(row) })?;
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
-        built_rows.keep(index);
+        vacuum::keep(index, built_rows);
     }
     Ok(Built { table_rows, index_rows: rows as f64 })
 }
