@@ -217,30 +217,18 @@ impl<'r> NewIndex<'r> {
     }
 
     /// Writes the metapage, when all other pages were written.
-    pub fn finish(self, write: impl FnOnce(&mut [u8])) {
-        self.0.finish(&meta_page(write));
+    pub fn finish(self, meta: &[u8]) {
+        self.0.finish(meta);
     }
 }
 
 impl PageSink for NewIndex<'_> {
     type Error = Error;
 
-    fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
+    fn write(&mut self, page: &[u8]) -> Result<()> {
         self.0.write(page);
         Ok(())
     }
-}
-
-/// Writes what an unlogged index is after a crash: one without rows, of which there is only the metapage.
-pub fn write_empty(relation: Relation, write: impl FnOnce(&mut [u8])) {
-    wal::write_init_page(relation, &meta_page(write));
-}
-
-/// A page with what a directory writes on it: the metapage.
-pub fn meta_page(write: impl FnOnce(&mut [u8])) -> Vec<u8> {
-    let mut page = vec![0; PAGE_BYTES];
-    write(&mut page);
-    page
 }
 
 /// Makes a page ready for its first bytes, and checks one that has some as [`check_written`] does.

@@ -4,7 +4,7 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places, Split};
+use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places, Split, Tiles};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -49,7 +49,7 @@ fn live(history: &[u8]) -> Index {
     let lists = given.values().map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = Index::build(options, hold, lists).expect("possible options");
     index.directory.options.may_split = may_split;
-    index.directory.write_meta(&mut index.memory.pages[0]);
+    index.memory.pages[0] = index.directory.metapage();
     let mut range = built;
     while !input.0.is_empty() && range < 40_000 {
         let (step, hash) = (input.byte(), element(input.half().into()));

@@ -2,8 +2,7 @@
 //! The payload of a metapage is 40 bytes that are read here, the fields of the index, and records; that of a directory
 //! page 12 bytes and records.
 //!
-//! Records are only ever added, and they are ordered: those of the directory pages, oldest first, then those of the
-//! metapage. So what a session has read stays true, and lacks at most what was added since:
+//! Records are only ever added. So what a session has read stays true, and lacks at most what was added since:
 //! [`Chain::is_current`] compares four bytes.
 //!
 //! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and the
@@ -58,13 +57,13 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Writes a page with these bytes, whose checksum is 0, except PostgreSQL's header.
-fn write(page: &mut [u8], size: PageSize, special: Special, bytes: &[u8]) {
-    special.write(page);
-    let (written, rest) = page[size.payload()].split_at_mut(bytes.len());
-    written.copy_from_slice(bytes);
-    rest.fill(0);
-    sign(page, size);
+/// A page with these bytes, whose checksum is 0. PostgreSQL's header is zero.
+fn page(size: PageSize, special: Special, bytes: &[u8]) -> Vec<u8> {
+    let mut page = vec![0; size.bytes()];
+    special.write(&mut page);
+    page[size.payload()][..bytes.len()].copy_from_slice(bytes);
+    sign(&mut page, size);
+    page
 }
 
 fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
@@ -80,6 +79,18 @@ pub trait Tiles: Sized {
 
     /// What all metapages say.
     fn chain(&self) -> &Chain;
+
+    /// The metapage. PostgreSQL's header is zero.
+    fn metapage(&self) -> Vec<u8>;
+}
+
+/// A directory with more tiles.
+#[derive(Clone, Debug)]
+pub struct Growth<D> {
+    /// What the metapage says from now on.
+    pub directory: D,
+    /// Number and bytes of a directory page to write with the same WAL record. PostgreSQL's header is zero.
+    pub page: Option<(PageNumber, Vec<u8>)>,
 }
 
 /// What the metapages of both indexes say.
@@ -144,25 +155,22 @@ impl Chain {
         Ok(())
     }
 
-    /// The newest directory page, which there must be, with these records, and its number. PostgreSQL's header is zero.
+    /// The newest directory page, which there must be, with these records, and its number.
     pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> (PageNumber, Vec<u8>) {
         let (&newest, before) = self.pages.split_last().expect("a directory page was added");
         let numbers = [before.last().copied().unwrap_or(0), records.len() as u32, 0];
         let bytes = [numbers.map(u32::to_le_bytes).as_flattened(), records].concat();
-        let mut page = vec![0; size.bytes()];
-        write(&mut page, size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes);
-        (newest, page)
+        (newest, page(size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes))
     }
 
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub(super) fn write_meta(&self, form: &ChainForm, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
-        assert_eq!(page.len(), size.bytes(), "the size of a page");
+    /// The metapage, with the index's own fields and these records.
+    pub(super) fn metapage(&self, form: &ChainForm, size: PageSize, fields: &[u8], records: &[u8]) -> Vec<u8> {
         let newest = self.pages.last().copied().unwrap_or(0);
         let numbers = [0, self.generation, self.allocated, self.pages.len() as u32, newest, records.len() as u32];
         let numbers = numbers.map(u32::to_le_bytes);
         let rows = self.rows_built.to_le_bytes();
         let bytes = [&form.magic[..], &[HASH_ID, 0, 0, 0], numbers.as_flattened(), &rows, fields, records].concat();
-        write(page, size, META, &bytes);
+        page(size, META, &bytes)
     }
 }
 

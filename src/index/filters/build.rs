@@ -3,13 +3,15 @@
 use super::column;
 use crate::error::invalid_parameter;
 use crate::index::options;
-use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
+use crate::index::page::{NewIndex, PAGE_SIZE};
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
+use pg_bloom_core::index::chain::Tiles;
 use pg_bloom_core::index::filters::{Build, Directory};
 use pg_bloom_core::index::page::RowId;
 
@@ -28,7 +30,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         Ok(())
     })?;
     let directory = build.finish(&mut new)?;
-    new.finish(|page| directory.write_meta(page));
+    new.finish(&directory.metapage());
     Ok(Built { table_rows, index_rows: directory.chain.rows_built as f64 })
 }
 
@@ -45,6 +47,6 @@ fn check(index: Relation) -> Result<()> {
 
 pub fn build_empty(index: Relation) -> Result<()> {
     check(index)?;
-    write_empty(index, |page| Directory::empty(PAGE_SIZE).write_meta(page));
+    wal::write_init_page(index, &Directory::empty(PAGE_SIZE).metapage());
     Ok(())
 }

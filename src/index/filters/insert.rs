@@ -11,7 +11,7 @@
 //! session that can see the row finds it.
 
 use super::column::{Index, is_of_text};
-use crate::index::page::{meta_page, prepare};
+use crate::index::page::prepare;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::interrupt;
 use crate::pg::catalog::invalidation;
@@ -136,6 +136,5 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     }
     let growth = directory.grow(group)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    let bytes = meta_page(|page| growth.directory.write_meta(page));
-    index.write_directory(meta, &bytes, growth.directory, Some(&growth.page))
+    index.write_directory(meta, growth)
 }

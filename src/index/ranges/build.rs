@@ -11,14 +11,15 @@ use super::sample;
 use super::vacuum;
 use crate::error::unsupported;
 use crate::index::options;
-use crate::index::page::{NewIndex, PAGE_SIZE, write_empty};
+use crate::index::page::{NewIndex, PAGE_SIZE};
 use crate::index::session::IndexColumn;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table::{self, Built, Row, Wanted};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::storage::wal;
 use pg_bloom_core::index::page::{RowId, RowSet};
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split, Tiles};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
@@ -146,7 +147,7 @@ impl Building<'_> {
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
         directory.options.may_split = self.options.may_split;
-        self.index.finish(|page| directory.write_meta(page));
+        self.index.finish(&directory.metapage());
         Ok(self.rows)
     }
 }
@@ -187,6 +188,6 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: 
 
 pub fn build_empty(index: Relation) -> Result<()> {
     let options = core_options(&column_of_new(index)?, index, table::of_index(index).relation(), None)?;
-    write_empty(index, |page| Directory::empty(Options { table_pages: 0, ..options }).write_meta(page));
+    wal::write_init_page(index, &Directory::empty(Options { table_pages: 0, ..options }).metapage());
     Ok(())
 }

@@ -13,7 +13,7 @@
 use super::columns::{Index, RangesColumn};
 use super::gather::GatheredKeys;
 use super::sample;
-use crate::index::page::{meta_page, prepare};
+use crate::index::page::prepare;
 use crate::pg::call::error::Result;
 use crate::pg::call::interrupt;
 use crate::pg::method::table;
@@ -172,9 +172,8 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
         index.pages().check_one(mark.page(), mark.special())?;
     }
-    let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.
-    index.write_directory(meta, &bytes, growth.directory, growth.closed.as_ref())
+    index.write_directory(meta, growth)
 }
 
 /// Of all indexes: 192 kB. A range of log lines has some 6,000.

@@ -85,13 +85,12 @@ impl Build {
         let Build { mut directory, groups, tiles, .. } = self;
         for tile in tiles {
             let own = groups.iter().find(|open| open.number == Some(tile.group)).expect("its group got a number");
-            if let Some((number, page)) = directory.append(&own.group, tile)? {
-                sink.write(number, &page)?;
+            if let Some(page) = directory.append(&own.group, tile)? {
+                sink.write(&page)?;
             }
         }
         if !directory.chain.pages().is_empty() {
-            let (number, page) = directory.newest_page();
-            sink.write(number, &page)?;
+            sink.write(&directory.newest_page().1)?;
         }
         Ok(directory)
     }
@@ -153,7 +152,7 @@ impl Build {
         let (each, stride) = (bits.len() / rows.len(), Grid::new(size, group, width).stride());
         let bits = &bits[slots.start * each..slots.end * each];
         let mut page = vec![0; size.bytes()];
-        for (number, from) in (first_page..).zip((0..each).step_by(stride)) {
+        for from in (0..each).step_by(stride) {
             crate::interrupt::check();
             page.fill(0);
             let length = stride.min(each - from);
@@ -161,7 +160,7 @@ impl Build {
                 to[..length].copy_from_slice(&bits[from..][..length]);
             }
             tile.special().write(&mut page);
-            sink.write(number, &page)?;
+            sink.write(&page)?;
         }
         Ok(())
     }
@@ -177,6 +176,6 @@ impl Build {
         open.tiles.drain(..).for_each(|tile| self.tiles[tile].row_page = at);
         open.row_page.slots = 0;
         open.row_page.special().write(&mut page);
-        sink.write(at, &page)
+        sink.write(&page)
     }
 }

@@ -11,7 +11,7 @@ use super::directory::Directory;
 use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::error;
-use crate::index::chain::{self, Chain, ChainForm, META_PAGE, Stored, Tiles};
+use crate::index::chain::{self, Chain, ChainForm, Growth, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
@@ -83,6 +83,10 @@ impl Tiles for Directory {
 
     fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    fn metapage(&self) -> Vec<u8> {
+        self.chain.metapage(&FORM, self.size, &[], &[])
     }
 }
 
@@ -161,12 +165,7 @@ impl Directory {
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
 
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub fn write_meta(&self, page: &mut [u8]) {
-        self.chain.write_meta(&FORM, self.size, page, &[], &[]);
-    }
-
-    /// The newest directory page and its number. PostgreSQL's header is zero.
+    /// The newest directory page and its number.
     pub(super) fn newest_page(&self) -> (PageNumber, Vec<u8>) {
         self.chain.newest_page(self.size, &self.newest)
     }
@@ -175,15 +174,6 @@ impl Directory {
 /// Filters with at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;
 
-/// A directory with one more tile.
-#[derive(Clone, Debug)]
-pub struct Growth {
-    /// The new contents of the metapage: [`Directory::write_meta`].
-    pub directory: Directory,
-    /// Number and bytes of the directory page with the tile's record, perhaps a new one. PostgreSQL's header is zero.
-    pub page: (PageNumber, Vec<u8>),
-}
-
 impl Directory {
     /// Adds a tile for a group, and the group if it is new.
     ///
@@ -191,7 +181,7 @@ impl Directory {
     /// metapage and the directory page with one WAL record, and releases the lock. Nothing else changes: pages of new
     /// tiles, and their row page, are read as empty. Errors: [`crate::Class::TooLarge`] if too few page numbers are
     /// left.
-    pub fn grow(&self, group: &Group) -> error::Result<Growth> {
+    pub fn grow(&self, group: &Group) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         let number = self.group_number(group).unwrap_or(self.groups().count() as u32);
         let width = self.next_width(group, self.slots(number));
@@ -203,7 +193,7 @@ impl Directory {
         let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page };
         directory.append(group, tile)?;
         directory.chain.generation = directory.chain.generation.wrapping_add(1);
-        let page = directory.newest_page();
+        let page = Some(directory.newest_page());
         Ok(Growth { directory, page })
     }
 
@@ -223,10 +213,10 @@ impl Directory {
 
     /// Adds a tile whose pages are allocated, and before it its group if that is new. If the newest directory page is
     /// full, another one becomes the newest; then returns the full one.
-    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<(PageNumber, Vec<u8>)>> {
+    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
         let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
-        let full = is_full.then(|| self.newest_page());
+        let full = is_full.then(|| self.newest_page().1);
         if is_full || self.chain.pages().is_empty() {
             self.chain.add_page()?;
             self.newest.clear();

@@ -61,7 +61,6 @@ mod tile;
 
 pub use build::Build;
 pub use directory::Directory;
-pub use meta::Growth;
 pub use row_page::{RowPage, State};
 pub use search::{FilterCondition, Sought};
 pub use tile::{Group, Holds, Slot, Tile, slot_bits};

@@ -203,9 +203,9 @@ pub trait PageSink {
     /// What writing can fail with.
     type Error: From<Error>;
 
-    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
-    /// from the caller. Errors: those of writing a page.
-    fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Self::Error>;
+    /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the metapage comes from the
+    /// caller. Errors: those of writing a page.
+    fn write(&mut self, page: &[u8]) -> Result<(), Self::Error>;
 }
 
 /// Reads little-endian numbers from the front of bytes that are long enough.

@@ -220,9 +220,9 @@ impl Build {
                 }
             }
         }
-        for (page, number) in pages.chunks_exact_mut(size.bytes()).zip(tile.pages()) {
+        for page in pages.chunks_exact_mut(size.bytes()) {
             tile.special().write(page);
-            sink.write(number, page)?;
+            sink.write(page)?;
         }
         Ok(())
     }
@@ -248,8 +248,7 @@ impl Build {
     /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
     fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> Result<TileAddress, S::Error> {
         if self.directory.open.len() == open_runs(self.directory.options.size) {
-            let (number, page) = self.directory.close()?;
-            sink.write(number, &page)?;
+            sink.write(&self.directory.close()?.1)?;
         }
         self.directory.push(shape, 1)?;
         Ok(self.directory.last_tile(shape.level).expect("it was just added"))
@@ -285,7 +284,7 @@ impl Build {
         let words = words_per_block(size);
         let per_page = width.blocks_per_page() as usize;
         let mut page = vec![0; size.bytes()];
-        for (number, first) in tile.pages().zip((0..).step_by(per_page)) {
+        for first in (0..shape.blocks() as usize).step_by(per_page) {
             crate::interrupt::check();
             page.fill(0);
             for (slot, bits) in bits.iter().enumerate() {
@@ -302,7 +301,7 @@ impl Build {
                 }
             }
             tile.special().write(&mut page);
-            sink.write(number, &page)?;
+            sink.write(&page)?;
         }
         Ok(())
     }

@@ -32,7 +32,8 @@ use super::meta::open_runs;
 use super::rate::{self, Target, share, target, typical};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
-use crate::index::page::{PageNumber, Pages};
+use crate::index::chain::Growth;
+use crate::index::page::Pages;
 
 /// Pages of the tile before that are read to learn from.
 const PAGES_READ: u32 = 16;
@@ -40,15 +41,6 @@ const PAGES_READ: u32 = 16;
 const SLOTS_ALONE: u64 = 128;
 /// The slots of the tiles that are there for each slot of the next tile of level 1 that has one in level 2.
 const SLOTS_PER_SLOT: u64 = 8;
-
-/// A directory with more tiles.
-#[derive(Clone, Debug)]
-pub struct Growth {
-    /// The new contents of the metapage: [`Directory::write_meta`].
-    pub directory: Directory,
-    /// A directory page to write with the same WAL record: its number and its bytes. PostgreSQL's header is zero.
-    pub closed: Option<(PageNumber, Vec<u8>)>,
-}
 
 /// The width of a tile of level 0 that begins with this range.
 fn next_width(first_range: u64) -> Width {
@@ -73,10 +65,10 @@ impl Directory {
     ///
     /// The caller must hold the exclusive lock of the metapage, and the directory must be current. Pages of tiles are
     /// read, so a session that holds the lock of such a page must not wait for the metapage. Then the caller writes the
-    /// metapage and the closed page, if there is one, with one WAL record, and releases the lock. Nothing else changes:
-    /// pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there are too
-    /// few numbers left for pages or ranges; those of reading.
-    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth, P::Error>
+    /// metapage, and the directory page if there is one, with one WAL record, and releases the lock. Nothing else
+    /// changes: pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there
+    /// are too few numbers left for pages or ranges; those of reading.
+    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth<Directory>, P::Error>
     where
         P::Error: From<Error>,
     {
@@ -89,7 +81,7 @@ impl Directory {
         &self,
         range: u32,
         loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
-    ) -> Result<Growth, E> {
+    ) -> Result<Growth<Directory>, E> {
         let start = self.end_slot(Level::Zero);
         let width = next_width(start);
         let columns_per_slot = self.options.columns_per_slot(Level::Zero, start);
@@ -157,11 +149,11 @@ impl Directory {
         is_covered: bool,
         lower: TileShape,
         [one, two]: [Option<TileShape>; 2],
-    ) -> error::Result<Growth> {
+    ) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
         let is_full = self.open.len() + Level::ALL.len() > open_runs(self.options.size);
-        let closed = if is_full { Some(directory.close()?) } else { None };
+        let page = if is_full { Some(directory.close()?) } else { None };
         for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
             if is_covered {
                 directory.covered_from[level as usize].get_or_insert(self.tiles(level));
@@ -175,7 +167,7 @@ impl Directory {
         let wanted = missing.div_ceil(u64::from(lower.slots()));
         let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
         directory.push(lower, tiles.max(1) as u32)?;
-        Ok(Growth { directory, closed })
+        Ok(Growth { directory, page })
     }
 
     /// Slots of a level without a tile.

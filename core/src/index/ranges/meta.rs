@@ -89,6 +89,20 @@ impl Tiles for Directory {
     fn chain(&self) -> &Chain {
         &self.chain
     }
+
+    fn metapage(&self) -> Vec<u8> {
+        let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
+        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
+        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
+        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
+        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
+        fields.extend((pages_per_range as u16).to_le_bytes());
+        fields.extend([ranges as u8, lines as u8]);
+        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
+        fields.extend([u8::from(is_flat), u8::from(may_split)]);
+        fields.extend(self.keys_per_row.to_le_bytes());
+        self.chain.metapage(&FORM, self.options.size, &fields, &records(&self.open))
+    }
 }
 
 impl Directory {
@@ -197,21 +211,6 @@ impl Directory {
         let end = last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.slots()));
         let alone = end.saturating_sub(self.first_slot(level));
         require(alone <= self.options.slots_alone(level), || field("slots without a level above", alone))
-    }
-
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
-        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
-        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
-        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
-        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
-        fields.extend((pages_per_range as u16).to_le_bytes());
-        fields.extend([ranges as u8, lines as u8]);
-        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u8::from(is_flat), u8::from(may_split)]);
-        fields.extend(self.keys_per_row.to_le_bytes());
-        self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
     }
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.

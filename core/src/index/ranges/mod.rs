@@ -40,7 +40,7 @@
 //!
 //! | to | it calls |
 //! |---|---|
-//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes pages; [`Directory::write_meta`] |
+//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes pages; [`Tiles::metapage`] |
 //! | read the directory | [`Tiles::read`]; later [`Chain::is_current`] on the metapage |
 //! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
 //! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
@@ -78,7 +78,6 @@ pub use crate::index::page::{Damage, PageKind, PageNumber, PageSink, PageSize, P
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
-pub use grow::Growth;
 pub use inspect::{Expectation, Survey};
 pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,

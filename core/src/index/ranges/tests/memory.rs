@@ -1,7 +1,7 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
 //! measurements and fuzzing.
 
-use super::{Build, Damage, Directory, Mark, Options, changes};
+use super::{Build, Damage, Directory, Mark, Options, Tiles, changes};
 use crate::index::page::Pages;
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
@@ -37,7 +37,7 @@ impl Index {
             build.range(&mut memory, range.as_ref())?;
         }
         let directory = build.finish(&mut memory, rows)?;
-        directory.write_meta(&mut memory.pages[0]);
+        memory.pages[0] = directory.metapage();
         Ok(Index { memory, directory })
     }
 
@@ -48,10 +48,10 @@ impl Index {
                 Some(places) => break places,
                 None => {
                     let growth = self.directory.grow(&mut self.memory, range)?;
-                    if let Some((number, page)) = growth.closed {
+                    if let Some((number, page)) = growth.page {
                         self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
                     }
-                    growth.directory.write_meta(&mut self.memory.pages[0]);
+                    self.memory.pages[0] = growth.directory.metapage();
                     self.directory = growth.directory;
                 }
             }
