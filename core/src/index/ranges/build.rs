@@ -17,7 +17,7 @@
 //! are all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
 
 use super::directory::{Directory, Options};
-use super::meta::open_runs;
+use super::meta::most_open_runs;
 use super::pending::{Above, Gathered, bits_of, words_per_block};
 use super::rate::{Target, check_fpr, mean, share, target, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
@@ -247,7 +247,7 @@ impl Build {
 
     /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
     fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> Result<TileAddress, S::Error> {
-        if self.directory.open.len() == open_runs(self.directory.options.size) {
+        if self.directory.open_runs().len() == most_open_runs(self.directory.options.size) {
             sink.write(&self.directory.close()?.1)?;
         }
         self.directory.push(shape, 1)?;

@@ -9,8 +9,9 @@ use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
-use crate::index::chain::Chain;
+use crate::index::chain::{Chain, META_PAGE};
 use crate::index::page::{PageNumber, PageSize, RowId};
+use crate::memory;
 use std::ops::Range;
 
 /// What was chosen when the index was created.
@@ -109,6 +110,8 @@ pub struct Run {
     pub first_slot: u32,
     /// The first page of the first.
     pub first_page: PageNumber,
+    /// How many tiles of their level are before it.
+    pub first_tile: u32,
 }
 
 impl Run {
@@ -123,13 +126,6 @@ impl Run {
     }
 }
 
-/// A run, and how many tiles of its level are before it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Placed {
-    run: Run,
-    first_tile: u32,
-}
-
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
@@ -141,16 +137,14 @@ pub struct Directory {
     pub keys_per_row: u16,
     /// The first tile of each level that has a slot in the level above.
     pub(super) covered_from: [Option<u32>; 3],
-    /// The runs in the metapage.
-    pub(super) open: Vec<Run>,
-    levels: [Vec<Placed>; 3],
+    levels: [Vec<Run>; 3],
 }
 
 impl Directory {
     /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
-        let (open, levels) = Default::default();
-        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], open, levels }
+        let levels = Default::default();
+        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], levels }
     }
 
     /// The first slot of a level, if it can have any.
@@ -160,12 +154,12 @@ impl Directory {
 
     /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
     pub fn end_slot(&self, level: Level) -> u64 {
-        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), |placed| placed.run.end_slot())
+        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), Run::end_slot)
     }
 
     /// How many tiles a level has.
     pub fn tiles(&self, level: Level) -> u32 {
-        self.levels[level as usize].last().map_or(0, |placed| placed.first_tile + placed.run.tiles)
+        self.levels[level as usize].last().map_or(0, |run| run.first_tile + run.tiles)
     }
 
     /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
@@ -210,17 +204,26 @@ impl Directory {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// The runs of a level, each with the number of its first tile.
-    pub(super) fn runs_of(&self, level: Level) -> impl Iterator<Item = (u32, &Run)> {
-        self.levels[level as usize].iter().map(|placed| (placed.first_tile, &placed.run))
+    /// The runs of a level.
+    pub(super) fn runs_of(&self, level: Level) -> &[Run] {
+        &self.levels[level as usize]
+    }
+
+    /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
+    pub(super) fn open_runs(&self) -> Vec<Run> {
+        let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
+        let is_open = |run: &&Run| run.first_page > newest;
+        let mut open = memory::collect(self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open).copied()));
+        open.sort_unstable_by_key(|run| run.first_page);
+        open
     }
 
     /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
-        let placed = &runs[runs.partition_point(|placed| placed.run.first_slot <= slot).checked_sub(1)?];
-        let within = (slot - placed.run.first_slot) / placed.run.shape.slots();
-        (within < placed.run.tiles).then(|| self.address(placed, within))
+        let run = &runs[runs.partition_point(|run| run.first_slot <= slot).checked_sub(1)?];
+        let within = (slot - run.first_slot) / run.shape.slots();
+        (within < run.tiles).then(|| self.address(run, within))
     }
 
     /// A tile by its number on its level.
@@ -236,54 +239,43 @@ impl Directory {
     /// The tiles of a level from number `first` on.
     pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
         let runs = &self.levels[level as usize];
-        let skipped = runs.partition_point(|placed| placed.first_tile + placed.run.tiles <= first);
-        runs[skipped..].iter().flat_map(move |placed| {
-            (first.saturating_sub(placed.first_tile)..placed.run.tiles).map(move |within| self.address(placed, within))
+        let skipped = runs.partition_point(|run| run.first_tile + run.tiles <= first);
+        runs[skipped..].iter().flat_map(move |run| {
+            (first.saturating_sub(run.first_tile)..run.tiles).map(move |within| self.address(run, within))
         })
     }
 
     /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
-    fn address(&self, placed: &Placed, within: u32) -> TileAddress {
-        let Placed { run: Run { shape, first_slot, first_page, .. }, first_tile } = *placed;
+    fn address(&self, run: &Run, within: u32) -> TileAddress {
+        let Run { shape, first_slot, first_page, first_tile, .. } = *run;
         let (ordinal, first_slot) = (first_tile + within, first_slot + within * shape.slots());
-        TileAddress {
-            shape,
-            ordinal,
-            first_slot,
-            first_page: first_page + within * shape.pages,
-            size: self.options.size,
-        }
+        let first_page = first_page + within * shape.pages;
+        TileAddress { shape, ordinal, first_slot, first_page, size: self.options.size }
     }
 
     pub(super) fn place(&mut self, run: Run) {
-        let level = run.shape.level;
-        let first_tile = self.tiles(level);
-        self.levels[level as usize].push(Placed { run, first_tile });
+        self.levels[run.shape.level as usize].push(run);
     }
 
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
     /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
     /// are too few numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
-        let level = shape.level as usize;
         let first_slot = self.end_slot(shape.level);
         let end_slot = first_slot + u64::from(shape.slots()) * u64::from(tiles);
         let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        if let (Some(last), Some(placed)) = (self.open.last_mut(), self.levels[level].last_mut())
-            && *last == placed.run
-            && last.shape == shape
-            && last.end_page() == u64::from(first_page)
-        {
-            last.tiles += tiles;
-            placed.run = *last;
-            return Ok(());
+        let follows = |last: &&mut Run| last.shape == shape && last.end_page() == u64::from(first_page);
+        match self.levels[shape.level as usize].last_mut().filter(follows) {
+            // No directory page is between them.
+            Some(last) => last.tiles += tiles,
+            None => {
+                let first_tile = self.tiles(shape.level);
+                self.place(Run { shape, tiles, first_slot: first_slot as u32, first_page, first_tile });
+            }
         }
-        let run = Run { shape, tiles, first_slot: first_slot as u32, first_page };
-        self.open.push(run);
-        self.place(run);
         Ok(())
     }
 }

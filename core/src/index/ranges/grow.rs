@@ -28,7 +28,7 @@
 
 use super::directory::Directory;
 use super::fill::Fill;
-use super::meta::open_runs;
+use super::meta::most_open_runs;
 use super::rate::{self, Target, share, target, typical};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
@@ -152,7 +152,7 @@ impl Directory {
     ) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open.len() + Level::ALL.len() > open_runs(self.options.size);
+        let is_full = self.open_runs().len() + Level::ALL.len() > most_open_runs(self.options.size);
         let page = if is_full { Some(directory.close()?) } else { None };
         for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
             if is_covered {
