@@ -212,8 +212,9 @@ impl Directory {
     /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
         let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
-        let is_open = |run: &&Run| run.first_page > newest;
-        let mut open = memory::collect(self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open).copied()));
+        let is_open = move |run: &&Run| run.first_page > newest;
+        let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
+        let mut open = memory::collect(open.copied());
         open.sort_unstable_by_key(|run| run.first_page);
         open
     }

@@ -76,15 +76,7 @@ impl Directory {
         condition: &Condition,
         mut found: impl FnMut(u32),
     ) -> Result<(), P::Error> {
-        let probe = |tile: &TileAddress, (): &()| {
-            let slots = probe(pages, tile, condition)?;
-            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
-                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
-                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
-            }
-            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
-        };
-        self.walk(u32::MAX, &(), probe, |range, _, ()| found(range))
+        self.sample(pages, condition, u32::MAX, |range, _| found(range))
     }
 
     /// Calls `found` with each range for which one of some alternatives may hold, in ascending order, and with the
@@ -117,8 +109,14 @@ impl Directory {
         most: u32,
         mut found: impl FnMut(u32, f64),
     ) -> Result<(), P::Error> {
-        let probe =
-            |tile: &TileAddress, (): &()| probe(pages, tile, condition).map(|slots| slots.map(|slot| (slot, ())));
+        let probe = |tile: &TileAddress, (): &()| {
+            let slots = Slots(condition.slots(u128::MAX, &mut having(pages, tile))?);
+            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
+                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
+                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
+            }
+            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
+        };
         self.walk(most, &(), probe, |range, weight, ()| found(range, weight))
     }
 
@@ -164,11 +162,6 @@ fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
     let picked = count.min(most.max(1));
     let weight = f64::from(count) / f64::from(picked.max(1));
     (0..picked).map(move |i| ((u64::from(i) * u64::from(count) / u64::from(picked)) as u32, weight))
-}
-
-/// The slots of a tile for which a condition may hold.
-fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) -> Result<Slots, P::Error> {
-    condition.slots(u128::MAX, &mut having(pages, tile)).map(Slots)
 }
 
 /// From a hash to the slots of a tile that may have it.
