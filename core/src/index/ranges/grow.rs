@@ -178,7 +178,7 @@ impl Directory {
     /// The loads of those columns of a level's last tile that look complete, if the next one had them.
     fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
         if level == Level::Zero {
             // Columns that a page has.
             let (options, end) = (self.options, self.end_slot(level));
@@ -197,7 +197,7 @@ impl Directory {
     /// The share of the last tile's columns of ranges with elements, by some pages. Errors: those of reading.
     pub fn used_share<P: Pages>(&self, pages: &mut P) -> Result<f64, P::Error> {
         let Some(tile) = self.last_tile(Level::Zero) else { return Ok(0.0) };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
         Ok(loads.iter().filter(|&&load| load > 0.0).count() as f64 / loads.len() as f64)
     }
 

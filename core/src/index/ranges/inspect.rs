@@ -90,9 +90,8 @@ impl Directory {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
         let fill = Fill::of(pages, &tile, PAGES)?;
-        let loads = fill.slots().map(|columns| columns.map(|column| fill.elements(column)).sum());
-        let filled = memory::collect(loads.filter(|&load: &f64| load > 0.0));
-        Ok(mean(&filled))
+        let loads = fill.columns.slots().map(|columns| fill.elements(&columns));
+        Ok(mean(&memory::collect(loads.filter(|&load| load > 0.0))))
     }
 
     /// Counts the bits of all tiles: reads all of their pages. Errors: [`super::Damage`]; those of reading.
@@ -108,17 +107,17 @@ impl Directory {
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 if level > Level::Zero {
-                    fill.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(columns)));
+                    fill.columns.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(&columns)));
                     continue;
                 }
                 let most = self.most_elements(&tile);
-                for columns in fill.slots() {
-                    let elements: f64 = columns.clone().map(|column| fill.elements(column)).sum();
+                for columns in fill.columns.slots() {
+                    let elements = fill.elements(&columns);
                     if elements > 0.0 {
                         survey.ranges += 1;
                         survey.elements += elements;
                         survey.overfull += u64::from(elements > most * columns.len() as f64);
-                        survey.fpr += fill.rate(columns) * rate;
+                        survey.fpr += fill.rate(&columns) * rate;
                     }
                 }
             }

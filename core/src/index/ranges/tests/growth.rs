@@ -146,7 +146,7 @@ fn a_build_notices_that_rows_change() {
     let fills = tiles.iter().map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
     let above = share(FPR, Level::One, Level::One);
     let overfull: usize =
-        fills.map(|fill| fill.slots().filter(|slot| fill.rate(slot.clone()) > above * 2.5).count()).sum();
+        fills.map(|fill| fill.columns.slots().filter(|slot| fill.rate(slot) > above * 2.5).count()).sum();
     assert!(overfull <= 4, "{overfull}");
 }
 
