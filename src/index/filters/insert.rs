@@ -38,7 +38,7 @@ pub unsafe fn insert(relation: Relation, value: Datum, row: RowId) -> Result<()>
             // Plans may rely on there being text only.
             invalidation::plan_again(relation.table());
         }
-        write(&index, &directory, &group, slot, &bits)?;
+        write(&index, &directory, slot, &bits)?;
         publish(&index, &directory, &page, slot, row)?;
     }
     value.free();
@@ -53,7 +53,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
             let pages = directory.row_pages(number);
             // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
             for page in pages.last().into_iter().chain(pages) {
-                if let Some(slot) = claim_in(index, &directory, group, page, row)? {
+                if let Some(slot) = claim_in(index, &directory, page, row)? {
                     return Ok((directory.clone(), *page, slot));
                 }
             }
@@ -63,19 +63,19 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 }
 
 /// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
-fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
     let free = |bytes: &[u8]| -> Result<Option<Slot>> {
         Ok(index.checked(page.first_free(Some(bytes)))?.and_then(|number| directory.slot(page, number)))
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
     let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
-    check_tile(index, directory, group, &tile)?;
+    check_tile(index, &tile)?;
     let mut locked = pin.exclusive();
     let Some(slot) = free(&locked)? else { return Ok(None) };
     if slot.tile != tile {
         // Others took the last slots of the tile in the meantime.
         drop(locked);
-        return claim_in(index, directory, group, page, row);
+        return claim_in(index, directory, page, row);
     }
     prepare(index.relation(), page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
@@ -84,19 +84,19 @@ fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage,
 
 /// Checks the pages of a tile, once for the rows that a session adds to it one after the other: a row that is refused
 /// must not have taken a slot.
-fn check_tile(index: &Index, directory: &Directory, group: &Group, tile: &Tile) -> Result<()> {
+fn check_tile(index: &Index, tile: &Tile) -> Result<()> {
     let checked = &index.kind().checked;
     if checked.get() == Some(tile.ordinal) {
         return Ok(());
     }
-    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
+    index.pages().check_each(tile.pages(), tile.special())?;
     checked.set(Some(tile.ordinal));
     Ok(())
 }
 
-fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
+fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
     let pages = index.pages();
-    let mut chunks = slot.chunks(directory.size, group, bits).peekable();
+    let mut chunks = slot.chunks(bits).peekable();
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
         let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();

@@ -138,9 +138,10 @@ impl Build {
         let numbered = self.groups.iter().filter(|open| open.number.is_some()).count() as u32;
         let Open { group, number, bits, rows, row_page, bytes, tiles } = &mut self.groups[number];
         row_page.group = *number.get_or_insert(numbered);
-        let first_page = self.directory.allocate(group, width)?;
+        let grid = Grid::new(size, group, width);
+        let first_page = self.directory.allocate(grid)?;
         let (ordinal, first_slot) = (self.tiles.len() as u32, row_page.slots);
-        let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page };
+        let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page, grid };
         bytes.resize(size.bytes(), 0);
         for (slot, row) in tile.slots().zip(&rows[slots.clone()]) {
             row_page.set(bytes, slot, *row);
@@ -149,7 +150,7 @@ impl Build {
         tiles.push(self.tiles.len());
         self.tiles.push(tile);
         // Bytes of a slot, and those of them that are in one page.
-        let (each, stride) = (bits.len() / rows.len(), Grid::new(size, group, width).stride());
+        let (each, stride) = (bits.len() / rows.len(), grid.stride());
         let bits = &bits[slots.start * each..slots.end * each];
         let mut page = vec![0; size.bytes()];
         for from in (0..each).step_by(stride) {

@@ -99,8 +99,8 @@ impl Directory {
     }
 
     /// Allocates the pages of a tile. Returns the first; 0 if it has none.
-    pub(super) fn allocate(&mut self, group: &Group, width: u16) -> Result<PageNumber> {
-        match Grid::new(self.size, group, width).pages() {
+    pub(super) fn allocate(&mut self, grid: Grid) -> Result<PageNumber> {
+        match grid.pages() {
             0 => Ok(0),
             pages => self.chain.allocate(pages),
         }

@@ -119,9 +119,8 @@ impl Directory {
                 [TILE] => {
                     let tile = self.parse_tile(&mut bytes, page)?;
                     self.place(tile);
-                    let group = self.group(tile.group).expect("its tile was parsed");
                     memory::push(taken, tile.row_page..tile.row_page + u32::from(tile.first_slot == 0));
-                    memory::push(taken, tile.pages(self.size, group));
+                    memory::push(taken, tile.pages());
                 }
                 [other] => return Err(Damage::field(page, "a record", other)),
             }
@@ -144,11 +143,11 @@ impl Directory {
         require(fits, || wrong("the first slot of a tile", first_slot.into()))?;
         let allocated = self.chain.allocated();
         require((1..allocated).contains(&row_page), || wrong("the row page of a tile", row_page))?;
-        let pages = Grid::new(self.size, known, width).pages();
-        let end = u64::from(first_page).saturating_add(pages);
-        let is_there = if pages == 0 { first_page == 0 } else { first_page > 0 && end <= allocated.into() };
+        let grid = Grid::new(self.size, known, width);
+        let end = u64::from(first_page).saturating_add(grid.pages());
+        let is_there = if grid.pages() == 0 { first_page == 0 } else { first_page > 0 && end <= allocated.into() };
         require(is_there, || wrong("the first page of a tile", first_page))?;
-        Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
+        Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page, grid })
     }
 
     /// Checks that each page that was allocated has one owner, and no other page has one.
@@ -189,8 +188,9 @@ impl Directory {
             Some(last) if last.slots + width <= room(self.size) => (last.page, last.slots),
             _ => (directory.chain.allocate(1)?, 0),
         };
-        let first_page = directory.allocate(group, width)?;
-        let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page };
+        let grid = Grid::new(self.size, group, width);
+        let first_page = directory.allocate(grid)?;
+        let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page, grid };
         directory.append(group, tile)?;
         directory.chain.generation = directory.chain.generation.wrapping_add(1);
         let page = Some(directory.newest_page());

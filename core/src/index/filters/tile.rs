@@ -126,33 +126,34 @@ pub struct Tile {
     pub row_page: PageNumber,
     /// Its first page; 0 if it has none.
     pub first_page: PageNumber,
+    pub(super) grid: Grid,
 }
 
-/// How the blocks of a tile lie in pages.
+/// How the blocks of a tile lie in its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub struct Grid {
     /// Bytes of a block.
-    pub block_bytes: usize,
+    pub(super) block_bytes: usize,
     /// Blocks of each slot (B).
-    pub blocks: u64,
+    blocks: u64,
     /// Blocks of each slot in a page (P), at least one.
-    pub per_page: u64,
+    pub(super) per_page: u64,
 }
 
 impl Grid {
     /// The grid of a tile of `width` slots, from one to [`Group::blocks_per_page`].
-    pub fn new(size: PageSize, group: &Group, width: u16) -> Grid {
+    pub(super) fn new(size: PageSize, group: &Group, width: u16) -> Grid {
         let blocks = group.shape.blocks;
         let per_page = u64::from(group.blocks_per_page(size) / u32::from(width)).min(blocks).max(1);
         Grid { block_bytes: group.block_bytes(), blocks, per_page }
     }
 
-    pub fn pages(&self) -> u64 {
+    pub(super) fn pages(&self) -> u64 {
         self.blocks.div_ceil(self.per_page)
     }
 
     /// Bytes of each slot in a page.
-    pub fn stride(&self) -> usize {
+    pub(super) fn stride(&self) -> usize {
         self.per_page as usize * self.block_bytes
     }
 }
@@ -164,8 +165,13 @@ impl Tile {
     }
 
     /// Its pages.
-    pub fn pages(&self, size: PageSize, group: &Group) -> Range<PageNumber> {
-        self.first_page..self.first_page + Grid::new(size, group, self.width).pages() as u32
+    pub fn pages(&self) -> Range<PageNumber> {
+        self.first_page..self.first_page + self.grid.pages() as u32
+    }
+
+    /// The page with a block of its slots.
+    pub(super) fn page_of(&self, block: u64) -> PageNumber {
+        self.first_page + (block / self.grid.per_page) as u32
     }
 
     /// Its slots in its row page.
@@ -193,13 +199,8 @@ pub struct Slot {
 
 impl Slot {
     /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of [`slot_bits`].
-    pub fn chunks<'b>(
-        &self,
-        size: PageSize,
-        group: &Group,
-        bits: &'b [u8],
-    ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
-        let stride = Grid::new(size, group, self.tile.width).stride();
+    pub fn chunks<'b>(&self, bits: &'b [u8]) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
+        let stride = self.tile.grid.stride();
         let within = usize::from(self.number - self.tile.first_slot);
         let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
         (self.tile.first_page..).zip(bits.chunks(stride)).map(move |(page, bytes)| (page, offset, bytes))

@@ -59,7 +59,7 @@ impl Index {
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
                 page.claim(free, row).into_iter().for_each(|change| self.change(&page, change));
                 let bits = slot_bits(filter, &group);
-                let chunks = slot.chunks(self.directory.size, &group, &bits);
+                let chunks = slot.chunks(&bits);
                 let chunks = chunks.map(|(at, offset, bytes)| (at, offset, bytes.to_vec())).collect();
                 return Ok(Some(Insertion { page, slot, chunks }));
             }
