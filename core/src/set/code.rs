@@ -11,7 +11,6 @@
 use super::tree::{self, Form};
 use crate::filter::Buffer;
 use crate::{hash, memory};
-use std::fmt;
 
 const VERSION: u8 = 1;
 /// Bytes before the hashes: version and form.
@@ -45,42 +44,6 @@ pub struct Row {
     pub first: i64,
     /// The hashes, ascending.
     pub entries: Vec<Entry>,
-}
-
-/// Why bytes are not a row of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowDamage {
-    /// No bucket of a set has this number.
-    Bucket(i64),
-    /// They are not as many as a row with its number of hashes has.
-    Length(usize),
-    /// Another version of the stored form.
-    Version(u8),
-    /// They belong to a set of another form: its number of bits, with the highest bit set if it forgets.
-    Form(u8),
-    /// The checksum, of the bytes and of the bucket, is another.
-    Checksum,
-    /// The hashes are not in order, or not in the bucket.
-    Order,
-    /// Bits that must be zero are not.
-    Padding,
-}
-
-impl fmt::Display for RowDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RowDamage::Bucket(bucket) => write!(f, "there can be no bucket {bucket}"),
-            RowDamage::Length(bytes) => write!(f, "it cannot have {bytes} bytes"),
-            RowDamage::Version(version) => write!(f, "its version is {version}"),
-            RowDamage::Form(form) => {
-                let forgets = if form & 0x80 == 0 { "does not forget" } else { "forgets" };
-                write!(f, "it is of a set with {} bits of each hash that {forgets}", form & 0x7f)
-            }
-            RowDamage::Checksum => write!(f, "its checksum does not fit its bytes and its bucket"),
-            RowDamage::Order => write!(f, "its hashes are out of order"),
-            RowDamage::Padding => write!(f, "it has bits behind its last hash"),
-        }
-    }
 }
 
 /// Where the parts of a row are, for a number of hashes of some width.
@@ -178,32 +141,35 @@ impl BitString {
 }
 
 impl Row {
-    /// Reads the row of a bucket. Errors: whatever is not as [`Row::write`] writes it.
-    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
+    /// Reads the row of a bucket. Errors: what is not as [`Row::write`] writes it, in the words of the error.
+    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, String> {
         let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
-        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;
-        let length = RowDamage::Length(bytes.len());
-        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
+        let known = u64::try_from(bucket).ok().filter(is_bucket);
+        let bucket = known.ok_or_else(|| format!("there can be no bucket {bucket}"))?;
+        let length = || format!("it cannot have {} bytes", bytes.len());
+        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length()) };
         if *version != VERSION {
-            return Err(RowDamage::Version(*version));
+            return Err(format!("its version is {version}"));
         }
         if *code != form_code(form) {
-            return Err(RowDamage::Form(*code));
+            let forgets = if code & 0x80 == 0 { "does not forget" } else { "forgets" };
+            return Err(format!("it is of a set with {} bits of each hash that {forgets}", code & 0x7f));
         }
         if checksum(data, bucket) != *sum {
-            return Err(RowDamage::Checksum);
+            return Err("its checksum does not fit its bytes and its bucket".into());
         }
-        let (data, count) = data.split_last_chunk().ok_or(length)?;
+        let (data, count) = data.split_last_chunk().ok_or_else(length)?;
         let count = u16::from_le_bytes(*count).into();
-        let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len()).ok_or(length)?;
+        let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len());
+        let shape = shape.ok_or_else(length)?;
         let (head, data) = data.split_at(shape.head);
         let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
         let bits = BitString::of(data);
         if bits.ones(shape.end, data.len() * 8).next().is_some() {
-            return Err(RowDamage::Padding);
+            return Err("it has bits behind its last hash".into());
         }
         let entries = entries(&shape, count, form.prefix(tree::first_hash(bucket)), first, &bits);
-        entries.map(|entries| Row { bucket, first, entries }).ok_or(RowDamage::Order)
+        Ok(Row { bucket, first, entries: entries.ok_or("its hashes are out of order")? })
     }
 
     /// The stored form.

@@ -55,8 +55,8 @@ impl Directory {
     }
 }
 
-/// Finds the rows of a row page, given its tiles, that meet conditions: for each the masks of its elements, in the order
-/// of their blocks.
+/// Finds the rows of a row page, given its tiles, that meet all conditions: each is the masks of its elements, in the
+/// order of their blocks.
 fn search<P: Pages>(
     pages: &mut P,
     page: &RowPage,
