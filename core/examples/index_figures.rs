@@ -208,7 +208,8 @@ impl Grown {
 
     /// How often a lookup of an absent key probes a tile.
     fn probed(&mut self, tile: &TileAddress) -> f64 {
-        match tile.shape.level.above().and_then(|level| self.directory.tile_of(level, tile.ordinal)) {
+        let above = Level::ALL.get(tile.shape.level as usize + 1);
+        match above.and_then(|&level| self.directory.tile_of(level, tile.ordinal)) {
             Some(above) => self.rate(&above) * self.probed(&above),
             None => 1.0,
         }

@@ -19,7 +19,7 @@
 use super::directory::{Directory, Options};
 use super::meta::most_open_runs;
 use super::pending::{Above, Gathered, bits_of, words_per_block};
-use super::rate::{Target, check_fpr, mean, share, target, typical};
+use super::rate::{Target, check_fpr, mean, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
 use super::tile::{Footprint, TileAddress, footprint};
 use crate::error;
@@ -45,7 +45,7 @@ pub struct Build {
 
 /// What slots of each level must keep, if `top` is the highest. Levels above that have none.
 fn targets(options: &Options, top: Level) -> [Target; 3] {
-    Level::ALL.map(|level| target(options.size, share(options.promised(0), level.min(top), top)))
+    Level::ALL.map(|level| options.target(level.min(top), top, 0))
 }
 
 impl Build {

@@ -29,7 +29,7 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::meta::most_open_runs;
-use super::rate::{self, Target, share, target, typical};
+use super::rate::{self, Target, typical};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
 use crate::index::chain::Growth;
@@ -96,7 +96,7 @@ impl Directory {
         } else {
             self.grow_above(loads, guess * f64::from(MAX_WIDTH))?
         };
-        let target = self.target(Level::Zero, top, start);
+        let target = self.options.target(Level::Zero, top, start);
         let lower = self.next_shape(Level::Zero, width, target, &seen, guess);
         Ok(self.grown(range, is_covered, lower, above)?)
     }
@@ -121,7 +121,7 @@ impl Directory {
         }
         let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
-        let target = self.target(Level::One, top, end);
+        let target = self.options.target(Level::One, top, end);
         let one = self.next_shape(Level::One, width, target, &seen, guess);
         if !is_covered || self.free_slots(Level::Two) > 0 {
             return Ok((top, [Some(one), None]));
@@ -132,14 +132,9 @@ impl Directory {
         let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
         let above = Width::within(slots / u64::from(width.columns()));
         let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
-        let target = self.target(Level::Two, top, end);
+        let target = self.options.target(Level::Two, top, end);
         let two = self.next_shape(Level::Two, above, target, &seen, guess);
         Ok((top, [Some(one), Some(two)]))
-    }
-
-    /// What slots of a level must keep that have this range, with `top` as the highest level above it.
-    fn target(&self, level: Level, top: Level, range: u64) -> Target {
-        target(self.options.size, share(self.options.promised(range), level, top))
     }
 
     /// This directory with new tiles above, if there are any, and as many tiles of level 0 as are needed and possible.

@@ -142,7 +142,8 @@ impl Directory {
         let (first_slot, first_page) = (bytes.u32(), bytes.u32());
         let level = Level::ALL.into_iter().find(|&level| level as u8 == code);
         let level = level.ok_or_else(|| format!("level {code} is unknown"))?;
-        let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} columns"))?;
+        let possible = Width::ALL.into_iter().find(|possible| possible.columns() == width.into());
+        let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
         let columns_per_slot = more_columns.saturating_add(1);
         let shape = TileShape { level, width, columns_per_slot, num_hashes, pages };
         let run = Run { shape, tiles, first_slot, first_page, first_tile: self.tiles(level) };

@@ -80,7 +80,7 @@ pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use inspect::{Expectation, Survey};
 pub use rate::{
-    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,
+    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, mean_rate, share, target, typical, with_pages,
 };
 pub use search::Places;
 pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};

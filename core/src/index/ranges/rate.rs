@@ -89,11 +89,15 @@ impl Options {
         let page = range * u64::from(self.pages_per_range);
         let built = LEAST_PAGES.max(self.table_pages.into());
         match self.fpr {
-            // A file may say anything that was checked.
             Some(fpr) => fpr,
             None if page < built => PAGES_BUILT / built as f64,
             None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
         }
+    }
+
+    /// What slots of a level must keep that have this range, with `top` as the highest level above it.
+    pub(super) fn target(&self, level: Level, top: Level, range: u64) -> Target {
+        target(self.size, share(self.promised(range), level, top))
     }
 }
 

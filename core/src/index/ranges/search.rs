@@ -50,7 +50,7 @@ impl Directory {
         let mut slot = range;
         for (level, place) in Level::ALL.into_iter().zip(&mut places.0) {
             let tile = self.tile_of(level, slot)?;
-            *place = Some(tile.probe(hash).mark(tile.slot(slot)?));
+            *place = Some(tile.probe(hash).mark((slot - tile.first_slot) as u8));
             if tile.ordinal < self.tiles_alone(level) {
                 break;
             }

@@ -16,7 +16,7 @@
 //! The last row of each block says where they begin. In a tile that was appended it is zero: nobody knew what its slots
 //! would have, so all have equally many.
 
-use crate::index::page::{Damage, PageKind, PageNumber, PageSize, require};
+use crate::index::page::{Damage, PageNumber, PageSize, require};
 use crate::sizing::rate;
 use std::ops::Range;
 
@@ -44,21 +44,9 @@ impl Level {
     /// All, from the ranges up.
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
 
-    /// The level whose slots are the tiles of this one.
-    pub fn above(self) -> Option<Level> {
-        Level::ALL.get(self as usize + 1).copied()
-    }
-
     /// The level whose tiles are the slots of this one.
     pub fn below(self) -> Option<Level> {
         (self as usize).checked_sub(1).map(|below| Level::ALL[below])
-    }
-}
-
-impl PageKind {
-    /// The kind of the pages of this level's tiles.
-    pub const fn of(level: Level) -> PageKind {
-        [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][level as usize]
     }
 }
 
@@ -76,11 +64,6 @@ impl Width {
     pub const MAX: Width = Width(MAX_WIDTH as u8);
     /// All, from the narrowest up.
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
-
-    /// The width with this number of columns, if tiles can have it.
-    pub fn new(columns: u8) -> Option<Width> {
-        Width::ALL.into_iter().find(|width| width.0 == columns)
-    }
 
     /// The narrowest with room for this number of columns; the widest if none has.
     pub fn holding(columns: impl Into<u64>) -> Width {
@@ -216,11 +199,6 @@ impl Columns {
     pub fn slots_having(self, having: u128, share: u32) -> u128 {
         let slots = self.slots().zip(0..);
         slots.map(|(columns, slot)| (having >> column(&columns, share) & 1) << slot).sum()
-    }
-
-    /// The column of an element of a slot; `None` if there is no such slot.
-    pub fn column(self, slot: u8, share: u32) -> Option<u32> {
-        self.slots().nth(slot.into()).map(|columns| column(&columns, share))
     }
 }
 

@@ -19,7 +19,7 @@
 //!
 //! A slot has one column, or as many as its elements need: [`Columns`].
 
-use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape};
+use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
@@ -48,17 +48,13 @@ pub struct TileAddress {
 impl TileAddress {
     /// The special space of its pages.
     pub const fn special(&self) -> Special {
-        Special { kind: PageKind::of(self.shape.level), number: self.first_slot }
+        let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][self.shape.level as usize];
+        Special { kind, number: self.first_slot }
     }
 
     /// Its pages.
     pub fn pages(&self) -> std::ops::Range<PageNumber> {
         self.first_page..self.first_page + self.shape.pages
-    }
-
-    /// The place of a slot in the tile, if the tile has it.
-    pub fn slot(&self, number: u32) -> Option<u8> {
-        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.slots()).map(|slot| slot as u8)
     }
 
     /// Where an element is probed.
@@ -112,13 +108,6 @@ pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footpri
 /// The slots that may have an element, a bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slots(pub u128);
-
-impl Slots {
-    /// Whether a slot is one of them.
-    pub const fn contains(self, slot: u8) -> bool {
-        self.0 >> slot & 1 == 1
-    }
-}
 
 impl Iterator for Slots {
     type Item = u32;
@@ -178,8 +167,8 @@ impl Probe {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(slot);
         }
-        let column = self.columns(page)?.column(slot, self.share);
-        Ok(column.expect("a mark is of a slot that the tile has") as u8)
+        let columns = self.columns(page)?.slots().nth(slot.into()).expect("a mark is of a slot that the tile has");
+        Ok(column(&columns, self.share) as u8)
     }
 
     /// The bits of the element for one of the tile's slots.
@@ -208,7 +197,7 @@ impl Mark {
 
     /// Whether all of them are set. Errors: those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.slots(page)?.contains(self.slot))
+        Ok(self.probe.slots(page)?.0 >> self.slot & 1 == 1)
     }
 }
 
