@@ -210,34 +210,25 @@ impl Slot {
 /// The block of an element, and the bits that it must have there.
 pub(super) struct Mask {
     pub block: u64,
-    bits: [u8; 64],
+    /// The bytes with such bits, by their places.
+    bytes: Vec<(usize, u8)>,
 }
 
 impl Mask {
     /// The mask of an element in a group that has blocks.
     pub fn of(group: &Group, hash: u64) -> Mask {
-        let mut bits = [0; 64];
+        let mut block = vec![0; group.block_bytes()];
         // Positions in a block don't depend on how many blocks there are.
-        Shape { blocks: 1, ..group.shape }.insert_all(&mut bits[..group.block_bytes()], &[hash]);
-        Mask { block: group.shape.block_of(hash), bits }
+        Shape { blocks: 1, ..group.shape }.insert_all(&mut block, &[hash]);
+        let bytes = block.into_iter().enumerate().filter(|&(_, bits)| bits != 0);
+        Mask { block: group.shape.block_of(hash), bytes: memory::collect(bytes) }
     }
 
     /// Adds the slots of a tile whose block in a page with this payload has all of the bits.
     pub fn probe(&self, grid: &Grid, payload: &[u8], may: &mut [bool]) {
         let blocks = &payload[(self.block % grid.per_page) as usize * grid.block_bytes..];
-        match grid.block_bytes {
-            64 => self.probe_blocks::<64>(blocks, grid.stride(), may),
-            _ => self.probe_blocks::<32>(blocks, grid.stride(), may),
-        }
-    }
-
-    #[inline(always)]
-    fn probe_blocks<const N: usize>(&self, blocks: &[u8], stride: usize, may: &mut [bool]) {
-        let mask = self.bits.first_chunk::<N>().expect("a block is no longer");
-        for (slot, may) in may.iter_mut().enumerate() {
-            let block = blocks[slot * stride..].first_chunk::<N>().expect("a slot is in the page");
-            let lacking = mask.iter().zip(block).fold(0, |lacking, (&mask, &bits)| lacking | mask & !bits);
-            *may |= lacking == 0;
+        for (may, block) in may.iter_mut().zip(blocks.chunks(grid.stride())) {
+            *may |= self.bytes.iter().all(|&(at, bits)| block[at] & bits == bits);
         }
     }
 }
