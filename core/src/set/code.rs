@@ -95,30 +95,24 @@ fn checksum(bytes: &[u8], bucket: u64) -> [u8; 4] {
     (hash::seeded(bytes, bucket) as u32).to_le_bytes()
 }
 
-/// Bits in words, the least significant first.
-struct BitString(Vec<u64>);
+/// Bits in bytes, the least significant first, and zeros after them: 16 bytes begin with any bit.
+struct BitString(Vec<u8>);
 
 impl BitString {
-    fn of(bytes: &[u8]) -> BitString {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        // One more, so that bits across two words need no check.
-        BitString(memory::collect(words.iter().copied().chain([last, [0; 8]]).map(u64::from_le_bytes)))
+    fn zeroed(bytes: usize) -> BitString {
+        BitString(memory::zeroed(bytes + size_of::<u128>()))
     }
 
     #[inline]
     fn get(&self, at: usize, len: u32) -> u64 {
-        let (word, shift) = (at / 64, at % 64);
-        let both = u128::from(self.0[word]) | u128::from(self.0[word + 1]) << 64;
-        (both >> shift) as u64 & ((1u64 << len) - 1)
+        let bytes = self.0[at / 8..].first_chunk().expect("zeros after the bits");
+        (u128::from_le_bytes(*bytes) >> (at % 8)) as u64 & ((1 << len) - 1)
     }
 
     #[inline]
     fn set(&mut self, at: usize, value: u64) {
-        let (word, both) = (at / 64, u128::from(value) << (at % 64));
-        self.0[word] |= both as u64;
-        self.0[word + 1] |= (both >> 64) as u64;
+        let bytes = self.0[at / 8..].first_chunk_mut().expect("zeros after the bits");
+        *bytes = (u128::from_le_bytes(*bytes) | u128::from(value) << (at % 8)).to_le_bytes();
     }
 
     /// The positions of the ones from `from` to before `end`.
@@ -151,7 +145,8 @@ impl Row {
         let shape = shape.ok_or_else(length)?;
         let (head, data) = data.split_at(shape.head);
         let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
-        let bits = BitString::of(data);
+        let mut bits = BitString::zeroed(data.len());
+        bits.0[..data.len()].copy_from_slice(data);
         if bits.ones(shape.end, data.len() * 8).next().is_some() {
             return Err("it has bits behind its last hash".into());
         }
@@ -165,7 +160,8 @@ impl Row {
     /// If it has more hashes than fit, or slices too far apart.
     pub fn write<B: Buffer>(&self, form: Form) -> B {
         let shape = RowShape::new(form, self.bucket, self.entries.len()).expect("a row that fits its bucket");
-        let mut bits = BitString(memory::zeroed(shape.end.div_ceil(64) + 1));
+        let length = shape.end.div_ceil(8);
+        let mut bits = BitString::zeroed(length);
         for (i, entry) in self.entries.iter().enumerate() {
             let hash = entry.hash & ((1 << shape.width) - 1);
             bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
@@ -182,9 +178,7 @@ impl Row {
             data[HEAD..shape.head].copy_from_slice(&self.first.to_le_bytes());
         }
         let end = data.len() - 2;
-        for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
-            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-        }
+        data[shape.head..][..length].copy_from_slice(&bits.0[..length]);
         data[end..].copy_from_slice(&(self.entries.len() as u16).to_le_bytes());
         *sum = checksum(data, self.bucket);
         buffer
