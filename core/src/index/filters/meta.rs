@@ -1,7 +1,5 @@
-//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk.
-//! The metapage has neither fields of its own nor records. A record is a group or a tile.
-//!
-//! # New tiles
+//! The directory as bytes, and the one check of what was read from disk; new tiles. The metapage has neither fields of
+//! its own nor records. A record is a group or a tile.
 //!
 //! A tile has its full size from the start, and each costs a lookup one page. So a group's tiles are narrow while it
 //! has few filters: a new one has a quarter as many slots as there are, up to the greatest width. For filters so small

@@ -13,9 +13,8 @@
 //! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a page (P = 1); a
 //! narrower one has several, so that its pages are full as well.
 //!
-//! Blocks are stored one after the other, not transposed as those of ranges. A lookup must read more of the page, but
-//! adding a filter writes 64 contiguous bytes to each page, which are 68 bytes of WAL. If they were transposed, about
-//! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
+//! Blocks are not transposed, as those of ranges are: adding a filter writes 64 contiguous bytes to each page, which
+//! are 68 bytes of WAL, instead of some 256 bytes in as many places, which would be 1,280.
 
 use crate::filter::{Body, View, sparse};
 use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
@@ -111,7 +110,7 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
     }
 }
 
-/// A tile and where it is. Tiles never move: an address stays true.
+/// A tile and where it is, which stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Its number among all tiles of the index.

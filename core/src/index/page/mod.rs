@@ -6,11 +6,6 @@
 //!  ┌────────────┬──────────────────────────────────────────────┬──────┬─────┬─────┬─────┐
 //!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
-//!
-//!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
-//!  ver      u8    3
-//!  kind     u8    1 metapage, 2 directory, 3, 4 and 7 tiles of ranges, 5 tiles of rows, 6 rows
-//!  id       u16   FB1F: no other access method has it
 //! ```
 //!
 //! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
@@ -138,7 +133,7 @@ impl PageSize {
 pub struct Special {
     /// What the page is.
     pub kind: PageKind,
-    /// Which of its kind.
+    /// Which tile or directory page it is; 0 for the metapage, the group for rows.
     pub number: u32,
 }
 

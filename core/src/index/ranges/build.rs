@@ -8,8 +8,7 @@
 //! ```
 //!
 //! How many levels there are follows from the pages of the table. Widths fit the number of slots: 91 tiles get 64 and
-//! 32 slots above them. Where there is a level 2, tiles of level 1 are so narrow that it has some 64 slots. The last
-//! tile is sized for full ranges, though its last range may have only a few rows yet.
+//! 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,

@@ -1,9 +1,8 @@
 //! Where the tiles are: runs of neighbouring tiles with the same shape, on all levels.
 //!
-//! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
-//! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
-//! changes. A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of
-//! level 1 between them. The metapage has room for 403.
+//! Only the run whose pages were allocated last ever changes: it gets more tiles. The newest are in the metapage. When
+//! it is full, all of them move to a new directory page, which never changes. A billion rows with 65 rows per page are
+//! about 240 runs: 128 tiles of level 0, a tile of level 1, and so on. The metapage has room for 403.
 
 use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;

@@ -1,7 +1,4 @@
-//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk. A
-//! record is a run.
-//!
-//! # The most pages of a tile
+//! The directory as bytes, and the one check of what was read from disk. A record is a run.
 //!
 //! How many pages a tile has follows from the elements that its slots were expected to have, which are not stored. But
 //! they come from somewhere:

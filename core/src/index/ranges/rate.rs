@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Tiles can't be made sharper later, so what the later ones promise adds up, to 1.3 more pages at the 2^32 pages that
-//! a table can have. Tiles have whole pages, which makes the rates some 30 % better than promised.
+//! a table can have.
 //!
 //! # Levels
 //!
@@ -34,9 +34,6 @@
 //! A bit lowers the product of the rates by about as much on any level. More bits above save index pages; more bits on
 //! level 0 save heap pages around present keys. The more levels, the fewer bits in all, since blocks of low rates waste
 //! more: a rate of 0.0001 takes 22.0 bits per element on one level, 19.9 on two and 19.4 on three.
-//!
-//! A tile gets the fewest pages for which the mean of its columns' exact rates is at most the promised rate: a column
-//! that is fuller than the others counts with its own rate.
 
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
@@ -147,10 +144,8 @@ pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     sum / loads.len().max(1) as f64
 }
 
-/// The loads that the next tile is sized for: those of columns that look complete. Columns may be empty or incomplete,
-/// and a few may hold much more than the others.
-///
-/// A column looks complete if it has at least half the load of the one that is fuller than seven in eight.
+/// The loads that the next tile is sized for: those of columns that look complete. These have at least half the load of
+/// the one that is fuller than seven in eight: some are empty or incomplete, and a few hold much more than the others.
 pub fn typical(loads: &[f64]) -> Vec<f64> {
     let mut filled: Vec<f64> = loads.iter().copied().filter(|&load| load >= 0.5).collect();
     filled.sort_unstable_by(|a, b| b.total_cmp(a));

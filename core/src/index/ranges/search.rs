@@ -1,15 +1,7 @@
 //! Lookups, and where an element's bits belong.
 //!
-//! ```text
-//! lookup   metapage ──▶ tiles of level 2 ──▶ tiles of level 1 that may have it ─┐
-//!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 ─┐
-//!                   └─▶ tiles of level 0 without a slot in level 1 ──────────────────────────────────┴▶ ranges
-//!
-//! adding   on each level: a page, its slot =             under the exclusive lock: bits that are not set yet
-//!          the tile below, on level 0 the range
-//! ```
-//!
-//! A lookup reads one page of each tile that it probes for each hash that it asks for, and holds one lock at a time.
+//! A lookup probes the tiles of each level that have no slot above, and those whose slot above may have what it looks
+//! for. It reads one page of each for each hash that it asks for, and holds one lock at a time.
 
 use super::directory::Directory;
 use super::shape::Level;
@@ -21,15 +13,10 @@ use crate::memory;
 
 /// Where the bits of one element belong for one range: at most a page of each level.
 ///
-/// # Adding an element
-///
-/// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute
-/// the [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write
-/// one record of these pages. A page that has no changes needs nothing: the backend that set its bits held the lock
-/// until it had inserted the WAL record, which therefore precedes our commit.
-///
-/// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
-/// comes first, with a separate record: of the metapage and at most one directory page.
+/// To add an element, take the exclusive locks of the pages in the order of their numbers, and write the
+/// [`changes`](super::changes) of each, with one record. A page that has none needs nothing: the backend that set its
+/// bits held the lock until it had inserted the WAL record, which therefore precedes our commit. The metapage is never
+/// locked while a page of a tile is.
 #[derive(Clone, Copy, Debug)]
 pub struct Places([Option<Mark>; Places::MOST]);
 
@@ -99,9 +86,9 @@ impl Directory {
         Ok(ranges)
     }
 
-    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for.
-    /// Of the tiles that it would probe on a level at most `most` are probed, evenly spread, of those that every lookup
-    /// probes and of those that the level above reports. Errors: as there.
+    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for:
+    /// of a level at most `most` of the tiles that every lookup probes are probed, evenly spread, and at most as many
+    /// of those that the level above reports. Errors: as there.
     pub fn sample<P: Pages>(
         &self,
         pages: &mut P,
@@ -120,10 +107,9 @@ impl Directory {
         self.walk(most, &(), probe, |range, weight, ()| found(range, weight))
     }
 
-    /// Probes tiles from the highest level down, of each level at most `most` of those that every lookup probes, and at
-    /// most as many of those that the level above reports. `probe` returns the slots of a tile that may have what is
-    /// looked for, each with what is to be known when its own tile is probed, which is `all` where there is none above.
-    /// Calls `found` with ranges, how many each stands for, and what was said of it.
+    /// Probes tiles from the highest level down, as [`Directory::sample`] does. `probe` returns the slots of a tile
+    /// that may have what is looked for, each with what is to be known when its own tile is probed, which is `all`
+    /// where there is none above. Calls `found` with ranges, how many each stands for, and what was said of it.
     fn walk<T, E, I: IntoIterator<Item = (u32, T)>>(
         &self,
         most: u32,

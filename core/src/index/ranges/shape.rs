@@ -1,5 +1,4 @@
-//! The shape of tiles: of which level they are, how many pages, columns and slots they have, and which of its columns
-//! each slot has.
+//! The shape of tiles: of which level they are, how many pages, columns and slots they have.
 //!
 //! A row of a tile has a bit in each column. Mostly a slot has one column. But where pages are split, one document may
 //! have a hundred times the text of another, and a slot that is large enough for it would be too large for the others.

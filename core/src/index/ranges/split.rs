@@ -9,13 +9,10 @@
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
 //! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range.
 //!
-//! Rows that come later may be of another kind: an index on an empty table can't know, and short texts may be followed
-//! by documents. So whenever whole pages need another tile, the pages from there on are split if the last pages of the
-//! table stand for much text. And rows may become so wide that a page has only some: most of its ranges would have no
-//! rows, but bits. So from some page on pages are whole again, until the index is rebuilt. The rows of a page without a
-//! tile have no bits yet, so no row's range changes.
-//!
-//! A row's line is that of the root of its HOT chain, by which indexes find it, so its range never changes.
+//! Rows that come later may be of another kind. So whenever whole pages need another tile, the pages from there on are
+//! split if the last pages of the table stand for much text. And rows may become so wide that a page has only some, and
+//! most of its ranges none: then pages are whole again from there on, until the index is rebuilt. The rows of a page
+//! without a tile have no bits yet, so no row's range changes; and a row's line is that of the root of its HOT chain.
 
 use crate::index::page::RowId;
 

@@ -13,11 +13,9 @@
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of
-//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
-//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
-//!
-//! A slot has one column, or as many as its elements need: [`Columns`].
+//! Each level uses words of its own, so an element that a slot of level 1 reports wrongly is no more likely than any
+//! other to be reported by the ranges below it. Sixteen bits choose a position: 128 or 129 of the 65,536 values lead to
+//! each, which raises the rate by less than 1 in 10,000.
 
 use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
@@ -30,7 +28,7 @@ const WORDS_PER_LEVEL: u32 = 16;
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 
-/// A tile and where it is. Tiles never move: an address stays true.
+/// A tile and where it is, which stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileAddress {
     /// Its shape.
@@ -201,8 +199,8 @@ impl Mark {
     }
 }
 
-/// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
+/// The changes to a page after which all of these marks, which are of this page, are set: offset in the page and new
+/// value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
