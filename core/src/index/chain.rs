@@ -84,12 +84,13 @@ pub trait Tiles: Sized {
     fn metapage(&self) -> Vec<u8>;
 }
 
-/// A directory with more tiles.
+/// A directory with more tiles, to be written with one WAL record by a session that has held the exclusive lock of the
+/// metapage since the directory was current. Nothing else changes: pages of new tiles are read as empty.
 #[derive(Clone, Debug)]
 pub struct Growth<D> {
     /// What the metapage says from now on.
     pub directory: D,
-    /// Number and bytes of a directory page to write with the same WAL record. PostgreSQL's header is zero.
+    /// Number and bytes of a directory page. PostgreSQL's header is zero.
     pub page: Option<(PageNumber, Vec<u8>)>,
 }
 
@@ -120,8 +121,7 @@ impl Chain {
         Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
     }
 
-    /// How many pages were allocated, including the metapage. The file may be shorter: a page after its end is one that
-    /// was not written yet.
+    /// How many pages were allocated, including the metapage. The file may end before they do.
     pub fn allocated(&self) -> PageNumber {
         self.allocated
     }

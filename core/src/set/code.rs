@@ -47,7 +47,7 @@ pub struct Row {
 }
 
 /// Where the parts of a row are, for a number of hashes of some width.
-struct RowShape {
+pub(super) struct RowShape {
     /// Bits of each hash that its bucket doesn't say.
     width: u32,
     /// Low bits of each hash, stored as they are.
@@ -63,12 +63,12 @@ struct RowShape {
     /// Bytes before the low bits.
     head: usize,
     /// Bytes of the row.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl RowShape {
     /// `None` if there can't be so many different hashes.
-    fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
+    pub fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
         let (slice, head) = if form.keeps { (SLICE_BITS, HEAD + FIRST) } else { (0, HEAD) };
         let logarithm = count.next_power_of_two().ilog2();
@@ -79,11 +79,6 @@ impl RowShape {
         let bytes = (head + end.div_ceil(8) + TAIL).next_multiple_of(8);
         Some(RowShape { width, low, slice, high, slices, end, head, bytes })
     }
-}
-
-/// Bytes of a row with so many hashes.
-pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
-    RowShape::new(form, bucket, count).map(|shape| shape.bytes)
 }
 
 fn form_code(form: Form) -> u8 {

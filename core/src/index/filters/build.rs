@@ -90,7 +90,7 @@ impl Build {
             }
         }
         if !directory.chain.pages().is_empty() {
-            sink.write(&directory.newest_page().1)?;
+            sink.write(&directory.chain.newest_page(directory.size, &directory.newest).1)?;
         }
         Ok(directory)
     }

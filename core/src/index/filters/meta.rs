@@ -161,23 +161,14 @@ impl Directory {
         let allocated = self.chain.allocated();
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
-
-    /// The newest directory page and its number.
-    pub(super) fn newest_page(&self) -> (PageNumber, Vec<u8>) {
-        self.chain.newest_page(self.size, &self.newest)
-    }
 }
 
 /// Filters with at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;
 
 impl Directory {
-    /// Adds a tile for a group, and the group if it is new.
-    ///
-    /// The caller must hold the exclusive lock of the metapage, and the directory must be current. It then writes the
-    /// metapage and the directory page with one WAL record, and releases the lock. Nothing else changes: pages of new
-    /// tiles, and their row page, are read as empty. Errors: [`crate::Class::TooLarge`] if too few page numbers are
-    /// left.
+    /// Adds a tile for a group, and the group if it is new. The directory must be current, under the exclusive lock of
+    /// the metapage. Errors: [`crate::Class::TooLarge`] if too few page numbers are left.
     pub fn grow(&self, group: &Group) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         let number = self.group_number(group).unwrap_or(self.groups().count() as u32);
@@ -191,7 +182,7 @@ impl Directory {
         let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page, grid };
         directory.append(group, tile)?;
         directory.chain.generation = directory.chain.generation.wrapping_add(1);
-        let page = Some(directory.newest_page());
+        let page = Some(directory.chain.newest_page(self.size, &directory.newest));
         Ok(Growth { directory, page })
     }
 
@@ -214,7 +205,7 @@ impl Directory {
     pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
         let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
-        let full = is_full.then(|| self.newest_page().1);
+        let full = is_full.then(|| self.chain.newest_page(self.size, &self.newest).1);
         if is_full || self.chain.pages().is_empty() {
             self.chain.add_page()?;
             self.newest.clear();

@@ -80,9 +80,8 @@ impl Options {
         self.split?.lines_of(range)
     }
 
-    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges
-    /// of documents have some each. Page 0 of a table that was empty has a tile to itself, so that the pages after it
-    /// may be split.
+    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they have some each.
+    /// Page 0 of a table that was empty has a tile to itself, so that the pages after it may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,

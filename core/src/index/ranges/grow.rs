@@ -56,13 +56,9 @@ fn next_width_above(slots: u64) -> (Width, bool) {
 
 impl Directory {
     /// Adds tiles for ranges up to this one, or as many as level 1 has slots for. Call it again until the range has a
-    /// tile.
-    ///
-    /// The caller must hold the exclusive lock of the metapage, and the directory must be current. Pages of tiles are
-    /// read, so a session that holds the lock of such a page must not wait for the metapage. Then the caller writes the
-    /// metapage, and the directory page if there is one, with one WAL record, and releases the lock. Nothing else
-    /// changes: pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there
-    /// are too few numbers left for pages or ranges; those of reading.
+    /// tile. The directory must be current, under the exclusive lock of the metapage. Pages of tiles are read, so a
+    /// session that holds the lock of such a page must not wait for the metapage. Errors: [`crate::Class::TooLarge`] if
+    /// there are too few numbers left for pages or ranges; those of reading.
     pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth<Directory>, P::Error>
     where
         P::Error: From<Error>,

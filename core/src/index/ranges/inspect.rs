@@ -10,9 +10,8 @@ use crate::memory;
 use crate::sizing::search::greatest_load;
 
 /// A range is overfull if, for its number of elements, the expected odds of a false positive are higher than promised
-/// by this factor. For low rates that is five times the rate; for a rate of 0.5 it is 0.83. The rate of its bits varies
-/// too much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range with a quarter
-/// more elements than the others may have four times their rate.
+/// by this factor. The rate of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its
+/// rate as a whole, a range with a quarter more elements than the others may have four times their rate.
 const OVERFULL: f64 = 5.0;
 
 /// What a lookup is expected to read, if every tile keeps its rate.

@@ -26,8 +26,6 @@ const RUN_BYTES: usize = 20;
 const LEAST_BYTES: u64 = 20;
 /// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
-const NO_TILES: [u32; 2] = [NONE_COVERED; 2];
-const NO_PAGES: [u32; 2] = [Split::NO_PAGE; 2];
 
 /// Runs that the metapage has room for; a directory page has room for more.
 pub(super) const fn most_open_runs(size: PageSize) -> usize {
@@ -81,7 +79,8 @@ impl Directory {
         let (table_pages, [levels, may_split], keys_per_row) = (bytes.u32(), bytes.take(), bytes.u16());
         require(levels <= 1, || field("levels", levels))?;
         let is_flat = levels == 1;
-        let [split_pages, covered] = if is_flat { [covered, NO_TILES] } else { [NO_PAGES, covered] };
+        let [split_pages, covered] =
+            if is_flat { [covered, [NONE_COVERED; 2]] } else { [[Split::NO_PAGE; 2], covered] };
         let split = split_of(divided, split_pages)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
