@@ -9,7 +9,7 @@ use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
 use crate::index::chain::{Chain, META_PAGE};
-use crate::index::page::{PageNumber, PageSize, RowId};
+use crate::index::page::{PageSize, RowId};
 use crate::memory;
 use std::ops::Range;
 
@@ -100,27 +100,33 @@ impl Options {
 /// Neighbouring tiles of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Their shape.
-    pub shape: TileShape,
-    /// How many.
+    /// The first of them.
+    pub first: TileAddress,
+    /// How many there are.
     pub tiles: u32,
-    /// The first slot of the first.
-    pub first_slot: u32,
-    /// The first page of the first.
-    pub first_page: PageNumber,
-    /// How many tiles of their level are before it.
-    pub first_tile: u32,
 }
 
 impl Run {
     /// The first slot after it.
     pub const fn end_slot(&self) -> u64 {
-        self.first_slot as u64 + self.tiles as u64 * self.shape.slots() as u64
+        self.first.first_slot as u64 + self.tiles as u64 * self.first.shape.slots() as u64
     }
 
     /// The first page after it.
     pub const fn end_page(&self) -> u64 {
-        self.first_page as u64 + self.tiles as u64 * self.shape.pages as u64
+        self.first.first_page as u64 + self.tiles as u64 * self.first.shape.pages as u64
+    }
+
+    /// The number of its level's first tile after it.
+    pub(super) const fn end_tile(&self) -> u32 {
+        self.first.ordinal + self.tiles
+    }
+
+    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
+    fn tile(&self, within: u32) -> TileAddress {
+        let TileAddress { shape, ordinal, first_slot, first_page, size } = self.first;
+        let (first_slot, first_page) = (first_slot + within * shape.slots(), first_page + within * shape.pages);
+        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page, size }
     }
 }
 
@@ -135,7 +141,8 @@ pub struct Directory {
     pub keys_per_row: u16,
     /// The first tile of each level that has a slot in the level above.
     pub(super) covered_from: [Option<u32>; 3],
-    levels: [Vec<Run>; 3],
+    /// The runs of each level.
+    pub(super) levels: [Vec<Run>; 3],
 }
 
 impl Directory {
@@ -157,7 +164,7 @@ impl Directory {
 
     /// How many tiles a level has.
     pub fn tiles(&self, level: Level) -> u32 {
-        self.levels[level as usize].last().map_or(0, |run| run.first_tile + run.tiles)
+        self.levels[level as usize].last().map_or(0, Run::end_tile)
     }
 
     /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
@@ -202,27 +209,22 @@ impl Directory {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// The runs of a level.
-    pub(super) fn runs_of(&self, level: Level) -> &[Run] {
-        &self.levels[level as usize]
-    }
-
     /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
         let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
-        let is_open = move |run: &&Run| run.first_page > newest;
+        let is_open = move |run: &&Run| run.first.first_page > newest;
         let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
         let mut open = memory::collect(open.copied());
-        open.sort_unstable_by_key(|run| run.first_page);
+        open.sort_unstable_by_key(|run| run.first.first_page);
         open
     }
 
     /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
-        let run = &runs[runs.partition_point(|run| run.first_slot <= slot).checked_sub(1)?];
-        let within = (slot - run.first_slot) / run.shape.slots();
-        (within < run.tiles).then(|| self.address(run, within))
+        let run = &runs[runs.partition_point(|run| run.first.first_slot <= slot).checked_sub(1)?];
+        let within = (slot - run.first.first_slot) / run.first.shape.slots();
+        (within < run.tiles).then(|| run.tile(within))
     }
 
     /// A tile by its number on its level.
@@ -238,22 +240,13 @@ impl Directory {
     /// The tiles of a level from number `first` on.
     pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
         let runs = &self.levels[level as usize];
-        let skipped = runs.partition_point(|run| run.first_tile + run.tiles <= first);
-        runs[skipped..].iter().flat_map(move |run| {
-            (first.saturating_sub(run.first_tile)..run.tiles).map(move |within| self.address(run, within))
-        })
-    }
-
-    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
-    fn address(&self, run: &Run, within: u32) -> TileAddress {
-        let Run { shape, first_slot, first_page, first_tile, .. } = *run;
-        let (ordinal, first_slot) = (first_tile + within, first_slot + within * shape.slots());
-        let first_page = first_page + within * shape.pages;
-        TileAddress { shape, ordinal, first_slot, first_page, size: self.options.size }
+        let skipped = runs.partition_point(|run| run.end_tile() <= first);
+        let from = move |run: &Run| first.saturating_sub(run.first.ordinal)..run.tiles;
+        runs[skipped..].iter().flat_map(move |run| from(run).map(move |within| run.tile(within)))
     }
 
     pub(super) fn place(&mut self, run: Run) {
-        self.levels[run.shape.level as usize].push(run);
+        self.levels[run.first.shape.level as usize].push(run);
     }
 
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
@@ -266,14 +259,12 @@ impl Directory {
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        let follows = |last: &&mut Run| last.shape == shape && last.end_page() == u64::from(first_page);
+        let (ordinal, first_slot, size) = (self.tiles(shape.level), first_slot as u32, self.options.size);
+        let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
         match self.levels[shape.level as usize].last_mut().filter(follows) {
             // No directory page is between them.
             Some(last) => last.tiles += tiles,
-            None => {
-                let first_tile = self.tiles(shape.level);
-                self.place(Run { shape, tiles, first_slot: first_slot as u32, first_page, first_tile });
-            }
+            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles }),
         }
         Ok(())
     }

@@ -54,9 +54,10 @@ impl Directory {
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);
-        for run in self.runs_of(Level::Zero) {
-            let (slots, fpr) = (f64::from(run.shape.slots()), self.options.promised(run.first_slot.into()));
-            let of_top = self.split_by_top(run.first_tile, run.first_tile + run.tiles);
+        for run in &self.levels[Level::Zero as usize] {
+            let TileAddress { shape, first_slot, ordinal, .. } = run.first;
+            let (slots, fpr) = (f64::from(shape.slots()), self.options.promised(first_slot.into()));
+            let of_top = self.split_by_top(ordinal, run.end_tile());
             for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;

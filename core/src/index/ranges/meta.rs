@@ -16,6 +16,7 @@ use super::fill::elements;
 use super::rate::{MAX_TILE_PAGES, check_fpr};
 use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
+use super::tile::TileAddress;
 use crate::error;
 use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
@@ -125,7 +126,7 @@ impl Directory {
             let run = run.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
             *end = run.end_page();
             self.place(run);
-            most.add(run.shape);
+            most.add(run.first.shape);
         }
         Ok(())
     }
@@ -142,7 +143,8 @@ impl Directory {
         let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
         let columns_per_slot = more_columns.saturating_add(1);
         let shape = TileShape { level, width, columns_per_slot, num_hashes, pages };
-        let run = Run { shape, tiles, first_slot, first_page, first_tile: self.tiles(level) };
+        let (ordinal, size) = (self.tiles(level), self.options.size);
+        let run = Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles };
         let expected = self.end_slot(level);
         let columns = [1, self.options.columns_per_slot(level, expected)];
         let most_pages = most.pages(level, width);
@@ -194,7 +196,7 @@ impl Directory {
     /// The runs in the metapage, as bytes.
     fn open_records(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for Run { shape, tiles, first_slot, first_page, .. } in self.open_runs() {
+        for Run { first: TileAddress { shape, first_slot, first_page, .. }, tiles } in self.open_runs() {
             let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
             bytes.extend([level as u8, width.columns() as u8, num_hashes, columns_per_slot - 1]);
             bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(u32::to_le_bytes));

@@ -111,11 +111,8 @@ fn each_number_of_the_directory_agrees_with_the_others() {
                 if let Ok(read) = Directory::read(&mut index.memory, size) {
                     accepted += 1;
                     assert_eq!(read.chain.allocated(), allocated, "{new} instead of {old} at {word} of page {at}");
-                    let of_tiles: u64 = Level::ALL
-                        .into_iter()
-                        .flat_map(|level| read.runs_of(level))
-                        .map(|run| run.end_page() - u64::from(run.first_page))
-                        .sum();
+                    let runs = read.levels.iter().flatten();
+                    let of_tiles: u64 = runs.map(|run| run.end_page() - u64::from(run.first.first_page)).sum();
                     assert_eq!(1 + read.chain.pages().len() as u64 + of_tiles, allocated.into());
                 }
             }
@@ -274,7 +271,7 @@ fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.directory.runs();
     // The last run is a tile of level 1.
-    let last = index.directory.runs_of(Level::One).last().unwrap().first_page;
+    let last = index.directory.levels[Level::One as usize].last().unwrap().first.first_page;
     let page = &mut index.memory.pages[0];
     page[40..44].copy_from_slice(&last.to_le_bytes());
     page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());
