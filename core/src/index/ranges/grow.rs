@@ -87,8 +87,7 @@ impl Directory {
         } else {
             self.grow_above(loads, guess * f64::from(MAX_WIDTH))?
         };
-        let target = self.options.target(Level::Zero, top, start);
-        let lower = self.next_shape(Level::Zero, width, target, &seen, guess);
+        let lower = self.next_shape(Level::Zero, width, self.options.target(Level::Zero, top, start), &seen, guess);
         Ok(self.grown(range, is_covered, lower, above)?)
     }
 
@@ -112,8 +111,7 @@ impl Directory {
         }
         let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
-        let target = self.options.target(Level::One, top, end);
-        let one = self.next_shape(Level::One, width, target, &seen, guess);
+        let one = self.next_shape(Level::One, width, self.options.target(Level::One, top, end), &seen, guess);
         if !is_covered || self.free_slots(Level::Two) > 0 {
             return Ok((top, [Some(one), None]));
         }
@@ -123,8 +121,7 @@ impl Directory {
         let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
         let above = Width::within(slots / u64::from(width.columns()));
         let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
-        let target = self.options.target(Level::Two, top, end);
-        let two = self.next_shape(Level::Two, above, target, &seen, guess);
+        let two = self.next_shape(Level::Two, above, self.options.target(Level::Two, top, end), &seen, guess);
         Ok((top, [Some(one), Some(two)]))
     }
 
