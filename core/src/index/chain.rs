@@ -14,7 +14,6 @@ use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
 use crate::memory;
 
-/// The metapage.
 pub const META_PAGE: PageNumber = 0;
 
 const META: Special = Special { kind: PageKind::Meta, number: 0 };
@@ -24,7 +23,6 @@ const DIRECTORY_HEADER: usize = 12;
 const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
-/// How the metapages of the two indexes differ.
 pub(super) struct ChainForm {
     /// What a metapage begins with.
     pub magic: [u8; 4],
@@ -108,7 +106,6 @@ pub struct Chain {
 /// What a metapage and the directory pages say.
 pub(super) struct Stored {
     pub chain: Chain,
-    /// The index's own fields.
     pub fields: Vec<u8>,
     /// The records of each directory page, oldest first.
     pub records: Vec<(PageNumber, Vec<u8>)>,

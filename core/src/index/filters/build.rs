@@ -29,7 +29,6 @@ struct Open {
     tiles: Vec<usize>,
 }
 
-/// An index that is being built.
 pub struct Build {
     directory: Directory,
     /// Most bytes of filters that are kept.

@@ -9,7 +9,6 @@ use crate::memory;
 /// What a lookup wants from the filters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
-    /// The element with this hash.
     Hash(u64),
     /// An element of another kind: all filters are found, so that the recheck reports the error.
     OtherKind,

@@ -81,7 +81,6 @@ impl Group {
         })
     }
 
-    /// The kind of the elements.
     pub fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: &self.name }
     }
@@ -115,11 +114,8 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
 pub struct Tile {
     /// Its number among all tiles of the index.
     pub ordinal: u32,
-    /// The number of its group.
     pub group: u32,
-    /// How many slots it has.
     pub width: u16,
-    /// Its first slot in its row page.
     pub first_slot: u16,
     /// The row page, which it may share with others of its group.
     pub row_page: PageNumber,
@@ -131,7 +127,6 @@ pub struct Tile {
 /// How the blocks of a tile lie in its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Bytes of a block.
     pub(super) block_bytes: usize,
     /// Blocks of each slot (B).
     blocks: u64,
@@ -158,12 +153,10 @@ impl Grid {
 }
 
 impl Tile {
-    /// The special space of its pages.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Filters, number: self.ordinal }
     }
 
-    /// Its pages.
     pub fn pages(&self) -> Range<PageNumber> {
         self.first_page..self.first_page + self.grid.pages() as u32
     }
@@ -190,7 +183,6 @@ impl Tile {
 /// After a crash or an error in between, the slot stays claimed by a dead row, and VACUUM frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its tile.
     pub tile: Tile,
     /// Its number in the row page.
     pub number: u16,

@@ -55,14 +55,12 @@ pub enum PageKind {
 /// A page that no version of this code wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Damage {
-    /// The page.
     pub page: PageNumber,
     /// What is wrong with it, in the words of the error.
     pub problem: String,
 }
 
 impl Damage {
-    /// A page with this problem.
     #[cold]
     pub fn new(page: PageNumber, problem: impl Into<String>) -> Damage {
         Damage { page, problem: problem.into() }
@@ -107,7 +105,6 @@ impl PageSize {
         if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
     }
 
-    /// Bytes of a page.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
@@ -117,7 +114,6 @@ impl PageSize {
         PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
     }
 
-    /// Bytes of the payload.
     pub const fn payload_bytes(self) -> usize {
         self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
     }
@@ -131,7 +127,6 @@ impl PageSize {
 /// The end of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Special {
-    /// What the page is.
     pub kind: PageKind,
     /// Which tile or directory page it is; 0 for the metapage, the group for rows.
     pub number: u32,

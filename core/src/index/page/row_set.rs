@@ -5,7 +5,6 @@ use crate::memory;
 /// A row: what PostgreSQL calls its `ctid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId {
-    /// The page of the table.
     pub page: u32,
     /// The line pointer there.
     pub line: u16,

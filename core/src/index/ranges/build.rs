@@ -29,7 +29,6 @@ use std::ops::Range;
 /// Slots of level 2 that a build makes tiles of level 1 for: so few of the last tile are empty.
 const SLOTS_OF_TOP: u64 = 64;
 
-/// An index that is being built.
 pub struct Build {
     directory: Directory,
     /// The highest level that tiles of level 0 have bits in.

@@ -16,7 +16,6 @@ use std::ops::Range;
 /// What was chosen when the index was created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Bytes of a page.
     pub size: PageSize,
     /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size of the table.
     pub fpr: Option<f64>,
@@ -50,7 +49,6 @@ impl Options {
         }
     }
 
-    /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
         self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
@@ -102,17 +100,14 @@ impl Options {
 pub struct Run {
     /// The first of them.
     pub first: TileAddress,
-    /// How many there are.
     pub tiles: u32,
 }
 
 impl Run {
-    /// The first slot after it.
     pub const fn end_slot(&self) -> u64 {
         self.first.first_slot as u64 + self.tiles as u64 * self.first.shape.slots() as u64
     }
 
-    /// The first page after it.
     pub const fn end_page(&self) -> u64 {
         self.first.first_page as u64 + self.tiles as u64 * self.first.shape.pages as u64
     }
@@ -133,7 +128,6 @@ impl Run {
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
-    /// What was chosen when the index was created.
     pub options: Options,
     /// What the metapages of both indexes say.
     pub chain: Chain,
@@ -141,7 +135,6 @@ pub struct Directory {
     pub keys_per_row: u16,
     /// The first tile of each level that has a slot in the level above.
     pub(super) covered_from: [Option<u32>; 3],
-    /// The runs of each level.
     pub(super) levels: [Vec<Run>; 3],
 }
 
@@ -162,7 +155,6 @@ impl Directory {
         self.levels[level as usize].last().map_or_else(|| self.first_slot(level), Run::end_slot)
     }
 
-    /// How many tiles a level has.
     pub fn tiles(&self, level: Level) -> u32 {
         self.levels[level as usize].last().map_or(0, Run::end_tile)
     }
@@ -204,7 +196,6 @@ impl Directory {
         if is_covered { Level::Two } else { Level::One }
     }
 
-    /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
@@ -227,12 +218,10 @@ impl Directory {
         (within < run.tiles).then(|| run.tile(within))
     }
 
-    /// A tile by its number on its level.
     pub fn tile(&self, level: Level, ordinal: u32) -> Option<TileAddress> {
         self.tiles_from(level, ordinal).next()
     }
 
-    /// The last tile of a level.
     pub fn last_tile(&self, level: Level) -> Option<TileAddress> {
         self.tile(level, self.tiles(level).checked_sub(1)?)
     }

@@ -43,14 +43,12 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Bits per element.
     pub fn bits_per_element(&self) -> f64 {
         self.bits as f64 / self.elements.max(1.0)
     }
 }
 
 impl Directory {
-    /// What a lookup is expected to read.
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);

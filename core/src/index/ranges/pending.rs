@@ -56,7 +56,6 @@ pub(super) struct Above {
     level: Level,
     /// How many slots its tiles have.
     pub width: Width,
-    /// What slots must keep.
     pub target: Target,
     size: PageSize,
     /// The hashes of each slot, or once `blocks` are fixed its bits, block by block in whole words.

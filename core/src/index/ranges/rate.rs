@@ -66,7 +66,6 @@ pub(super) const MAX_TILE_PAGES: u64 = 1 << 24;
 pub struct Target {
     /// The false positive rate of a slot, as a mean over the slots of a tile.
     pub fpr: f64,
-    /// Hashes per element (k).
     pub num_hashes: u8,
     /// Bits per element in the limit of many blocks.
     pub bits: f64,

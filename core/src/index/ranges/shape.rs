@@ -40,7 +40,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// All, from the ranges up.
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
 
     /// The level whose tiles are the slots of this one.
@@ -49,7 +48,6 @@ impl Level {
     }
 }
 
-/// The most columns of a tile.
 pub const MAX_WIDTH: u32 = 128;
 
 /// How many columns a tile has.
@@ -57,11 +55,8 @@ pub const MAX_WIDTH: u32 = 128;
 pub struct Width(u8);
 
 impl Width {
-    /// The narrowest.
     pub const MIN: Width = Width(8);
-    /// The widest.
     pub const MAX: Width = Width(MAX_WIDTH as u8);
-    /// All, from the narrowest up.
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
 
     /// The narrowest with room for this number of columns; the widest if none has.
@@ -76,7 +71,6 @@ impl Width {
         Width::ALL.into_iter().rfind(|width| u64::from(width.0) <= columns).unwrap_or(Width::MIN)
     }
 
-    /// Columns.
     pub const fn columns(self) -> u32 {
         self.0 as u32
     }
@@ -102,7 +96,6 @@ impl Width {
 pub struct TileShape {
     /// Whether its slots are ranges or tiles.
     pub level: Level,
-    /// Columns.
     pub width: Width,
     /// Columns of a slot in the mean: one; two where slots have different numbers of them.
     pub columns_per_slot: u8,
@@ -113,7 +106,6 @@ pub struct TileShape {
 }
 
 impl TileShape {
-    /// Slots.
     pub const fn slots(self) -> u32 {
         self.width.slots(self.columns_per_slot)
     }
@@ -184,7 +176,6 @@ impl Columns {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }
 
-    /// The columns of each slot, in order.
     pub fn slots(self) -> impl Iterator<Item = Range<u32>> {
         let mut firsts = self.firsts;
         std::iter::from_fn(move || {

@@ -16,7 +16,6 @@
 
 use crate::index::page::RowId;
 
-/// The most ranges of a page.
 pub const MAX_RANGES_PER_PAGE: u16 = 128;
 /// The most ranges of the table that a build may divide: so many are left for what is appended.
 const MOST_RANGES: u64 = 1 << 30;
@@ -62,7 +61,6 @@ impl Split {
         self.end_page == Split::NO_PAGE
     }
 
-    /// The first range of a page.
     #[inline(always)]
     pub fn first_range(&self, page: u32) -> u64 {
         let split = page.clamp(self.first_page, self.end_page) - self.first_page;
@@ -82,7 +80,6 @@ impl Split {
         (self.first_page.into()..self.first_range(self.end_page)).contains(&range.into())
     }
 
-    /// The page of a range.
     pub fn page_of(&self, range: u32) -> u64 {
         let (first, range) = (u64::from(self.first_page), u64::from(range));
         match range.checked_sub(self.first_range(self.end_page)) {

@@ -31,26 +31,21 @@ const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD)
 /// A tile and where it is, which stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileAddress {
-    /// Its shape.
     pub shape: TileShape,
     /// Which tile of its level it is.
     pub ordinal: u32,
     /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
     pub first_slot: u32,
-    /// Its first page.
     pub first_page: PageNumber,
-    /// Bytes of a page.
     pub size: PageSize,
 }
 
 impl TileAddress {
-    /// The special space of its pages.
     pub const fn special(&self) -> Special {
         let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][self.shape.level as usize];
         Special { kind, number: self.first_slot }
     }
 
-    /// Its pages.
     pub fn pages(&self) -> std::ops::Range<PageNumber> {
         self.first_page..self.first_page + self.shape.pages
     }
@@ -77,7 +72,6 @@ impl TileAddress {
 
 /// Where the bits of an element are in a slot.
 pub(super) struct Footprint {
-    /// Its block in the tile.
     pub block: u64,
     /// Its positions there, of which the first `num_hashes` of the tile are set.
     pub positions: [u16; MAX_HASHES],
@@ -120,7 +114,6 @@ impl Iterator for Slots {
 /// The rows of one page that decide which slots may have an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// The page to read.
     pub page: PageNumber,
     tile: TileAddress,
     /// Where the rows begin in the page.
@@ -183,7 +176,6 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The page they are in.
     pub fn page(&self) -> PageNumber {
         self.probe.page
     }
