@@ -4,7 +4,7 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places, Split, Tiles};
+use pg_bloom_core::index::ranges::{Level, Options, PageSize, Split, Tiles};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -68,7 +68,7 @@ fn live(history: &[u8]) -> Index {
         }
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
-        for mark in index.directory.places(range, hash).expect("it was just added").marks() {
+        for mark in index.directory.places(range, hash).expect("it was just added") {
             assert!(mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice)).expect("its page"));
         }
     }
@@ -140,8 +140,8 @@ fn use_it(index: &mut Index) {
             assert!(u64::from(range) >= directory.end_slot(Level::Zero));
             continue;
         };
-        assert!(places.marks().count() <= Places::MOST);
-        for mark in places.marks() {
+        assert!(places.len() <= Level::ALL.len());
+        for mark in &places {
             if let Some(page) = index.memory.pages.get_mut(mark.page() as usize)
                 && set(mark, page).is_ok()
             {

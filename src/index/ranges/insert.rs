@@ -21,7 +21,7 @@ use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Split, changes};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 use std::cell::RefCell;
@@ -53,10 +53,9 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
         memory::collect(hashes.iter().copied().filter(|&hash| !recent.has(&key(range, hash))))
     });
     for hashes in new.chunks(AT_ONCE) {
-        let mut marks = memory::list(hashes.len() * Places::MOST);
+        let mut marks = memory::list(hashes.len() * Level::ALL.len());
         for &hash in hashes {
-            let places = places(index, &mut directory, row, hash)?;
-            places.marks().for_each(|&mark| memory::push(&mut marks, mark));
+            marks.extend(places(index, &mut directory, row, hash)?);
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
@@ -71,7 +70,7 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
 /// Where an element of a row belongs. Adds tiles if its range has none, which needs a newer directory, by which the row
 /// may be of another range. Those may be many, one after the other, so that the user can cancel it: what was added
 /// until then is as good as more.
-fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Places> {
+fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Vec<Mark>> {
     loop {
         if let Some(places) = directory.places(directory.options.range_of(row), hash) {
             return Ok(places);
@@ -169,7 +168,7 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     let range = directory.options.range_of(row);
     let growth = index.checked(directory.grow(&mut index.pages(), range))?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
+    for mark in growth.directory.places(range, hash).iter().flatten() {
         index.pages().check_one(mark.page(), mark.special())?;
     }
     // What was decided here is lost if it can't be written yet.

@@ -66,7 +66,6 @@ pub use inspect::{Expectation, Survey};
 pub use rate::{
     MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, mean_rate, share, target, typical, with_pages,
 };
-pub use search::Places;
 pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{Mark, Probe, Slots, TileAddress, changes};

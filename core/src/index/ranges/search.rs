@@ -11,40 +11,27 @@ use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
 use crate::memory;
 
-/// Where the bits of one element belong for one range: at most a page of each level.
-///
-/// To add an element, take the exclusive locks of the pages in the order of their numbers, and write the
-/// [`changes`](super::changes) of each, with one record. A page that has none needs nothing: the backend that set its
-/// bits held the lock until it had inserted the WAL record, which therefore precedes our commit. The metapage is never
-/// locked while a page of a tile is.
-#[derive(Clone, Copy, Debug)]
-pub struct Places([Option<Mark>; Places::MOST]);
-
-impl Places {
-    /// The most marks.
-    pub const MOST: usize = Level::ALL.len();
-
-    /// The marks, from the highest level down.
-    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
-        self.0.iter().rev().flatten()
-    }
-}
-
 impl Directory {
-    /// Where an element of a range belongs; `None` if the range has no tile yet.
-    pub fn places(&self, range: u32, hash: u64) -> Option<Places> {
-        let mut places = Places([None; Places::MOST]);
-        let mut slot = range;
-        for (level, place) in Level::ALL.into_iter().zip(&mut places.0) {
+    /// Where the bits of an element of a range belong, from the highest level down; `None` if the range has no tile
+    /// yet.
+    ///
+    /// To add an element, take the exclusive locks of the pages in the order of their numbers, and write the
+    /// [`changes`](super::changes) of each, with one record. A page that has none needs nothing: the backend that set
+    /// its bits held the lock until it had inserted the WAL record, which therefore precedes our commit. The metapage
+    /// is never locked while a page of a tile is.
+    pub fn places(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
+        let (mut marks, mut slot) = (Vec::new(), range);
+        for level in Level::ALL {
             let tile = self.tile_of(level, slot)?;
-            *place = Some(tile.probe(hash).mark((slot - tile.first_slot) as u8));
+            marks.push(tile.probe(hash).mark((slot - tile.first_slot) as u8));
             if tile.ordinal < self.tiles_alone(level) {
                 break;
             }
             // The check of the directory promises that there is a slot above.
             slot = tile.ordinal;
         }
-        Some(places)
+        marks.reverse();
+        Some(marks)
     }
 
     /// Calls `found` with each range that may have an element. Errors: those of [`Directory::search_for`].

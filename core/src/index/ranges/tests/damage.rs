@@ -22,8 +22,8 @@ fn use_it(index: &mut Index) {
         let _ = index.directory.search(&mut index.memory, hash, |_| ());
         let range = word(i, 7) as u32 >> (i % 30);
         if let Some(places) = index.directory.places(range, hash) {
-            assert!(places.marks().count() <= Places::MOST);
-            for mark in places.marks() {
+            assert!(places.len() <= Level::ALL.len());
+            for mark in &places {
                 assert!(mark.page() < index.directory.chain.allocated());
                 if let Some(page) = index.memory.pages.get(mark.page() as usize) {
                     let _ = memory::set(mark, &mut page.clone());
