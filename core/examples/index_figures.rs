@@ -193,7 +193,7 @@ impl Grown {
                 last.map(|last| ranges_per_slot(&directory, &last))
             };
             let loads = |level| slot_of_last(level).map(|ranges| (ranges * PER_RANGE) as f64).into_iter().collect();
-            let growth = directory.grow_for(next, &mut |level| Ok::<_, Error>(loads(level)));
+            let growth = directory.grow(next, |level| Ok::<_, Error>(loads(level)));
             directory = growth.expect("a possible tile").directory;
         }
         Grown { directory, rates: HashMap::new() }

@@ -150,7 +150,7 @@ fn use_it(index: &mut Index) {
         }
     }
     let next = directory.end_slot(Level::Zero).min(u32::MAX.into()) as u32;
-    if let Ok(growth) = directory.grow(&mut index.memory, next) {
+    if let Ok(growth) = directory.grow(next, |level| directory.last_loads(&mut index.memory, level)) {
         assert!(growth.directory.tile_of(Level::Zero, next).is_some());
     }
 }

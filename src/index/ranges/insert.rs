@@ -166,7 +166,7 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let growth = index.checked(directory.grow(&mut index.pages(), range))?;
+    let growth = index.checked(directory.grow(range, |level| directory.last_loads(&mut index.pages(), level)))?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flatten() {
         index.pages().check_one(mark.page(), mark.special())?;

@@ -143,7 +143,8 @@ impl Build {
         let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page, grid };
         bytes.resize(size.bytes(), 0);
         for (slot, row) in tile.slots().zip(&rows[slots.clone()]) {
-            row_page.set(bytes, slot, *row);
+            let changes = row_page.claim(slot, *row).into_iter().chain([row_page.publish(slot)]);
+            changes.for_each(|(offset, byte)| bytes[usize::from(offset)] = byte);
         }
         row_page.slots += width;
         tiles.push(self.tiles.len());

@@ -24,8 +24,6 @@
 //! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! # What is kept of a filter
-//!
 //! | a filter | its slot has | a lookup finds it |
 //! |---|---|---|
 //! | of bits, `blocked` or `parquet` | its bits | if and only if the filter may have the element |

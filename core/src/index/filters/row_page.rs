@@ -102,11 +102,4 @@ impl RowPage {
     pub fn free(&self, slot: u16) -> (u16, u8) {
         (self.state_at(slot), State::Free as u8)
     }
-
-    /// Gives a slot to a row in a page that is being built.
-    pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
-        for (offset, byte) in self.claim(slot, row).into_iter().chain([self.publish(slot)]) {
-            page[usize::from(offset)] = byte;
-        }
-    }
 }

@@ -55,23 +55,14 @@ fn next_width_above(slots: u64) -> (Width, bool) {
 }
 
 impl Directory {
-    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for. Call it again until the range has a
-    /// tile. The directory must be current, under the exclusive lock of the metapage. Pages of tiles are read, so a
-    /// session that holds the lock of such a page must not wait for the metapage. Errors: [`crate::Class::TooLarge`] if
-    /// there are too few numbers left for pages or ranges; those of reading.
-    pub fn grow<P: Pages>(&self, pages: &mut P, range: u32) -> Result<Growth<Directory>, P::Error>
-    where
-        P::Error: From<Error>,
-    {
-        self.grow_for(range, &mut |level| self.loads_of_last(pages, level))
-    }
-
-    /// The same where it is known how many elements those columns of a level's last tile have that look complete.
-    /// Errors: as there, and those of `loads`.
-    pub fn grow_for<E: From<Error>>(
+    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for, given the [`Directory::last_loads`]
+    /// of a level. Call it again until the range has a tile. The directory must be current, under the exclusive lock of
+    /// the metapage. Errors: [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of
+    /// `loads`.
+    pub fn grow<E: From<Error>>(
         &self,
         range: u32,
-        loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        mut loads: impl FnMut(Level) -> Result<Vec<f64>, E>,
     ) -> Result<Growth<Directory>, E> {
         let start = self.end_slot(Level::Zero);
         let width = next_width(start);
@@ -85,7 +76,7 @@ impl Directory {
         } else if self.free_slots(Level::One) > 0 {
             (self.top(self.tiles(Level::Zero)), [None; 2])
         } else {
-            self.grow_above(loads, guess * f64::from(MAX_WIDTH))?
+            self.grow_above(&mut loads, guess * f64::from(MAX_WIDTH))?
         };
         let lower = self.next_shape(Level::Zero, width, self.options.target(Level::Zero, top, start), &seen, guess);
         Ok(self.grown(range, is_covered, lower, above)?)
@@ -158,8 +149,9 @@ impl Directory {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
-    /// The loads of those columns of a level's last tile that look complete, if the next one had them.
-    fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
+    /// The loads of those columns of a level's last tile that look complete, if the next one had them. Pages of the
+    /// tile are read, so a session that holds the lock of one must not wait for the metapage. Errors: those of reading.
+    pub fn last_loads<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
         let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
         if level == Level::Zero {

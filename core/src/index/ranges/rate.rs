@@ -18,14 +18,9 @@
 //! # Levels
 //!
 //! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So the rates of the
-//! levels multiply, and each level has a share of the logarithm:
+//! levels multiply, and each level has a share of the logarithm ([`share`]):
 //!
 //! ```text
-//! levels   level 0      level 1      level 2
-//! 1        fpr
-//! 2        fpr^0.575    fpr^0.425
-//! 3        fpr^0.4      fpr^0.3      fpr^0.3
-//!
 //! others read for a present key        127 · f0: the other slots of its own tile, which no level above can rule out
 //! index pages, absent key              1 + tiles without a slot above + tiles of level 1 · f2
 //!                                        + tiles of level 0 · f2 · f1

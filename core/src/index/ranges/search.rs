@@ -12,8 +12,7 @@ use crate::index::page::Pages;
 use crate::memory;
 
 impl Directory {
-    /// Where the bits of an element of a range belong, from the highest level down; `None` if the range has no tile
-    /// yet.
+    /// Where the bits of an element belong, from the highest level down; `None` if the range has no tile yet.
     ///
     /// To add an element, take the exclusive locks of the pages in the order of their numbers, and write the
     /// [`changes`](super::changes) of each, with one record. A page that has none needs nothing: the backend that set

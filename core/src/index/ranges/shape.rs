@@ -184,12 +184,6 @@ impl Columns {
             Some(first..firsts.trailing_zeros().min(self.width.columns()))
         })
     }
-
-    /// The slots that may have an element, a bit for each, by the columns that may.
-    pub fn slots_having(self, having: u128, share: u32) -> u128 {
-        let slots = self.slots().zip(0..);
-        slots.map(|(columns, slot)| (having >> column(&columns, share) & 1) << slot).sum()
-    }
 }
 
 /// The one of the columns of a slot that an element is in. Its share is of 2^32.

@@ -145,7 +145,8 @@ impl Probe {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(Slots(having));
         }
-        Ok(Slots(self.columns(page)?.slots_having(having, self.share)))
+        let slots = self.columns(page)?.slots().zip(0..);
+        Ok(Slots(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum()))
     }
 
     /// The columns of each slot, in a page of the tile.

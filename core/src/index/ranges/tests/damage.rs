@@ -31,7 +31,8 @@ fn use_it(index: &mut Index) {
             }
         }
     }
-    let _ = index.directory.grow(&mut index.memory, index.directory.end_slot(Level::Zero).min(1 << 31) as u32);
+    let next = index.directory.end_slot(Level::Zero).min(1 << 31) as u32;
+    let _ = index.directory.grow(next, |level| index.directory.last_loads(&mut index.memory, level));
 }
 
 #[test]

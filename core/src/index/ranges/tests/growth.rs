@@ -178,7 +178,8 @@ fn figures_of_appended_indexes() {
         let last = (rows.div_ceil(520) - 1) as u32;
         // No element is needed: a tile after an empty one is made for what was guessed.
         while index.directory.tile_of(Level::Zero, last).is_none() {
-            index.directory = index.directory.grow(&mut index.memory, last).unwrap().directory;
+            let loads = |level| index.directory.last_loads(&mut index.memory, level);
+            index.directory = index.directory.grow(last, loads).unwrap().directory;
         }
         sizes.push(bytes_per_row(&index, rows));
     }

@@ -47,7 +47,8 @@ impl Index {
             match self.directory.places(range, hash) {
                 Some(places) => break places,
                 None => {
-                    let growth = self.directory.grow(&mut self.memory, range)?;
+                    let loads = |level| self.directory.last_loads(&mut self.memory, level);
+                    let growth = self.directory.grow(range, loads)?;
                     if let Some((number, page)) = growth.page {
                         self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
                     }
