@@ -12,7 +12,6 @@ use super::tile::{Grid, Group, Tile, slot_bits};
 use crate::filter::View;
 use crate::index::page::{PageSink, PageSize, RowId};
 use crate::memory;
-use std::ops::Range;
 
 /// Filters of one group whose tile was not written yet.
 struct Open {
@@ -97,12 +96,8 @@ impl Build {
     /// Writes the filters that are kept of a group, as tiles.
     fn flush<S: PageSink>(&mut self, sink: &mut S, number: usize) -> Result<(), S::Error> {
         let mut first = 0;
-        let count = self.groups[number].rows.len();
-        while first < count {
-            let width = self.width_for(&self.groups[number].group, count - first);
-            let slots = first..count.min(first + usize::from(width));
-            first = slots.end;
-            self.tile(sink, number, width, slots)?;
+        while first < self.groups[number].rows.len() {
+            first = self.tile(sink, number, first)?;
         }
         let open = &mut self.groups[number];
         self.held -= std::mem::take(&mut open.bits).len();
@@ -123,14 +118,12 @@ impl Build {
         ((room / per_page).max(1) as u16).min(most)
     }
 
-    fn tile<S: PageSink>(
-        &mut self,
-        sink: &mut S,
-        number: usize,
-        width: u16,
-        slots: Range<usize>,
-    ) -> Result<(), S::Error> {
+    /// Writes the filters from number `first` on as a tile. Returns the number of the next one.
+    fn tile<S: PageSink>(&mut self, sink: &mut S, number: usize, first: usize) -> Result<usize, S::Error> {
         let size = self.directory.size;
+        let count = self.groups[number].rows.len();
+        let width = self.width_for(&self.groups[number].group, count - first);
+        let slots = first..count.min(first + usize::from(width));
         if self.groups[number].row_page.slots + width > room(size) {
             self.write_row_page(sink, number)?;
         }
@@ -163,7 +156,7 @@ impl Build {
             tile.special().write(&mut page);
             sink.write(&page)?;
         }
-        Ok(())
+        Ok(slots.end)
     }
 
     /// Writes the row page of a group, if there is one, and sets it in its tiles.

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::row_page::{RowPage, State};
 use super::tile::{Group, Holds, Mask, Tile};
-use crate::index::page::{Damage, PageNumber, PageSize, Pages, RowId};
+use crate::index::page::{Damage, PageNumber, Pages, RowId};
 use crate::memory;
 
 /// What a lookup wants from the filters of a group.
@@ -68,7 +68,15 @@ fn search<P: Pages>(
     for condition in conditions {
         let mut may = vec![false; page.slots.into()];
         for tile in tiles {
-            probe(pages, page.size, tile, condition, &mut may)?;
+            let may = &mut may[usize::from(tile.first_slot)..][..usize::from(tile.width)];
+            for (at, elements) in pages_of(tile, condition) {
+                pages.with(at, |bytes| {
+                    // A page that was not written yet has no bits.
+                    let Some(bytes) = tile.special().written(bytes, page.size, at)? else { return Ok(()) };
+                    elements.iter().for_each(|mask| mask.probe(&tile.grid, &bytes[page.size.payload()], may));
+                    Ok::<(), Damage>(())
+                })??;
+            }
         }
         slots.iter_mut().zip(may).for_each(|(slot, may)| *slot &= may);
         if !slots.contains(&true) {
@@ -83,26 +91,6 @@ fn search<P: Pages>(
             }
         })
     })??;
-    Ok(())
-}
-
-/// Adds the slots of a tile that may have at least one of the elements.
-fn probe<P: Pages>(
-    pages: &mut P,
-    size: PageSize,
-    tile: &Tile,
-    elements: &[Mask],
-    may: &mut [bool],
-) -> Result<(), P::Error> {
-    let may = &mut may[usize::from(tile.first_slot)..][..usize::from(tile.width)];
-    for (at, elements) in pages_of(tile, elements) {
-        pages.with(at, |page| {
-            // A page that was not written yet has no bits.
-            let Some(page) = tile.special().written(page, size, at)? else { return Ok(()) };
-            elements.iter().for_each(|mask| mask.probe(&tile.grid, &page[size.payload()], may));
-            Ok::<(), Damage>(())
-        })??;
-    }
     Ok(())
 }
 
