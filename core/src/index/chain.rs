@@ -5,9 +5,8 @@
 //! Records are only ever added. So what a session has read stays true, and lacks at most what was added since:
 //! [`Chain::is_current`] compares four bytes.
 //!
-//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and the
-//! pages of all tiles and of the directory must be exactly those that were allocated: each belongs to one of them.
-//! The length of the file proves nothing, since it may end before the last page that was allocated.
+//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and each
+//! page that was allocated must belong to one tile or be one of them. The length of the file proves nothing.
 
 use super::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
 use crate::error::{self, TooLarge};

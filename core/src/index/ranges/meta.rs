@@ -113,7 +113,11 @@ impl Directory {
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero, Level::One)?;
         directory.check_covered(Level::One, Level::Two)?;
-        directory.check_split()?;
+        if let Some(Split { first_page, .. }) = split {
+            let tile = directory.tile_of(Level::Zero, first_page);
+            let is_first = tile.is_none_or(|tile| tile.first_slot == first_page);
+            require(is_first, || field("first page that is split", first_page))?;
+        }
         Ok(directory)
     }
 
@@ -165,14 +169,6 @@ impl Directory {
         } else {
             return Ok(run);
         })
-    }
-
-    /// Checks that the first page that is split has the first range of a tile, if it has one.
-    fn check_split(&self) -> Result<(), Damage> {
-        let Some(split) = self.options.split else { return Ok(()) };
-        let tile = self.tile_of(Level::Zero, split.first_page);
-        let is_first = tile.is_none_or(|tile| tile.first_slot == split.first_page);
-        require(is_first, || field("first page that is split", split.first_page))
     }
 
     /// Checks that all tiles of a level from the first covered one on have slots above, and that no lookup probes more

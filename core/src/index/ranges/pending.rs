@@ -179,7 +179,6 @@ fn fold(bits: &[u64], words: usize) -> Vec<u64> {
     folded
 }
 
-/// Words in which a slot's block is kept.
 pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
