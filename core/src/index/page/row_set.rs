@@ -45,9 +45,10 @@ impl RowSet {
     /// Adds a row, if there is memory for it.
     pub fn add(&mut self, RowId { page, line }: RowId) {
         let (lines, bit) = (line / 64, 1 << (line % 64));
+        let is_full = self.bytes() + size_of::<(u32, u16, u64)>() > self.most_bytes;
         match self.words.last_mut() {
             Some((of, which, bits)) if (*of, *which) == (page, lines) => *bits |= bit,
-            _ if self.bytes() + size_of_val(&(page, lines, bit)) > self.most_bytes => {}
+            _ if is_full => {}
             _ => memory::push(&mut self.words, (page, lines, bit)),
         }
     }
