@@ -193,7 +193,7 @@ impl Grown {
                 last.map(|last| ranges_per_slot(&directory, &last))
             };
             let loads = |level| slot_of_last(level).map(|ranges| (ranges * PER_RANGE) as f64).into_iter().collect();
-            let growth = directory.grow(next, &mut |level| Ok::<_, Error>(loads(level)));
+            let growth = directory.grow(next, |level| Ok::<_, Error>(loads(level)));
             directory = growth.expect("a possible tile").directory;
         }
         Grown { directory, rates: HashMap::new() }
@@ -208,7 +208,8 @@ impl Grown {
 
     /// How often a lookup of an absent key probes a tile.
     fn probed(&mut self, tile: &TileAddress) -> f64 {
-        match tile.shape.level.above().and_then(|level| self.directory.tile_of(level, tile.ordinal)) {
+        let above = Level::ALL.get(tile.shape.level as usize + 1);
+        match above.and_then(|&level| self.directory.tile_of(level, tile.ordinal)) {
             Some(above) => self.rate(&above) * self.probed(&above),
             None => 1.0,
         }

@@ -142,22 +142,10 @@ pub fn begin_index(relation: Relation<'_>) -> Result<BulkWrite<'_>> {
 impl PageSink for BulkWrite<'_> {
     type Error = Error;
 
-    fn write(&mut self, _number: u32, page: &[u8]) -> Result<()> {
+    fn write(&mut self, page: &[u8]) -> Result<()> {
         self.add(page);
         Ok(())
     }
-}
-
-/// Writes what an unlogged index is after a crash: one without rows, of which there is only the metapage.
-pub fn write_empty(relation: Relation, write: impl FnOnce(&mut [u8])) {
-    wal::write_init_page(relation, &meta_page(write));
-}
-
-/// A page with what a directory writes on it: the metapage.
-pub fn meta_page(write: impl FnOnce(&mut [u8])) -> Vec<u8> {
-    let mut page = vec![0; PAGE_BYTES];
-    write(&mut page);
-    page
 }
 
 /// Makes a page ready for its first bytes, and checks one that has some as [`check_written`] does.

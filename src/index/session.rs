@@ -9,8 +9,8 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::chain::Tiles;
-use pg_bloom_core::index::page::{Damage, PageNumber};
+use pg_bloom_core::index::chain::{Growth, Tiles};
+use pg_bloom_core::index::page::Damage;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -124,18 +124,14 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         directory
     }
 
-    /// Writes a newer directory, with one record: the metapage with these bytes, which the caller has locked, and the
-    /// directory page that changes. Returns it. If the file lacks that page, only extends the file, and returns the
-    /// directory so far. XX002 if the page was not allocated.
-    pub fn write_directory(
-        &self,
-        mut meta: Exclusive,
-        meta_bytes: &[u8],
-        directory: K::Directory,
-        page: Option<&(PageNumber, Vec<u8>)>,
-    ) -> Result<Rc<K::Directory>> {
-        let meta_change = Change::Page(meta_bytes);
-        match page {
+    /// Writes a newer directory, with one record: the metapage, which the caller has locked, and the directory page
+    /// that changes. Returns it. If the file lacks that page, only extends the file, and returns the directory so far.
+    /// XX002 if the page was not allocated.
+    pub fn write_directory(&self, mut meta: Exclusive, growth: Growth<K::Directory>) -> Result<Rc<K::Directory>> {
+        let Growth { directory, page } = growth;
+        let metapage = directory.metapage();
+        let meta_change = Change::Page(&metapage);
+        match &page {
             Some((number, _)) if !self.pages().has(*number) => {
                 // Up to there are the pages of all tiles, which may be many. The metapage is not locked for that.
                 drop(meta);

@@ -7,7 +7,7 @@ use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::time;
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
-use pg_bloom_core::set::{Row, RowDamage, tree};
+use pg_bloom_core::set::{Row, tree};
 use pgrx::pg_sys;
 
 /// The most rows that a statement asks for: a few hundred kilobytes.
@@ -132,7 +132,7 @@ impl Set {
     }
 
     #[cold]
-    fn damaged(&self, bucket: i64, damage: &RowDamage) -> Error {
+    fn damaged(&self, bucket: i64, damage: &str) -> Error {
         let message = format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
         Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
             .detail(format!("As a row of this set: {damage}."))

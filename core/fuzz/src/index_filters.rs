@@ -144,9 +144,9 @@ fn open_and_use(memory: Memory) {
 fn use_it(mut index: Index) {
     let directory = index.directory.clone();
     let mut slots = 0;
-    for (number, group) in directory.groups() {
+    for (number, _) in directory.groups() {
         for tile in directory.tiles(number) {
-            let pages = tile.pages(size(), group);
+            let pages = tile.pages();
             assert!(pages.is_empty() || pages.start >= 1 && pages.end <= directory.chain.allocated());
             assert!(tile.width >= 1);
         }

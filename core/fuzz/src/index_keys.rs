@@ -4,7 +4,7 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::ranges::{Level, Options, PageSize, Places, Split};
+use pg_bloom_core::index::ranges::{Level, Options, PageSize, Split, Tiles};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -49,7 +49,7 @@ fn live(history: &[u8]) -> Index {
     let lists = given.values().map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = Index::build(options, hold, lists).expect("possible options");
     index.directory.options.may_split = may_split;
-    index.directory.write_meta(&mut index.memory.pages[0]);
+    index.memory.pages[0] = index.directory.metapage();
     let mut range = built;
     while !input.0.is_empty() && range < 40_000 {
         let (step, hash) = (input.byte(), element(input.half().into()));
@@ -68,7 +68,7 @@ fn live(history: &[u8]) -> Index {
         }
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
-        for mark in index.directory.places(range, hash).expect("it was just added").marks() {
+        for mark in index.directory.places(range, hash).expect("it was just added") {
             assert!(mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice)).expect("its page"));
         }
     }
@@ -140,8 +140,8 @@ fn use_it(index: &mut Index) {
             assert!(u64::from(range) >= directory.end_slot(Level::Zero));
             continue;
         };
-        assert!(places.marks().count() <= Places::MOST);
-        for mark in places.marks() {
+        assert!(places.len() <= Level::ALL.len());
+        for mark in &places {
             if let Some(page) = index.memory.pages.get_mut(mark.page() as usize)
                 && set(mark, page).is_ok()
             {
@@ -150,7 +150,7 @@ fn use_it(index: &mut Index) {
         }
     }
     let next = directory.end_slot(Level::Zero).min(u32::MAX.into()) as u32;
-    if let Ok(growth) = directory.grow(next, &mut |level| directory.loads_of_last(&mut index.memory, level)) {
+    if let Ok(growth) = directory.grow(next, |level| directory.last_loads(&mut index.memory, level)) {
         assert!(growth.directory.tile_of(Level::Zero, next).is_some());
     }
 }

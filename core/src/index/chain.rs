@@ -2,20 +2,17 @@
 //! The payload of a metapage is 40 bytes that are read here, the fields of the index, and records; that of a directory
 //! page 12 bytes and records.
 //!
-//! Records are only ever added, and they are ordered: those of the directory pages, oldest first, then those of the
-//! metapage. So what a session has read stays true, and lacks at most what was added since:
+//! Records are only ever added. So what a session has read stays true, and lacks at most what was added since:
 //! [`Chain::is_current`] compares four bytes.
 //!
-//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and the
-//! pages of all tiles and of the directory must be exactly those that were allocated: each belongs to one of them.
-//! The length of the file proves nothing, since it may end before the last page that was allocated.
+//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and each
+//! page that was allocated must belong to one tile or be one of them. The length of the file proves nothing.
 
 use super::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
 use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
 use crate::memory;
 
-/// The metapage.
 pub const META_PAGE: PageNumber = 0;
 
 const META: Special = Special { kind: PageKind::Meta, number: 0 };
@@ -25,7 +22,6 @@ const DIRECTORY_HEADER: usize = 12;
 const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
-/// How the metapages of the two indexes differ.
 pub(super) struct ChainForm {
     /// What a metapage begins with.
     pub magic: [u8; 4],
@@ -58,13 +54,13 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Writes a page with these bytes, whose checksum is 0, except PostgreSQL's header.
-fn write(page: &mut [u8], size: PageSize, special: Special, bytes: &[u8]) {
-    special.write(page);
-    let (written, rest) = page[size.payload()].split_at_mut(bytes.len());
-    written.copy_from_slice(bytes);
-    rest.fill(0);
-    sign(page, size);
+/// A page with these bytes, whose checksum is 0. PostgreSQL's header is zero.
+fn page(size: PageSize, special: Special, bytes: &[u8]) -> Vec<u8> {
+    let mut page = vec![0; size.bytes()];
+    special.write(&mut page);
+    page[size.payload()][..bytes.len()].copy_from_slice(bytes);
+    sign(&mut page, size);
+    page
 }
 
 fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
@@ -80,6 +76,19 @@ pub trait Tiles: Sized {
 
     /// What all metapages say.
     fn chain(&self) -> &Chain;
+
+    /// The metapage. PostgreSQL's header is zero.
+    fn metapage(&self) -> Vec<u8>;
+}
+
+/// A directory with more tiles, to be written with one WAL record by a session that has held the exclusive lock of the
+/// metapage since the directory was current. Nothing else changes: pages of new tiles are read as empty.
+#[derive(Clone, Debug)]
+pub struct Growth<D> {
+    /// What the metapage says from now on.
+    pub directory: D,
+    /// Number and bytes of a directory page. PostgreSQL's header is zero.
+    pub page: Option<(PageNumber, Vec<u8>)>,
 }
 
 /// What the metapages of both indexes say.
@@ -96,7 +105,6 @@ pub struct Chain {
 /// What a metapage and the directory pages say.
 pub(super) struct Stored {
     pub chain: Chain,
-    /// The index's own fields.
     pub fields: Vec<u8>,
     /// The records of each directory page, oldest first.
     pub records: Vec<(PageNumber, Vec<u8>)>,
@@ -109,8 +117,7 @@ impl Chain {
         Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
     }
 
-    /// How many pages were allocated, including the metapage. The file may be shorter: a page after its end is one that
-    /// was not written yet.
+    /// How many pages were allocated, including the metapage. The file may end before they do.
     pub fn allocated(&self) -> PageNumber {
         self.allocated
     }
@@ -144,25 +151,22 @@ impl Chain {
         Ok(())
     }
 
-    /// The newest directory page, which there must be, with these records, and its number. PostgreSQL's header is zero.
+    /// The newest directory page, which there must be, with these records, and its number.
     pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> (PageNumber, Vec<u8>) {
         let (&newest, before) = self.pages.split_last().expect("a directory page was added");
         let numbers = [before.last().copied().unwrap_or(0), records.len() as u32, 0];
         let bytes = [numbers.map(u32::to_le_bytes).as_flattened(), records].concat();
-        let mut page = vec![0; size.bytes()];
-        write(&mut page, size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes);
-        (newest, page)
+        (newest, page(size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes))
     }
 
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub(super) fn write_meta(&self, form: &ChainForm, size: PageSize, page: &mut [u8], fields: &[u8], records: &[u8]) {
-        assert_eq!(page.len(), size.bytes(), "the size of a page");
+    /// The metapage, with the index's own fields and these records.
+    pub(super) fn metapage(&self, form: &ChainForm, size: PageSize, fields: &[u8], records: &[u8]) -> Vec<u8> {
         let newest = self.pages.last().copied().unwrap_or(0);
         let numbers = [0, self.generation, self.allocated, self.pages.len() as u32, newest, records.len() as u32];
         let numbers = numbers.map(u32::to_le_bytes);
         let rows = self.rows_built.to_le_bytes();
         let bytes = [&form.magic[..], &[HASH_ID, 0, 0, 0], numbers.as_flattened(), &rows, fields, records].concat();
-        write(page, size, META, &bytes);
+        page(size, META, &bytes)
     }
 }
 
@@ -224,8 +228,7 @@ fn parse_page(
 
 /// The payload of a page that must have been written.
 fn payload(special: Special, page: Option<&[u8]>, at: PageNumber, size: PageSize) -> Result<&[u8], Damage> {
-    let page = page.ok_or_else(|| Damage::empty(at))?;
-    special.check(page, size, at)?;
+    let page = special.written(page, size, at)?.ok_or_else(|| Damage::empty(at))?;
     Ok(&page[size.payload()])
 }
 

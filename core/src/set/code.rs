@@ -11,7 +11,6 @@
 use super::tree::{self, Form};
 use crate::filter::Buffer;
 use crate::{hash, memory};
-use std::fmt;
 
 const VERSION: u8 = 1;
 /// Bytes before the hashes: version and form.
@@ -47,44 +46,8 @@ pub struct Row {
     pub entries: Vec<Entry>,
 }
 
-/// Why bytes are not a row of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowDamage {
-    /// No bucket of a set has this number.
-    Bucket(i64),
-    /// They are not as many as a row with its number of hashes has.
-    Length(usize),
-    /// Another version of the stored form.
-    Version(u8),
-    /// They belong to a set of another form: its number of bits, with the highest bit set if it forgets.
-    Form(u8),
-    /// The checksum, of the bytes and of the bucket, is another.
-    Checksum,
-    /// The hashes are not in order, or not in the bucket.
-    Order,
-    /// Bits that must be zero are not.
-    Padding,
-}
-
-impl fmt::Display for RowDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RowDamage::Bucket(bucket) => write!(f, "there can be no bucket {bucket}"),
-            RowDamage::Length(bytes) => write!(f, "it cannot have {bytes} bytes"),
-            RowDamage::Version(version) => write!(f, "its version is {version}"),
-            RowDamage::Form(form) => {
-                let forgets = if form & 0x80 == 0 { "does not forget" } else { "forgets" };
-                write!(f, "it is of a set with {} bits of each hash that {forgets}", form & 0x7f)
-            }
-            RowDamage::Checksum => write!(f, "its checksum does not fit its bytes and its bucket"),
-            RowDamage::Order => write!(f, "its hashes are out of order"),
-            RowDamage::Padding => write!(f, "it has bits behind its last hash"),
-        }
-    }
-}
-
 /// Where the parts of a row are, for a number of hashes of some width.
-struct RowShape {
+pub(super) struct RowShape {
     /// Bits of each hash that its bucket doesn't say.
     width: u32,
     /// Low bits of each hash, stored as they are.
@@ -100,12 +63,12 @@ struct RowShape {
     /// Bytes before the low bits.
     head: usize,
     /// Bytes of the row.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl RowShape {
     /// `None` if there can't be so many different hashes.
-    fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
+    pub fn new(form: Form, bucket: u64, count: usize) -> Option<RowShape> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
         let (slice, head) = if form.keeps { (SLICE_BITS, HEAD + FIRST) } else { (0, HEAD) };
         let logarithm = count.next_power_of_two().ilog2();
@@ -118,11 +81,6 @@ impl RowShape {
     }
 }
 
-/// Bytes of a row with so many hashes.
-pub fn bytes(form: Form, bucket: u64, count: usize) -> Option<usize> {
-    RowShape::new(form, bucket, count).map(|shape| shape.bytes)
-}
-
 fn form_code(form: Form) -> u8 {
     form.bits as u8 | if form.keeps { 0x80 } else { 0 }
 }
@@ -132,78 +90,63 @@ fn checksum(bytes: &[u8], bucket: u64) -> [u8; 4] {
     (hash::seeded(bytes, bucket) as u32).to_le_bytes()
 }
 
-/// Bits in words, the least significant first.
-struct BitString(Vec<u64>);
+/// Bits in bytes, the least significant first, and zeros after them: 16 bytes begin with any bit.
+struct BitString(Vec<u8>);
 
 impl BitString {
-    fn of(bytes: &[u8]) -> BitString {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        // One more, so that bits across two words need no check.
-        BitString(memory::collect(words.iter().copied().chain([last, [0; 8]]).map(u64::from_le_bytes)))
+    fn zeroed(bytes: usize) -> BitString {
+        BitString(memory::zeroed(bytes + size_of::<u128>()))
     }
 
     #[inline]
     fn get(&self, at: usize, len: u32) -> u64 {
-        let (word, shift) = (at / 64, at % 64);
-        let both = u128::from(self.0[word]) | u128::from(self.0[word + 1]) << 64;
-        (both >> shift) as u64 & ((1u64 << len) - 1)
+        let bytes = self.0[at / 8..].first_chunk().expect("zeros after the bits");
+        (u128::from_le_bytes(*bytes) >> (at % 8)) as u64 & ((1 << len) - 1)
     }
 
     #[inline]
     fn set(&mut self, at: usize, value: u64) {
-        let (word, both) = (at / 64, u128::from(value) << (at % 64));
-        self.0[word] |= both as u64;
-        self.0[word + 1] |= (both >> 64) as u64;
+        let bytes = self.0[at / 8..].first_chunk_mut().expect("zeros after the bits");
+        *bytes = (u128::from_le_bytes(*bytes) | u128::from(value) << (at % 8)).to_le_bytes();
     }
 
     /// The positions of the ones from `from` to before `end`.
     fn ones(&self, from: usize, end: usize) -> impl Iterator<Item = usize> {
-        let mut at = from / 64;
-        let mut rest = self.0[at] & (u64::MAX << (from % 64));
-        std::iter::from_fn(move || {
-            while rest == 0 {
-                at += 1;
-                if at * 64 >= end {
-                    return None;
-                }
-                rest = self.0[at];
-            }
-            let one = at * 64 + rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            (one < end).then_some(one)
-        })
+        (from..end).filter(|&at| self.get(at, 1) == 1)
     }
 }
 
 impl Row {
-    /// Reads the row of a bucket. Errors: whatever is not as [`Row::write`] writes it.
-    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, RowDamage> {
+    /// Reads the row of a bucket. Errors: what is not as [`Row::write`] writes it, in the words of the error.
+    pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, String> {
         let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
-        let bucket = u64::try_from(bucket).ok().filter(is_bucket).ok_or(RowDamage::Bucket(bucket))?;
-        let length = RowDamage::Length(bytes.len());
-        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length) };
+        let known = u64::try_from(bucket).ok().filter(is_bucket);
+        let bucket = known.ok_or_else(|| format!("there can be no bucket {bucket}"))?;
+        let length = || format!("it cannot have {} bytes", bytes.len());
+        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length()) };
         if *version != VERSION {
-            return Err(RowDamage::Version(*version));
+            return Err(format!("its version is {version}"));
         }
         if *code != form_code(form) {
-            return Err(RowDamage::Form(*code));
+            let forgets = if code & 0x80 == 0 { "does not forget" } else { "forgets" };
+            return Err(format!("it is of a set with {} bits of each hash that {forgets}", code & 0x7f));
         }
         if checksum(data, bucket) != *sum {
-            return Err(RowDamage::Checksum);
+            return Err("its checksum does not fit its bytes and its bucket".into());
         }
-        let (data, count) = data.split_last_chunk().ok_or(length)?;
+        let (data, count) = data.split_last_chunk().ok_or_else(length)?;
         let count = u16::from_le_bytes(*count).into();
-        let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len()).ok_or(length)?;
+        let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len());
+        let shape = shape.ok_or_else(length)?;
         let (head, data) = data.split_at(shape.head);
         let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
-        let bits = BitString::of(data);
+        let mut bits = BitString::zeroed(data.len());
+        bits.0[..data.len()].copy_from_slice(data);
         if bits.ones(shape.end, data.len() * 8).next().is_some() {
-            return Err(RowDamage::Padding);
+            return Err("it has bits behind its last hash".into());
         }
         let entries = entries(&shape, count, form.prefix(tree::first_hash(bucket)), first, &bits);
-        entries.map(|entries| Row { bucket, first, entries }).ok_or(RowDamage::Order)
+        Ok(Row { bucket, first, entries: entries.ok_or("its hashes are out of order")? })
     }
 
     /// The stored form.
@@ -212,7 +155,8 @@ impl Row {
     /// If it has more hashes than fit, or slices too far apart.
     pub fn write<B: Buffer>(&self, form: Form) -> B {
         let shape = RowShape::new(form, self.bucket, self.entries.len()).expect("a row that fits its bucket");
-        let mut bits = BitString(memory::zeroed(shape.end.div_ceil(64) + 1));
+        let length = shape.end.div_ceil(8);
+        let mut bits = BitString::zeroed(length);
         for (i, entry) in self.entries.iter().enumerate() {
             let hash = entry.hash & ((1 << shape.width) - 1);
             bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
@@ -229,9 +173,7 @@ impl Row {
             data[HEAD..shape.head].copy_from_slice(&self.first.to_le_bytes());
         }
         let end = data.len() - 2;
-        for (bytes, word) in data[shape.head..end].chunks_mut(8).zip(&bits.0) {
-            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-        }
+        data[shape.head..][..length].copy_from_slice(&bits.0[..length]);
         data[end..].copy_from_slice(&(self.entries.len() as u16).to_le_bytes());
         *sum = checksum(data, self.bucket);
         buffer

@@ -24,5 +24,5 @@ pub mod row;
 mod tests;
 pub mod tree;
 
-pub use code::{Entry, Row, RowDamage};
+pub use code::{Entry, Row};
 pub use tree::Form;

@@ -1,6 +1,6 @@
 //! Asking a row, and changing, splitting and joining rows.
 
-use super::code::{self, Entry, MOST_HASHES, MOST_SLICES, Row};
+use super::code::{Entry, MOST_HASHES, MOST_SLICES, Row, RowShape};
 use super::tree::{self, Form, SLICES};
 use crate::{hash, memory};
 
@@ -26,9 +26,8 @@ impl Row {
         place.ok().map(|place| self.entries[place].slice)
     }
 
-    /// Drops what is forgotten at time `now`, in slices. What is later stays so, as far as slices have room for it: the
-    /// clock was set back, and may be set right again. Returns how many it dropped. To be called before a row of a set
-    /// that forgets is written.
+    /// Drops what is forgotten at time `now`, in slices; to be called before a row is written. Returns how many. What
+    /// is later stays so, as far as slices have room for it: the clock was set back, and may be set right again.
     pub fn forget(&mut self, form: Form, now: i64) -> usize {
         if !form.keeps {
             return 0;
@@ -65,7 +64,8 @@ impl Row {
         self.rebase();
         let (mut rows, mut rest) = (Vec::new(), vec![(self.bucket, &self.entries[..])]);
         while let Some((bucket, entries)) = rest.pop() {
-            let fits = code::bytes(form, bucket, entries.len()).is_some_and(|bytes| bytes <= limit(bucket, most_bytes));
+            let shape = RowShape::new(form, bucket, entries.len());
+            let fits = shape.is_some_and(|shape| shape.bytes <= limit(bucket, most_bytes));
             let depth = tree::depth(bucket);
             if fits || depth == form.bits {
                 let entries = memory::collect(entries.iter().copied());
@@ -89,7 +89,7 @@ impl Row {
         let all = left.entries.iter().chain(&right.entries).copied();
         let mut row = Row { bucket: left.bucket / 2, first: left.first, entries: memory::collect(all) };
         row.rebase();
-        let bytes = code::bytes(form, row.bucket, row.entries.len())?;
+        let bytes = RowShape::new(form, row.bucket, row.entries.len())?.bytes;
         (bytes <= limit(row.bucket, most_bytes) * 3 / 4).then_some(row)
     }
 

@@ -4,11 +4,13 @@ use super::column;
 use crate::element::with_value;
 use crate::error::invalid_parameter;
 use crate::index::options;
-use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
+use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
+use crate::pg::storage::wal;
 use pg_bloom_core::View;
+use pg_bloom_core::index::chain::Tiles;
 use pg_bloom_core::index::filters::{Build, Directory};
 
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
@@ -24,7 +26,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         }
     });
     let directory = build.finish(&mut new)?;
-    new.finish(&meta_page(|page| directory.write_meta(page)));
+    new.finish(&directory.metapage());
     Ok(Built { heap_tuples: table_rows, index_tuples: directory.chain.rows_built as f64 })
 }
 
@@ -41,6 +43,6 @@ fn check(index: Relation) -> Result<()> {
 
 pub fn build_empty(index: Relation) -> Result<()> {
     check(index)?;
-    write_empty(index, |page| Directory::empty(PAGE_SIZE).write_meta(page));
+    wal::write_init_page(index, &Directory::empty(PAGE_SIZE).metapage());
     Ok(())
 }

@@ -12,7 +12,7 @@
 
 use super::column::{Index, is_of_text};
 use crate::element::with_value;
-use crate::index::page::{meta_page, prepare};
+use crate::index::page::prepare;
 use crate::pg::call::{Element, Error, Result, SqlState, interrupt};
 use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
@@ -50,7 +50,7 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
             let pages = directory.row_pages(number);
             // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
             for page in pages.last().into_iter().chain(pages) {
-                if let Some(slot) = claim_in(index, &directory, group, page, row)? {
+                if let Some(slot) = claim_in(index, &directory, page, row)? {
                     return Ok((directory.clone(), *page, slot));
                 }
             }
@@ -60,29 +60,29 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 }
 
 /// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
-fn claim_in(index: &Index, directory: &Directory, group: &Group, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
     let free = |bytes: &[u8]| -> Result<Option<Slot>> {
         Ok(index.checked(page.first_free(Some(bytes)))?.and_then(|number| directory.slot(page, number)))
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
     let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
     // A row that is refused must not have taken a slot.
-    index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
+    index.pages().check_each(tile.pages(), tile.special())?;
     let mut locked = pin.exclusive();
     let Some(slot) = free(&locked)? else { return Ok(None) };
     if slot.tile != tile {
         // Others took the last slots of the tile in the meantime.
         drop(locked);
-        return claim_in(index, directory, group, page, row);
+        return claim_in(index, directory, page, row);
     }
     prepare(index.relation(), page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
 
-fn write(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<()> {
+fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
     let pages = index.pages();
-    let mut chunks = slot.chunks(directory.size, group, bits).peekable();
+    let mut chunks = slot.chunks(bits).peekable();
     while chunks.peek().is_some() {
         interrupt::check_for_interrupts();
         let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
@@ -122,6 +122,5 @@ fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Dir
     }
     let growth = directory.grow(group)?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    let bytes = meta_page(|page| growth.directory.write_meta(page));
-    index.write_directory(meta, &bytes, growth.directory, Some(&growth.page))
+    index.write_directory(meta, growth)
 }

@@ -6,14 +6,14 @@ use crate::element::with_value;
 use crate::heap::HeapPage;
 use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
-use crate::index::page::{impossible, missed, wrong_row};
+use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
 pub fn info(named: &NamedIndex) -> Result<Info> {
@@ -77,9 +77,9 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
 /// The slots of all rows, once all pages were looked at. Fails for a row that the table can't have.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
     let mut slots = Slots::new();
-    for (number, group) in directory.groups() {
+    for (number, _) in directory.groups() {
         for tile in directory.tiles(number) {
-            index.pages().check_each(tile.pages(directory.size, group), tile.special())?;
+            index.pages().check_each(tile.pages(), tile.special())?;
         }
     }
     for page in directory.all_row_pages() {
@@ -130,18 +130,20 @@ fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter
         if directory.group(page.group) == Some(&group)
             && let Some(slot) = directory.slot(page, *number)
         {
-            right += usize::from(has_bits(index, directory, &group, slot, &bits)?);
+            right += usize::from(has_bits(index, slot, &bits)?);
         }
     }
     Ok((1, right))
 }
 
 /// Whether the blocks of a slot are these bits.
-fn has_bits(index: &Index, directory: &Directory, group: &Group, slot: Slot, bits: &[u8]) -> Result<bool> {
-    for (at, offset, expected) in slot.chunks(directory.size, group, bits) {
+fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
+    for (at, offset, expected) in slot.chunks(bits) {
         let is_there = index.read(at, |page| {
-            let Some(page) = page else { return Ok(false) };
-            slot.tile.special().check(page, directory.size, at)?;
+            if page.is_none() {
+                return Ok(false);
+            }
+            let page = slot.tile.special().written(page, PAGE_SIZE, at)?.ok_or_else(|| Damage::empty(at))?;
             let offset = usize::from(offset);
             Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
         })?;

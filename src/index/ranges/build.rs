@@ -5,18 +5,19 @@
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
-use super::vacuum::BuiltRows;
+use super::vacuum;
 use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::options;
-use crate::index::page::{PAGE_SIZE, begin_index, meta_page, write_empty};
+use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::index::session::IndexColumn;
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::method::table::{Built, Wanted, maintenance_memory};
 use crate::pg::storage::bulk_write::BulkWrite;
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
-use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split};
+use crate::pg::storage::wal;
+use pg_bloom_core::index::page::{RowId, RowSet};
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split, Tiles};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
@@ -45,7 +46,7 @@ struct Building<'b> {
     rows: u64,
     keys: u64,
     /// The rows, if the index will be validated.
-    built_rows: Option<BuiltRows>,
+    built_rows: Option<RowSet>,
 }
 
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
@@ -63,14 +64,14 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         of_page: (0, Vec::new()),
         rows: 0,
         keys: 0,
-        built_rows: wanted.is_concurrent().then(BuiltRows::new),
+        built_rows: wanted.is_concurrent().then(vacuum::built_rows),
     };
     // SAFETY: the scan is one for the index, whose column this is.
     let table_rows = wanted.scan(|row, value| unsafe { building.add(row, value) });
     let built_rows = building.built_rows.take();
     let rows = building.finish()?;
     if let Some(built_rows) = built_rows {
-        built_rows.keep(index);
+        vacuum::keep(index, built_rows);
     }
     Ok(Built { heap_tuples: table_rows, index_tuples: rows as f64 })
 }
@@ -142,7 +143,7 @@ impl Building<'_> {
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
         directory.options.may_split = self.options.may_split;
-        self.index.finish(&meta_page(|page| directory.write_meta(page)));
+        self.index.finish(&directory.metapage());
         Ok(self.rows)
     }
 }
@@ -183,6 +184,6 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: 
 
 pub fn build_empty(index: Relation) -> Result<()> {
     let options = core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), None)?;
-    write_empty(index, |page| Directory::empty(Options { table_pages: 0, ..options }).write_meta(page));
+    wal::write_init_page(index, &Directory::empty(Options { table_pages: 0, ..options }).metapage());
     Ok(())
 }

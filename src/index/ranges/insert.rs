@@ -11,13 +11,13 @@
 
 use super::columns::{GatheredKeys, Index};
 use super::sample;
-use crate::index::page::{meta_page, prepare};
+use crate::index::page::prepare;
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, Level, Mark, Places, Split, changes};
+use pg_bloom_core::index::ranges::{Directory, Level, Mark, Split, changes};
 use pg_bloom_core::memory;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,10 +42,9 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
     let new = memory::collect(hashes.iter().copied().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
-        let mut marks = memory::list(hashes.len() * Places::MOST);
+        let mut marks = memory::list(hashes.len() * Level::ALL.len());
         for &hash in hashes {
-            let places = places(index, &mut directory, row, hash)?;
-            places.marks().for_each(|&mark| memory::push(&mut marks, mark));
+            marks.extend(places(index, &mut directory, row, hash)?);
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
@@ -57,7 +56,7 @@ fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
 /// Where an element of a row belongs. Adds tiles if its range has none, which needs a newer directory, by which the row
 /// may be of another range. Those may be many, one after the other, so that the user can cancel it: what was added
 /// until then is as good as more.
-fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Places> {
+fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Vec<Mark>> {
     loop {
         if let Some(places) = directory.places(directory.options.range_of(row), hash) {
             return Ok(places);
@@ -153,15 +152,13 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let loads = &mut |level| index.checked(directory.loads_of_last(&mut index.pages(), level));
-    let growth = directory.grow(range, loads)?;
+    let growth = directory.grow(range, |level| index.checked(directory.last_loads(&mut index.pages(), level)))?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    for mark in growth.directory.places(range, hash).iter().flat_map(Places::marks) {
+    for mark in growth.directory.places(range, hash).iter().flatten() {
         index.pages().check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
-    let bytes = meta_page(|page| growth.directory.write_meta(page));
     // What was decided here is lost if it can't be written yet.
-    index.write_directory(meta, &bytes, growth.directory, growth.closed.as_ref())
+    index.write_directory(meta, growth)
 }
 
 /// Of all indexes: 192 kB. A range of log lines has some 6,000.

@@ -93,7 +93,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
 /// Whether a row with this hash would be looked for where it is. XX002 for damage.
 fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
     let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
-    for mark in places.marks() {
+    for mark in &places {
         if !index.read(mark.page(), |page| mark.is_set(page))? {
             return Ok(false);
         }

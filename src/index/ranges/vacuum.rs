@@ -10,7 +10,7 @@ use crate::pg::catalog::invalidation;
 use crate::pg::method::table::maintenance_memory;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::{File, Relation};
-use pg_bloom_core::index::page::{RowId, RowSet};
+use pg_bloom_core::index::page::RowSet;
 use std::cell::{Cell, RefCell};
 
 /// A pass finds no dead row. At the first request after a build it says which rows the index was made with.
@@ -49,36 +49,23 @@ session_locals! {
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The rows of an index whose build has begun.
-pub struct BuiltRows {
-    rows: RowSet,
-    most_bytes: usize,
+/// For the rows of an index whose build has begun.
+pub fn built_rows() -> RowSet {
+    let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
+    RowSet::new((table::maintenance_memory() / SHARE).saturating_sub(taken))
 }
 
-impl BuiltRows {
-    pub fn new() -> BuiltRows {
-        let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
-        let most_bytes = (maintenance_memory() / SHARE).saturating_sub(taken);
-        BuiltRows { rows: RowSet::default(), most_bytes }
+/// Keeps the rows of an index until it is validated, or the transaction fails.
+pub fn keep(index: Relation, rows: RowSet) {
+    if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
+        // SAFETY: rows of Rust's are forgotten.
+        unsafe { invalidation::watch_aborts(|| drop(WAITING.with(|waiting| waiting.take()))) };
     }
-
-    /// Adds a row, if there is memory for it.
-    pub fn add(&mut self, row: RowId) {
-        self.rows.add(row, self.most_bytes);
-    }
-
-    /// Keeps them until the index is validated, or the transaction fails.
-    pub fn keep(self, index: Relation) {
-        if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
-            // SAFETY: rows of Rust's are forgotten.
-            unsafe { invalidation::watch_aborts(|| drop(WAITING.with(|waiting| waiting.take()))) };
-        }
-        let file = index.file();
-        WAITING.with(|waiting| {
-            let mut waiting = waiting.borrow_mut();
-            // The rows of an older file of that number must never be reported.
-            waiting.retain(|(of, _)| *of != file);
-            waiting.push((file, self.rows));
-        });
-    }
+    let file = index.file();
+    WAITING.with(|waiting| {
+        let mut waiting = waiting.borrow_mut();
+        // The rows of an older file of that number must never be reported.
+        waiting.retain(|(of, _)| *of != file);
+        waiting.push((file, rows));
+    });
 }

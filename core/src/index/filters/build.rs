@@ -12,7 +12,6 @@ use super::tile::{Grid, Group, Tile, slot_bits};
 use crate::filter::View;
 use crate::index::page::{PageSink, PageSize, RowId};
 use crate::memory;
-use std::ops::Range;
 
 /// Filters of one group whose tile was not written yet.
 struct Open {
@@ -29,7 +28,6 @@ struct Open {
     tiles: Vec<usize>,
 }
 
-/// An index that is being built.
 pub struct Build {
     directory: Directory,
     /// Most bytes of filters that are kept.
@@ -85,13 +83,12 @@ impl Build {
         let Build { mut directory, groups, tiles, .. } = self;
         for tile in tiles {
             let own = groups.iter().find(|open| open.number == Some(tile.group)).expect("its group got a number");
-            if let Some((number, page)) = directory.append(&own.group, tile)? {
-                sink.write(number, &page)?;
+            if let Some(page) = directory.append(&own.group, tile)? {
+                sink.write(&page)?;
             }
         }
         if !directory.chain.pages().is_empty() {
-            let (number, page) = directory.newest_page();
-            sink.write(number, &page)?;
+            sink.write(&directory.chain.newest_page(directory.size, &directory.newest).1)?;
         }
         Ok(directory)
     }
@@ -99,12 +96,8 @@ impl Build {
     /// Writes the filters that are kept of a group, as tiles.
     fn flush<S: PageSink>(&mut self, sink: &mut S, number: usize) -> Result<(), S::Error> {
         let mut first = 0;
-        let count = self.groups[number].rows.len();
-        while first < count {
-            let width = self.width_for(&self.groups[number].group, count - first);
-            let slots = first..count.min(first + usize::from(width));
-            first = slots.end;
-            self.tile(sink, number, width, slots)?;
+        while first < self.groups[number].rows.len() {
+            first = self.tile(sink, number, first)?;
         }
         let open = &mut self.groups[number];
         self.held -= std::mem::take(&mut open.bits).len();
@@ -125,35 +118,35 @@ impl Build {
         ((room / per_page).max(1) as u16).min(most)
     }
 
-    fn tile<S: PageSink>(
-        &mut self,
-        sink: &mut S,
-        number: usize,
-        width: u16,
-        slots: Range<usize>,
-    ) -> Result<(), S::Error> {
+    /// Writes the filters from number `first` on as a tile. Returns the number of the next one.
+    fn tile<S: PageSink>(&mut self, sink: &mut S, number: usize, first: usize) -> Result<usize, S::Error> {
         let size = self.directory.size;
+        let count = self.groups[number].rows.len();
+        let width = self.width_for(&self.groups[number].group, count - first);
+        let slots = first..count.min(first + usize::from(width));
         if self.groups[number].row_page.slots + width > room(size) {
             self.write_row_page(sink, number)?;
         }
         let numbered = self.groups.iter().filter(|open| open.number.is_some()).count() as u32;
         let Open { group, number, bits, rows, row_page, bytes, tiles } = &mut self.groups[number];
         row_page.group = *number.get_or_insert(numbered);
-        let first_page = self.directory.allocate(group, width)?;
+        let grid = Grid::new(size, group, width);
+        let first_page = self.directory.allocate(grid)?;
         let (ordinal, first_slot) = (self.tiles.len() as u32, row_page.slots);
-        let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page };
+        let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page, grid };
         bytes.resize(size.bytes(), 0);
         for (slot, row) in tile.slots().zip(&rows[slots.clone()]) {
-            row_page.set(bytes, slot, *row);
+            let changes = row_page.claim(slot, *row).into_iter().chain([row_page.publish(slot)]);
+            changes.for_each(|(offset, byte)| bytes[usize::from(offset)] = byte);
         }
         row_page.slots += width;
         tiles.push(self.tiles.len());
         self.tiles.push(tile);
         // Bytes of a slot, and those of them that are in one page.
-        let (each, stride) = (bits.len() / rows.len(), Grid::new(size, group, width).stride());
+        let (each, stride) = (bits.len() / rows.len(), grid.stride());
         let bits = &bits[slots.start * each..slots.end * each];
         let mut page = vec![0; size.bytes()];
-        for (number, from) in (first_page..).zip((0..each).step_by(stride)) {
+        for from in (0..each).step_by(stride) {
             crate::interrupt::check();
             page.fill(0);
             let length = stride.min(each - from);
@@ -161,9 +154,9 @@ impl Build {
                 to[..length].copy_from_slice(&bits[from..][..length]);
             }
             tile.special().write(&mut page);
-            sink.write(number, &page)?;
+            sink.write(&page)?;
         }
-        Ok(())
+        Ok(slots.end)
     }
 
     /// Writes the row page of a group, if there is one, and sets it in its tiles.
@@ -177,6 +170,6 @@ impl Build {
         open.tiles.drain(..).for_each(|tile| self.tiles[tile].row_page = at);
         open.row_page.slots = 0;
         open.row_page.special().write(&mut page);
-        sink.write(at, &page)
+        sink.write(&page)
     }
 }

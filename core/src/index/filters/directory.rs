@@ -10,13 +10,11 @@ use crate::index::page::{PageNumber, PageSize};
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Bytes of a page.
     pub size: PageSize,
     /// What the metapages of both indexes say.
     pub chain: Chain,
     /// The records of the newest directory page.
     pub(super) newest: Vec<u8>,
-    /// How many tiles there are.
     pub(super) tiles: u32,
     groups: Vec<Member>,
 }
@@ -50,12 +48,10 @@ impl Directory {
         self.groups.get(group as usize).map_or(&[], |member| &member.tiles)
     }
 
-    /// The row pages of a group.
     pub fn row_pages(&self, group: u32) -> &[RowPage] {
         self.groups.get(group as usize).map_or(&[], |member| &member.row_pages)
     }
 
-    /// The row pages of all groups.
     pub fn all_row_pages(&self) -> impl Iterator<Item = &RowPage> {
         self.groups.iter().flat_map(|member| &member.row_pages)
     }
@@ -99,14 +95,13 @@ impl Directory {
     }
 
     /// Allocates the pages of a tile. Returns the first; 0 if it has none.
-    pub(super) fn allocate(&mut self, group: &Group, width: u16) -> Result<PageNumber> {
-        match Grid::new(self.size, group, width).pages() {
+    pub(super) fn allocate(&mut self, grid: Grid) -> Result<PageNumber> {
+        match grid.pages() {
             0 => Ok(0),
             pages => self.chain.allocate(pages),
         }
     }
 
-    /// A group by its number.
     pub fn group(&self, number: u32) -> Option<&Group> {
         self.groups.get(number as usize).map(|member| &member.group)
     }

@@ -1,7 +1,5 @@
-//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk.
-//! The metapage has neither fields of its own nor records. A record is a group or a tile.
-//!
-//! # New tiles
+//! The directory as bytes, and the one check of what was read from disk; new tiles. The metapage has neither fields of
+//! its own nor records. A record is a group or a tile.
 //!
 //! A tile has its full size from the start, and each costs a lookup one page. So a group's tiles are narrow while it
 //! has few filters: a new one has a quarter as many slots as there are, up to the greatest width. For filters so small
@@ -11,7 +9,7 @@ use super::directory::Directory;
 use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::error;
-use crate::index::chain::{self, Chain, ChainForm, META_PAGE, Stored, Tiles};
+use crate::index::chain::{self, Chain, ChainForm, Growth, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
@@ -84,6 +82,10 @@ impl Tiles for Directory {
     fn chain(&self) -> &Chain {
         &self.chain
     }
+
+    fn metapage(&self) -> Vec<u8> {
+        self.chain.metapage(&FORM, self.size, &[], &[])
+    }
 }
 
 impl Directory {
@@ -115,9 +117,8 @@ impl Directory {
                 [TILE] => {
                     let tile = self.parse_tile(&mut bytes, page)?;
                     self.place(tile);
-                    let group = self.group(tile.group).expect("its tile was parsed");
                     memory::push(taken, tile.row_page..tile.row_page + u32::from(tile.first_slot == 0));
-                    memory::push(taken, tile.pages(self.size, group));
+                    memory::push(taken, tile.pages());
                 }
                 [other] => return Err(Damage::field(page, "a record", other)),
             }
@@ -140,11 +141,11 @@ impl Directory {
         require(fits, || wrong("the first slot of a tile", first_slot.into()))?;
         let allocated = self.chain.allocated();
         require((1..allocated).contains(&row_page), || wrong("the row page of a tile", row_page))?;
-        let pages = Grid::new(self.size, known, width).pages();
-        let end = u64::from(first_page).saturating_add(pages);
-        let is_there = if pages == 0 { first_page == 0 } else { first_page > 0 && end <= allocated.into() };
+        let grid = Grid::new(self.size, known, width);
+        let end = u64::from(first_page).saturating_add(grid.pages());
+        let is_there = if grid.pages() == 0 { first_page == 0 } else { first_page > 0 && end <= allocated.into() };
         require(is_there, || wrong("the first page of a tile", first_page))?;
-        Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page })
+        Ok(Tile { ordinal: self.tiles, group, width, first_slot, row_page, first_page, grid })
     }
 
     /// Checks that each page that was allocated has one owner, and no other page has one.
@@ -160,38 +161,15 @@ impl Directory {
         let allocated = self.chain.allocated();
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
-
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub fn write_meta(&self, page: &mut [u8]) {
-        self.chain.write_meta(&FORM, self.size, page, &[], &[]);
-    }
-
-    /// The newest directory page and its number. PostgreSQL's header is zero.
-    pub(super) fn newest_page(&self) -> (PageNumber, Vec<u8>) {
-        self.chain.newest_page(self.size, &self.newest)
-    }
 }
 
 /// Filters with at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;
 
-/// A directory with one more tile.
-#[derive(Clone, Debug)]
-pub struct Growth {
-    /// The new contents of the metapage: [`Directory::write_meta`].
-    pub directory: Directory,
-    /// Number and bytes of the directory page with the tile's record, perhaps a new one. PostgreSQL's header is zero.
-    pub page: (PageNumber, Vec<u8>),
-}
-
 impl Directory {
-    /// Adds a tile for a group, and the group if it is new.
-    ///
-    /// The caller must hold the exclusive lock of the metapage, and the directory must be current. It then writes the
-    /// metapage and the directory page with one WAL record, and releases the lock. Nothing else changes: pages of new
-    /// tiles, and their row page, are read as empty. Errors: [`crate::Class::TooLarge`] if too few page numbers are
-    /// left.
-    pub fn grow(&self, group: &Group) -> error::Result<Growth> {
+    /// Adds a tile for a group, and the group if it is new. The directory must be current, under the exclusive lock of
+    /// the metapage. Errors: [`crate::Class::TooLarge`] if too few page numbers are left.
+    pub fn grow(&self, group: &Group) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         let number = self.group_number(group).unwrap_or(self.groups().count() as u32);
         let width = self.next_width(group, self.slots(number));
@@ -199,11 +177,12 @@ impl Directory {
             Some(last) if last.slots + width <= room(self.size) => (last.page, last.slots),
             _ => (directory.chain.allocate(1)?, 0),
         };
-        let first_page = directory.allocate(group, width)?;
-        let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page };
+        let grid = Grid::new(self.size, group, width);
+        let first_page = directory.allocate(grid)?;
+        let tile = Tile { ordinal: self.tiles, group: number, width, first_slot, row_page, first_page, grid };
         directory.append(group, tile)?;
         directory.chain.generation = directory.chain.generation.wrapping_add(1);
-        let page = directory.newest_page();
+        let page = Some(directory.chain.newest_page(self.size, &directory.newest));
         Ok(Growth { directory, page })
     }
 
@@ -223,10 +202,10 @@ impl Directory {
 
     /// Adds a tile whose pages are allocated, and before it its group if that is new. If the newest directory page is
     /// full, another one becomes the newest; then returns the full one.
-    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<(PageNumber, Vec<u8>)>> {
+    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
         let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
-        let full = is_full.then(|| self.newest_page());
+        let full = is_full.then(|| self.chain.newest_page(self.size, &self.newest).1);
         if is_full || self.chain.pages().is_empty() {
             self.chain.add_page()?;
             self.newest.clear();

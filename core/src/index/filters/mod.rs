@@ -1,4 +1,4 @@
-//! The index over a column of filters, as bytes. It finds the rows whose filters may have an element.
+//! The index over a column of filters, as bytes: it finds the rows whose filters may have an element.
 //!
 //! In filters of the same shape an element has the same block. So the filters of up to 127 rows form a **tile**, in
 //! which block 0 of all of them comes first, then block 1 of all, and so on. A lookup reads the one page with the
@@ -24,26 +24,12 @@
 //! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! The [module above](super) has the bytes.
-//!
-//! # What is kept of a filter
-//!
 //! | a filter | its slot has | a lookup finds it |
 //! |---|---|---|
 //! | of bits, `blocked` or `parquet` | its bits | if and only if the filter may have the element |
 //! | that is a list | bits of its hashes, as many as these need | nearly so: it must be rechecked |
 //! | of bits, `classic` | nothing | always, and it must be rechecked; so does a filter of another kind |
 //! | without a kind, so without elements | it has no slot | never |
-//!
-//! # For the access method
-//!
-//! | to | it calls |
-//! |---|---|
-//! | build | [`Build::add`] for each row, [`Build::finish`] |
-//! | insert | [`Directory::row_pages`], [`RowPage::first_free`]; [`Slot`] has the steps |
-//! | add a tile | [`Directory::grow`], if no slot is free: changes the metapage and a directory page |
-//! | remove | [`RowPage::rows`], [`RowPage::free`]: blocks stay until they are overwritten |
-//! | look up | [`Directory::search`]; one share lock at a time |
 //!
 //! Why "no" is certain: a slot is published after all of its blocks were written, and before its row is committed. A
 //! lookup reads blocks first, and then the rows that they belong to. If a slot was given to another row in between,
@@ -61,7 +47,6 @@ mod tile;
 
 pub use build::Build;
 pub use directory::Directory;
-pub use meta::Growth;
 pub use row_page::{RowPage, State};
 pub use search::{FilterCondition, Sought};
 pub use tile::{Group, Holds, Slot, Tile, slot_bits};

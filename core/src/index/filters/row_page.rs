@@ -27,18 +27,15 @@ pub(super) const fn room(size: PageSize) -> u16 {
 /// A row page and the tiles that use it. A change of it is a byte: its offset in the page, and its new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPage {
-    /// Where it is.
     pub page: PageNumber,
     /// The number of the group that it belongs to.
     pub group: u32,
     /// How many slots the tiles have so far.
     pub slots: u16,
-    /// Bytes of a page.
     pub size: PageSize,
 }
 
 impl RowPage {
-    /// Its special space.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Rows, number: self.group }
     }
@@ -104,12 +101,5 @@ impl RowPage {
     /// The change that frees a slot.
     pub fn free(&self, slot: u16) -> (u16, u8) {
         (self.state_at(slot), State::Free as u8)
-    }
-
-    /// Gives a slot to a row in a page that is being built.
-    pub(super) fn set(&self, page: &mut [u8], slot: u16, row: RowId) {
-        for (offset, byte) in self.claim(slot, row).into_iter().chain([self.publish(slot)]) {
-            page[usize::from(offset)] = byte;
-        }
     }
 }

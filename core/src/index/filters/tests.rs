@@ -63,9 +63,9 @@ fn check(index: &Index) {
     assert_eq!(read.directory, index.directory);
     let mut taken = vec![0];
     taken.extend(index.directory.chain.pages());
-    for (number, group) in index.directory.groups() {
+    for (number, _) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
-            taken.extend(tile.pages(size, group));
+            taken.extend(tile.pages());
         }
         for page in index.directory.row_pages(number) {
             taken.push(page.page);

@@ -13,9 +13,8 @@
 //! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a page (P = 1); a
 //! narrower one has several, so that its pages are full as well.
 //!
-//! Blocks are stored one after the other, not transposed as those of ranges. A lookup must read more of the page, but
-//! adding a filter writes 64 contiguous bytes to each page, which are 68 bytes of WAL. If they were transposed, about
-//! half of the 512 bits would each change a byte elsewhere: 1,280 bytes of WAL, twenty times the filter.
+//! Blocks are not transposed, as those of ranges are: adding a filter writes 64 contiguous bytes to each page, which
+//! are 68 bytes of WAL, instead of some 256 bytes in as many places, which would be 1,280.
 
 use crate::filter::{Body, View, sparse};
 use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
@@ -82,7 +81,6 @@ impl Group {
         })
     }
 
-    /// The kind of the elements.
     pub fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: &self.name }
     }
@@ -111,61 +109,61 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
     }
 }
 
-/// A tile and where it is. Tiles never move: an address stays true.
+/// A tile and where it is, which stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Its number among all tiles of the index.
     pub ordinal: u32,
-    /// The number of its group.
     pub group: u32,
-    /// How many slots it has.
     pub width: u16,
-    /// Its first slot in its row page.
     pub first_slot: u16,
     /// The row page, which it may share with others of its group.
     pub row_page: PageNumber,
     /// Its first page; 0 if it has none.
     pub first_page: PageNumber,
+    pub(super) grid: Grid,
 }
 
-/// How the blocks of a tile lie in pages.
+/// How the blocks of a tile lie in its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
-    /// Bytes of a block.
-    pub block_bytes: usize,
+pub struct Grid {
+    pub(super) block_bytes: usize,
     /// Blocks of each slot (B).
-    pub blocks: u64,
+    blocks: u64,
     /// Blocks of each slot in a page (P), at least one.
-    pub per_page: u64,
+    pub(super) per_page: u64,
 }
 
 impl Grid {
     /// The grid of a tile of `width` slots, from one to [`Group::blocks_per_page`].
-    pub fn new(size: PageSize, group: &Group, width: u16) -> Grid {
+    pub(super) fn new(size: PageSize, group: &Group, width: u16) -> Grid {
         let blocks = group.shape.blocks;
         let per_page = u64::from(group.blocks_per_page(size) / u32::from(width)).min(blocks).max(1);
         Grid { block_bytes: group.block_bytes(), blocks, per_page }
     }
 
-    pub fn pages(&self) -> u64 {
+    pub(super) fn pages(&self) -> u64 {
         self.blocks.div_ceil(self.per_page)
     }
 
     /// Bytes of each slot in a page.
-    pub fn stride(&self) -> usize {
+    pub(super) fn stride(&self) -> usize {
         self.per_page as usize * self.block_bytes
     }
 }
 
 impl Tile {
-    /// The special space of its pages.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Filters, number: self.ordinal }
     }
 
-    /// Its pages.
-    pub fn pages(&self, size: PageSize, group: &Group) -> Range<PageNumber> {
-        self.first_page..self.first_page + Grid::new(size, group, self.width).pages() as u32
+    pub fn pages(&self) -> Range<PageNumber> {
+        self.first_page..self.first_page + self.grid.pages() as u32
+    }
+
+    /// The page with a block of its slots.
+    pub(super) fn page_of(&self, block: u64) -> PageNumber {
+        self.first_page + (block / self.grid.per_page) as u32
     }
 
     /// Its slots in its row page.
@@ -185,7 +183,6 @@ impl Tile {
 /// After a crash or an error in between, the slot stays claimed by a dead row, and VACUUM frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its tile.
     pub tile: Tile,
     /// Its number in the row page.
     pub number: u16,
@@ -193,13 +190,8 @@ pub struct Slot {
 
 impl Slot {
     /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of [`slot_bits`].
-    pub fn chunks<'b>(
-        &self,
-        size: PageSize,
-        group: &Group,
-        bits: &'b [u8],
-    ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
-        let stride = Grid::new(size, group, self.tile.width).stride();
+    pub fn chunks<'b>(&self, bits: &'b [u8]) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
+        let stride = self.tile.grid.stride();
         let within = usize::from(self.number - self.tile.first_slot);
         let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
         (self.tile.first_page..).zip(bits.chunks(stride)).map(move |(page, bytes)| (page, offset, bytes))
@@ -209,34 +201,25 @@ impl Slot {
 /// The block of an element, and the bits that it must have there.
 pub(super) struct Mask {
     pub block: u64,
-    bits: [u8; 64],
+    /// The bytes with such bits, by their places.
+    bytes: Vec<(usize, u8)>,
 }
 
 impl Mask {
     /// The mask of an element in a group that has blocks.
     pub fn of(group: &Group, hash: u64) -> Mask {
-        let mut bits = [0; 64];
+        let mut block = vec![0; group.block_bytes()];
         // Positions in a block don't depend on how many blocks there are.
-        Shape { blocks: 1, ..group.shape }.insert_all(&mut bits[..group.block_bytes()], &[hash]);
-        Mask { block: group.shape.block_of(hash), bits }
+        Shape { blocks: 1, ..group.shape }.insert_all(&mut block, &[hash]);
+        let bytes = block.into_iter().enumerate().filter(|&(_, bits)| bits != 0);
+        Mask { block: group.shape.block_of(hash), bytes: memory::collect(bytes) }
     }
 
     /// Adds the slots of a tile whose block in a page with this payload has all of the bits.
     pub fn probe(&self, grid: &Grid, payload: &[u8], may: &mut [bool]) {
         let blocks = &payload[(self.block % grid.per_page) as usize * grid.block_bytes..];
-        match grid.block_bytes {
-            64 => self.probe_blocks::<64>(blocks, grid.stride(), may),
-            _ => self.probe_blocks::<32>(blocks, grid.stride(), may),
-        }
-    }
-
-    #[inline(always)]
-    fn probe_blocks<const N: usize>(&self, blocks: &[u8], stride: usize, may: &mut [bool]) {
-        let mask = self.bits.first_chunk::<N>().expect("a block is no longer");
-        for (slot, may) in may.iter_mut().enumerate() {
-            let block = blocks[slot * stride..].first_chunk::<N>().expect("a slot is in the page");
-            let lacking = mask.iter().zip(block).fold(0, |lacking, (&mask, &bits)| lacking | mask & !bits);
-            *may |= lacking == 0;
+        for (may, block) in may.iter_mut().zip(blocks.chunks(grid.stride())) {
+            *may |= self.bytes.iter().all(|&(at, bits)| block[at] & bits == bits);
         }
     }
 }

@@ -6,11 +6,6 @@
 //!  ┌────────────┬──────────────────────────────────────────────┬──────┬─────┬─────┬─────┐
 //!  │ PostgreSQL │ payload: 8,160 bytes                         │number│ ver │kind │ id  │
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
-//!
-//!  number   u32   pages of a tile: which one it is; directory pages: which of them it is; metapage: 0
-//!  ver      u8    3
-//!  kind     u8    1 metapage, 2 directory, 3, 4 and 7 tiles of ranges, 5 tiles of rows, 6 rows
-//!  id       u16   FB1F: no other access method has it
 //! ```
 //!
 //! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
@@ -60,14 +55,12 @@ pub enum PageKind {
 /// A page that no version of this code wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Damage {
-    /// The page.
     pub page: PageNumber,
     /// What is wrong with it, in the words of the error.
     pub problem: String,
 }
 
 impl Damage {
-    /// A page with this problem.
     #[cold]
     pub fn new(page: PageNumber, problem: impl Into<String>) -> Damage {
         Damage { page, problem: problem.into() }
@@ -112,7 +105,6 @@ impl PageSize {
         if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
     }
 
-    /// Bytes of a page.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
@@ -122,7 +114,6 @@ impl PageSize {
         PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
     }
 
-    /// Bytes of the payload.
     pub const fn payload_bytes(self) -> usize {
         self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
     }
@@ -136,40 +127,29 @@ impl PageSize {
 /// The end of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Special {
-    /// What the page is.
     pub kind: PageKind,
-    /// Which of its kind.
+    /// Which tile or directory page it is; 0 for the metapage, the group for rows.
     pub number: u32,
 }
 
 impl Special {
-    const fn encode(self) -> u64 {
-        self.number as u64 | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48
+    const fn encode(self) -> [u8; SPECIAL_BYTES] {
+        let number = self.number as u64;
+        (number | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48).to_le_bytes()
     }
 
     /// Writes the end of a page, which must have as many bytes.
     pub fn write(self, page: &mut [u8]) {
-        *page.last_chunk_mut().expect("a page has a special space") = self.encode().to_le_bytes();
+        *page.last_chunk_mut().expect("a page has a special space") = self.encode();
     }
 
-    #[inline]
-    fn is_end_of(self, page: &[u8], size: PageSize) -> bool {
-        page.len() == size.bytes() && page.last_chunk().is_some_and(|end| u64::from_le_bytes(*end) == self.encode())
-    }
-
-    /// Checks that this is the end of a page of this size. Errors: what is wrong with the page.
-    #[inline]
-    pub fn check(self, page: &[u8], size: PageSize, at: PageNumber) -> Result<(), Damage> {
-        require(self.is_end_of(page, size), || Damage::new(at, self.problem(page, size)))
-    }
-
-    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: those of
-    /// [`Special::check`].
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: what is wrong
+    /// with the page.
     #[inline]
     pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
         match page {
-            Some(page) if self.is_end_of(page, size) => Ok(Some(page)),
-            Some(page) if page.len() != size.bytes() || !is_zero(page) => {
+            Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => Ok(Some(page)),
+            Some(page) if page.len() != size.bytes() || page.iter().any(|&byte| byte != 0) => {
                 Err(Damage::new(at, self.problem(page, size)))
             }
             _ => Ok(None),
@@ -178,14 +158,12 @@ impl Special {
 
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
-        let Some(end) = page.last_chunk::<SPECIAL_BYTES>().filter(|_| page.len() == size.bytes()) else {
+        if page.len() != size.bytes() {
             return format!("it has {} bytes instead of {}", page.len(), size.bytes());
-        };
-        let [n0, n1, n2, n3, version, kind, id0, id1] = *end;
+        }
+        let [n0, n1, n2, n3, version, kind, id0, id1] = *page.last_chunk().expect("a page has a special space");
         let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
-        if is_zero(page) {
-            "it is empty".into()
-        } else if id != PAGE_ID {
+        if id != PAGE_ID {
             format!("it is not a page of a bloom_filter index (its id is {id:04X})")
         } else if version != PAGE_VERSION {
             format!("its version is {version}, which is unknown")
@@ -195,10 +173,6 @@ impl Special {
             format!("its number is {number}, but must be {}", self.number)
         }
     }
-}
-
-fn is_zero(page: &[u8]) -> bool {
-    page.iter().all(|&byte| byte == 0)
 }
 
 /// The pages of an index: in shared buffers, or in memory for tests.
@@ -219,9 +193,9 @@ pub trait PageSink {
     /// What writing can fail with.
     type Error: From<Error>;
 
-    /// Takes a page, whose PostgreSQL header is zero. Numbers are 1, 2, 3 and so on without gaps; the metapage comes
-    /// from the caller. Errors: those of writing a page.
-    fn write(&mut self, number: PageNumber, page: &[u8]) -> Result<(), Self::Error>;
+    /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the metapage comes from the
+    /// caller. Errors: those of writing a page.
+    fn write(&mut self, page: &[u8]) -> Result<(), Self::Error>;
 }
 
 /// Reads little-endian numbers from the front of bytes that are long enough.

@@ -5,7 +5,6 @@ use crate::memory;
 /// A row: what PostgreSQL calls its `ctid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId {
-    /// The page of the table.
     pub page: u32,
     /// The line pointer there.
     pub line: u16,
@@ -24,51 +23,41 @@ impl RowId {
     }
 }
 
-/// A set of rows that are added in the order of their pages. Each is a bit.
-///
-/// ```text
-/// pages   | page, first word | page, first word | …
-/// words   | 64 lines | 64 lines | 64 lines | …
-/// ```
-#[derive(Debug, Default)]
+/// A set of rows that are added in the order of their pages, in a limited memory. Each is a bit, mostly.
+#[derive(Debug)]
 pub struct RowSet {
-    pages: Vec<(u32, u32)>,
-    words: Vec<u64>,
+    /// A page, which 64 of its lines, and a bit for each of these.
+    words: Vec<(u32, u16, u64)>,
+    most_bytes: usize,
 }
 
 impl RowSet {
+    /// A set without rows, which takes at most so many bytes.
+    pub fn new(most_bytes: usize) -> RowSet {
+        RowSet { words: Vec::new(), most_bytes }
+    }
+
     /// Bytes that it takes.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.pages[..]) + size_of_val(&self.words[..])
+        size_of_val(&self.words[..])
     }
 
-    /// Adds a row, unless the set would then take more than `most_bytes`.
-    pub fn add(&mut self, row: RowId, most_bytes: usize) {
-        let (word, bit) = (usize::from(row.line) / 64, row.line % 64);
-        let known = self.pages.last().copied().filter(|(page, _)| *page == row.page);
-        let first = known.map_or(self.words.len(), |(_, first)| first as usize);
-        let missing = (first + word + 1).saturating_sub(self.words.len());
-        if missing > 0 {
-            if self.bytes() + (missing + 1) * size_of::<u64>() > most_bytes {
-                return;
-            }
-            if known.is_none() {
-                memory::push(&mut self.pages, (row.page, first as u32));
-            }
-            (0..missing).for_each(|_| memory::push(&mut self.words, 0));
+    /// Adds a row, if there is memory for it.
+    pub fn add(&mut self, RowId { page, line }: RowId) {
+        let (lines, bit) = (line / 64, 1 << (line % 64));
+        let is_full = self.bytes() + size_of::<(u32, u16, u64)>() > self.most_bytes;
+        match self.words.last_mut() {
+            Some((of, which, bits)) if (*of, *which) == (page, lines) => *bits |= bit,
+            _ if is_full => {}
+            _ => memory::push(&mut self.words, (page, lines, bit)),
         }
-        self.words[first + word] |= 1 << bit;
     }
 
-    /// The rows, by page and line.
+    /// The rows, by pages.
     pub fn iter(&self) -> impl Iterator<Item = RowId> {
-        let ends = self.pages.iter().skip(1).map(|&(_, first)| first as usize).chain([self.words.len()]);
-        self.pages.iter().zip(ends).flat_map(|(&(page, first), end)| {
-            let words = self.words[first as usize..end].iter().enumerate();
-            words.flat_map(move |(i, word)| {
-                let lines = (0..u64::BITS as usize).filter(move |bit| word >> bit & 1 == 1);
-                lines.map(move |bit| RowId { page, line: (i * u64::BITS as usize + bit) as u16 })
-            })
+        self.words.iter().flat_map(|&(page, lines, word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| RowId { page, line: lines * 64 + bit })
         })
     }
 }

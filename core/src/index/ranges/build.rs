@@ -8,8 +8,7 @@
 //! ```
 //!
 //! How many levels there are follows from the pages of the table. Widths fit the number of slots: 91 tiles get 64 and
-//! 32 slots above them. Where there is a level 2, tiles of level 1 are so narrow that it has some 64 slots. The last
-//! tile is sized for full ranges, though its last range may have only a few rows yet.
+//! 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
 //!
 //! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
 //! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
@@ -17,11 +16,11 @@
 //! are all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
 
 use super::directory::{Directory, Options};
-use super::meta::open_runs;
-use super::pending::{Above, Gathered, bits_of, words_per_block};
-use super::rate::{Target, check_fpr, mean, share, target, typical};
+use super::meta::most_open_runs;
+use super::pending::{Above, Gathered, bits_of, no_bits, set, words_per_block};
+use super::rate::{Target, check_fpr, mean, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
-use super::tile::{Footprint, TileAddress, footprint};
+use super::tile::footprint;
 use crate::error;
 use crate::index::page::PageSink;
 use crate::memory;
@@ -30,7 +29,6 @@ use std::ops::Range;
 /// Slots of level 2 that a build makes tiles of level 1 for: so few of the last tile are empty.
 const SLOTS_OF_TOP: u64 = 64;
 
-/// An index that is being built.
 pub struct Build {
     directory: Directory,
     /// The highest level that tiles of level 0 have bits in.
@@ -45,7 +43,7 @@ pub struct Build {
 
 /// What slots of each level must keep, if `top` is the highest. Levels above that have none.
 fn targets(options: &Options, top: Level) -> [Target; 3] {
-    Level::ALL.map(|level| target(options.size, share(options.promised(0), level.min(top), top)))
+    Level::ALL.map(|level| options.target(level.min(top), top, 0))
 }
 
 impl Build {
@@ -202,29 +200,15 @@ impl Build {
         }
         let columns = self.columns(width, &mut loads);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &typical(&loads));
-        let tile = self.add(sink, shape)?;
-        let (size, block_bits) = (tile.size, shape.block_bits(tile.size));
-        let mut pages = memory::zeroed(shape.pages as usize * size.bytes());
-        if block_bits < size.block_bits() {
-            for block in 0..shape.blocks() {
-                let last_row = block_start(&tile, block) + block_bits as usize * width.bytes();
-                columns.write(&mut pages[last_row..][..width.bytes()]);
-            }
-        }
+        let (size, mut bits) = (self.directory.options.size, Vec::new());
+        bits.resize_with(width.columns() as usize, || no_bits(shape, size));
         for (of_slot, range) in columns.slots().zip(ranges) {
             for &hash in gathered.range(range) {
-                let Footprint { block, positions, share } = footprint(shape, block_bits, hash);
-                let (start, column) = (block_start(&tile, block), column(&of_slot, share) as usize);
-                for &position in &positions[..usize::from(shape.num_hashes)] {
-                    set(&mut pages[start..], width, usize::from(position), column);
-                }
+                let footprint = footprint(shape, shape.block_bits(size), hash);
+                set(&mut bits[column(&of_slot, footprint.share) as usize], shape, size, &footprint);
             }
         }
-        for (page, number) in pages.chunks_exact_mut(size.bytes()).zip(tile.pages()) {
-            tile.special().write(page);
-            sink.write(number, page)?;
-        }
-        Ok(())
+        self.write_tile(sink, shape, &bits, columns)
     }
 
     /// The columns of the slots of a tile, whose loads become those of its columns where these differ. Slots that are
@@ -245,16 +229,6 @@ impl Build {
         self.directory.options.columns_per_slot(Level::Zero, self.directory.end_slot(Level::Zero))
     }
 
-    /// Adds a tile and allocates its pages. Writes a directory page if the metapage is full.
-    fn add<S: PageSink>(&mut self, sink: &mut S, shape: TileShape) -> Result<TileAddress, S::Error> {
-        if self.directory.open.len() == open_runs(self.directory.options.size) {
-            let (number, page) = self.directory.close()?;
-            sink.write(number, &page)?;
-        }
-        self.directory.push(shape, 1)?;
-        Ok(self.directory.last_tile(shape.level).expect("it was just added"))
-    }
-
     /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last may have slots left:
     /// the next tile below has the slot after the last one written.
     fn write_above<S: PageSink>(&mut self, sink: &mut S, level: Level, last: bool) -> Result<(), S::Error> {
@@ -272,37 +246,49 @@ impl Build {
                 let size = self.directory.options.size;
                 slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape, size)));
             }
-            self.tile_above(sink, shape, &slots)?;
+            self.write_tile(sink, shape, &slots, Columns::even(width, 1))?;
             (slots, loads) = (rest, other_loads);
         }
         Ok(())
     }
 
-    /// Writes one tile of a level above, of slots with these bits.
-    fn tile_above<S: PageSink>(&mut self, sink: &mut S, shape: TileShape, bits: &[Vec<u64>]) -> Result<(), S::Error> {
-        let tile = self.add(sink, shape)?;
-        let (size, width) = (tile.size, shape.width);
-        let words = words_per_block(size);
-        let per_page = width.blocks_per_page() as usize;
+    /// Writes a tile whose first columns have these bits. Writes a directory page before it if the metapage is full.
+    fn write_tile<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        shape: TileShape,
+        bits: &[Vec<u64>],
+        columns: Columns,
+    ) -> Result<(), S::Error> {
+        let size = self.directory.options.size;
+        if self.directory.open_runs().len() == most_open_runs(size) {
+            sink.write(&self.directory.close()?.1)?;
+        }
+        self.directory.push(shape, 1)?;
+        let special = self.directory.last_tile(shape.level).expect("it was just added").special();
+        let (row_bytes, words) = (shape.width.bytes(), words_per_block(size));
         let mut page = vec![0; size.bytes()];
-        for (number, first) in tile.pages().zip((0..).step_by(per_page)) {
+        for first in (0..shape.blocks() as usize).step_by(shape.width.blocks_per_page() as usize) {
             crate::interrupt::check();
             page.fill(0);
-            for (slot, bits) in bits.iter().enumerate() {
-                let blocks = bits[first * words..].chunks_exact(words).take(per_page);
-                for (block, words) in (0..).zip(blocks) {
-                    let block = &mut page[block_start(&tile, block)..];
-                    for (first, &word) in (0..).step_by(64).zip(words) {
+            let blocks = page[size.payload()].chunks_exact_mut(size.block_bits() as usize * row_bytes);
+            for (block, number) in blocks.zip(first..) {
+                for (column, bits) in bits.iter().enumerate() {
+                    let (byte, bit) = (column / 8, 1 << (column % 8));
+                    for (first, &word) in (0..).step_by(64).zip(&bits[number * words..][..words]) {
                         let mut left = word;
                         while left != 0 {
-                            set(block, width, first + left.trailing_zeros() as usize, slot);
+                            block[(first + left.trailing_zeros() as usize) * row_bytes + byte] |= bit;
                             left &= left - 1;
                         }
                     }
                 }
+                if shape.block_bits(size) < size.block_bits() {
+                    columns.write(&mut block[shape.block_bits(size) as usize * row_bytes..]);
+                }
             }
-            tile.special().write(&mut page);
-            sink.write(number, &page)?;
+            special.write(&mut page);
+            sink.write(&page)?;
         }
         Ok(())
     }
@@ -314,19 +300,4 @@ pub fn next_piece(slots: usize, level: Level) -> Width {
     let holding = Width::holding(slots as u64);
     let most = holding.columns() / if level == Level::Two { 16 } else { 4 };
     if slots + most as usize >= holding.columns() as usize { holding } else { Width::within(slots as u64) }
-}
-
-/// Where a block begins in the pages of its tile, of which it counts from the first.
-fn block_start(tile: &TileAddress, block: u64) -> usize {
-    let TileShape { width, .. } = tile.shape;
-    let per_page = u64::from(width.blocks_per_page());
-    let block_bytes = tile.size.block_bits() as usize * width.bytes();
-    (block / per_page) as usize * tile.size.bytes()
-        + tile.size.payload().start
-        + (block % per_page) as usize * block_bytes
-}
-
-#[inline(always)]
-fn set(block: &mut [u8], width: Width, position: usize, column: usize) {
-    block[position * width.bytes() + column / 8] |= 1 << (column % 8);
 }

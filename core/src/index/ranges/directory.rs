@@ -1,22 +1,21 @@
 //! Where the tiles are: runs of neighbouring tiles with the same shape, on all levels.
 //!
-//! Runs are kept in the order in which their pages were allocated. So only the last one ever changes: it gets more
-//! tiles. The newest are in the metapage. When it is full, all of them move to a new directory page, which never
-//! changes. A billion rows with 65 rows per page are about 240 runs: runs of 128 tiles of level 0, with a tile of
-//! level 1 between them. The metapage has room for 403.
+//! Only the run whose pages were allocated last ever changes: it gets more tiles. The newest are in the metapage. When
+//! it is full, all of them move to a new directory page, which never changes. A billion rows with 65 rows per page are
+//! about 240 runs: 128 tiles of level 0, a tile of level 1, and so on. The metapage has room for 403.
 
 use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
-use crate::index::chain::Chain;
-use crate::index::page::{PageNumber, PageSize, RowId};
+use crate::index::chain::{Chain, META_PAGE};
+use crate::index::page::{PageSize, RowId};
+use crate::memory;
 use std::ops::Range;
 
 /// What was chosen when the index was created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Bytes of a page.
     pub size: PageSize,
     /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size of the table.
     pub fpr: Option<f64>,
@@ -50,7 +49,6 @@ impl Options {
         }
     }
 
-    /// The range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
         self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
@@ -80,9 +78,8 @@ impl Options {
         self.split?.lines_of(range)
     }
 
-    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ more than pages, so ranges
-    /// of documents have some each. Page 0 of a table that was empty has a tile to itself, so that the pages after it
-    /// may be split.
+    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they have some each.
+    /// Page 0 of a table that was empty has a tile to itself, so that the pages after it may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,
@@ -101,39 +98,36 @@ impl Options {
 /// Neighbouring tiles of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Their shape.
-    pub shape: TileShape,
-    /// How many.
+    /// The first of them.
+    pub first: TileAddress,
     pub tiles: u32,
-    /// The first slot of the first.
-    pub first_slot: u32,
-    /// The first page of the first.
-    pub first_page: PageNumber,
 }
 
 impl Run {
-    /// The first slot after it.
     pub const fn end_slot(&self) -> u64 {
-        self.first_slot as u64 + self.tiles as u64 * self.shape.slots() as u64
+        self.first.first_slot as u64 + self.tiles as u64 * self.first.shape.slots() as u64
     }
 
-    /// The first page after it.
     pub const fn end_page(&self) -> u64 {
-        self.first_page as u64 + self.tiles as u64 * self.shape.pages as u64
+        self.first.first_page as u64 + self.tiles as u64 * self.first.shape.pages as u64
     }
-}
 
-/// A run, and how many tiles of its level are before it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Placed {
-    run: Run,
-    first_tile: u32,
+    /// The number of its level's first tile after it.
+    pub(super) const fn end_tile(&self) -> u32 {
+        self.first.ordinal + self.tiles
+    }
+
+    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
+    fn tile(&self, within: u32) -> TileAddress {
+        let TileAddress { shape, ordinal, first_slot, first_page, size } = self.first;
+        let (first_slot, first_page) = (first_slot + within * shape.slots(), first_page + within * shape.pages);
+        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page, size }
+    }
 }
 
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
-    /// What was chosen when the index was created.
     pub options: Options,
     /// What the metapages of both indexes say.
     pub chain: Chain,
@@ -141,16 +135,14 @@ pub struct Directory {
     pub keys_per_row: u16,
     /// The first tile of each level that has a slot in the level above.
     pub(super) covered_from: [Option<u32>; 3],
-    /// The runs in the metapage.
-    pub(super) open: Vec<Run>,
-    levels: [Vec<Placed>; 3],
+    pub(super) levels: [Vec<Run>; 3],
 }
 
 impl Directory {
     /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
-        let (open, levels) = Default::default();
-        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], open, levels }
+        let levels = Default::default();
+        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], levels }
     }
 
     /// The first slot of a level, if it can have any.
@@ -160,12 +152,11 @@ impl Directory {
 
     /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
     pub fn end_slot(&self, level: Level) -> u64 {
-        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), |placed| placed.run.end_slot())
+        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), Run::end_slot)
     }
 
-    /// How many tiles a level has.
     pub fn tiles(&self, level: Level) -> u32 {
-        self.levels[level as usize].last().map_or(0, |placed| placed.first_tile + placed.run.tiles)
+        self.levels[level as usize].last().map_or(0, Run::end_tile)
     }
 
     /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
@@ -205,30 +196,32 @@ impl Directory {
         if is_covered { Level::Two } else { Level::One }
     }
 
-    /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// The runs of a level, each with the number of its first tile.
-    pub(super) fn runs_of(&self, level: Level) -> impl Iterator<Item = (u32, &Run)> {
-        self.levels[level as usize].iter().map(|placed| (placed.first_tile, &placed.run))
+    /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
+    pub(super) fn open_runs(&self) -> Vec<Run> {
+        let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
+        let is_open = move |run: &&Run| run.first.first_page > newest;
+        let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
+        let mut open = memory::collect(open.copied());
+        open.sort_unstable_by_key(|run| run.first.first_page);
+        open
     }
 
     /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
-        let placed = &runs[runs.partition_point(|placed| placed.run.first_slot <= slot).checked_sub(1)?];
-        let within = (slot - placed.run.first_slot) / placed.run.shape.slots();
-        (within < placed.run.tiles).then(|| self.address(placed, within))
+        let run = &runs[runs.partition_point(|run| run.first.first_slot <= slot).checked_sub(1)?];
+        let within = (slot - run.first.first_slot) / run.first.shape.slots();
+        (within < run.tiles).then(|| run.tile(within))
     }
 
-    /// A tile by its number on its level.
     pub fn tile(&self, level: Level, ordinal: u32) -> Option<TileAddress> {
         self.tiles_from(level, ordinal).next()
     }
 
-    /// The last tile of a level.
     pub fn last_tile(&self, level: Level) -> Option<TileAddress> {
         self.tile(level, self.tiles(level).checked_sub(1)?)
     }
@@ -236,54 +229,32 @@ impl Directory {
     /// The tiles of a level from number `first` on.
     pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
         let runs = &self.levels[level as usize];
-        let skipped = runs.partition_point(|placed| placed.first_tile + placed.run.tiles <= first);
-        runs[skipped..].iter().flat_map(move |placed| {
-            (first.saturating_sub(placed.first_tile)..placed.run.tiles).map(move |within| self.address(placed, within))
-        })
-    }
-
-    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
-    fn address(&self, placed: &Placed, within: u32) -> TileAddress {
-        let Placed { run: Run { shape, first_slot, first_page, .. }, first_tile } = *placed;
-        let (ordinal, first_slot) = (first_tile + within, first_slot + within * shape.slots());
-        TileAddress {
-            shape,
-            ordinal,
-            first_slot,
-            first_page: first_page + within * shape.pages,
-            size: self.options.size,
-        }
+        let skipped = runs.partition_point(|run| run.end_tile() <= first);
+        let from = move |run: &Run| first.saturating_sub(run.first.ordinal)..run.tiles;
+        runs[skipped..].iter().flat_map(move |run| from(run).map(move |within| run.tile(within)))
     }
 
     pub(super) fn place(&mut self, run: Run) {
-        let level = run.shape.level;
-        let first_tile = self.tiles(level);
-        self.levels[level as usize].push(Placed { run, first_tile });
+        self.levels[run.first.shape.level as usize].push(run);
     }
 
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
     /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
     /// are too few numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
-        let level = shape.level as usize;
         let first_slot = self.end_slot(shape.level);
         let end_slot = first_slot + u64::from(shape.slots()) * u64::from(tiles);
         let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        if let (Some(last), Some(placed)) = (self.open.last_mut(), self.levels[level].last_mut())
-            && *last == placed.run
-            && last.shape == shape
-            && last.end_page() == u64::from(first_page)
-        {
-            last.tiles += tiles;
-            placed.run = *last;
-            return Ok(());
+        let (ordinal, first_slot, size) = (self.tiles(shape.level), first_slot as u32, self.options.size);
+        let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
+        match self.levels[shape.level as usize].last_mut().filter(follows) {
+            // No directory page is between them.
+            Some(last) => last.tiles += tiles,
+            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles }),
         }
-        let run = Run { shape, tiles, first_slot: first_slot as u32, first_page };
-        self.open.push(run);
-        self.place(run);
         Ok(())
     }
 }

@@ -10,42 +10,30 @@
 
 use super::shape::{Columns, MAX_WIDTH, TileShape};
 use super::tile::TileAddress;
-use crate::index::page::{Damage, PageNumber, PageSize, Pages};
+use crate::index::page::{Damage, PageSize, Pages};
+use crate::memory;
 use std::ops::Range;
 
-/// Set bits of the columns of a tile, in those of its pages that were counted.
+/// The columns of a tile, by the bits of some of its pages.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    shape: TileShape,
-    size: PageSize,
+    /// Those of each slot.
+    pub columns: Columns,
+    /// An estimate of the distinct elements of each column; a lower bound if all of its bits are set.
+    pub loads: Vec<f64>,
     /// Blocks that were counted.
-    blocks: u64,
-    columns: Columns,
-    /// Bits that are set, column by column.
-    ones: [u64; MAX_WIDTH as usize],
-    /// The sum over blocks of the rate of each.
+    blocks: f64,
+    /// The sum over blocks of the rate of each column there.
     rates: [f64; MAX_WIDTH as usize],
-}
-
-/// The bits of a byte as eight counters of a byte each, the first bit's in the highest.
-fn counters_of(byte: u8) -> u64 {
-    u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101
 }
 
 /// How many bits of each column are set in a block, in rows of so many bytes.
 fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
-    let mut ones = [0u16; MAX_WIDTH as usize];
-    // A counter of a byte has room for so many rows.
-    for rows in block.chunks(usize::from(u8::MAX) * bytes) {
-        let mut counters = [0u64; MAX_WIDTH as usize / 8];
-        for row in rows.chunks_exact(bytes) {
-            for (counter, &byte) in counters.iter_mut().zip(row) {
-                *counter += counters_of(byte);
-            }
-        }
-        for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
-            for (ones, count) in ones.iter_mut().zip(counts.to_be_bytes()) {
-                *ones += u16::from(count);
+    let mut ones = [0; MAX_WIDTH as usize];
+    for row in block.chunks_exact(bytes) {
+        for (ones, byte) in ones.as_chunks_mut::<8>().0.iter_mut().zip(row) {
+            for (bit, ones) in ones.iter_mut().enumerate() {
+                *ones += u16::from(byte >> bit & 1);
             }
         }
     }
@@ -62,61 +50,44 @@ pub(super) fn elements(shape: TileShape, size: PageSize, bits: f64, ones: f64) -
 impl Fill {
     /// Reads at most so many of a tile's pages, evenly spread. Errors: [`Damage`]; those of reading.
     pub fn of<P: Pages>(pages: &mut P, tile: &TileAddress, most: u32) -> Result<Fill, P::Error> {
-        const MOST: usize = MAX_WIDTH as usize;
         let TileAddress { shape, size, .. } = *tile;
-        let columns = Columns::even(shape.width, shape.columns_per_slot);
-        let mut fill = Fill { shape, size, blocks: 0, columns, ones: [0; MOST], rates: [0.0; MOST] };
+        let (width, bytes, bits) = (shape.width.columns() as usize, shape.width.bytes(), shape.block_bits(size));
+        let mut columns = Columns::even(shape.width, shape.columns_per_slot);
+        let (mut ones, mut rates) = ([0; MAX_WIDTH as usize], [0.0; MAX_WIDTH as usize]);
         let read = shape.pages.min(most.max(1));
         for i in 0..read {
             let at = tile.first_page + (u64::from(i) * u64::from(shape.pages) / u64::from(read)) as u32;
-            pages.with(at, |page| fill.add(tile.payload(page, at)?, at))??;
+            pages.with(at, |page| {
+                let payload = tile.payload(page, at)?.unwrap_or(&[]);
+                for block in payload.chunks_exact(size.block_bits() as usize * bytes) {
+                    let (rows, last_row) = block.split_at(bits as usize * bytes);
+                    if !last_row.is_empty() {
+                        columns = Columns::read(shape, last_row, at)?;
+                    }
+                    let of_block = ones_of(rows, bytes).into_iter().take(width);
+                    for ((own, sum), rate) in of_block.zip(&mut ones).zip(&mut rates) {
+                        *sum += u64::from(own);
+                        *rate += (f64::from(own) / f64::from(bits)).powi(i32::from(shape.num_hashes));
+                    }
+                }
+                Ok::<_, Damage>(())
+            })??;
         }
-        Ok(fill)
+        let blocks = u64::from(read) * u64::from(shape.width.blocks_per_page());
+        let all = blocks as f64 * f64::from(bits);
+        let load = |&ones: &u64| if ones == 0 { 0.0 } else { elements(shape, size, all, ones as f64) };
+        Ok(Fill { columns, loads: memory::collect(ones[..width].iter().map(load)), blocks: blocks as f64, rates })
     }
 
-    /// Counts the bits of one of its pages; without a payload it has none.
-    fn add(&mut self, payload: Option<&[u8]>, page: PageNumber) -> Result<(), Damage> {
-        let (bytes, bits) = (self.shape.width.bytes(), self.shape.block_bits(self.size));
-        self.blocks += u64::from(self.shape.width.blocks_per_page());
-        for block in payload.unwrap_or(&[]).chunks_exact(self.size.block_bits() as usize * bytes) {
-            let (rows, last_row) = block.split_at(bits as usize * bytes);
-            if !last_row.is_empty() {
-                self.columns = Columns::read(self.shape, last_row, page)?;
-            }
-            let ones = ones_of(rows, bytes);
-            let columns = self.shape.width.columns() as usize;
-            for ((&ones, sum), rate) in ones.iter().zip(&mut self.ones).zip(&mut self.rates).take(columns) {
-                *sum += u64::from(ones);
-                let fill = f64::from(ones) / f64::from(bits);
-                *rate += fill.powi(i32::from(self.shape.num_hashes));
-            }
-        }
-        Ok(())
-    }
-
-    /// The columns of each slot.
-    pub fn slots(&self) -> impl Iterator<Item = Range<u32>> {
-        self.columns.slots()
-    }
-
-    /// An estimate of the distinct elements of a column; a lower bound if all of its bits are set.
-    pub fn elements(&self, column: u32) -> f64 {
-        let ones = self.ones[column as usize] as f64;
-        if ones == 0.0 {
-            return 0.0;
-        }
-        elements(self.shape, self.size, self.blocks as f64 * f64::from(self.shape.block_bits(self.size)), ones)
+    /// An estimate of the distinct elements of a slot with these columns.
+    pub fn elements(&self, columns: &Range<u32>) -> f64 {
+        self.loads[columns.start as usize..columns.end as usize].iter().sum()
     }
 
     /// The false positive rate that a slot with these columns has now.
-    pub fn rate(&self, columns: Range<u32>) -> f64 {
-        let (count, first, end) = (columns.len() as f64, columns.start as usize, columns.end as usize);
-        self.rates[first..end].iter().sum::<f64>() / count / self.blocks.max(1) as f64
-    }
-
-    /// An estimate of the elements of each column.
-    pub fn loads(&self) -> Vec<f64> {
-        (0..self.shape.width.columns()).map(|column| self.elements(column)).collect()
+    pub fn rate(&self, columns: &Range<u32>) -> f64 {
+        let rates = &self.rates[columns.start as usize..columns.end as usize];
+        rates.iter().sum::<f64>() / rates.len() as f64 / self.blocks
     }
 }
 

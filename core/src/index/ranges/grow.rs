@@ -11,28 +11,24 @@
 //! level 2            a tile of 8        8                  8                  8                  16, 32, 64, 128 …
 //! ```
 //!
-//! A small table has narrow tiles, since a tile has its full size from the start; REINDEX makes wide ones. A tile that
-//! would end after the first 512 ranges has a slot in level 1.
+//! A small table has narrow tiles, since a tile has its full size from the start; REINDEX makes wide ones. On level 1 a
+//! tile above eight tiles has about 80 pages, one above 128 about 1,300, and each costs every lookup a page: with these
+//! widths an index of 1,000,000 to 6,000,000 rows has 3.4 bytes per row on average and 3.8 at worst.
 //!
-//! On level 1 a tile above eight tiles of level 0 has about 80 pages, one above 128 about 1,300. Each costs every
-//! lookup one page. With the widths above an index of 1,000,000 to 6,000,000 rows has 3.4 bytes per row on average and
-//! 3.8 at worst. After 128 slots tiles of level 1 have a slot in level 2. Then only its tiles cost every lookup a page,
-//! and each has room for as many ranges as there are before it.
-//!
-//! A tile is sized by what the one before it holds, of which up to 16 pages are read: by the exact rates of those of
-//! its slots that look complete ([`typical`]). So the second tile corrects a wrong guess for the first one, and a
-//! change of the rows' width is followed after 128 ranges. The first tile of a level above is sized for the sum of what
-//! is below it, which is too much if keys are repeated between ranges.
+//! A tile is sized by those columns of the one before it that look complete ([`typical`]). So the second tile corrects
+//! a wrong guess for the first one, and a change of the rows' width is followed after 128 ranges. The first tile of a
+//! level above is sized for the sum of what is below it, which is too much if keys are repeated between ranges.
 //!
 //! Allocating pages only counts them: the file is extended when a page gets its first bit.
 
 use super::directory::Directory;
 use super::fill::Fill;
-use super::meta::open_runs;
-use super::rate::{self, Target, share, target, typical};
+use super::meta::most_open_runs;
+use super::rate::{self, Target, typical};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
-use crate::index::page::{PageNumber, Pages};
+use crate::index::chain::Growth;
+use crate::index::page::Pages;
 
 /// Pages of the tile before that are read to learn from.
 const PAGES_READ: u32 = 16;
@@ -40,15 +36,6 @@ const PAGES_READ: u32 = 16;
 const SLOTS_ALONE: u64 = 128;
 /// The slots of the tiles that are there for each slot of the next tile of level 1 that has one in level 2.
 const SLOTS_PER_SLOT: u64 = 8;
-
-/// A directory with more tiles.
-#[derive(Clone, Debug)]
-pub struct Growth {
-    /// The new contents of the metapage: [`Directory::write_meta`].
-    pub directory: Directory,
-    /// A directory page to write with the same WAL record: its number and its bytes. PostgreSQL's header is zero.
-    pub closed: Option<(PageNumber, Vec<u8>)>,
-}
 
 /// The width of a tile of level 0 that begins with this range.
 fn next_width(first_range: u64) -> Width {
@@ -68,19 +55,15 @@ fn next_width_above(slots: u64) -> (Width, bool) {
 }
 
 impl Directory {
-    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for. Call it again until the range has a
-    /// tile.
-    ///
-    /// The caller must hold the exclusive lock of the metapage, and the directory must be current. Pages of tiles are
-    /// read, so a session that holds the lock of such a page must not wait for the metapage. Then the caller writes the
-    /// metapage and the closed page, if there is one, with one WAL record, and releases the lock. Nothing else changes:
-    /// pages of new tiles are read as empty until they get bits. Errors: [`crate::Class::TooLarge`] if there are too
-    /// few numbers left for pages or ranges; those of `loads`, which is [`Directory::loads_of_last`].
+    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for, given the [`Directory::last_loads`]
+    /// of a level. Call it again until the range has a tile. The directory must be current, under the exclusive lock of
+    /// the metapage. Errors: [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of
+    /// `loads`.
     pub fn grow<E: From<Error>>(
         &self,
         range: u32,
-        loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
-    ) -> Result<Growth, E> {
+        mut loads: impl FnMut(Level) -> Result<Vec<f64>, E>,
+    ) -> Result<Growth<Directory>, E> {
         let start = self.end_slot(Level::Zero);
         let width = next_width(start);
         let columns_per_slot = self.options.columns_per_slot(Level::Zero, start);
@@ -93,10 +76,9 @@ impl Directory {
         } else if self.free_slots(Level::One) > 0 {
             (self.top(self.tiles(Level::Zero)), [None; 2])
         } else {
-            self.grow_above(loads, guess * f64::from(MAX_WIDTH))?
+            self.grow_above(&mut loads, guess * f64::from(MAX_WIDTH))?
         };
-        let target = self.target(Level::Zero, top, start);
-        let lower = self.next_shape(Level::Zero, width, target, &seen, guess);
+        let lower = self.next_shape(Level::Zero, width, self.options.target(Level::Zero, top, start), &seen, guess);
         Ok(self.grown(range, is_covered, lower, above)?)
     }
 
@@ -120,8 +102,7 @@ impl Directory {
         }
         let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
         let seen = loads(Level::One)?;
-        let target = self.target(Level::One, top, end);
-        let one = self.next_shape(Level::One, width, target, &seen, guess);
+        let one = self.next_shape(Level::One, width, self.options.target(Level::One, top, end), &seen, guess);
         if !is_covered || self.free_slots(Level::Two) > 0 {
             return Ok((top, [Some(one), None]));
         }
@@ -131,14 +112,8 @@ impl Directory {
         let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
         let above = Width::within(slots / u64::from(width.columns()));
         let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
-        let target = self.target(Level::Two, top, end);
-        let two = self.next_shape(Level::Two, above, target, &seen, guess);
+        let two = self.next_shape(Level::Two, above, self.options.target(Level::Two, top, end), &seen, guess);
         Ok((top, [Some(one), Some(two)]))
-    }
-
-    /// What slots of a level must keep that have this range, with `top` as the highest level above it.
-    fn target(&self, level: Level, top: Level, range: u64) -> Target {
-        target(self.options.size, share(self.options.promised(range), level, top))
     }
 
     /// This directory with new tiles above, if there are any, and as many tiles of level 0 as are needed and possible.
@@ -148,11 +123,11 @@ impl Directory {
         is_covered: bool,
         lower: TileShape,
         [one, two]: [Option<TileShape>; 2],
-    ) -> error::Result<Growth> {
+    ) -> error::Result<Growth<Directory>> {
         let mut directory = self.clone();
         directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open.len() + Level::ALL.len() > open_runs(self.options.size);
-        let closed = if is_full { Some(directory.close()?) } else { None };
+        let is_full = self.open_runs().len() + Level::ALL.len() > most_open_runs(self.options.size);
+        let page = if is_full { Some(directory.close()?) } else { None };
         for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
             if is_covered {
                 directory.covered_from[level as usize].get_or_insert(self.tiles(level));
@@ -166,7 +141,7 @@ impl Directory {
         let wanted = missing.div_ceil(u64::from(lower.slots()));
         let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
         directory.push(lower, tiles.max(1) as u32)?;
-        Ok(Growth { directory, closed })
+        Ok(Growth { directory, page })
     }
 
     /// Slots of a level without a tile.
@@ -174,11 +149,11 @@ impl Directory {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
 
-    /// How many elements those columns of a level's last tile have that look complete, if the next one had them.
-    /// Errors: those of reading.
-    pub fn loads_of_last<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
+    /// The loads of those columns of a level's last tile that look complete, if the next one had them. Pages of the
+    /// tile are read, so a session that holds the lock of one must not wait for the metapage. Errors: those of reading.
+    pub fn last_loads<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else { return Ok(Vec::new()) };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
         if level == Level::Zero {
             // Columns that a page has.
             let (options, end) = (self.options, self.end_slot(level));
@@ -197,7 +172,7 @@ impl Directory {
     /// The share of the last tile's columns of ranges with elements, by some pages. Errors: those of reading.
     pub fn used_share<P: Pages>(&self, pages: &mut P) -> Result<f64, P::Error> {
         let Some(tile) = self.last_tile(Level::Zero) else { return Ok(0.0) };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads();
+        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
         Ok(loads.iter().filter(|&&load| load > 0.0).count() as f64 / loads.len() as f64)
     }
 

@@ -10,9 +10,8 @@ use crate::memory;
 use crate::sizing::search::greatest_load;
 
 /// A range is overfull if, for its number of elements, the expected odds of a false positive are higher than promised
-/// by this factor. For low rates that is five times the rate; for a rate of 0.5 it is 0.83. The rate of its bits varies
-/// too much to be judged, since it has few blocks. In a tile that keeps its rate as a whole, a range with a quarter
-/// more elements than the others may have four times their rate.
+/// by this factor. The rate of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its
+/// rate as a whole, a range with a quarter more elements than the others may have four times their rate.
 const OVERFULL: f64 = 5.0;
 
 /// What a lookup is expected to read, if every tile keeps its rate.
@@ -44,20 +43,19 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Bits per element.
     pub fn bits_per_element(&self) -> f64 {
         self.bits as f64 / self.elements.max(1.0)
     }
 }
 
 impl Directory {
-    /// What a lookup is expected to read.
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);
-        for (first, run) in self.runs_of(Level::Zero) {
-            let (slots, fpr) = (f64::from(run.shape.slots()), self.options.promised(run.first_slot.into()));
-            let of_top = self.split_by_top(first, first + run.tiles);
+        for run in &self.levels[Level::Zero as usize] {
+            let TileAddress { shape, first_slot, ordinal, .. } = run.first;
+            let (slots, fpr) = (f64::from(shape.slots()), self.options.promised(first_slot.into()));
+            let of_top = self.split_by_top(ordinal, run.end_tile());
             for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;
@@ -90,9 +88,8 @@ impl Directory {
         const PAGES: u32 = 2;
         let Some(tile) = self.tile(Level::Zero, self.tiles(Level::Zero) / 2) else { return Ok(None) };
         let fill = Fill::of(pages, &tile, PAGES)?;
-        let loads = fill.slots().map(|columns| columns.map(|column| fill.elements(column)).sum());
-        let filled = memory::collect(loads.filter(|&load: &f64| load > 0.0));
-        Ok(mean(&filled))
+        let loads = fill.columns.slots().map(|columns| fill.elements(&columns));
+        Ok(mean(&memory::collect(loads.filter(|&load| load > 0.0))))
     }
 
     /// Counts the bits of all tiles: reads all of their pages. Errors: [`super::Damage`]; those of reading.
@@ -108,17 +105,17 @@ impl Directory {
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 if level > Level::Zero {
-                    fill.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(columns)));
+                    fill.columns.slots().for_each(|columns| memory::push(&mut below, rate * fill.rate(&columns)));
                     continue;
                 }
                 let most = self.most_elements(&tile);
-                for columns in fill.slots() {
-                    let elements: f64 = columns.clone().map(|column| fill.elements(column)).sum();
+                for columns in fill.columns.slots() {
+                    let elements = fill.elements(&columns);
                     if elements > 0.0 {
                         survey.ranges += 1;
                         survey.elements += elements;
                         survey.overfull += u64::from(elements > most * columns.len() as f64);
-                        survey.fpr += fill.rate(columns) * rate;
+                        survey.fpr += fill.rate(&columns) * rate;
                     }
                 }
             }

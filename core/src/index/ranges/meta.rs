@@ -1,7 +1,4 @@
-//! The directory as bytes, which the [module above](crate::index) has, and the one check of what was read from disk. A
-//! record is a run.
-//!
-//! # The most pages of a tile
+//! The directory as bytes, and the one check of what was read from disk. A record is a run.
 //!
 //! How many pages a tile has follows from the elements that its slots were expected to have, which are not stored. But
 //! they come from somewhere:
@@ -19,10 +16,10 @@ use super::fill::elements;
 use super::rate::{MAX_TILE_PAGES, check_fpr};
 use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
+use super::tile::TileAddress;
 use crate::error;
 use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
-use crate::memory;
 
 const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
@@ -30,11 +27,9 @@ const RUN_BYTES: usize = 20;
 const LEAST_BYTES: u64 = 20;
 /// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
-const NO_TILES: [u32; 2] = [NONE_COVERED; 2];
-const NO_PAGES: [u32; 2] = [Split::NO_PAGE; 2];
 
 /// Runs that the metapage has room for; a directory page has room for more.
-pub(super) const fn open_runs(size: PageSize) -> usize {
+pub(super) const fn most_open_runs(size: PageSize) -> usize {
     FORM.room(size) / RUN_BYTES
 }
 
@@ -52,35 +47,6 @@ fn split_of([ranges, lines]: [u8; 2], [end_page, first_page]: [u32; 2]) -> Resul
     Ok((ranges > 0).then_some(Split { lines, ranges, first_page, end_page }))
 }
 
-/// The run of a record, not compared with others yet.
-fn parse_run(bytes: &[u8]) -> Result<Run, String> {
-    let mut bytes = Reader(bytes);
-    let [code, width, num_hashes, more_columns] = bytes.take();
-    let (pages, tiles) = (bytes.u32(), bytes.u32());
-    let (first_slot, first_page) = (bytes.u32(), bytes.u32());
-    let level = Level::ALL.into_iter().find(|&level| level as u8 == code);
-    let level = level.ok_or_else(|| format!("level {code} is unknown"))?;
-    let width = Width::new(width).ok_or_else(|| format!("a tile cannot have {width} columns"))?;
-    if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
-        return Err(format!("{num_hashes} hashes are not possible"));
-    }
-    if pages == 0 || tiles == 0 {
-        return Err(format!("{tiles} tiles of {pages} pages"));
-    }
-    let shape = TileShape { level, width, columns_per_slot: more_columns.saturating_add(1), num_hashes, pages };
-    Ok(Run { shape, tiles, first_slot, first_page })
-}
-
-fn records(runs: &[Run]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(runs.len() * RUN_BYTES);
-    for Run { shape, tiles, first_slot, first_page } in runs {
-        let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
-        bytes.extend([*level as u8, width.columns() as u8, *num_hashes, columns_per_slot - 1]);
-        bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(|number| number.to_le_bytes()));
-    }
-    bytes
-}
-
 impl Tiles for Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
         Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
@@ -88,6 +54,20 @@ impl Tiles for Directory {
 
     fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    fn metapage(&self) -> Vec<u8> {
+        let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
+        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
+        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
+        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
+        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
+        fields.extend((pages_per_range as u16).to_le_bytes());
+        fields.extend([ranges as u8, lines as u8]);
+        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
+        fields.extend([u8::from(is_flat), u8::from(may_split)]);
+        fields.extend(self.keys_per_row.to_le_bytes());
+        self.chain.metapage(&FORM, self.options.size, &fields, &self.open_records())
     }
 }
 
@@ -100,7 +80,8 @@ impl Directory {
         let (table_pages, [levels, may_split], keys_per_row) = (bytes.u32(), bytes.take(), bytes.u16());
         require(levels <= 1, || field("levels", levels))?;
         let is_flat = levels == 1;
-        let [split_pages, covered] = if is_flat { [covered, NO_TILES] } else { [NO_PAGES, covered] };
+        let [split_pages, covered] =
+            if is_flat { [covered, [NONE_COVERED; 2]] } else { [[Split::NO_PAGE; 2], covered] };
         let split = split_of(divided, split_pages)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
         require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
@@ -127,58 +108,67 @@ impl Directory {
             require(u64::from(at) == end, || Damage::field(at, "the first page after its tiles", end))?;
             end += 1;
         }
-        directory.open = directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
+        directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
         let allocated = directory.chain.allocated();
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero, Level::One)?;
         directory.check_covered(Level::One, Level::Two)?;
-        directory.check_split()?;
+        if let Some(Split { first_page, .. }) = split {
+            let tile = directory.tile_of(Level::Zero, first_page);
+            let is_first = tile.is_none_or(|tile| tile.first_slot == first_page);
+            require(is_first, || field("first page that is split", first_page))?;
+        }
         Ok(directory)
     }
 
-    /// Adds the runs of a page, the first of which must begin at page `end`, and returns them.
-    fn add_runs(&mut self, bytes: &[u8], page: PageNumber, end: &mut u64, most: &mut Most) -> Result<Vec<Run>, Damage> {
+    /// Adds the runs of a page, the first of which must begin at page `end`.
+    fn add_runs(&mut self, bytes: &[u8], page: PageNumber, end: &mut u64, most: &mut Most) -> Result<(), Damage> {
         let (records, rest) = bytes.as_chunks::<RUN_BYTES>();
         require(rest.is_empty(), || Damage::field(page, "bytes of records", bytes.len() as u64))?;
-        let mut runs = memory::list(records.len());
         for (record, number) in records.iter().zip(0u32..) {
-            let checked = parse_run(record).and_then(|run| self.checked(run, *end, most));
-            let run = checked.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
+            let run = self.parse_run(record, *end, most);
+            let run = run.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
             *end = run.end_page();
             self.place(run);
-            most.add(run.shape);
-            runs.push(run);
+            most.add(run.first.shape);
         }
-        Ok(runs)
+        Ok(())
     }
 
-    /// A run that agrees with those before it, which end before page `end`.
-    fn checked(&self, run: Run, end: u64, most: &Most) -> Result<Run, String> {
-        let Run { shape, first_slot, first_page, .. } = run;
-        let expected = self.end_slot(shape.level);
-        let columns = [1, self.options.columns_per_slot(shape.level, expected)];
-        let most_pages = most.pages(shape.level, shape.width);
-        Err(if u64::from(first_slot) != expected {
+    /// The run of a record, which must agree with those before it, which end before page `end`.
+    fn parse_run(&self, record: &[u8; RUN_BYTES], end: u64, most: &Most) -> Result<Run, String> {
+        let mut bytes = Reader(record);
+        let [code, width, num_hashes, more_columns] = bytes.take();
+        let (pages, tiles) = (bytes.u32(), bytes.u32());
+        let (first_slot, first_page) = (bytes.u32(), bytes.u32());
+        let level = Level::ALL.into_iter().find(|&level| level as u8 == code);
+        let level = level.ok_or_else(|| format!("level {code} is unknown"))?;
+        let possible = Width::ALL.into_iter().find(|possible| possible.columns() == width.into());
+        let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
+        let columns_per_slot = more_columns.saturating_add(1);
+        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages };
+        let (ordinal, size) = (self.tiles(level), self.options.size);
+        let run = Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles };
+        let expected = self.end_slot(level);
+        let columns = [1, self.options.columns_per_slot(level, expected)];
+        let most_pages = most.pages(level, width);
+        Err(if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
+            format!("{num_hashes} hashes are not possible")
+        } else if pages == 0 || tiles == 0 {
+            format!("{tiles} tiles of {pages} pages")
+        } else if u64::from(first_slot) != expected {
             format!("begins with slot {first_slot} instead of {expected}")
         } else if run.end_slot() > 1 << 32 {
             format!("{} slots are too many", run.end_slot())
         } else if u64::from(first_page) != end {
             format!("begins at page {first_page} instead of {end}")
-        } else if !columns.contains(&shape.columns_per_slot) {
-            format!("its slots cannot have {} columns", shape.columns_per_slot)
-        } else if u64::from(shape.pages) > most_pages {
-            format!("tiles of {} pages, which can have {most_pages} at most", shape.pages)
+        } else if !columns.contains(&columns_per_slot) {
+            format!("its slots cannot have {columns_per_slot} columns")
+        } else if u64::from(pages) > most_pages {
+            format!("tiles of {pages} pages, which can have {most_pages} at most")
         } else {
             return Ok(run);
         })
-    }
-
-    /// Checks that the first page that is split has the first range of a tile, if it has one.
-    fn check_split(&self) -> Result<(), Damage> {
-        let Some(split) = self.options.split else { return Ok(()) };
-        let tile = self.tile_of(Level::Zero, split.first_page);
-        let is_first = tile.is_none_or(|tile| tile.first_slot == split.first_page);
-        require(is_first, || field("first page that is split", split.first_page))
     }
 
     /// Checks that all tiles of a level from the first covered one on have slots above, and that no lookup probes more
@@ -199,27 +189,22 @@ impl Directory {
         require(alone <= self.options.slots_alone(level), || field("slots without a level above", alone))
     }
 
-    /// Writes the metapage, except PostgreSQL's header. Panics if the page has another size.
-    pub fn write_meta(&self, page: &mut [u8]) {
-        let Options { fpr, pages_per_range, split, may_split, guess, table_pages, is_flat, .. } = self.options;
-        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
-        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
-        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
-        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
-        fields.extend((pages_per_range as u16).to_le_bytes());
-        fields.extend([ranges as u8, lines as u8]);
-        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u8::from(is_flat), u8::from(may_split)]);
-        fields.extend(self.keys_per_row.to_le_bytes());
-        self.chain.write_meta(&FORM, self.options.size, page, &fields, &records(&self.open));
+    /// The runs in the metapage, as bytes.
+    fn open_records(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for Run { first: TileAddress { shape, first_slot, first_page, .. }, tiles } in self.open_runs() {
+            let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
+            bytes.extend([level as u8, width.columns() as u8, num_hashes, columns_per_slot - 1]);
+            bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(u32::to_le_bytes));
+        }
+        bytes
     }
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.
     pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
+        let records = self.open_records();
         self.chain.add_page()?;
-        let page = self.chain.newest_page(self.options.size, &records(&self.open));
-        self.open.clear();
-        Ok(page)
+        Ok(self.chain.newest_page(self.options.size, &records))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tiles and pages of the index `USING bloom_filter`, as bytes: no PostgreSQL in it.
+//! The index over ranges of a table's pages, as bytes.
 //!
 //! A heap is divided into **ranges** of neighbouring pages, and each range has a Bloom filter of the elements in it. A
 //! lookup must not read all of these filters. So the filters of up to 128 neighbouring ranges form a **tile**. They are
@@ -34,28 +34,12 @@
 //! | `inspect` | what the index promises and holds, and what a lookup costs |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! The [module above](super) has the bytes.
-//!
-//! # For the access method
-//!
-//! | to | it calls |
-//! |---|---|
-//! | build | [`Build::range`] for each range, [`Build::finish`]; [`PageSink`] takes pages; [`Directory::write_meta`] |
-//! | read the directory | [`Tiles::read`]; later [`Chain::is_current`] on the metapage |
-//! | insert | [`Directory::places`]: at most one page of each level. [`Places`] has the steps and the order of locks |
-//! | add a tile | [`Directory::grow`], if `places` returns `None`: changes the metapage and perhaps a directory page |
-//! | look up | [`Directory::search`]; one share lock at a time, which [`Pages::with`] takes |
-//! | plan, inspect | [`Directory::expectation`], [`Directory::survey`] |
-//!
 //! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at
 //! most what was added later; a page without bits, or after the end of the file, was never written, so it has no
 //! elements.
 //!
-//! # Why three levels
-//!
-//! With three levels a lookup of an absent key reads 6.6 index pages at a billion rows, with two whose rate follows the
-//! table in the same way 132: the example `index_figures` has the figures. Two levels that read as few need more bits,
-//! and 128 pages per range instead of 8, all of which a lookup of a present key reads.
+//! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows, with two 132 (the
+//! example `index_figures`). Two levels that read as few need more bits, and 128 pages per range instead of 8.
 
 mod build;
 mod directory;
@@ -78,12 +62,10 @@ pub use crate::index::page::{Damage, PageKind, PageNumber, PageSink, PageSize, P
 pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
-pub use grow::Growth;
 pub use inspect::{Expectation, Survey};
 pub use rate::{
-    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, may_stay, mean_rate, share, target, typical, with_pages,
+    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, mean_rate, share, target, typical, with_pages,
 };
-pub use search::Places;
 pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{Mark, Probe, Slots, TileAddress, changes};

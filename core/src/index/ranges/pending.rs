@@ -56,7 +56,6 @@ pub(super) struct Above {
     level: Level,
     /// How many slots its tiles have.
     pub width: Width,
-    /// What slots must keep.
     pub target: Target,
     size: PageSize,
     /// The hashes of each slot, or once `blocks` are fixed its bits, block by block in whole words.
@@ -139,7 +138,7 @@ impl Above {
         if self.open.is_empty() {
             self.open = no_bits(shape, self.size);
         }
-        set(&mut self.open, shape, self.size, hashes);
+        set_all(&mut self.open, shape, self.size, hashes);
     }
 
     /// The bits of the slot that was open, and about how many elements it has. After it there is none.
@@ -180,29 +179,32 @@ fn fold(bits: &[u64], words: usize) -> Vec<u64> {
     folded
 }
 
-/// Words in which a slot's block is kept.
 pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
 
-fn no_bits(shape: TileShape, size: PageSize) -> Vec<u64> {
+/// Those of a slot without hashes in a tile of this shape.
+pub(super) fn no_bits(shape: TileShape, size: PageSize) -> Vec<u64> {
     memory::zeroed(shape.blocks() as usize * words_per_block(size))
 }
 
 /// The bits of a slot in a tile of this shape.
 pub(super) fn bits_of(hashes: &[u64], shape: TileShape, size: PageSize) -> Vec<u64> {
     let mut bits = no_bits(shape, size);
-    set(&mut bits, shape, size, hashes);
+    set_all(&mut bits, shape, size, hashes);
     bits
 }
 
-fn set(bits: &mut [u64], shape: TileShape, size: PageSize, hashes: &[u64]) {
+fn set_all(bits: &mut [u64], shape: TileShape, size: PageSize, hashes: &[u64]) {
+    hashes.iter().for_each(|&hash| set(bits, shape, size, &footprint(shape, shape.block_bits(size), hash)));
+}
+
+/// Sets the bits of an element in those of a slot.
+#[inline]
+pub(super) fn set(bits: &mut [u64], shape: TileShape, size: PageSize, footprint: &Footprint) {
     let words = words_per_block(size);
-    for &hash in hashes {
-        let Footprint { block, positions, .. } = footprint(shape, shape.block_bits(size), hash);
-        let block = &mut bits[block as usize * words..][..words];
-        for &position in &positions[..usize::from(shape.num_hashes)] {
-            block[usize::from(position / 64)] |= 1 << (position % 64);
-        }
+    let block = &mut bits[footprint.block as usize * words..][..words];
+    for &position in &footprint.positions[..usize::from(shape.num_hashes)] {
+        block[usize::from(position / 64)] |= 1 << (position % 64);
     }
 }

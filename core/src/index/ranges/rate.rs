@@ -13,19 +13,14 @@
 //! ```
 //!
 //! Tiles can't be made sharper later, so what the later ones promise adds up, to 1.3 more pages at the 2^32 pages that
-//! a table can have. Tiles have whole pages, which makes the rates some 30 % better than promised.
+//! a table can have.
 //!
 //! # Levels
 //!
 //! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So the rates of the
-//! levels multiply, and each level has a share of the logarithm:
+//! levels multiply, and each level has a share of the logarithm ([`share`]):
 //!
 //! ```text
-//! levels   level 0      level 1      level 2
-//! 1        fpr
-//! 2        fpr^0.575    fpr^0.425
-//! 3        fpr^0.4      fpr^0.3      fpr^0.3
-//!
 //! others read for a present key        127 · f0: the other slots of its own tile, which no level above can rule out
 //! index pages, absent key              1 + tiles without a slot above + tiles of level 1 · f2
 //!                                        + tiles of level 0 · f2 · f1
@@ -34,9 +29,6 @@
 //! A bit lowers the product of the rates by about as much on any level. More bits above save index pages; more bits on
 //! level 0 save heap pages around present keys. The more levels, the fewer bits in all, since blocks of low rates waste
 //! more: a rate of 0.0001 takes 22.0 bits per element on one level, 19.9 on two and 19.4 on three.
-//!
-//! A tile gets the fewest pages for which the mean of its columns' exact rates is at most the promised rate: a column
-//! that is fuller than the others counts with its own rate.
 
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
@@ -69,7 +61,6 @@ pub(super) const MAX_TILE_PAGES: u64 = 1 << 24;
 pub struct Target {
     /// The false positive rate of a slot, as a mean over the slots of a tile.
     pub fpr: f64,
-    /// Hashes per element (k).
     pub num_hashes: u8,
     /// Bits per element in the limit of many blocks.
     pub bits: f64,
@@ -89,11 +80,15 @@ impl Options {
         let page = range * u64::from(self.pages_per_range);
         let built = LEAST_PAGES.max(self.table_pages.into());
         match self.fpr {
-            // A file may say anything that was checked.
             Some(fpr) => fpr,
             None if page < built => PAGES_BUILT / built as f64,
             None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
         }
+    }
+
+    /// What slots of a level must keep that have this range, with `top` as the highest level above it.
+    pub(super) fn target(&self, level: Level, top: Level, range: u64) -> Target {
+        target(self.size, share(self.promised(range), level, top))
     }
 }
 
@@ -143,10 +138,8 @@ pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
     sum / loads.len().max(1) as f64
 }
 
-/// The loads that the next tile is sized for: those of columns that look complete. Columns may be empty or incomplete,
-/// and a few may hold much more than the others.
-///
-/// A column looks complete if it has at least half the load of the one that is fuller than seven in eight.
+/// The loads that the next tile is sized for: those of columns that look complete. These have at least half the load of
+/// the one that is fuller than seven in eight: some are empty or incomplete, and a few hold much more than the others.
 pub fn typical(loads: &[f64]) -> Vec<f64> {
     let mut filled: Vec<f64> = loads.iter().copied().filter(|&load| load >= 0.5).collect();
     filled.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -1,15 +1,7 @@
 //! Lookups, and where an element's bits belong.
 //!
-//! ```text
-//! lookup   metapage ──▶ tiles of level 2 ──▶ tiles of level 1 that may have it ─┐
-//!                   ├─▶ tiles of level 1 without a slot in level 2 ─────────────┴▶ tiles of level 0 ─┐
-//!                   └─▶ tiles of level 0 without a slot in level 1 ──────────────────────────────────┴▶ ranges
-//!
-//! adding   on each level: a page, its slot =             under the exclusive lock: bits that are not set yet
-//!          the tile below, on level 0 the range
-//! ```
-//!
-//! A lookup reads one page of each tile that it probes for each hash that it asks for, and holds one lock at a time.
+//! A lookup probes the tiles of each level that have no slot above, and those whose slot above may have what it looks
+//! for. It reads one page of each for each hash that it asks for, and holds one lock at a time.
 
 use super::directory::Directory;
 use super::shape::Level;
@@ -19,45 +11,26 @@ use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
 use crate::memory;
 
-/// Where the bits of one element belong for one range: at most a page of each level.
-///
-/// # Adding an element
-///
-/// Take the exclusive locks of the pages in the order of their numbers, extending the file if necessary, and compute
-/// the [`changes`](super::changes) of each. In one critical section change the bytes, mark the buffers dirty and write
-/// one record of these pages. A page that has no changes needs nothing: the backend that set its bits held the lock
-/// until it had inserted the WAL record, which therefore precedes our commit.
-///
-/// The metapage is never locked while a page of a tile is. If [`Directory::places`] returns `None`, [`Directory::grow`]
-/// comes first, with a separate record: of the metapage and at most one directory page.
-#[derive(Clone, Copy, Debug)]
-pub struct Places([Option<Mark>; Places::MOST]);
-
-impl Places {
-    /// The most marks.
-    pub const MOST: usize = Level::ALL.len();
-
-    /// The marks, from the highest level down.
-    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
-        self.0.iter().rev().flatten()
-    }
-}
-
 impl Directory {
-    /// Where an element of a range belongs; `None` if the range has no tile yet.
-    pub fn places(&self, range: u32, hash: u64) -> Option<Places> {
-        let mut places = Places([None; Places::MOST]);
-        let mut slot = range;
-        for (level, place) in Level::ALL.into_iter().zip(&mut places.0) {
+    /// Where the bits of an element belong, from the highest level down; `None` if the range has no tile yet.
+    ///
+    /// To add an element, take the exclusive locks of the pages in the order of their numbers, and write the
+    /// [`changes`](super::changes) of each, with one record. A page that has none needs nothing: the backend that set
+    /// its bits held the lock until it had inserted the WAL record, which therefore precedes our commit. The metapage
+    /// is never locked while a page of a tile is.
+    pub fn places(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
+        let (mut marks, mut slot) = (Vec::new(), range);
+        for level in Level::ALL {
             let tile = self.tile_of(level, slot)?;
-            *place = Some(tile.probe(hash).mark(tile.slot(slot)?));
+            marks.push(tile.probe(hash).mark((slot - tile.first_slot) as u8));
             if tile.ordinal < self.tiles_alone(level) {
                 break;
             }
             // The check of the directory promises that there is a slot above.
             slot = tile.ordinal;
         }
-        Some(places)
+        marks.reverse();
+        Some(marks)
     }
 
     /// Calls `found` with each range that may have an element. Errors: those of [`Directory::search_for`].
@@ -76,15 +49,7 @@ impl Directory {
         condition: &Condition,
         mut found: impl FnMut(u32),
     ) -> Result<(), P::Error> {
-        let probe = |tile: &TileAddress, (): &()| {
-            let slots = probe(pages, tile, condition)?;
-            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
-                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
-                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
-            }
-            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
-        };
-        self.walk(u32::MAX, &(), probe, |range, _, ()| found(range))
+        self.sample(pages, condition, u32::MAX, |range, _| found(range))
     }
 
     /// Calls `found` with each range for which one of some alternatives may hold, in ascending order, and with the
@@ -107,9 +72,9 @@ impl Directory {
         Ok(ranges)
     }
 
-    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for.
-    /// Of the tiles that it would probe on a level at most `most` are probed, evenly spread, of those that every lookup
-    /// probes and of those that the level above reports. Errors: as there.
+    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how many each stands for:
+    /// of a level at most `most` of the tiles that every lookup probes are probed, evenly spread, and at most as many
+    /// of those that the level above reports. Errors: as there.
     pub fn sample<P: Pages>(
         &self,
         pages: &mut P,
@@ -117,15 +82,20 @@ impl Directory {
         most: u32,
         mut found: impl FnMut(u32, f64),
     ) -> Result<(), P::Error> {
-        let probe =
-            |tile: &TileAddress, (): &()| probe(pages, tile, condition).map(|slots| slots.map(|slot| (slot, ())));
+        let probe = |tile: &TileAddress, (): &()| {
+            let slots = Slots(condition.slots(u128::MAX, &mut having(pages, tile))?);
+            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
+                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
+                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
+            }
+            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
+        };
         self.walk(most, &(), probe, |range, weight, ()| found(range, weight))
     }
 
-    /// Probes tiles from the highest level down, of each level at most `most` of those that every lookup probes, and at
-    /// most as many of those that the level above reports. `probe` returns the slots of a tile that may have what is
-    /// looked for, each with what is to be known when its own tile is probed, which is `all` where there is none above.
-    /// Calls `found` with ranges, how many each stands for, and what was said of it.
+    /// Probes tiles from the highest level down, as [`Directory::sample`] does. `probe` returns the slots of a tile
+    /// that may have what is looked for, each with what is to be known when its own tile is probed, which is `all`
+    /// where there is none above. Calls `found` with ranges, how many each stands for, and what was said of it.
     fn walk<T, E, I: IntoIterator<Item = (u32, T)>>(
         &self,
         most: u32,
@@ -164,11 +134,6 @@ fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
     let picked = count.min(most.max(1));
     let weight = f64::from(count) / f64::from(picked.max(1));
     (0..picked).map(move |i| ((u64::from(i) * u64::from(count) / u64::from(picked)) as u32, weight))
-}
-
-/// The slots of a tile for which a condition may hold.
-fn probe<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) -> Result<Slots, P::Error> {
-    condition.slots(u128::MAX, &mut having(pages, tile)).map(Slots)
 }
 
 /// From a hash to the slots of a tile that may have it.

@@ -1,5 +1,4 @@
-//! The shape of tiles: of which level they are, how many pages, columns and slots they have, and which of its columns
-//! each slot has.
+//! The shape of tiles: of which level they are, how many pages, columns and slots they have.
 //!
 //! A row of a tile has a bit in each column. Mostly a slot has one column. But where pages are split, one document may
 //! have a hundred times the text of another, and a slot that is large enough for it would be too large for the others.
@@ -16,7 +15,7 @@
 //! The last row of each block says where they begin. In a tile that was appended it is zero: nobody knew what its slots
 //! would have, so all have equally many.
 
-use crate::index::page::{Damage, PageKind, PageNumber, PageSize, require};
+use crate::index::page::{Damage, PageNumber, PageSize, require};
 use crate::sizing::rate;
 use std::ops::Range;
 
@@ -41,13 +40,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All, from the ranges up.
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
-
-    /// The level whose slots are the tiles of this one.
-    pub fn above(self) -> Option<Level> {
-        Level::ALL.get(self as usize + 1).copied()
-    }
 
     /// The level whose tiles are the slots of this one.
     pub fn below(self) -> Option<Level> {
@@ -55,14 +48,6 @@ impl Level {
     }
 }
 
-impl PageKind {
-    /// The kind of the pages of this level's tiles.
-    pub const fn of(level: Level) -> PageKind {
-        [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][level as usize]
-    }
-}
-
-/// The most columns of a tile.
 pub const MAX_WIDTH: u32 = 128;
 
 /// How many columns a tile has.
@@ -70,17 +55,9 @@ pub const MAX_WIDTH: u32 = 128;
 pub struct Width(u8);
 
 impl Width {
-    /// The narrowest.
     pub const MIN: Width = Width(8);
-    /// The widest.
     pub const MAX: Width = Width(MAX_WIDTH as u8);
-    /// All, from the narrowest up.
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
-
-    /// The width with this number of columns, if tiles can have it.
-    pub fn new(columns: u8) -> Option<Width> {
-        Width::ALL.into_iter().find(|width| width.0 == columns)
-    }
 
     /// The narrowest with room for this number of columns; the widest if none has.
     pub fn holding(columns: impl Into<u64>) -> Width {
@@ -94,7 +71,6 @@ impl Width {
         Width::ALL.into_iter().rfind(|width| u64::from(width.0) <= columns).unwrap_or(Width::MIN)
     }
 
-    /// Columns.
     pub const fn columns(self) -> u32 {
         self.0 as u32
     }
@@ -120,7 +96,6 @@ impl Width {
 pub struct TileShape {
     /// Whether its slots are ranges or tiles.
     pub level: Level,
-    /// Columns.
     pub width: Width,
     /// Columns of a slot in the mean: one; two where slots have different numbers of them.
     pub columns_per_slot: u8,
@@ -131,7 +106,6 @@ pub struct TileShape {
 }
 
 impl TileShape {
-    /// Slots.
     pub const fn slots(self) -> u32 {
         self.width.slots(self.columns_per_slot)
     }
@@ -202,7 +176,6 @@ impl Columns {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }
 
-    /// The columns of each slot, in order.
     pub fn slots(self) -> impl Iterator<Item = Range<u32>> {
         let mut firsts = self.firsts;
         std::iter::from_fn(move || {
@@ -210,17 +183,6 @@ impl Columns {
             firsts &= firsts - 1;
             Some(first..firsts.trailing_zeros().min(self.width.columns()))
         })
-    }
-
-    /// The slots that may have an element, a bit for each, by the columns that may.
-    pub fn slots_having(self, having: u128, share: u32) -> u128 {
-        let slots = self.slots().zip(0..);
-        slots.map(|(columns, slot)| (having >> column(&columns, share) & 1) << slot).sum()
-    }
-
-    /// The column of an element of a slot; `None` if there is no such slot.
-    pub fn column(self, slot: u8, share: u32) -> Option<u32> {
-        self.slots().nth(slot.into()).map(|columns| column(&columns, share))
     }
 }
 

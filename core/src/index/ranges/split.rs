@@ -9,17 +9,13 @@
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has the pointers to a
 //! hundred and more. A page with more lines than others has shorter texts: they begin again with its first range.
 //!
-//! Rows that come later may be of another kind: an index on an empty table can't know, and short texts may be followed
-//! by documents. So whenever whole pages need another tile, the pages from there on are split if the last pages of the
-//! table stand for much text. And rows may become so wide that a page has only some: most of its ranges would have no
-//! rows, but bits. So from some page on pages are whole again, until the index is rebuilt. The rows of a page without a
-//! tile have no bits yet, so no row's range changes.
-//!
-//! A row's line is that of the root of its HOT chain, by which indexes find it, so its range never changes.
+//! Rows that come later may be of another kind. So whenever whole pages need another tile, the pages from there on are
+//! split if the last pages of the table stand for much text. And rows may become so wide that a page has only some, and
+//! most of its ranges none: then pages are whole again from there on, until the index is rebuilt. The rows of a page
+//! without a tile have no bits yet, so no row's range changes; and a row's line is that of the root of its HOT chain.
 
 use crate::index::page::RowId;
 
-/// The most ranges of a page.
 pub const MAX_RANGES_PER_PAGE: u16 = 128;
 /// The most ranges of the table that a build may divide: so many are left for what is appended.
 const MOST_RANGES: u64 = 1 << 30;
@@ -65,7 +61,6 @@ impl Split {
         self.end_page == Split::NO_PAGE
     }
 
-    /// The first range of a page.
     #[inline(always)]
     pub fn first_range(&self, page: u32) -> u64 {
         let split = page.clamp(self.first_page, self.end_page) - self.first_page;
@@ -85,7 +80,6 @@ impl Split {
         (self.first_page.into()..self.first_range(self.end_page)).contains(&range.into())
     }
 
-    /// The page of a range.
     pub fn page_of(&self, range: u32) -> u64 {
         let (first, range) = (u64::from(self.first_page), u64::from(range));
         match range.checked_sub(self.first_range(self.end_page)) {

@@ -13,16 +13,15 @@
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! `word` is the frozen function of [`crate::hash`]. Each level uses words of its own. So an element that a slot of
-//! level 1 reports wrongly is no more likely than any other to be reported by the ranges below it. Sixteen bits choose
-//! a position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
-//!
-//! A slot has one column, or as many as its elements need: [`Columns`].
+//! Each level uses words of its own, so an element that a slot of level 1 reports wrongly is no more likely than any
+//! other to be reported by the ranges below it. Sixteen bits choose a position: 128 or 129 of the 65,536 values lead to
+//! each, which raises the rate by less than 1 in 10,000.
 
-use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape};
+use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
+use std::collections::BTreeMap;
 
 /// Words of a hash that belong to one level.
 const WORDS_PER_LEVEL: u32 = 16;
@@ -30,35 +29,26 @@ const WORDS_PER_LEVEL: u32 = 16;
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 
-/// A tile and where it is. Tiles never move: an address stays true.
+/// A tile and where it is, which stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileAddress {
-    /// Its shape.
     pub shape: TileShape,
     /// Which tile of its level it is.
     pub ordinal: u32,
     /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
     pub first_slot: u32,
-    /// Its first page.
     pub first_page: PageNumber,
-    /// Bytes of a page.
     pub size: PageSize,
 }
 
 impl TileAddress {
-    /// The special space of its pages.
     pub const fn special(&self) -> Special {
-        Special { kind: PageKind::of(self.shape.level), number: self.first_slot }
+        let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][self.shape.level as usize];
+        Special { kind, number: self.first_slot }
     }
 
-    /// Its pages.
     pub fn pages(&self) -> std::ops::Range<PageNumber> {
         self.first_page..self.first_page + self.shape.pages
-    }
-
-    /// The place of a slot in the tile, if the tile has it.
-    pub fn slot(&self, number: u32) -> Option<u8> {
-        number.checked_sub(self.first_slot).filter(|&slot| slot < self.shape.slots()).map(|slot| slot as u8)
     }
 
     /// Where an element is probed.
@@ -75,7 +65,7 @@ impl TileAddress {
         Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
-    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::check`].
+    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::written`].
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
         Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
     }
@@ -83,7 +73,6 @@ impl TileAddress {
 
 /// Where the bits of an element are in a slot.
 pub(super) struct Footprint {
-    /// Its block in the tile.
     pub block: u64,
     /// Its positions there, of which the first `num_hashes` of the tile are set.
     pub positions: [u16; MAX_HASHES],
@@ -113,13 +102,6 @@ pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footpri
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slots(pub u128);
 
-impl Slots {
-    /// Whether a slot is one of them.
-    pub const fn contains(self, slot: u8) -> bool {
-        self.0 >> slot & 1 == 1
-    }
-}
-
 impl Iterator for Slots {
     type Item = u32;
 
@@ -133,7 +115,6 @@ impl Iterator for Slots {
 /// The rows of one page that decide which slots may have an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// The page to read.
     pub page: PageNumber,
     tile: TileAddress,
     /// Where the rows begin in the page.
@@ -149,7 +130,7 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::check`].
+    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::written`].
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
         let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;
@@ -164,7 +145,8 @@ impl Probe {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(Slots(having));
         }
-        Ok(Slots(self.columns(page)?.slots_having(having, self.share)))
+        let slots = self.columns(page)?.slots().zip(0..);
+        Ok(Slots(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum()))
     }
 
     /// The columns of each slot, in a page of the tile.
@@ -178,8 +160,8 @@ impl Probe {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(slot);
         }
-        let column = self.columns(page)?.column(slot, self.share);
-        Ok(column.expect("a mark is of a slot that the tile has") as u8)
+        let columns = self.columns(page)?.slots().nth(slot.into()).expect("a mark is of a slot that the tile has");
+        Ok(column(&columns, self.share) as u8)
     }
 
     /// The bits of the element for one of the tile's slots.
@@ -196,7 +178,6 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The page they are in.
     pub fn page(&self) -> PageNumber {
         self.probe.page
     }
@@ -208,31 +189,23 @@ impl Mark {
 
     /// Whether all of them are set. Errors: those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.slots(page)?.contains(self.slot))
+        Ok(self.probe.slots(page)?.0 >> self.slot & 1 == 1)
     }
 }
 
-/// The changes to a page after which all bits of these marks are set, which are all of this page: offset in the page
-/// and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
+/// The changes to a page after which all of these marks, which are of this page, are set: offset in the page and new
+/// value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
+    let mut changes = BTreeMap::new();
     for mark in marks {
         mark.probe.tile.payload(Some(page), mark.page())?;
         let column = mark.probe.column(mark.slot, page)?;
         for offset in mark.probe.offsets().iter().map(|row| row + u16::from(column / 8)) {
             let (old, bit) = (page[usize::from(offset)], 1 << (column % 8));
             if old & bit == 0 {
-                memory::push(&mut changes, (offset, old | bit));
+                *changes.entry(offset).or_insert(old) |= bit;
             }
         }
     }
-    changes.sort_unstable_by_key(|&(offset, _)| offset);
-    changes.dedup_by(|next, kept| {
-        let is_same = next.0 == kept.0;
-        if is_same {
-            kept.1 |= next.1;
-        }
-        is_same
-    });
-    Ok(changes)
+    Ok(memory::collect(changes.into_iter()))
 }

@@ -4,6 +4,7 @@
 use super::tile::{Group, slot_bits};
 use super::{Build, Directory, FilterCondition, RowPage, Slot};
 use crate::filter::View;
+use crate::index::chain::Tiles;
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
@@ -34,7 +35,7 @@ impl Index {
             build.add(&mut memory, row, &filter)?;
         }
         let directory = build.finish(&mut memory)?;
-        directory.write_meta(&mut memory.pages[0]);
+        memory.pages[0] = directory.metapage();
         Ok(Index { memory, directory })
     }
 
@@ -58,14 +59,14 @@ impl Index {
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
                 page.claim(free, row).into_iter().for_each(|change| self.change(&page, change));
                 let bits = slot_bits(filter, &group);
-                let chunks = slot.chunks(self.directory.size, &group, &bits);
+                let chunks = slot.chunks(&bits);
                 let chunks = chunks.map(|(at, offset, bytes)| (at, offset, bytes.to_vec())).collect();
                 return Ok(Some(Insertion { page, slot, chunks }));
             }
             let growth = self.directory.grow(&group)?;
-            let (number, page) = growth.page;
+            let (number, page) = growth.page.expect("a page with the tile's record");
             self.memory.writable(number, self.directory.size).copy_from_slice(&page);
-            growth.directory.write_meta(&mut self.memory.pages[0]);
+            self.memory.pages[0] = growth.directory.metapage();
             self.directory = growth.directory;
         }
     }

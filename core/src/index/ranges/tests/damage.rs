@@ -22,8 +22,8 @@ fn use_it(index: &mut Index) {
         let _ = index.directory.search(&mut index.memory, hash, |_| ());
         let range = word(i, 7) as u32 >> (i % 30);
         if let Some(places) = index.directory.places(range, hash) {
-            assert!(places.marks().count() <= Places::MOST);
-            for mark in places.marks() {
+            assert!(places.len() <= Level::ALL.len());
+            for mark in &places {
                 assert!(mark.page() < index.directory.chain.allocated());
                 if let Some(page) = index.memory.pages.get(mark.page() as usize) {
                     let _ = memory::set(mark, &mut page.clone());
@@ -31,8 +31,8 @@ fn use_it(index: &mut Index) {
             }
         }
     }
-    let loads = &mut |level| index.directory.loads_of_last(&mut index.memory, level);
-    let _ = index.directory.grow(index.directory.end_slot(Level::Zero).min(1 << 31) as u32, loads);
+    let next = index.directory.end_slot(Level::Zero).min(1 << 31) as u32;
+    let _ = index.directory.grow(next, |level| index.directory.last_loads(&mut index.memory, level));
 }
 
 #[test]
@@ -112,12 +112,8 @@ fn each_number_of_the_directory_agrees_with_the_others() {
                 if let Ok(read) = Directory::read(&mut index.memory, size) {
                     accepted += 1;
                     assert_eq!(read.chain.allocated(), allocated, "{new} instead of {old} at {word} of page {at}");
-                    let of_tiles: u64 = Level::ALL
-                        .into_iter()
-                        .flat_map(|level| {
-                            read.runs_of(level).map(|(_, run)| run.end_page() - u64::from(run.first_page))
-                        })
-                        .sum();
+                    let runs = read.levels.iter().flatten();
+                    let of_tiles: u64 = runs.map(|run| run.end_page() - u64::from(run.first.first_page)).sum();
                     assert_eq!(1 + read.chain.pages().len() as u64 + of_tiles, allocated.into());
                 }
             }
@@ -276,7 +272,7 @@ fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.directory.runs();
     // The last run is a tile of level 1.
-    let last = index.directory.runs_of(Level::One).last().unwrap().1.first_page;
+    let last = index.directory.levels[Level::One as usize].last().unwrap().first.first_page;
     let page = &mut index.memory.pages[0];
     page[40..44].copy_from_slice(&last.to_le_bytes());
     page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());

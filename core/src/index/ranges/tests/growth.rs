@@ -146,7 +146,7 @@ fn a_build_notices_that_rows_change() {
     let fills = tiles.iter().map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
     let above = share(FPR, Level::One, Level::One);
     let overfull: usize =
-        fills.map(|fill| fill.slots().filter(|slot| fill.rate(slot.clone()) > above * 2.5).count()).sum();
+        fills.map(|fill| fill.columns.slots().filter(|slot| fill.rate(slot) > above * 2.5).count()).sum();
     assert!(overfull <= 4, "{overfull}");
 }
 
@@ -178,7 +178,7 @@ fn figures_of_appended_indexes() {
         let last = (rows.div_ceil(520) - 1) as u32;
         // No element is needed: a tile after an empty one is made for what was guessed.
         while index.directory.tile_of(Level::Zero, last).is_none() {
-            let loads = &mut |level| index.directory.loads_of_last(&mut index.memory, level);
+            let loads = |level| index.directory.last_loads(&mut index.memory, level);
             index.directory = index.directory.grow(last, loads).unwrap().directory;
         }
         sizes.push(bytes_per_row(&index, rows));

@@ -257,7 +257,7 @@ fn more_ranges_than_expected() {
             build.range(&mut index.memory, &[element(range)]).unwrap();
         }
         index.directory = build.finish(&mut index.memory, count).unwrap();
-        index.directory.write_meta(&mut index.memory.pages[0]);
+        index.memory.pages[0] = index.directory.metapage();
         check(&index);
         for range in (0..count).step_by(7).chain([count - 1]) {
             assert!(index.search(element(range)).unwrap().contains(&(range as u32)), "{range} of {count}");
@@ -334,9 +334,9 @@ fn an_old_directory_stays_true() {
 /// Frozen: stored pages depend on it. The worked example of pages.md.
 #[test]
 fn the_worked_example() {
-    let shape = shape(Level::Zero, Width::new(32).unwrap(), 9, 4);
+    let shape = shape(Level::Zero, Width::holding(32u32), 9, 4);
     let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10, size: PageSize::DEFAULT };
-    let mark = tile.probe(hash(b"a")).mark(tile.slot(21).unwrap());
+    let mark = tile.probe(hash(b"a")).mark((21 - tile.first_slot) as u8);
     let mut page = vec![0; 8192];
     memory::set(&mark, &mut page).unwrap();
     let bytes: Vec<(usize, u8)> = page[..8184].iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();

@@ -1,7 +1,7 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
 //! measurements and fuzzing.
 
-use super::{Build, Damage, Directory, Mark, Options, changes};
+use super::{Build, Damage, Directory, Mark, Options, Tiles, changes};
 use crate::index::page::Pages;
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
@@ -37,7 +37,7 @@ impl Index {
             build.range(&mut memory, range.as_ref())?;
         }
         let directory = build.finish(&mut memory, rows)?;
-        directory.write_meta(&mut memory.pages[0]);
+        memory.pages[0] = directory.metapage();
         Ok(Index { memory, directory })
     }
 
@@ -47,18 +47,18 @@ impl Index {
             match self.directory.places(range, hash) {
                 Some(places) => break places,
                 None => {
-                    let loads = &mut |level| self.directory.loads_of_last(&mut self.memory, level);
+                    let loads = |level| self.directory.last_loads(&mut self.memory, level);
                     let growth = self.directory.grow(range, loads)?;
-                    if let Some((number, page)) = growth.closed {
+                    if let Some((number, page)) = growth.page {
                         self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
                     }
-                    growth.directory.write_meta(&mut self.memory.pages[0]);
+                    self.memory.pages[0] = growth.directory.metapage();
                     self.directory = growth.directory;
                 }
             }
         };
         let mut changed = (0, 0);
-        for mark in places.marks() {
+        for mark in &places {
             if !self.memory.with(mark.page(), |page| mark.is_set(page))?? {
                 let page = self.memory.writable(mark.page(), self.directory.options.size);
                 changed = (changed.0 + set(mark, page)?, changed.1 + 1);
