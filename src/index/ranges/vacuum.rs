@@ -52,7 +52,7 @@ session_locals! {
 /// For the rows of an index whose build has begun.
 pub fn built_rows() -> RowSet {
     let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
-    RowSet::new((table::maintenance_memory() / SHARE).saturating_sub(taken))
+    RowSet::new((maintenance_memory() / SHARE).saturating_sub(taken))
 }
 
 /// Keeps the rows of an index until it is validated, or the transaction fails.
