@@ -97,9 +97,6 @@ fn finite(is_negative: bool, whole: &str, fraction: &str, exponent: i64) -> Opti
     Some(Value::Finite { is_negative, weight: last as i32 + count as i32 - 1, groups })
 }
 
-/// The text of groups that are 0, written at once.
-const ZEROS: [u8; 1024] = [b'0'; 1024];
-
 /// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`. Each group
 /// is below 10,000. Zero has no sign.
 pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> + Clone, into: &mut impl Sink) {
@@ -107,68 +104,30 @@ pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> +
     if used == 0 {
         return into.write(b"0");
     }
-    let groups = groups.skip(skipped).take(used - skipped);
-    let weight = i64::from(weight) - skipped as i64;
     if is_negative {
         into.write(b"-");
     }
-    let whole = usize::try_from(weight + 1).unwrap_or(0);
-    let mut digits = groups.clone().take(whole);
-    match digits.next() {
-        Some(first) => {
-            let text = text(first);
-            let zeros = text.iter().take(GROUP - 1).take_while(|&&digit| digit == b'0').count();
-            into.write(&text[zeros..]);
+    // The powers of 10,000 of the first and the last group, and of the first that is written.
+    let (first, last) = (i64::from(weight) - skipped as i64, i64::from(weight) - used as i64 + 1);
+    let highest = first.max(0);
+    let mut groups = groups.skip(skipped);
+    for power in (last.min(0)..=highest).rev() {
+        let group = if (last..=first).contains(&power) { groups.next().unwrap_or(0) } else { 0 };
+        let text = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
+        let is_zero = |digit: &&u8| **digit == b'0';
+        let leading = if power == highest { text[..GROUP - 1].iter().take_while(is_zero).count() } else { 0 };
+        let trailing = if power == last && last < 0 { text.iter().rev().take_while(is_zero).count() } else { 0 };
+        if power == -1 {
+            into.write(b".");
         }
-        None => into.write(b"0"),
-    }
-    let mut written = 1;
-    for group in digits {
-        into.write(&text(group));
-        written += 1;
-    }
-    if whole > 0 {
-        zeros((whole - written) * GROUP, into);
-    }
-    fraction(weight, groups.skip(whole), into);
-}
-
-/// Writes what comes after the point: `groups` is what is left of a number whose first group has this weight.
-fn fraction(weight: i64, groups: impl Iterator<Item = u16>, into: &mut impl Sink) {
-    let mut groups = groups.peekable();
-    if groups.peek().is_none() {
-        return;
-    }
-    into.write(b".");
-    zeros(usize::try_from(-1 - weight).unwrap_or(0) * GROUP, into);
-    while let Some(group) = groups.next() {
-        let text = text(group);
-        let is_last = groups.peek().is_none();
-        let end = if is_last { text.iter().rposition(|&digit| digit != b'0').map_or(0, |i| i + 1) } else { GROUP };
-        into.write(&text[..end]);
+        into.write(&text[leading..GROUP - trailing]);
     }
 }
 
 /// Which groups are between the first and the last that are not 0: from, and before.
 fn significant(groups: impl Iterator<Item = u16>) -> (usize, usize) {
-    let mut range = None;
-    for (i, _) in groups.enumerate().filter(|&(_, group)| group != 0) {
-        let from = range.map_or(i, |(from, _)| from);
-        range = Some((from, i + 1));
-    }
-    range.unwrap_or((0, 0))
-}
-
-fn text(group: u16) -> [u8; GROUP] {
-    [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8)
-}
-
-fn zeros(mut count: usize, into: &mut impl Sink) {
-    while count > 0 {
-        let now = count.min(ZEROS.len());
-        into.write(&ZEROS[..now]);
-        count -= now;
-    }
+    let mut used = groups.enumerate().filter(|&(_, group)| group != 0).map(|(i, _)| i);
+    used.next().map_or((0, 0), |first| (first, used.last().unwrap_or(first) + 1))
 }
 
 #[cfg(test)]
