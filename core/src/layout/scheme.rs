@@ -1,7 +1,7 @@
 //! What every layout has: a name, the rates that it can keep, the numbers that decide the bits that an element sets,
 //! and its operations; and code that several layouts share.
 
-use crate::interrupt::{Meter, STRIDE, check};
+use crate::interrupt::{Meter, strides_with};
 use crate::simd::PREFETCH_AHEAD;
 
 /// A layout by name, as chosen by users and kept in the stored form.
@@ -131,44 +131,36 @@ pub trait Scheme {
 
 /// ORs `from` into `into`, byte by byte, in strides that can be cancelled.
 pub fn or_bytes(into: &mut [u8], from: &[u8]) {
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
+    for (into, from) in strides_with(into, from) {
         into.iter_mut().zip(from).for_each(|(i, &f)| *i |= f);
-        check();
     }
 }
 
 /// ANDs `from` into `into`, byte by byte, in strides that can be cancelled.
 pub fn and_bytes(into: &mut [u8], from: &[u8]) {
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
+    for (into, from) in strides_with(into, from) {
         into.iter_mut().zip(from).for_each(|(i, &f)| *i &= f);
-        check();
     }
 }
 
 /// Spreading for layouts whose blocks are `N` whole bytes.
 pub(super) fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
-    let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
     let mut meter = Meter::default();
-    for (block, copies) in small.chunks_exact(N).zip(large.chunks_exact_mut(group)) {
-        for copies in copies.chunks_mut(STRIDE) {
-            for copy in copies.chunks_exact_mut(N) {
-                copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
-            }
-            meter.add(copies.len());
+    for (block, copies) in small.as_chunks::<N>().0.iter().zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize)) {
+        for copy in copies {
+            copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
+            meter.add(N);
         }
     }
 }
 
 /// Folding for layouts whose blocks are `N` whole bytes.
 pub(super) fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
-    let group = usize::try_from(q).unwrap_or(usize::MAX).saturating_mul(N);
     let mut meter = Meter::default();
-    for (block, copies) in small.chunks_exact_mut(N).zip(large.chunks_exact(group)) {
-        for copies in copies.chunks(STRIDE) {
-            for copy in copies.chunks_exact(N) {
-                block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
-            }
-            meter.add(copies.len());
+    for (block, copies) in small.as_chunks_mut::<N>().0.iter_mut().zip(large.as_chunks::<N>().0.chunks(q as usize)) {
+        for copy in copies {
+            block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
+            meter.add(N);
         }
     }
 }
