@@ -27,7 +27,7 @@ use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
-use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys;
 
 const FIRST_BYTES: usize = 64;
@@ -111,10 +111,10 @@ impl BloomHead {
 impl<'c> BloomState<'c> {
     /// A state that another process serialised, read in place. Errors: 22P03 for bytes that are not a state.
     pub fn deserialised(call: &'c Call, value: Value<'c>) -> Result<BloomState<'c>> {
-        let partial = Partial::parse(&value)?;
+        let header = View::parse_partial(&value)?.header;
         let context = call.context();
         // SAFETY: the parameters are in the same memory.
-        let head = unsafe { BloomHead::new(allocate(context, &partial.view().header)) };
+        let head = unsafe { BloomHead::new(allocate(context, &header)) };
         let others = Others::Borrowed(value.into_datum().cast_mut_ptr());
         Ok(Group::new(context, BloomHead { others, ..head }))
     }
@@ -339,8 +339,8 @@ impl<'c> BloomState<'c> {
         if let Others::Borrowed(value) = self.others {
             // SAFETY: a value of variable length, which outlives the state.
             let value = unsafe { Value::detoast(value.into()) };
-            let partial = Partial::parse_trusted(&value).expect("the bytes were checked when the state was made");
-            return use_view(partial.view());
+            let view = View::parse_trusted_partial(&value).expect("the bytes were checked when the state was made");
+            return use_view(&view);
         }
         if self.is_dense() {
             self.flush();

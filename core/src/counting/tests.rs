@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::{Class, Problem};
+use crate::error::{Class, InvalidBinary, Problem};
 use crate::filter::build;
 use crate::filter::view::tests::{assert_refused, damage};
 use crate::hash::hash;

@@ -3,7 +3,7 @@ use super::*;
 use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
 use crate::filter::merge::{intersection, union};
-use crate::filter::{Header, Partial, View};
+use crate::filter::{Header, View};
 use crate::layout::Layout;
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
     let mut merged = taken(operation, last, limit)?;
     for part in others {
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
-        assert!(View::parse(&bytes).is_err() && Partial::parse(&bytes).is_err());
+        assert!(View::parse(&bytes).is_err() && View::parse_partial(&bytes).is_err());
         let parts = PartialMerge::parse(&bytes).unwrap();
         assert_eq!((parts.operation(), parts.views().count()), (operation, parts.count));
         merged.take_parts(memory, &parts)?;
