@@ -88,8 +88,6 @@ pub trait Buffer {
     fn bytes(&self) -> &[u8];
     /// Its bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Drops all bytes from `len` on.
-    fn truncate(&mut self, len: usize);
 }
 
 impl Buffer for Vec<u8> {
@@ -101,9 +99,6 @@ impl Buffer for Vec<u8> {
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
         self
-    }
-    fn truncate(&mut self, len: usize) {
-        Vec::truncate(self, len);
     }
 }
 

@@ -203,7 +203,7 @@ impl<'a> Header<'a> {
         self.allocate(DENSE, self.payload_bytes() as usize)
     }
 
-    /// A sparse value with room for `elements` hashes.
+    /// A sparse value with room for `elements` hashes; without any it is the empty filter.
     pub fn sparse<B: Buffer>(&self, elements: usize) -> B {
         self.allocate(SPARSE, elements * 8)
     }

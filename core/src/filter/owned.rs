@@ -204,7 +204,7 @@ impl Builder {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
         }
         let header = request.header(MAX_STORED_BYTES)?;
-        Ok(Builder::of(Filter(build::empty(&header))))
+        Ok(Builder::of(Filter(header.sparse(0))))
     }
 
     fn of(filter: Filter) -> Builder {

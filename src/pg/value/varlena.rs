@@ -237,6 +237,14 @@ impl PgBuffer {
         unsafe { PgBuffer::written_in(context, bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
+    /// Drops all bytes from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.bytes().len() {
+            // SAFETY: shorter than what was allocated.
+            unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
+        }
+    }
+
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
@@ -264,13 +272,6 @@ impl Buffer for PgBuffer {
         self.held.check();
         // SAFETY: as above, and borrowed for writing.
         unsafe { &mut *PgBuffer::bytes_of(self.pointer) }
-    }
-
-    fn truncate(&mut self, len: usize) {
-        if len < self.bytes().len() {
-            // SAFETY: shorter than what was allocated.
-            unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
-        }
     }
 }
 

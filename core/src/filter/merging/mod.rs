@@ -271,7 +271,7 @@ impl<M: MergeMemory> MergedFilters<M> {
             let (prefix, payload) = own[8..8 + length].split_at_mut(header.prefix_bytes());
             header.write(if bits.is_empty() { SPARSE } else { DENSE }, prefix);
             if bits.is_empty() {
-                write_hashes(payload, hashes.iter().copied());
+                write_hashes(payload, hashes);
             } else {
                 interrupt::copy(payload, bits);
             }

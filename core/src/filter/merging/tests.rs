@@ -66,7 +66,7 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
             let one = |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
                 if none == 0 {
                     let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
-                    return crate::filter::build::empty(&Header::unsized_(Layout::Blocked, fpr));
+                    return Header::unsized_(Layout::Blocked, fpr).sparse(0);
                 }
                 // Some elements are those of other filters, too.
                 let count = if few { hashes.len() / 16 } else { hashes.len() };
