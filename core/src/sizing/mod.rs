@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`rate`] | the exact false positive rate of a layout |
 //! | [`table`] | the lookup tables, in the manner of ClickHouse |
-//! | `search` | where a condition changes |
 //!
 //! # Hashes and bits per element
 //!
@@ -46,7 +45,6 @@
 //! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 pub mod rate;
-pub(crate) mod search;
 pub mod table;
 
 pub use crate::error::Parameters as Size;
@@ -54,7 +52,6 @@ pub use crate::layout::{GREATEST_FPR, is_possible_fpr, least_fpr};
 
 use crate::error::{InvalidParameter, Result, TooLarge};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
-use search::{first, greatest_load};
 use std::cell::Cell;
 
 /// The false positive rate of a filter for which none is given.
@@ -244,6 +241,49 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Opti
     let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
     let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
     Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
+}
+
+/// The least number from 1 on for which a condition holds, given that it then holds for all greater ones. The search
+/// starts at `guess`, with steps that double.
+pub(crate) fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    // It holds for `yes`, or that is the greatest number, and not for `no`.
+    let (mut no, mut yes) = (0, u64::MAX);
+    let (mut next, mut step) = (guess.clamp(1, u64::MAX - 1), 1);
+    while yes - no > 1 {
+        if holds(next) {
+            yes = next;
+        } else {
+            no = next;
+        }
+        next = match (no, yes) {
+            (0, _) => yes.saturating_sub(step).max(1),
+            (_, u64::MAX) => no.saturating_add(step).min(u64::MAX - 1),
+            _ => no + (yes - no) / 2,
+        };
+        step = step.saturating_mul(2);
+    }
+    yes
+}
+
+/// The greatest load for which a condition holds, up to a relative error of `precision`. The search starts between half
+/// of `guess` and `guess`, and tries small loads first, since the rates of large ones take long to compute.
+pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut enough, mut too_many) = (guess / 2.0, guess);
+    while !holds(enough) {
+        (enough, too_many) = (enough / 2.0, enough);
+    }
+    while holds(too_many) {
+        (enough, too_many) = (too_many, too_many * 1.5);
+    }
+    while too_many / enough > 1.0 + precision {
+        let middle = (enough * too_many).sqrt();
+        if holds(middle) {
+            enough = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    enough
 }
 
 #[cfg(test)]
