@@ -13,9 +13,9 @@
 
 use crate::hash::reduce;
 use crate::interrupt::{self, STRIDE};
-use crate::layout::{Blocked, Layout, Scheme, Shape};
+use crate::layout::{Layout, Shape, blocked};
 use crate::simd::prefetch as prefetch_line;
-use std::iter;
+use std::{array, iter};
 
 /// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
@@ -40,9 +40,10 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
 /// once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
-    let mut block = [[0; 8]; BLOCK_COUNTERS as usize / 64];
-    Blocked::insert(block.as_flattened_mut(), Shape { blocks: 1, ..shape }, hash);
-    block.map(u64::from_le_bytes).into_iter().enumerate().flat_map(|(word, mut bits)| {
+    let mut block = [0; blocked::BLOCK_BYTES];
+    blocked::insert(&mut block, shape.num_hashes, hash);
+    let words: [u64; 8] = array::from_fn(|i| u64::from_le_bytes(block.as_chunks().0[i]));
+    words.into_iter().enumerate().flat_map(|(word, mut bits)| {
         iter::from_fn(move || {
             let position = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize);
             bits &= bits.wrapping_sub(1);
