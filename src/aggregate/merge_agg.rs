@@ -97,8 +97,8 @@ impl<'c> MergeState<'c> {
     fn merged(&mut self, call: &Call) -> Result<(&mut MergedFilters<AggregateMemory>, AggregateMemory)> {
         let mut memory = AggregateMemory::of(call)?;
         if let Some(parts) = self.parts()? {
-            let mut merged = MergedFilters::new(&mut memory, parts.operation());
-            merged.take_parts(&mut memory, &parts).during(aggregate(parts.operation()))?;
+            let mut merged = MergedFilters::new(&mut memory, parts.operation);
+            merged.take_parts(&mut memory, &parts).during(aggregate(parts.operation))?;
             *self = MergeState::with(memory.0, Merged::Own(merged));
         }
         // SAFETY: only the filters are changed.
@@ -119,13 +119,13 @@ impl<'c> MergeState<'c> {
     /// Takes a filter. Sizes that don't divide each other are no error yet: a later one may be a multiple of both.
     fn take(&mut self, call: &Call, view: &View<'_>) -> Result<()> {
         let (merged, mut memory) = self.merged(call)?;
-        merged.take(&mut memory, view).during(aggregate(merged.operation()))
+        merged.take(&mut memory, view).during(aggregate(merged.operation))
     }
 
     /// Takes the filters of another state.
     fn take_state(&mut self, call: &Call, mut other: MergeState<'_>) -> Result<()> {
         let (merged, mut memory) = self.merged(call)?;
-        let aggregate = aggregate(merged.operation());
+        let aggregate = aggregate(merged.operation);
         if let Some(parts) = other.parts()? {
             return merged.take_parts(&mut memory, &parts).during(aggregate);
         }
@@ -141,7 +141,7 @@ impl<'c> MergeState<'c> {
     /// The filter that all make so far. Errors: 22023 for filters that can't be merged, 54000 for too large a result.
     fn finish(&mut self, call: &Call) -> Result<PgBuffer> {
         let (merged, mut memory) = self.merged(call)?;
-        merged.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(merged.operation()))
+        merged.finish(&mut memory, settings::max_filter_bytes()).during(aggregate(merged.operation))
     }
 }
 

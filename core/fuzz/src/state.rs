@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
 /// Bytes that may be the state of a merge from another process.
 fn as_parts(bytes: &[u8]) {
     let Ok(parts) = PartialMerge::parse(bytes) else { return };
-    let mut set = MergedFilters::new(&mut Heap, parts.operation());
+    let mut set = MergedFilters::new(&mut Heap, parts.operation);
     if set.take_parts(&mut Heap, &parts).is_ok() {
         finish(&mut set);
     }

@@ -43,7 +43,8 @@ use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
 
 /// The filters so far.
 pub struct MergedFilters<M: MergeMemory> {
-    operation: Operation,
+    /// How they are merged.
+    pub operation: Operation,
     tag: Tag,
     name: M::List<u8>,
     /// Ascending by block count.
@@ -76,11 +77,6 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// How the filters are merged.
-    pub fn operation(&self) -> Operation {
-        self.operation
-    }
-
     fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }
@@ -95,16 +91,16 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Adds the partial state of another process. Errors: those of [`MergedFilters::take`].
     pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
-        let Some(last) = parts.views().last() else { return Ok(()) };
-        self.take_part(memory, &last)?;
+        let Some((last, others)) = parts.views.split_last() else { return Ok(()) };
+        self.take_part(memory, last)?;
         let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
-        for view in parts.views().take(parts.count - 1) {
+        for view in others {
             if is_list {
                 // The common hashes are with the last header.
                 self.meet(&view.header)?;
                 self.take_header(&view.header);
             } else {
-                self.take_part(memory, &view)?;
+                self.take_part(memory, view)?;
             }
         }
         Ok(())

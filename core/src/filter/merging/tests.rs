@@ -38,7 +38,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
         assert!(View::parse(&bytes).is_err() && View::parse_partial(&bytes).is_err());
         let parts = PartialMerge::parse(&bytes).unwrap();
-        assert_eq!((parts.operation(), parts.views().count()), (operation, parts.count));
+        assert_eq!((parts.operation, parts.views.is_empty()), (operation, false));
         merged.take_parts(memory, &parts)?;
     }
     let value: Vec<u8> = merged.finish(memory, limit)?;
@@ -126,7 +126,7 @@ proptest! {
             Vec::truncate(&mut bytes, len);
         }
         let Ok(parts) = PartialMerge::parse(&bytes) else { return Ok(()) };
-        let mut merged = MergedFilters::new(&mut Heap, parts.operation());
+        let mut merged = MergedFilters::new(&mut Heap, parts.operation);
         if merged.take_parts(&mut Heap, &parts).is_ok()
             && let Ok(value) = merged.finish::<Vec<u8>>(&mut Heap, 4000)
         {
