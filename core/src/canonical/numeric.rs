@@ -3,6 +3,7 @@
 
 use super::Sink;
 use crate::memory;
+use std::iter;
 
 /// Decimal digits of a group.
 const GROUP: usize = 4;
@@ -11,17 +12,9 @@ const MOST_WHOLE: i64 = 131_072;
 /// Digits after it.
 const MOST_FRACTION: i64 = 16_383;
 
-/// A number of kind numeric.
+/// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numeric(Value);
-
-#[derive(Clone, Debug, PartialEq)]
-enum Value {
-    /// One that is written as this word.
-    Special(&'static str),
-    /// The arguments of [`write`].
-    Finite { is_negative: bool, weight: i32, groups: Vec<u16> },
-}
+pub struct Numeric(Vec<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`, `-Infinity`, in any
@@ -34,38 +27,33 @@ impl Numeric {
     /// assert_eq!(Numeric::parse("1e200000"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Numeric> {
-        let (is_negative, magnitude) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
+        let (sign, magnitude) = match text.as_bytes().first()? {
+            b'-' => ("-", &text[1..]),
+            b'+' => ("", &text[1..]),
+            _ => ("", text),
         };
         if magnitude.eq_ignore_ascii_case("nan") {
-            return Some(Numeric(Value::Special("NaN")));
+            return Some(Numeric(b"NaN".into()));
         }
         if magnitude.eq_ignore_ascii_case("infinity") {
-            return Some(Numeric(Value::Special(if is_negative { "-Infinity" } else { "Infinity" })));
+            return Some(Numeric(format!("{sign}Infinity").into()));
         }
         let (number, exponent) = match magnitude.split_once(['e', 'E']) {
             Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
             None => (magnitude, 0),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        finite(is_negative, whole, fraction, exponent).map(Numeric)
+        finite(sign, whole, fraction, exponent).map(Numeric)
     }
 
     /// Writes its canonical bytes.
     pub(crate) fn write(&self, into: &mut impl Sink) {
-        match &self.0 {
-            Value::Special(word) => into.write(word.as_bytes()),
-            Value::Finite { is_negative, weight, groups } => {
-                write(*is_negative, *weight, groups.iter().copied(), into);
-            }
-        }
+        into.write(&self.0);
     }
 }
 
 /// The number that has these digits before and after the point, times a power of ten.
-fn finite(is_negative: bool, whole: &str, fraction: &str, exponent: i64) -> Option<Value> {
+fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<u8>> {
     if (whole.is_empty() && fraction.is_empty()) || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -81,20 +69,25 @@ fn finite(is_negative: bool, whole: &str, fraction: &str, exponent: i64) -> Opti
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     let digits = &digits[zeros..];
     if digits.is_empty() {
-        return Some(Value::Finite { is_negative: false, weight: 0, groups: Vec::new() });
+        return Some(b"0".into());
     }
-    if exponent < -MOST_FRACTION || exponent.checked_add(digits.len() as i64)? > MOST_WHOLE {
+    // So many digits are before the point.
+    let point = exponent.checked_add(digits.len() as i64)?;
+    if exponent < -MOST_FRACTION || point > MOST_WHOLE {
         return None;
     }
-    // Groups end at powers of 10,000.
-    let (last, shift) = (exponent.div_euclid(GROUP as i64), exponent.rem_euclid(GROUP as i64) as usize);
-    let count = (digits.len() + shift).div_ceil(GROUP);
-    let mut groups = memory::zeroed::<u16>(count);
-    for (i, digit) in digits.iter().rev().enumerate() {
-        let place = i + shift;
-        groups[count - 1 - place / GROUP] += u16::from(digit - b'0') * 10u16.pow((place % GROUP) as u32);
+    let (whole, fraction) = digits.split_at(point.clamp(0, digits.len() as i64) as usize);
+    let [before_point, after_point] = [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
+    let mut plain = memory::list(sign.len() + digits.len() + before_point.len() + after_point.len() + 2);
+    plain.extend_from_slice(sign.as_bytes());
+    plain.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    plain.extend(before_point);
+    if exponent < 0 {
+        plain.push(b'.');
+        plain.extend(after_point);
+        plain.extend_from_slice(fraction);
     }
-    Some(Value::Finite { is_negative, weight: last as i32 + count as i32 - 1, groups })
+    Some(plain)
 }
 
 /// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`. Each group
