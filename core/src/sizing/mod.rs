@@ -22,12 +22,7 @@
 //! # Blocks
 //!
 //! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough
-//! for 1,024 bits:
-//!
-//! ```text
-//! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
-//! surplus = exp((k(k-1)/2 · v / (1-c)² / (k · l · c / (1-c)) + 0.51) / 1024)
-//! ```
+//! for 1,024 bits.
 //!
 //! | `needed` | blocks |
 //! |---|---|
@@ -142,23 +137,18 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// How many bits a small `classic` filter needs beyond the limit of many bits: the variance of its fill
-/// raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent.
-/// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
-/// the terms left out.
-fn classic_extra_bits(density: Density) -> f64 {
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of its
+/// fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
+/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more
+/// than the terms left out.
+fn classic_surplus(density: Density) -> f64 {
     let k = f64::from(density.num_hashes);
     let load = k / density.bits;
     let empty = (-load).exp();
     let variance = empty * (1.0 - (1.0 + load) * empty);
     let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
     let slope = k * load * empty / (1.0 - empty);
-    raised / slope + 0.51
-}
-
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor.
-fn classic_surplus(density: Density) -> f64 {
-    (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
+    ((raised / slope + 0.51) / LEAST_CLASSIC_ON_GRID).exp()
 }
 
 /// The number of blocks from which sizes are on the grid.
@@ -184,10 +174,7 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     if needed >= least_on_grid(layout) {
         return round_up_to_grid(needed);
     }
-    let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
-    let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
-    let meets = |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr;
-    first(guess.ceil() as u64, meets) as f64
+    first(needed.ceil() as u64, |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr) as f64
 }
 
 /// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for a rate that the
