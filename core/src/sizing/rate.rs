@@ -49,7 +49,6 @@ pub(crate) fn is_full(layout: Layout, num_hashes: u32, blocks: u64, elements: f6
 pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     match layout {
         Layout::Blocked => at_load_in_blocks(BLOCK, num_hashes, load),
-        _ if load * f64::from(num_hashes) / layout.block_bits() as f64 > FULL => 1.0,
         Layout::Classic => (-(-load * f64::from(num_hashes)).exp_m1()).powi(num_hashes as i32),
         Layout::Parquet => poisson_mean(load, &mut parquet_block),
     }
@@ -69,9 +68,6 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
 
 /// [`at_load`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
-    if load * f64::from(num_hashes) / f64::from(block_bits) > FULL {
-        return 1.0;
-    }
     Occupancy::with(block_bits, num_hashes, num_hashes, |o| poisson_mean(load, &mut |j| o.rate(j)))
 }
 
