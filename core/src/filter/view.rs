@@ -217,24 +217,18 @@ fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 
-/// Checks the length of a sparse payload and returns the number of its hashes.
-fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
-    let hashes = length / 8;
-    require(length.is_multiple_of(8), || format!("{length} bytes of hashes are no multiple of 8"))?;
-    require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
-    require(header.fits_sparse(hashes), || {
-        format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
-    })?;
-    require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
-    Ok(hashes)
-}
-
 /// Reads the header at the start of a value of `length` bytes. Returns the number of its hashes, if it is sparse.
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
     let (header, representation) = parse_header(bytes, false)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
-    if representation != DENSE {
-        let hashes = check_sparse_length(&header, payload)?;
+    if representation == SPARSE {
+        let hashes = payload / 8;
+        require(payload.is_multiple_of(8), || format!("{payload} bytes of hashes are no multiple of 8"))?;
+        require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
+        require(header.fits_sparse(hashes), || {
+            format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
+        })?;
+        require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
         return Ok((header, Some(hashes)));
     }
     require(!header.is_unsized(), || "a filter of no size is dense".into())?;
