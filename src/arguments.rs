@@ -4,7 +4,7 @@ use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
-use pg_bloom_core::filter::build::{self, Request};
+use pg_bloom_core::filter::build::Request;
 use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
@@ -51,9 +51,8 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 
 /// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
-    let fpr = settings::DEFAULT_FPR.get();
-    let header = Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)?;
-    Ok(build::empty::<PgBuffer>(&header).into_datum())
+    let header = Request { capacity: None, fpr: settings::DEFAULT_FPR.get(), layout: Layout::Blocked }.header(u64::MAX)?;
+    Ok(header.sparse::<PgBuffer>(0).into_datum())
 }
 
 /// The header that the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity or rate, or no

@@ -15,7 +15,7 @@ use pgrx::pg_sys::Datum;
 /// `bloom_empty()`, `bloom_empty(capacity, fpr, layout)`.
 fn empty(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 0))?.header(settings::max_filter_bytes())?;
-    Ok(Some(build::empty::<PgBuffer>(&header).into_datum()))
+    Ok(Some(header.sparse::<PgBuffer>(0).into_datum()))
 }
 
 /// `bloom_from_array(elements, capacity, fpr, layout)`.

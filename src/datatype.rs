@@ -7,14 +7,17 @@ use crate::filter_type::{Bloom, CountingBloom, FilterType};
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, hex_string};
-use pg_bloom_core::{Buffer, hash, interrupt};
+use pg_bloom_core::memory::from_hex;
+use pg_bloom_core::{Buffer, MAX_STORED_BYTES, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
 fn input<T: FilterType>(call: &Call) -> Outcome {
     const INVALID: SqlState = SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION;
     let text = call.cstring(0).to_bytes();
-    let filter = decode(text).ok_or_else(|| {
+    let is_possible = text.len() as u64 <= 2 * (MAX_STORED_BYTES + 1);
+    let filter: Option<PgBuffer> = if is_possible { from_hex(text) } else { None };
+    let filter = filter.ok_or_else(|| {
         let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME.to_string_lossy(), shown(text));
         Error::new(INVALID, message).hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
@@ -29,24 +32,6 @@ fn shown(text: &[u8]) -> String {
         Some((end, _)) => format!("{}...", &start[..end]),
         None => start,
     }
-}
-
-/// The bytes that `\x` and hexadecimal digits stand for.
-fn decode(text: &[u8]) -> Option<PgBuffer> {
-    let digits = text.strip_prefix(b"\\x")?;
-    let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    if pairs.len() as u64 > pg_bloom_core::MAX_STORED_BYTES {
-        return None;
-    }
-    let mut buffer = PgBuffer::zeroed(pairs.len());
-    let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
-    for (bytes, pairs) in buffer.bytes_mut().chunks_mut(interrupt::STRIDE).zip(pairs.chunks(interrupt::STRIDE)) {
-        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        interrupt::check();
-    }
-    Some(buffer)
 }
 
 /// `bloom(bytea)`: the cast from `bytea`.

@@ -1,6 +1,8 @@
 //! Errors and the values that they are about. `words` has what is said of them: a message, and details. What the user
 //! can do about them depends on where the crate is used, so it is for the caller to say.
 
+#![allow(missing_docs, reason = "names of fields say what they are")]
+
 mod words;
 
 use crate::layout::{Layout, Shape};
@@ -12,29 +14,25 @@ pub struct Error(Box<Problem>);
 /// A result with an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// What went wrong: a [`Class`] with values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
-    /// Bytes that are not a stored filter.
     InvalidBinary(InvalidBinary),
-    /// Elements of different key kinds.
     KindMismatch(KindMismatch),
-    /// A parameter out of its range, or filters that can't be merged.
     InvalidParameter(InvalidParameter),
-    /// Larger than a filter, or an index, may be.
     TooLarge(TooLarge),
 }
 
-/// The kind of an error, without values.
+/// What went wrong, without values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// [`Problem::InvalidBinary`].
+    /// Bytes are not a stored filter.
     InvalidBinary,
-    /// [`Problem::KindMismatch`].
+    /// Elements have different key kinds.
     KindMismatch,
-    /// [`Problem::InvalidParameter`].
+    /// A parameter is out of its range, or filters can't be merged.
     InvalidParameter,
-    /// [`Problem::TooLarge`].
+    /// Something is larger than a filter, or an index, may be.
     TooLarge,
 }
 
@@ -67,28 +65,12 @@ pub enum KindMismatch {
 /// What is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidParameter {
-    /// Two filters that can't be merged.
-    Mismatch {
-        /// What is different.
-        why: Mismatch,
-        /// The parameters of the first.
-        a: Parameters,
-        /// The parameters of the second.
-        b: Parameters,
-        /// The larger of the two: filters that were both built like it could be merged.
-        larger: Parameters,
-    },
+    /// Two filters that can't be merged. Those that were both built like the larger could be.
+    Mismatch { why: Mismatch, a: Parameters, b: Parameters, larger: Parameters },
     /// A false positive rate that a layout can't keep.
     Rate(f64, Layout),
-    /// A false positive rate that an index can't keep.
-    IndexRate {
-        /// The rate.
-        fpr: f64,
-        /// The least that is possible.
-        least: f64,
-        /// The greatest that is possible.
-        greatest: f64,
-    },
+    /// A false positive rate that an index can't keep, and those between which it must be.
+    IndexRate { fpr: f64, least: f64, greatest: f64 },
     /// A capacity below one.
     Capacity(i64),
     /// A counting filter without a capacity, or with one below one.
@@ -99,17 +81,9 @@ pub enum InvalidParameter {
     TooFewBytes(u64, u64),
     /// Bits can't be resized without a capacity, since their elements are not known.
     ResizeNeedsCapacity,
-    /// The size of the bits neither divides nor is divided by the requested one.
-    ResizeDoesNotDivide {
-        /// The parameters of the filter.
-        own: Parameters,
-        /// The requested capacity.
-        capacity: u64,
-        /// Blocks of the requested size.
-        blocks: u64,
-        /// A capacity near it that is possible, if there is one.
-        possible: Option<u64>,
-    },
+    /// The size of the bits neither divides nor is divided by the requested one, which has so many blocks; and a
+    /// capacity near it that is possible, if there is one.
+    ResizeDoesNotDivide { own: Parameters, capacity: u64, blocks: u64, possible: Option<u64> },
     /// A layout that Parquet doesn't have.
     LayoutNotOfParquet(Layout),
     /// A kind of elements that no writer of Parquet hashes as this crate does.
@@ -127,24 +101,10 @@ pub enum InvalidParameter {
 /// What would be too large.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TooLarge {
-    /// Bytes of a filter.
-    Bytes {
-        /// How many it has.
-        bytes: u64,
-        /// How many it may have.
-        limit: u64,
-        /// Its parameters.
-        own: Parameters,
-    },
-    /// Bytes of a filter of a Parquet file.
-    ParquetBytes {
-        /// How many it has as a stored filter.
-        bytes: u64,
-        /// How many it may have.
-        limit: u64,
-        /// Bytes of its bits.
-        payload: u64,
-    },
+    /// A filter of so many bytes.
+    Bytes { bytes: u64, limit: u64, own: Parameters },
+    /// A filter of a Parquet file, which has so many bytes as a stored filter, of them `payload` of bits.
+    ParquetBytes { bytes: u64, limit: u64, payload: u64 },
     /// The number of bits for this capacity at this rate exceeds 63 bits.
     Bits(u64, f64),
     /// Filters of different sizes that one process passes to another: bytes that all of them take.
@@ -155,29 +115,23 @@ pub enum TooLarge {
     IndexRanges(u64),
 }
 
-/// Why two filters can't be merged.
+/// What differs in two filters that can't be merged. Of sizes, neither is a multiple of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// They have different layouts.
     Layouts,
-    /// They have different numbers of hashes.
     Hashes,
-    /// The block count of neither is a multiple of the other's.
     Sizes,
-    /// They have different numbers of counters.
     Counters,
 }
 
 /// The parameters of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The layout.
     pub layout: Layout,
     /// Hashes per element (k).
     pub num_hashes: u32,
     /// Blocks of the dense payload.
     pub blocks: u64,
-    /// Its capacity.
     pub capacity: u64,
     /// The false positive rate promised at that capacity.
     pub fpr: f64,
@@ -191,12 +145,10 @@ impl Parameters {
 }
 
 impl Error {
-    /// What went wrong.
     pub fn problem(&self) -> &Problem {
         &self.0
     }
 
-    /// The kind of an error, without values.
     pub fn class(&self) -> Class {
         match self.problem() {
             Problem::InvalidBinary(_) => Class::InvalidBinary,

@@ -7,11 +7,6 @@
 //! the 512 positions of a block gave 2.2e-3 instead of 1e-3. So word `j` is the hash plus `j + 1` golden-ratio steps,
 //! put through the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
 //! 2014), that is, the stream of SplitMix64 seeded with the hash.
-//!
-//! ```text
-//! h = XXH64(bytes, 0)
-//! word(h, j) = mix(h + (j + 1) · 0x9E3779B97F4A7C15)        all modulo 2^64
-//! ```
 
 use crate::canonical::Sink;
 use crate::interrupt::{Meter, STRIDE};

@@ -24,13 +24,8 @@ pub fn check() {
 /// The same items, with a check after each 65,536 of them: about a millisecond of work.
 pub fn each<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     const ITEMS: usize = 1 << 16;
-    let mut passed = 0usize;
-    items.inspect(move |_| {
-        passed += 1;
-        if passed.is_multiple_of(ITEMS) {
-            check();
-        }
-    })
+    let mut meter = Meter::default();
+    items.inspect(move |_| meter.add(STRIDE / ITEMS))
 }
 
 /// Counts bytes, to check once in a stride.
@@ -54,19 +49,13 @@ impl Meter {
 /// Copies bytes, in strides that can be cancelled.
 pub fn copy(into: &mut [u8], from: &[u8]) {
     assert_eq!(into.len(), from.len());
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
-        into.copy_from_slice(from);
-        check();
-    }
+    strides_with(into, from).for_each(|(into, from)| into.copy_from_slice(from));
 }
 
 /// Writes bytes where none are yet, in strides that can be cancelled.
 pub fn write(into: &mut [MaybeUninit<u8>], from: &[u8]) {
     assert_eq!(into.len(), from.len());
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
-        into.write_copy_of_slice(from);
-        check();
-    }
+    strides_with(into, from).for_each(|(into, from)| _ = into.write_copy_of_slice(from));
 }
 
 /// Writes zeros where no bytes are yet, in strides that can be cancelled.
@@ -80,6 +69,11 @@ pub fn write_zeros(into: &mut [MaybeUninit<u8>]) {
 /// The bytes in strides, with a check before each.
 pub fn strides(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(STRIDE).inspect(|_| check())
+}
+
+/// The same of two slices, one of them to be written.
+pub fn strides_with<'a, T>(into: &'a mut [T], from: &'a [u8]) -> impl Iterator<Item = (&'a mut [T], &'a [u8])> {
+    into.chunks_mut(STRIDE).zip(strides(from))
 }
 
 /// Whether all bytes are zero.

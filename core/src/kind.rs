@@ -23,14 +23,15 @@ pub fn fit(name: String) -> String {
     format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
 }
 
-/// Defines [`Tag`], and the list of all tags with the names shown to users.
+/// Defines [`Tag`], and the list of all tags with the names shown to users. After a colon is what elements these are,
+/// unless the name says it.
 macro_rules! tags {
-    ($($(#[$doc:meta])* $tag:ident = $code:literal, $name:literal;)*) => {
+    ($($tag:ident = $code:literal, $name:literal $(: $elements:literal)?;)*) => {
         /// The code of a key kind, as stored. Frozen.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Tag {
-            $($(#[$doc])* $tag = $code,)*
+            $(#[doc = concat!($name $(, ": ", $elements)?)] $tag = $code,)*
         }
 
         /// Every tag with its name, in the order of the codes.
@@ -39,68 +40,37 @@ macro_rules! tags {
 }
 
 tags! {
-    /// No element yet: adopts the kind of the first.
-    None = 0, "none";
-    /// smallint, integer, bigint.
-    Integer = 1, "integer";
-    /// text, varchar, char(n), "char", name, enums by label.
-    Text = 2, "text";
-    /// bytea.
+    None = 0, "none": "no element yet; adopts the kind of the first";
+    Integer = 1, "integer": "smallint, integer, bigint";
+    Text = 2, "text": "text, varchar, char(n), \"char\", name, enums by label";
     Bytea = 3, "bytea";
-    /// real, double precision.
-    Float = 4, "float";
-    /// numeric.
+    Float = 4, "float": "real, double precision";
     Numeric = 5, "numeric";
-    /// uuid.
     Uuid = 6, "uuid";
-    /// date.
     Date = 7, "date";
-    /// timestamp without time zone.
-    Timestamp = 8, "timestamp";
-    /// timestamp with time zone.
-    Timestamptz = 9, "timestamptz";
-    /// boolean.
+    Timestamp = 8, "timestamp": "without time zone";
+    Timestamptz = 9, "timestamptz": "timestamp with time zone";
     Boolean = 10, "boolean";
-    /// Any other hashable type, distinguished by its name.
-    Other = 11, "other";
-    /// time without time zone.
-    Time = 12, "time";
-    /// time with time zone.
-    Timetz = 13, "timetz";
-    /// interval.
+    Other = 11, "other": "any other hashable type, distinguished by its name";
+    Time = 12, "time": "without time zone";
+    Timetz = 13, "timetz": "time with time zone";
     Interval = 14, "interval";
-    /// pg_lsn.
     PgLsn = 15, "pg_lsn";
-    /// xid8.
     Xid8 = 16, "xid8";
-    /// jsonb.
     Jsonb = 17, "jsonb";
-    /// Arrays, distinguished by the kind of their elements, which is in the name.
-    Array = 18, "array";
-    /// Rows, distinguished by their type and the names and kinds of its columns.
-    Row = 19, "row";
-    /// Ranges, distinguished by their type and the kind of their bounds.
-    Range = 20, "range";
-    /// Multiranges, distinguished likewise.
-    Multirange = 21, "multirange";
-    /// Parquet's INT32: smallint, integer.
-    ParquetInt32 = 32, "parquet INT32";
-    /// Parquet's INT64: bigint.
-    ParquetInt64 = 33, "parquet INT64";
-    /// Parquet's FLOAT: real.
-    ParquetFloat = 34, "parquet FLOAT";
-    /// Parquet's DOUBLE: double precision.
-    ParquetDouble = 35, "parquet DOUBLE";
-    /// Parquet's BYTE_ARRAY: text, bytea.
-    ParquetByteArray = 36, "parquet BYTE_ARRAY";
-    /// Parquet's FIXED_LEN_BYTE_ARRAY(16): uuid.
-    ParquetFixed16 = 37, "parquet FIXED_LEN_BYTE_ARRAY(16)";
-    /// Parquet's DATE, days in an INT32.
-    ParquetDate = 38, "parquet DATE";
-    /// Parquet's TIMESTAMP_MICROS not adjusted to UTC, in an INT64.
-    ParquetTimestamp = 39, "parquet TIMESTAMP_MICROS";
-    /// Parquet's TIMESTAMP_MICROS adjusted to UTC, in an INT64.
-    ParquetTimestamptz = 40, "parquet TIMESTAMP_MICROS (UTC)";
+    Array = 18, "array": "distinguished by the kind of their elements, which is in the name";
+    Row = 19, "row": "distinguished by their type and the names and kinds of its columns";
+    Range = 20, "range": "distinguished by their type and the kind of their bounds";
+    Multirange = 21, "multirange": "distinguished as ranges are";
+    ParquetInt32 = 32, "parquet INT32": "smallint, integer";
+    ParquetInt64 = 33, "parquet INT64": "bigint";
+    ParquetFloat = 34, "parquet FLOAT": "real";
+    ParquetDouble = 35, "parquet DOUBLE": "double precision";
+    ParquetByteArray = 36, "parquet BYTE_ARRAY": "text, bytea";
+    ParquetFixed16 = 37, "parquet FIXED_LEN_BYTE_ARRAY(16)": "uuid";
+    ParquetDate = 38, "parquet DATE": "days in an INT32";
+    ParquetTimestamp = 39, "parquet TIMESTAMP_MICROS": "not adjusted to UTC, in an INT64";
+    ParquetTimestamptz = 40, "parquet TIMESTAMP_MICROS (UTC)": "in an INT64";
 }
 
 impl Tag {

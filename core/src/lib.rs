@@ -99,7 +99,7 @@ pub use sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
 #[doc(hidden)]
 pub use error::Problem;
 #[doc(hidden)]
-pub use filter::{Body, Buffer, Partial, View};
+pub use filter::{Body, Buffer, View};
 
 /// The README's examples are tests.
 #[cfg(doctest)]

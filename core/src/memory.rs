@@ -88,8 +88,6 @@ pub trait Buffer {
     fn bytes(&self) -> &[u8];
     /// Its bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Drops all bytes from `len` on.
-    fn truncate(&mut self, len: usize);
 }
 
 impl Buffer for Vec<u8> {
@@ -102,9 +100,17 @@ impl Buffer for Vec<u8> {
     fn bytes_mut(&mut self) -> &mut [u8] {
         self
     }
-    fn truncate(&mut self, len: usize) {
-        Vec::truncate(self, len);
+}
+
+/// What `\x` and hexadecimal digits, as psql and COPY show bytes, stand for; `None` for other text.
+pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
+    let (pairs, []) = text.strip_prefix(b"\\x")?.as_chunks::<2>() else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let mut buffer = B::zeroed(pairs.len());
+    for (byte, &[high, low]) in interrupt::each(buffer.bytes_mut().iter_mut().zip(pairs)) {
+        *byte = digit(high)? << 4 | digit(low)?;
     }
+    Some(buffer)
 }
 
 #[cfg(test)]

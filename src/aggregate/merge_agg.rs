@@ -65,7 +65,7 @@ impl<'c> MergeState<'c> {
     ) -> Result<T> {
         // SAFETY: only the filters are changed.
         let merged = unsafe { &mut self.head_mut().merged };
-        let aggregate = match merged.operation() {
+        let aggregate = match merged.operation {
             Operation::Union => "bloom_union_agg",
             Operation::Intersection => "bloom_intersection_agg",
         };

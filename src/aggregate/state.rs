@@ -29,7 +29,7 @@ use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::sparse;
-use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, Partial, View};
+use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys::{self, Datum};
 
 const FIRST_BYTES: usize = 64;

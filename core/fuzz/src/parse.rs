@@ -2,14 +2,14 @@
 
 use super::forge::{HEADER, damaged, repair};
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
-use pg_bloom_core::{Class, Partial, View};
+use pg_bloom_core::{Class, View};
 
 /// An input is bytes to parse. They are tried as they are, repaired, and repaired with some of them damaged again.
 pub fn run(data: &[u8]) {
     check(data);
     for state in [false, true] {
         let whole = repair(data, state);
-        let accepted = if state { Partial::parse(&whole).map(drop) } else { View::parse(&whole).map(drop) };
+        let accepted = if state { View::parse_partial(&whole) } else { View::parse(&whole) };
         assert!(accepted.is_ok(), "{accepted:?} for what the format allows: {whole:x?}");
         check(&whole);
         check(&damaged(&whole, data, HEADER));
@@ -19,15 +19,14 @@ pub fn run(data: &[u8]) {
 /// Reads bytes in every way there is.
 fn check(bytes: &[u8]) {
     let (filter, trusted) = (View::parse(bytes), View::parse_trusted(bytes));
-    let (state, trusted_state) = (Partial::parse(bytes), Partial::parse_trusted(bytes));
+    let (state, trusted_state) = (View::parse_partial(bytes), View::parse_trusted_partial(bytes));
     let start = Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len());
     if let Ok(view) = &filter {
-        assert_eq!(state.as_ref().map(Partial::view), Ok(view), "a filter is a state");
+        assert_eq!(state.as_ref(), Ok(view), "a filter is a state");
         assert_eq!(trusted.as_ref(), Ok(view), "what is checked can be trusted");
     }
-    if let Ok(state) = &state {
-        let view = state.view();
-        assert_eq!(trusted_state.as_ref(), Ok(state), "what is checked can be trusted");
+    if let Ok(view) = &state {
+        assert_eq!(trusted_state.as_ref(), Ok(view), "what is checked can be trusted");
         assert_eq!(view.to_buffer::<Vec<u8>>(), bytes, "it is written as it was read");
         assert_eq!(view.stored_bytes(), bytes.len());
     }

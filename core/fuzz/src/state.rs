@@ -5,7 +5,7 @@ use super::oracle;
 use pg_bloom_core::filter::merging::heap::Heap;
 use pg_bloom_core::filter::merging::{MergedFilters, Operation, PartialMerge};
 use pg_bloom_core::filter::{build, estimate, merge};
-use pg_bloom_core::{Body, Class, Partial, View};
+use pg_bloom_core::{Body, Class, View};
 
 /// The largest filter that an operation may make.
 const LIMIT: u64 = 64 << 10;
@@ -19,19 +19,19 @@ pub fn run(data: &[u8]) {
     as_parts(parts[0]);
     merge_set(parts, elements, &hashes);
     let [a, b] = parts.map(|part| repair(part, true));
-    let [a, b] = [&a, &b].map(|value| Partial::parse(value));
+    let [a, b] = [&a, &b].map(|value| View::parse_partial(value));
     for state in [&a, &b].into_iter().flatten() {
-        settle(state.view(), elements, &hashes);
+        settle(state, elements, &hashes);
     }
     if let (Ok(a), Ok(b)) = (&a, &b) {
-        absorb(a.view(), b.view());
+        absorb(a, b);
     }
 }
 
 /// Bytes that may be the state of a merge from another process.
 fn as_parts(bytes: &[u8]) {
     let Ok(parts) = PartialMerge::parse(bytes) else { return };
-    let mut set = MergedFilters::new(&mut Heap, parts.operation());
+    let mut set = MergedFilters::new(&mut Heap, parts.operation);
     if set.take_parts(&mut Heap, &parts).is_ok() {
         finish(&mut set);
     }
@@ -60,7 +60,7 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
                     let mut own = MergedFilters::new(&mut Heap, operation);
                     own.take(&mut Heap, &view).ok()?;
                     let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
-                    assert!(Partial::parse(&bytes).is_err());
+                    assert!(View::parse_partial(&bytes).is_err());
                     let parts = PartialMerge::parse(&bytes).expect("what was handed over can be read");
                     set.take_parts(&mut Heap, &parts).ok()?;
                 } else {
@@ -130,7 +130,7 @@ fn absorb(a: &View<'_>, b: &View<'_>) {
     for state in [a, b] {
         merge::or_into(payload, header.blocks, state);
     }
-    let merged = match Partial::parse(&value) {
+    let merged = match View::parse_partial(&value) {
         Ok(merged) => merged,
         Err(error) => {
             // Bits need a kind, as the parser says; a state has one as soon as it has an element.
@@ -138,12 +138,12 @@ fn absorb(a: &View<'_>, b: &View<'_>) {
             return;
         }
     };
-    let Some(found) = oracle::bits_of(merged.view()) else { return };
+    let Some(found) = oracle::bits_of(&merged) else { return };
     let mut expected = vec![false; found.len()];
     for state in [a, b] {
         let Some(bits) = oracle::bits_of(state) else { return };
         let spread = oracle::spread(header.layout, &bits, header.blocks / state.header.blocks);
         expected.iter_mut().zip(spread).for_each(|(bit, other)| *bit |= other);
     }
-    assert_eq!(found, expected, "{:?}", merged.view().header);
+    assert_eq!(found, expected, "{:?}", merged.header);
 }

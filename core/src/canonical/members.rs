@@ -15,17 +15,14 @@
 
 use super::Sink;
 
-/// The flags of a range: it is empty; its lower, its upper bound is in it; it has no lower, no upper bound.
+/// The flags of a range: it is empty, and has no bounds; its lower, its upper bound is in it; it has no lower, no upper
+/// bound.
+#[allow(missing_docs)]
 pub mod flags {
-    /// The range is empty, and has no bounds.
     pub const EMPTY: u8 = 1;
-    /// The lower bound is in the range.
     pub const LOWER_IN: u8 = 2;
-    /// The upper bound is in the range.
     pub const UPPER_IN: u8 = 4;
-    /// There is no lower bound.
     pub const NO_LOWER: u8 = 8;
-    /// There is no upper bound.
     pub const NO_UPPER: u8 = 16;
 }
 

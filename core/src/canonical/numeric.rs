@@ -3,6 +3,7 @@
 
 use super::Sink;
 use crate::memory;
+use std::iter;
 
 /// Decimal digits of a group.
 const GROUP: usize = 4;
@@ -11,17 +12,9 @@ const MOST_WHOLE: i64 = 131_072;
 /// Digits after it.
 const MOST_FRACTION: i64 = 16_383;
 
-/// A number of kind numeric.
+/// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numeric(Value);
-
-#[derive(Clone, Debug, PartialEq)]
-enum Value {
-    /// One that is written as this word.
-    Special(&'static str),
-    /// The arguments of [`write`].
-    Finite { is_negative: bool, weight: i32, groups: Vec<u16> },
-}
+pub struct Numeric(Vec<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`, `-Infinity`, in any
@@ -34,38 +27,33 @@ impl Numeric {
     /// assert_eq!(Numeric::parse("1e200000"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Numeric> {
-        let (is_negative, magnitude) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
+        let (sign, magnitude) = match text.as_bytes().first()? {
+            b'-' => ("-", &text[1..]),
+            b'+' => ("", &text[1..]),
+            _ => ("", text),
         };
         if magnitude.eq_ignore_ascii_case("nan") {
-            return Some(Numeric(Value::Special("NaN")));
+            return Some(Numeric(b"NaN".into()));
         }
         if magnitude.eq_ignore_ascii_case("infinity") {
-            return Some(Numeric(Value::Special(if is_negative { "-Infinity" } else { "Infinity" })));
+            return Some(Numeric(format!("{sign}Infinity").into()));
         }
         let (number, exponent) = match magnitude.split_once(['e', 'E']) {
             Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
             None => (magnitude, 0),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        finite(is_negative, whole, fraction, exponent).map(Numeric)
+        finite(sign, whole, fraction, exponent).map(Numeric)
     }
 
     /// Writes its canonical bytes.
     pub(crate) fn write(&self, into: &mut impl Sink) {
-        match &self.0 {
-            Value::Special(word) => into.write(word.as_bytes()),
-            Value::Finite { is_negative, weight, groups } => {
-                write(*is_negative, *weight, groups.iter().copied(), into);
-            }
-        }
+        into.write(&self.0);
     }
 }
 
 /// The number that has these digits before and after the point, times a power of ten.
-fn finite(is_negative: bool, whole: &str, fraction: &str, exponent: i64) -> Option<Value> {
+fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<u8>> {
     if (whole.is_empty() && fraction.is_empty()) || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -81,24 +69,26 @@ fn finite(is_negative: bool, whole: &str, fraction: &str, exponent: i64) -> Opti
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     let digits = &digits[zeros..];
     if digits.is_empty() {
-        return Some(Value::Finite { is_negative: false, weight: 0, groups: Vec::new() });
+        return Some(b"0".into());
     }
-    if exponent < -MOST_FRACTION || exponent.checked_add(digits.len() as i64)? > MOST_WHOLE {
+    // So many digits are before the point.
+    let point = exponent.checked_add(digits.len() as i64)?;
+    if exponent < -MOST_FRACTION || point > MOST_WHOLE {
         return None;
     }
-    // Groups end at powers of 10,000.
-    let (last, shift) = (exponent.div_euclid(GROUP as i64), exponent.rem_euclid(GROUP as i64) as usize);
-    let count = (digits.len() + shift).div_ceil(GROUP);
-    let mut groups = memory::zeroed::<u16>(count);
-    for (i, digit) in digits.iter().rev().enumerate() {
-        let place = i + shift;
-        groups[count - 1 - place / GROUP] += u16::from(digit - b'0') * 10u16.pow((place % GROUP) as u32);
+    let (whole, fraction) = digits.split_at(point.clamp(0, digits.len() as i64) as usize);
+    let [before_point, after_point] = [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
+    let mut plain = memory::list(sign.len() + digits.len() + before_point.len() + after_point.len() + 2);
+    plain.extend_from_slice(sign.as_bytes());
+    plain.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    plain.extend(before_point);
+    if exponent < 0 {
+        plain.push(b'.');
+        plain.extend(after_point);
+        plain.extend_from_slice(fraction);
     }
-    Some(Value::Finite { is_negative, weight: last as i32 + count as i32 - 1, groups })
+    Some(plain)
 }
-
-/// The text of groups that are 0, written at once.
-const ZEROS: [u8; 1024] = [b'0'; 1024];
 
 /// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`. Each group
 /// is below 10,000. Zero has no sign.
@@ -107,68 +97,30 @@ pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> +
     if used == 0 {
         return into.write(b"0");
     }
-    let groups = groups.skip(skipped).take(used - skipped);
-    let weight = i64::from(weight) - skipped as i64;
     if is_negative {
         into.write(b"-");
     }
-    let whole = usize::try_from(weight + 1).unwrap_or(0);
-    let mut digits = groups.clone().take(whole);
-    match digits.next() {
-        Some(first) => {
-            let text = text(first);
-            let zeros = text.iter().take(GROUP - 1).take_while(|&&digit| digit == b'0').count();
-            into.write(&text[zeros..]);
+    // The powers of 10,000 of the first and the last group, and of the first that is written.
+    let (first, last) = (i64::from(weight) - skipped as i64, i64::from(weight) - used as i64 + 1);
+    let highest = first.max(0);
+    let mut groups = groups.skip(skipped);
+    for power in (last.min(0)..=highest).rev() {
+        let group = if (last..=first).contains(&power) { groups.next().unwrap_or(0) } else { 0 };
+        let text = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
+        let is_zero = |digit: &&u8| **digit == b'0';
+        let leading = if power == highest { text[..GROUP - 1].iter().take_while(is_zero).count() } else { 0 };
+        let trailing = if power == last && last < 0 { text.iter().rev().take_while(is_zero).count() } else { 0 };
+        if power == -1 {
+            into.write(b".");
         }
-        None => into.write(b"0"),
-    }
-    let mut written = 1;
-    for group in digits {
-        into.write(&text(group));
-        written += 1;
-    }
-    if whole > 0 {
-        zeros((whole - written) * GROUP, into);
-    }
-    fraction(weight, groups.skip(whole), into);
-}
-
-/// Writes what comes after the point: `groups` is what is left of a number whose first group has this weight.
-fn fraction(weight: i64, groups: impl Iterator<Item = u16>, into: &mut impl Sink) {
-    let mut groups = groups.peekable();
-    if groups.peek().is_none() {
-        return;
-    }
-    into.write(b".");
-    zeros(usize::try_from(-1 - weight).unwrap_or(0) * GROUP, into);
-    while let Some(group) = groups.next() {
-        let text = text(group);
-        let is_last = groups.peek().is_none();
-        let end = if is_last { text.iter().rposition(|&digit| digit != b'0').map_or(0, |i| i + 1) } else { GROUP };
-        into.write(&text[..end]);
+        into.write(&text[leading..GROUP - trailing]);
     }
 }
 
 /// Which groups are between the first and the last that are not 0: from, and before.
 fn significant(groups: impl Iterator<Item = u16>) -> (usize, usize) {
-    let mut range = None;
-    for (i, _) in groups.enumerate().filter(|&(_, group)| group != 0) {
-        let from = range.map_or(i, |(from, _)| from);
-        range = Some((from, i + 1));
-    }
-    range.unwrap_or((0, 0))
-}
-
-fn text(group: u16) -> [u8; GROUP] {
-    [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8)
-}
-
-fn zeros(mut count: usize, into: &mut impl Sink) {
-    while count > 0 {
-        let now = count.min(ZEROS.len());
-        into.write(&ZEROS[..now]);
-        count -= now;
-    }
+    let mut used = groups.enumerate().filter(|&(_, group)| group != 0).map(|(i, _)| i);
+    used.next().map_or((0, 0), |first| (first, used.last().unwrap_or(first) + 1))
 }
 
 #[cfg(test)]

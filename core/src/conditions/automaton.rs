@@ -61,17 +61,15 @@ type Node = (usize, Last);
 /// A step that completes windows: the distance that it begins at, and the node that it leads to.
 struct Step {
     from: usize,
-    to: usize,
+    to: Node,
     windows: Vec<Window>,
 }
 
-/// The nodes as far as they are known.
+/// The nodes as far as they are known, with their distances.
 #[derive(Default)]
 struct Search {
-    numbers: HashMap<Node, usize>,
-    /// Each with its distance.
-    nodes: Vec<(Node, usize)>,
-    queue: VecDeque<(usize, usize)>,
+    nodes: HashMap<Node, usize>,
+    queue: VecDeque<(Node, usize)>,
     steps: Vec<Step>,
 }
 
@@ -88,7 +86,7 @@ impl Automaton {
         let Some((search, length)) = Search::run(self, &colors) else { return Condition::Unknown };
         let mut cuts: Vec<Vec<Vec<Window>>> = memory::collect((0..length).map(|_| Vec::new()));
         for Step { from, to, windows } in search.steps {
-            if from < length && search.nodes[to].1 == from + 1 {
+            if from < length && search.nodes[&to] == from + 1 {
                 memory::push(&mut cuts[from], windows);
             }
         }
@@ -125,13 +123,13 @@ impl Search {
         let mut search = Search::default();
         search.reach((automaton.initial, Last::default()), 0);
         let mut length: Option<usize> = None;
-        while let Some((number, distance)) = search.queue.pop_front() {
+        while let Some((node, distance)) = search.queue.pop_front() {
             interrupt::check();
             // It was reached by a shorter path since, or is beyond the end.
-            let ((state, last), shortest) = search.nodes[number];
-            if shortest < distance || length.is_some_and(|length| distance > length) {
+            if search.nodes[&node] < distance || length.is_some_and(|length| distance > length) {
                 continue;
             }
+            let (state, last) = node;
             if state == automaton.last {
                 length = length.or(Some(distance));
                 continue;
@@ -164,26 +162,20 @@ impl Search {
         }
     }
 
-    /// The number of a node that a path leads to, or of one that stands for it.
-    fn reach(&mut self, (state, last): Node, distance: usize) -> usize {
-        for shorter in last.endings() {
-            if let Some(&number) = self.numbers.get(&(state, shorter))
-                && self.nodes[number].1 <= distance
-            {
-                return number;
-            }
+    /// A node that a path leads to, or one that stands for it.
+    fn reach(&mut self, node: Node, distance: usize) -> Node {
+        let shorter = |last| (node.0, last);
+        let is_known = |other: &Node| self.nodes.get(other).is_some_and(|&known| known <= distance);
+        if let Some(known) = node.1.endings().map(shorter).find(is_known) {
+            return known;
         }
-        let number = *self.numbers.entry((state, last)).or_insert(self.nodes.len());
-        if number == self.nodes.len() {
-            memory::push(&mut self.nodes, ((state, last), distance));
-        }
-        self.nodes[number].1 = distance;
+        self.nodes.insert(node, distance);
         // Steps without windows come before those with one.
         match self.queue.back() {
-            Some((_, farthest)) if *farthest > distance => self.queue.push_front((number, distance)),
-            _ => self.queue.push_back((number, distance)),
+            Some((_, farthest)) if *farthest > distance => self.queue.push_front((node, distance)),
+            _ => self.queue.push_back((node, distance)),
         }
-        number
+        node
     }
 }
 

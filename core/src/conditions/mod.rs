@@ -99,17 +99,13 @@ pub fn key(key: &[u8]) -> u64 {
 pub struct JsonPath(u64);
 
 /// The type of a value in a JSON document that has no others in it.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// `null`
     Null = 0,
-    /// `false`
     False = 1,
-    /// `true`
     True = 2,
-    /// A number, by its value.
     Number = 3,
-    /// A string.
     String = 4,
 }
 

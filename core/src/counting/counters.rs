@@ -13,8 +13,9 @@
 
 use crate::hash::reduce;
 use crate::interrupt::{self, STRIDE};
-use crate::layout::{Blocked, Layout, Scheme, Shape};
+use crate::layout::{Layout, Shape, blocked};
 use crate::simd::prefetch as prefetch_line;
+use std::{array, iter};
 
 /// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
@@ -35,28 +36,20 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
-/// The positions of an element in its block, as set bits, which are those of a blocked filter. A position that it has
-/// twice is set once, and so counted once.
+/// The positions of an element in its block, which are those of a blocked filter. One that it has twice is counted
+/// once.
 #[inline(always)]
-fn positions(shape: Shape, hash: u64) -> [u64; 8] {
-    let mut block = [0u8; BLOCK_COUNTERS as usize / 8];
-    Blocked::insert(&mut block, Shape { blocks: 1, ..shape }, hash);
-    let words = block.as_chunks::<8>().0;
-    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
-}
-
-/// Calls `each` with every position of an element in its block, until it returns `false`. Returns whether it never did.
-#[inline(always)]
-fn all_positions(shape: Shape, hash: u64, mut each: impl FnMut(usize) -> bool) -> bool {
-    for (word, mut bits) in positions(shape, hash).into_iter().enumerate() {
-        while bits != 0 {
-            if !each(word * 64 + bits.trailing_zeros() as usize) {
-                return false;
-            }
-            bits &= bits - 1;
-        }
-    }
-    true
+fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
+    let mut block = [0; blocked::BLOCK_BYTES];
+    blocked::insert(&mut block, shape.num_hashes, hash);
+    let words: [u64; 8] = array::from_fn(|i| u64::from_le_bytes(block.as_chunks().0[i]));
+    words.into_iter().enumerate().flat_map(|(word, mut bits)| {
+        iter::from_fn(move || {
+            let position = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize);
+            bits &= bits.wrapping_sub(1);
+            position
+        })
+    })
 }
 
 /// By how many bits the counter `position` is shifted in its byte.
@@ -68,7 +61,7 @@ fn shift(position: usize) -> u32 {
 /// Whether every counter of an element in its block is at least one. Positions don't depend on the number of blocks.
 #[inline]
 pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
-    all_positions(shape, hash, |p| block[p / 2] >> shift(p) & SATURATED != 0)
+    positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
 }
 
 /// Whether every counter of an element is at least one.
@@ -87,11 +80,10 @@ pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
 /// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in that counter.
 #[inline(always)]
 fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl Fn(&mut u8, u8)) {
-    all_positions(shape, hash, |p| {
+    positions(shape, hash).for_each(|p| {
         if block[p / 2] >> shift(p) & SATURATED != SATURATED {
             change(&mut block[p / 2], 1 << shift(p));
         }
-        true
     });
 }
 
@@ -110,25 +102,14 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     }
 }
 
-/// Adds two payloads' sixteen counters each, up to saturation.
-#[inline(always)]
-fn sum(a: u64, b: u64) -> u64 {
-    let half = |a: u64, b: u64| {
-        // At most 30 in each byte: if bit 4 is set, the sum is too large, and becomes 15.
-        let sum = (a & EVEN) + (b & EVEN);
-        let over = sum & !EVEN;
-        (sum | (over - (over >> 4))) & EVEN
-    };
-    half(a, b) | half(a >> 4, b >> 4) << 4
-}
-
 /// Adds the counters of `from` to those of `into`, up to saturation.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
-    for (into, from) in into.chunks_mut(STRIDE).zip(from.chunks(STRIDE)) {
-        for (a, b) in into.as_chunks_mut::<8>().0.iter_mut().zip(from.as_chunks::<8>().0) {
-            *a = sum(u64::from_le_bytes(*a), u64::from_le_bytes(*b)).to_le_bytes();
+    for (into, from) in interrupt::strides_with(into, from) {
+        for (a, b) in into.iter_mut().zip(from) {
+            let low = ((*a & SATURATED) + (b & SATURATED)).min(SATURATED);
+            let high = ((*a >> 4) + (b >> 4)).min(SATURATED);
+            *a = high << 4 | low;
         }
-        interrupt::check();
     }
 }
 

@@ -28,7 +28,7 @@
 
 pub mod counters;
 
-use crate::error::{Error, InvalidBinary, InvalidParameter, Mismatch, Result};
+use crate::error::{Error, InvalidParameter, Mismatch, Result};
 use crate::filter::build::{Request, meet_kind};
 use crate::filter::estimate;
 use crate::filter::header::{COUNTERS, Header, payload_mut};
@@ -98,17 +98,11 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Checks that the representation is that of a counting filter.
-fn check_counters(representation: u8) -> Result<()> {
-    if representation < COUNTERS {
-        return Err(InvalidBinary::NoCounters(representation).into());
-    }
-    require(representation == COUNTERS, || format!("representation {representation} is unknown"))
 }
 
 /// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it shows.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
-    let (header, _) = parse_header(bytes, check_counters)?;
+    let (header, _) = parse_header(bytes, true)?;
     require(header.layout == Layout::Blocked, || format!("counters in layout \"{}\"", header.layout.name()))?;
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)

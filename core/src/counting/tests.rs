@@ -1,6 +1,5 @@
 use super::*;
-use crate::error::{Class, Problem};
-use crate::filter::build;
+use crate::error::{Class, InvalidBinary, Problem};
 use crate::filter::view::tests::{assert_refused, damage};
 use crate::hash::hash;
 use crate::kind::Tag;
@@ -49,7 +48,7 @@ fn stored_bytes_are_frozen() {
 fn the_two_types_refuse_each_other() {
     let counting = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));
     let dense: Vec<u8> = Counting::parse(&counting).unwrap().to_bloom();
-    let sparse: Vec<u8> = build::empty(&one_block());
+    let sparse: Vec<u8> = one_block().sparse(0);
     let error = View::parse(&counting).unwrap_err();
     assert_eq!(error, InvalidBinary::Counters(COUNTERS).into());
     for bloom in [dense, sparse] {

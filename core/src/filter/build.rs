@@ -40,11 +40,6 @@ impl Request {
     }
 }
 
-/// An empty filter: sparse, or without a size.
-pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
-    header.sparse(0)
-}
-
 /// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
 pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
     if !header.is_unsized() || elements == 0 {
@@ -113,19 +108,14 @@ fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, 
 pub(super) fn list_of<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
     header.check_growth(size_of_val(hashes) as u64, given, limit)?;
     let mut value: B = header.sparse(hashes.len());
-    write_hashes(payload_mut(&mut value, header), hashes.iter().copied());
+    write_hashes(payload_mut(&mut value, header), hashes);
     Ok(value)
 }
 
-/// Writes hashes to the start of a sparse payload. Returns how many there were.
-pub(crate) fn write_hashes(payload: &mut [u8], hashes: impl Iterator<Item = u64>) -> usize {
-    let slots = payload.as_chunks_mut::<8>().0;
-    let mut written = 0;
-    for (slot, hash) in interrupt::each(slots.iter_mut().zip(hashes)) {
-        *slot = hash.to_le_bytes();
-        written += 1;
-    }
-    written
+/// Writes hashes to the payload of a list of as many.
+pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
+    let slots = payload.as_chunks_mut::<8>().0.iter_mut().zip(hashes);
+    interrupt::each(slots).for_each(|(slot, hash)| *slot = hash.to_le_bytes());
 }
 
 /// Sets the bits of a sparse filter's elements in a dense payload of its size.

@@ -153,23 +153,19 @@ pub fn current_fpr(view: &View<'_>) -> f64 {
     }
 }
 
-/// ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
-fn log_clear(layout: Layout, num_hashes: u32, blocks: u64) -> f64 {
-    let (k, blocks) = (f64::from(num_hashes), blocks as f64);
-    match layout {
-        Layout::Classic => k * (-1.0 / blocks).ln_1p(),
-        Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / blocks).ln_1p(),
-        Layout::Parquet => (-1.0 / (32.0 * blocks)).ln_1p(),
-    }
-}
-
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
 fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 {
-    let bits = blocks * layout.block_bits();
+    let (k, b, bits) = (f64::from(num_hashes), blocks as f64, blocks * layout.block_bits());
+    // ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
+    let log_clear = match layout {
+        Layout::Classic => k * (-1.0 / b).ln_1p(),
+        Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / b).ln_1p(),
+        Layout::Parquet => (-1.0 / (32.0 * b)).ln_1p(),
+    };
     match ones {
         0 => 0.0,
         _ if ones == bits => f64::INFINITY,
-        _ => (-(ones as f64 / bits as f64)).ln_1p() / log_clear(layout, num_hashes, blocks),
+        _ => (-(ones as f64 / bits as f64)).ln_1p() / log_clear,
     }
 }
 

@@ -21,7 +21,7 @@
 //!
 //! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
 //! more bytes than the dense payload would. A filter of no size (no blocks, capacity 0) has no elements: it is the
-//! empty filter, the identity of union. Partial states of a build have two more forms ([`super::Partial`]).
+//! empty filter, the identity of union. Partial states of a build have two more forms: [`super::View::parse_partial`].
 
 use crate::error::{InvalidParameter, Parameters, Result, TooLarge};
 use crate::hash::HASH_ID;
@@ -203,7 +203,7 @@ impl<'a> Header<'a> {
         self.allocate(DENSE, self.payload_bytes() as usize)
     }
 
-    /// A sparse value with room for `elements` hashes.
+    /// A sparse value with room for `elements` hashes; without any it is the empty filter.
     pub fn sparse<B: Buffer>(&self, elements: usize) -> B {
         self.allocate(SPARSE, elements * 8)
     }

@@ -15,11 +15,12 @@
 //! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter
 //! has a hash if and only if its spread form does, intersection is commutative and associative as well.
 
-use super::build::{contains, insert_entries, write_hashes};
+use super::build::{contains, insert_entries, list_of};
 use super::header::{Header, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
+use crate::interrupt;
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
 use crate::memory::{self, Buffer};
@@ -104,13 +105,10 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
     {
-        let distinct = if header.fits_sparse(x.len() + y.len()) { 0 } else { sparse::union(x, y).count() };
-        if header.fits_sparse(distinct) {
-            let mut value: B = header.sparse(x.len() + y.len());
-            let written = write_hashes(payload_mut(&mut value, &header), sparse::union(x, y));
-            header.check_growth(written as u64 * 8, given, limit)?;
-            value.truncate(header.prefix_bytes() + written * 8);
-            return Ok(value);
+        let mut hashes = memory::list(x.len() + y.len());
+        hashes.extend(sparse::union(x, y));
+        if header.fits_sparse(hashes.len()) {
+            return list_of(&header, &hashes, given, limit);
         }
     }
     header.check_growth(header.payload_bytes(), given, limit)?;
@@ -141,11 +139,8 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
             return Ok(value);
         }
     };
-    let mut value: B = header.sparse(entries.len());
-    let common = sparse::values(entries).filter(|&hash| contains(other, hash));
-    let written = write_hashes(payload_mut(&mut value, &header), common);
-    value.truncate(header.prefix_bytes() + written * 8);
-    Ok(value)
+    let common = interrupt::each(sparse::values(entries)).filter(|&hash| contains(other, hash));
+    list_of(&header, &memory::collect(common), 0, u64::MAX)
 }
 
 #[cfg(test)]

@@ -28,4 +28,4 @@ pub mod view;
 
 pub use crate::memory::Buffer;
 pub use header::{Capacity, HEADER_BYTES, Header, VERSION, capacity_for_bytes};
-pub use view::{Body, Partial, View};
+pub use view::{Body, View};

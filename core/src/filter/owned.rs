@@ -47,16 +47,8 @@ impl Filter {
     /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits. Errors:
     /// [`crate::Class::InvalidBinary`] for other text, and as [`Filter::parse`].
     pub fn from_hex(text: &str) -> Result<Filter> {
-        let invalid = || InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into());
-        let digits = text.strip_prefix("\\x").ok_or_else(invalid)?.as_bytes();
-        let (pairs, rest) = digits.as_chunks::<2>();
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let mut bytes = memory::list(pairs.len());
-        for &[high, low] in pairs {
-            let byte = digit(high).zip(digit(low)).ok_or_else(invalid)?;
-            bytes.push((byte.0 << 4 | byte.1) as u8);
-        }
-        if rest.is_empty() { Filter::parse(bytes) } else { Err(invalid().into()) }
+        let bytes = memory::from_hex(text.as_bytes());
+        Filter::parse(bytes.ok_or_else(|| InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into()))?)
     }
 
     /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes. Errors: those of
@@ -204,7 +196,7 @@ impl Builder {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
         }
         let header = request.header(MAX_STORED_BYTES)?;
-        Ok(Builder::of(Filter(build::empty(&header))))
+        Ok(Builder::of(Filter(header.sparse(0))))
     }
 
     fn of(filter: Filter) -> Builder {

@@ -16,10 +16,11 @@
 //! filter that was folded to another rate, the size is the smallest that keeps the rate and is its own times a power of
 //! two.
 
-use super::build::{insert_entries, settle};
+use super::build::{from_hashes, insert_entries, settle};
 use super::estimate::{dense_form_of, rate_of_bits};
 use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
+use super::sparse;
 use super::view::{Body, View};
 use crate::error::{InvalidParameter, Result};
 use crate::kind::Kind;
@@ -50,12 +51,7 @@ fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<
     if header.blocks > h.blocks {
         header.check_size(limit)?;
     }
-    if header.fits_sparse(entries.len()) {
-        return Ok(View { header, body: Body::Sparse(entries) }.to_buffer());
-    }
-    let mut value: B = header.dense();
-    insert_entries(payload_mut(&mut value, &header), &header, entries);
-    Ok(value)
+    from_hashes(&header, &memory::collect(interrupt::each(sparse::values(entries))), u64::MAX)
 }
 
 fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64) -> Result<B> {
@@ -143,10 +139,8 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     if header.blocks < h.blocks {
         header.capacity = Capacity::Elements(sizing::capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
     }
-    let Some(bits) = folded else { return Ok(View { header, body: view.body }.to_buffer()) };
-    let mut value: B = header.dense();
-    interrupt::copy(payload_mut(&mut value, &header), &bits);
-    Ok(value)
+    let body = folded.as_deref().map_or(view.body, Body::Dense);
+    Ok(View { header, body }.to_buffer())
 }
 
 /// The header of the filter with this many blocks, to which it is spread or folded.

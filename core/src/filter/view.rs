@@ -1,7 +1,7 @@
 //! A stored filter, or the state of a build, read in place; and the checks of its bytes: their length, their version,
 //! every field, and what follows from the fields. All values from outside come through here.
 
-use super::header::{COUNTERS, Capacity, DENSE, HEADER_BYTES, Header, Raw, VERSION, payload_mut};
+use super::header::{COUNTERS, Capacity, DENSE, HEADER_BYTES, Header, Raw, SPARSE, VERSION, payload_mut};
 use super::sparse;
 use crate::error::{Error, InvalidBinary, Result};
 use crate::hash::HASH_ID;
@@ -45,6 +45,32 @@ impl<'a> View<'a> {
         check_is_whole(&view.header, matches!(view.body, Body::Sparse([]))).map(|()| view)
     }
 
+    /// Reads the state of a build that one process passes to another: a filter in its stored form, or one of two forms
+    /// that no stored value has. Errors: [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
+    ///
+    /// ```text
+    /// blocks  capacity  payload
+    /// 0       0         hashes      an unsized build, exact
+    /// 2^e     0         bits        an unsized build with more blocks than it will need, to be folded in the end
+    /// ```
+    pub fn parse_partial(bytes: &'a [u8]) -> Result<View<'a>> {
+        let view = read(bytes)?;
+        check_contents(&view)?;
+        match (view.header.capacity, view.body) {
+            (Capacity::ToBeFolded, _) => check_foldable(&view.header)?,
+            (Capacity::Unsized, Body::Sparse([])) if !view.header.kind.is_none() => {
+                return Err(invalid("a filter of no size has a key kind but no elements"));
+            }
+            _ => {}
+        }
+        Ok(view)
+    }
+
+    /// Reads a state that [`View::parse_partial`] accepted before, as [`View::parse_trusted`] does. Errors: as there.
+    pub fn parse_trusted_partial(bytes: &'a [u8]) -> Result<View<'a>> {
+        read(bytes)
+    }
+
     /// How many bytes the payload has as stored.
     pub fn payload_bytes(&self) -> usize {
         match self.body {
@@ -66,43 +92,6 @@ impl<'a> View<'a> {
         };
         interrupt::copy(payload_mut(&mut value, &self.header), payload);
         value
-    }
-}
-
-/// The state of a build that one process passes to another, validated, read in place: a filter in its stored form, or
-/// one of two forms that no stored value has.
-///
-/// ```text
-/// blocks  capacity  payload
-/// 0       0         hashes      an unsized build, exact
-/// 2^e     0         bits        an unsized build with more blocks than it will need, to be folded in the end
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Partial<'a>(View<'a>);
-
-impl<'a> Partial<'a> {
-    /// Reads a partial state. Errors: [`crate::Class::InvalidBinary`] for a value that no aggregate writes.
-    pub fn parse(bytes: &'a [u8]) -> Result<Partial<'a>> {
-        let view = read(bytes)?;
-        check_contents(&view)?;
-        match (view.header.capacity, view.body) {
-            (Capacity::ToBeFolded, _) => check_foldable(&view.header)?,
-            (Capacity::Unsized, Body::Sparse([])) if !view.header.kind.is_none() => {
-                return Err(invalid("a filter of no size has a key kind but no elements"));
-            }
-            _ => {}
-        }
-        Ok(Partial(view))
-    }
-
-    /// Reads a value that [`Partial::parse`] accepted before, as [`View::parse_trusted`] does. Errors: as there.
-    pub fn parse_trusted(bytes: &'a [u8]) -> Result<Partial<'a>> {
-        Ok(Partial(read(bytes)?))
-    }
-
-    /// Header and elements. A view of no size may have hashes here.
-    pub fn view(&self) -> &View<'a> {
-        &self.0
     }
 }
 
@@ -139,16 +128,17 @@ pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> 
     if holds { Ok(()) } else { Err(invalid(what())) }
 }
 
-/// Checks that the representation is sparse or dense.
-fn check_bits(representation: u8) -> Result<()> {
-    if representation == COUNTERS {
-        return Err(InvalidBinary::Counters(representation).into());
+/// Checks that the representation is that of counters, or sparse or dense.
+fn check_representation(found: u8, has_counters: bool) -> Result<()> {
+    match (found, has_counters) {
+        (COUNTERS, false) => Err(InvalidBinary::Counters(found).into()),
+        (SPARSE | DENSE, true) => Err(InvalidBinary::NoCounters(found).into()),
+        _ => require(found <= COUNTERS, || format!("representation {found} is unknown")),
     }
-    require(representation <= DENSE, || format!("representation {representation} is unknown"))
 }
 
-/// Header and representation, read from everything before the payload, with `check` for the representation.
-pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<(Header<'_>, u8)> {
+/// Header and representation, read from everything before the payload of a filter of counters or of bits.
+pub(crate) fn parse_header(bytes: &[u8], has_counters: bool) -> Result<(Header<'_>, u8)> {
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
     require(bytes.len() as u64 <= MAX_STORED_BYTES, || format!("{} bytes are too many", bytes.len()))?;
     if bytes[0] != VERSION {
@@ -160,7 +150,7 @@ pub(crate) fn parse_header(bytes: &[u8], check: fn(u8) -> Result<()>) -> Result<
     require(tag.allowed_in(layout == Layout::Parquet), || {
         format!("layout \"{}\" has no elements of kind {}", layout.name(), tag.name())
     })?;
-    check(raw.representation)?;
+    check_representation(raw.representation, has_counters)?;
     require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
     require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
     require(is_possible_fpr(layout, raw.fpr), || {
@@ -227,24 +217,18 @@ fn check_foldable(h: &Header<'_>) -> Result<()> {
     require(h.num_hashes == num_hashes, || format!("{} hashes at a rate that has {num_hashes}", h.num_hashes))
 }
 
-/// Checks the length of a sparse payload and returns the number of its hashes.
-fn check_sparse_length(header: &Header<'_>, length: usize) -> Result<usize> {
-    let hashes = length / 8;
-    require(length.is_multiple_of(8), || format!("{length} bytes of hashes are no multiple of 8"))?;
-    require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
-    require(header.fits_sparse(hashes), || {
-        format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
-    })?;
-    require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
-    Ok(hashes)
-}
-
 /// Reads the header at the start of a value of `length` bytes. Returns the number of its hashes, if it is sparse.
 pub(crate) fn parse_start(bytes: &[u8], length: usize) -> Result<(Header<'_>, Option<usize>)> {
-    let (header, representation) = parse_header(bytes, check_bits)?;
+    let (header, representation) = parse_header(bytes, false)?;
     let payload = length.checked_sub(header.prefix_bytes()).ok_or_else(|| invalid("it is cut off"))?;
-    if representation != DENSE {
-        let hashes = check_sparse_length(&header, payload)?;
+    if representation == SPARSE {
+        let hashes = payload / 8;
+        require(payload.is_multiple_of(8), || format!("{payload} bytes of hashes are no multiple of 8"))?;
+        require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
+        require(header.fits_sparse(hashes), || {
+            format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
+        })?;
+        require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())?;
         return Ok((header, Some(hashes)));
     }
     require(!header.is_unsized(), || "a filter of no size is dense".into())?;

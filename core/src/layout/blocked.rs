@@ -9,83 +9,41 @@
 //! bit p of a block is bit (p mod 8) of its byte (p div 8)
 //! ```
 
-use super::scheme::{Scheme, Shape};
-use crate::hash::{reduce, word};
-use crate::simd::{Blocks, POSITIONS_PER_WORD, prefetch};
+use crate::hash::word;
+use crate::simd::POSITIONS_PER_WORD;
 
-/// The `blocked` layout.
-pub struct Blocked;
+pub const BLOCK_BYTES: usize = 64;
 
-pub(super) const BLOCK_BYTES: usize = 64;
+/// The words that have an element's positions, each with how many of them are to be used.
+#[inline(always)]
+fn words(num_hashes: u32, hash: u64) -> impl Iterator<Item = (u64, u32)> {
+    (0..num_hashes.div_ceil(POSITIONS_PER_WORD))
+        .map(move |j| (word(hash, j), POSITIONS_PER_WORD.min(num_hashes - j * POSITIONS_PER_WORD)))
+}
 
-impl Blocked {
-    #[inline(always)]
-    fn offset(shape: Shape, hash: u64) -> usize {
-        Self::block_of(shape, hash) as usize * BLOCK_BYTES
+/// Sets the bits of an element in its block.
+#[inline(always)]
+pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
+    for (mut positions, count) in words(num_hashes, hash) {
+        for _ in 0..count {
+            let bytes = &mut block.as_chunks_mut::<8>().0[(positions >> 6) as usize & 7];
+            *bytes = (u64::from_le_bytes(*bytes) | 1 << (positions & 63)).to_le_bytes();
+            positions >>= 9;
+        }
     }
 }
 
-impl Scheme for Blocked {
-    #[inline(always)]
-    fn block_of(shape: Shape, hash: u64) -> u64 {
-        reduce(hash, shape.blocks)
-    }
-
-    #[inline(always)]
-    fn insert(payload: &mut [u8], shape: Shape, hash: u64) {
-        let offset = Self::offset(shape, hash);
-        let block = payload[offset..offset + BLOCK_BYTES].as_chunks_mut::<8>().0;
-        let block: &mut [[u8; 8]; 8] = block.try_into().expect("a block is eight words");
-        let mut left = shape.num_hashes;
-        let mut j = 0;
-        loop {
-            let mut bits = word(hash, j);
-            for _ in 0..left.min(POSITIONS_PER_WORD) {
-                let bytes = &mut block[(bits as usize >> 6) & 7];
-                *bytes = (u64::from_le_bytes(*bytes) | 1 << (bits & 63)).to_le_bytes();
-                bits >>= 9;
-            }
-            if left <= POSITIONS_PER_WORD {
-                return;
-            }
-            left -= POSITIONS_PER_WORD;
-            j += 1;
+/// Whether every bit of an element is set in its block.
+#[inline(always)]
+pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
+    words(num_hashes, hash).all(|(mut positions, count)| {
+        let mut all = 1;
+        for _ in 0..count {
+            all &= block[(positions >> 3) as usize & 63] >> (positions & 7);
+            positions >>= 9;
         }
-    }
-
-    #[inline(always)]
-    fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
-        let offset = Self::offset(shape, hash);
-        let block: &[u8; BLOCK_BYTES] = payload[offset..offset + BLOCK_BYTES].try_into().expect("a block is 64 bytes");
-        let mut left = shape.num_hashes;
-        let mut j = 0;
-        loop {
-            let mut bits = word(hash, j);
-            let mut all = 1u8;
-            for _ in 0..left.min(POSITIONS_PER_WORD) {
-                all &= block[(bits as usize >> 3) & 63] >> (bits & 7);
-                bits >>= 9;
-            }
-            if all & 1 == 0 {
-                return false;
-            }
-            if left <= POSITIONS_PER_WORD {
-                return true;
-            }
-            left -= POSITIONS_PER_WORD;
-            j += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
-        prefetch(payload.as_ptr(), Self::offset(shape, hash));
-    }
-}
-
-/// The blocks of a shape of this layout, for code for particular CPUs.
-pub(super) fn blocks_of(shape: Shape) -> Blocks {
-    Blocks { count: shape.blocks, num_hashes: shape.num_hashes }
+        all & 1 == 1
+    })
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ fn a_sparse_filter_is_written_dense_and_one_of_no_size_empty() {
     assert_eq!(error.class(), Class::TooLarge);
     for layout in Layout::ALL {
         let header = Header::unsized_(layout, 0.01);
-        let empty: Vec<u8> = crate::filter::build::empty(&header);
+        let empty: Vec<u8> = header.sparse(0);
         assert_eq!(exported(&empty), in_a_file(&[0; 32]));
     }
 }
@@ -224,7 +224,6 @@ impl Buffer for None_ {
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut []
     }
-    fn truncate(&mut self, _: usize) {}
 }
 
 #[test]

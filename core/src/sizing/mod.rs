@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`rate`] | the exact false positive rate of a layout |
 //! | [`table`] | the lookup tables, in the manner of ClickHouse |
-//! | `search` | where a condition changes |
 //!
 //! # Hashes and bits per element
 //!
@@ -23,12 +22,7 @@
 //! # Blocks
 //!
 //! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough
-//! for 1,024 bits:
-//!
-//! ```text
-//! load l = k / b(k)     clear c = e^-l     variance v = c · (1 - (1 + l) · c)
-//! surplus = exp((k(k-1)/2 · v / (1-c)² / (k · l · c / (1-c)) + 0.51) / 1024)
-//! ```
+//! for 1,024 bits.
 //!
 //! | `needed` | blocks |
 //! |---|---|
@@ -46,7 +40,6 @@
 //! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 pub mod rate;
-pub(crate) mod search;
 pub mod table;
 
 pub use crate::error::Parameters as Size;
@@ -54,7 +47,6 @@ pub use crate::layout::{GREATEST_FPR, is_possible_fpr, least_fpr};
 
 use crate::error::{InvalidParameter, Result, TooLarge};
 use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
-use search::{first, greatest_load};
 use std::cell::Cell;
 
 /// The false positive rate of a filter for which none is given.
@@ -145,23 +137,18 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// How many bits a small `classic` filter needs beyond the limit of many bits: the variance of its fill
-/// raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope` percent.
-/// Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than
-/// the terms left out.
-fn classic_extra_bits(density: Density) -> f64 {
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of its
+/// fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
+/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more
+/// than the terms left out.
+fn classic_surplus(density: Density) -> f64 {
     let k = f64::from(density.num_hashes);
     let load = k / density.bits;
     let empty = (-load).exp();
     let variance = empty * (1.0 - (1.0 + load) * empty);
     let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
     let slope = k * load * empty / (1.0 - empty);
-    raised / slope + 0.51
-}
-
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor.
-fn classic_surplus(density: Density) -> f64 {
-    (classic_extra_bits(density) / LEAST_CLASSIC_ON_GRID).exp()
+    ((raised / slope + 0.51) / LEAST_CLASSIC_ON_GRID).exp()
 }
 
 /// The number of blocks from which sizes are on the grid.
@@ -187,10 +174,7 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     if needed >= least_on_grid(layout) {
         return round_up_to_grid(needed);
     }
-    let extra = if layout == Layout::Classic { classic_extra_bits(density) } else { 0.0 };
-    let guess = (capacity * density.bits + extra) / layout.block_bits() as f64;
-    let meets = |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr;
-    first(guess.ceil() as u64, meets) as f64
+    first(needed.ceil() as u64, |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr) as f64
 }
 
 /// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for a rate that the
@@ -244,6 +228,49 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Opti
     let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
     let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
     Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
+}
+
+/// The least number from 1 on for which a condition holds, given that it then holds for all greater ones. The search
+/// starts at `guess`, with steps that double.
+pub(crate) fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    // It holds for `yes`, or that is the greatest number, and not for `no`.
+    let (mut no, mut yes) = (0, u64::MAX);
+    let (mut next, mut step) = (guess.clamp(1, u64::MAX - 1), 1);
+    while yes - no > 1 {
+        if holds(next) {
+            yes = next;
+        } else {
+            no = next;
+        }
+        next = match (no, yes) {
+            (0, _) => yes.saturating_sub(step).max(1),
+            (_, u64::MAX) => no.saturating_add(step).min(u64::MAX - 1),
+            _ => no + (yes - no) / 2,
+        };
+        step = step.saturating_mul(2);
+    }
+    yes
+}
+
+/// The greatest load for which a condition holds, up to a relative error of `precision`. The search starts between half
+/// of `guess` and `guess`, and tries small loads first, since the rates of large ones take long to compute.
+pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut enough, mut too_many) = (guess / 2.0, guess);
+    while !holds(enough) {
+        (enough, too_many) = (enough / 2.0, enough);
+    }
+    while holds(too_many) {
+        (enough, too_many) = (too_many, too_many * 1.5);
+    }
+    while too_many / enough > 1.0 + precision {
+        let middle = (enough * too_many).sqrt();
+        if holds(middle) {
+            enough = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    enough
 }
 
 #[cfg(test)]

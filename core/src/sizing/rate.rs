@@ -49,7 +49,6 @@ pub(crate) fn is_full(layout: Layout, num_hashes: u32, blocks: u64, elements: f6
 pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     match layout {
         Layout::Blocked => at_load_in_blocks(BLOCK, num_hashes, load),
-        _ if load * f64::from(num_hashes) / layout.block_bits() as f64 > FULL => 1.0,
         Layout::Classic => (-(-load * f64::from(num_hashes)).exp_m1()).powi(num_hashes as i32),
         Layout::Parquet => poisson_mean(load, &mut parquet_block),
     }
@@ -63,15 +62,13 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
     if elements * f64::from(num_hashes) / (blocks as f64 * f64::from(block_bits)) > FULL {
         return 1.0;
     }
-    in_cells(block_bits, num_hashes, |f| binomial_mean(elements, 1.0 / blocks as f64, f)).min(1.0)
+    let mean = |o: &mut Occupancy| binomial_mean(elements, 1.0 / blocks as f64, &mut |j| o.rate(j));
+    Occupancy::with(block_bits, num_hashes, num_hashes, mean).min(1.0)
 }
 
 /// [`at_load`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
-    if load * f64::from(num_hashes) / f64::from(block_bits) > FULL {
-        return 1.0;
-    }
-    in_cells(block_bits, num_hashes, |f| poisson_mean(load, f))
+    Occupancy::with(block_bits, num_hashes, num_hashes, |o| poisson_mean(load, &mut |j| o.rate(j)))
 }
 
 /// What decides how the rates of filters vary from set to set: moments of one block's share of them.
@@ -110,11 +107,6 @@ pub(crate) fn spread(layout: Layout, num_hashes: u32, load: f64) -> Spread {
 /// The rate of a block of `parquet` with this number of elements.
 fn parquet_block(elements: usize) -> f64 {
     (1.0 - (31f64 / 32.0).powi(elements as i32)).powi(8)
-}
-
-/// Averages the rate of one block of `cells` bits over its number of elements, weighted by `mean`.
-fn in_cells(cells: u32, num_hashes: u32, mean: impl Fn(&mut dyn FnMut(usize) -> f64) -> f64) -> f64 {
-    Occupancy::with(cells, num_hashes, num_hashes, |o| mean(&mut |j| o.rate(j)))
 }
 
 /// The mean of `f(J)`, J ~ Binomial(n, p).

@@ -216,6 +216,14 @@ impl PgBuffer {
         unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
+    /// Drops all bytes from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.bytes().len() {
+            // SAFETY: shorter than what was allocated.
+            unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
+        }
+    }
+
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
@@ -245,13 +253,6 @@ impl Buffer for PgBuffer {
         unsafe {
             let first = self.pointer.cast::<u8>().add(LENGTH_BYTES);
             std::slice::from_raw_parts_mut(first, varsize_any_exhdr(self.pointer))
-        }
-    }
-
-    fn truncate(&mut self, len: usize) {
-        if len < self.bytes().len() {
-            // SAFETY: shorter than what was allocated.
-            unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
         }
     }
 }

@@ -54,7 +54,7 @@ fn curve(layout: Layout, fpr: f64) -> Curve {
     let header = Header::sized(size, Kind::NONE);
     let expected = |elements: f64| rate::expected(layout, size.num_hashes, size.blocks, elements);
     let step = 2 * CAPACITY / STEPS;
-    let mut filter: Vec<u8> = build::empty(&header);
+    let mut filter: Vec<u8> = header.sparse(0);
     let mut measured = Vec::new();
     for i in 1..=STEPS {
         filter = add(&filter, (i - 1) * step, i * step);

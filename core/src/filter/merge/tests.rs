@@ -34,7 +34,7 @@ fn and(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 fn neutral() -> Vec<u8> {
-    build::empty(&Header::unsized_(Layout::Blocked, 0.01))
+    Header::unsized_(Layout::Blocked, 0.01).sparse(0)
 }
 
 /// Block counts of which each divides the next, with odd factors, and sets from empty to well above the sparse limit.
@@ -148,7 +148,7 @@ proptest! {
 fn the_plain_empty_filter_is_the_identity_of_other_empty_ones_too() {
     for layout in Layout::ALL {
         for fpr in [0.5, 0.01, 1e-4] {
-            let other: Vec<u8> = build::empty(&Header::unsized_(layout, fpr));
+            let other: Vec<u8> = Header::unsized_(layout, fpr).sparse(0);
             assert_eq!(or(&other, &neutral()), other);
             assert_eq!(or(&neutral(), &other), other);
         }

@@ -38,12 +38,13 @@ use crate::filter::view::{Body, View};
 use crate::interrupt;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, and_bytes};
-use crate::memory::Buffer;
+use crate::memory::{self, Buffer};
 use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
 
 /// The filters so far.
 pub struct MergedFilters<M: MergeMemory> {
-    operation: Operation,
+    /// How they are merged.
+    pub operation: Operation,
     tag: Tag,
     name: M::List<u8>,
     /// Ascending by block count.
@@ -76,11 +77,6 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// How the filters are merged.
-    pub fn operation(&self) -> Operation {
-        self.operation
-    }
-
     fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
     }
@@ -95,16 +91,16 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Adds the partial state of another process. Errors: those of [`MergedFilters::take`].
     pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
-        let Some(last) = parts.views().last() else { return Ok(()) };
-        self.take_part(memory, &last)?;
+        let Some((last, others)) = parts.views.split_last() else { return Ok(()) };
+        self.take_part(memory, last)?;
         let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
-        for view in parts.views().take(parts.count - 1) {
+        for view in others {
             if is_list {
                 // The common hashes are with the last header.
                 self.meet(&view.header)?;
                 self.take_header(&view.header);
             } else {
-                self.take_part(memory, &view)?;
+                self.take_part(memory, view)?;
             }
         }
         Ok(())
@@ -226,10 +222,16 @@ impl<M: MergeMemory> MergedFilters<M> {
         let mut value: B = header.dense();
         let payload = payload_mut(&mut value, &header);
         let blocks = header.blocks;
-        for (i, member) in self.members.iter_mut().rev().enumerate() {
-            match self.operation {
-                Operation::Intersection if i > 0 => member.and_to(memory, payload, blocks),
-                _ => member.or_to(memory, payload, blocks),
+        let Some((largest, others)) = self.members.split_last_mut() else { return Ok(value) };
+        largest.or_to(memory, payload, blocks);
+        for other in others {
+            if self.operation == Operation::Union {
+                other.or_to(memory, payload, blocks);
+            } else {
+                let mut spread = memory.zeroed(payload.len());
+                other.or_to(memory, &mut spread, blocks);
+                and_bytes(payload, &spread);
+                memory.free(spread);
             }
         }
         Ok(value)
@@ -238,40 +240,36 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// The state as bytes, for another process. Errors: [`TooLarge::Sizes`] if the filters are too many bytes together.
     pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
-        let (kind, base_blocks) = (self.kind(), self.base);
         let common: &[u64] = self.common.as_deref().unwrap_or_default();
-        let last = self.members.len().wrapping_sub(1);
-        // Headers, and the bits or the hashes. Bits are at least one byte.
-        let filters = || {
-            let no_size = self.no_size.iter().map(|&header| (header, &[][..], &[][..]));
-            no_size.chain(self.members.iter().enumerate().map(move |(i, member)| {
-                let (bits, hashes): (&[u8], &[u64]) = match &member.held {
-                    Held::Bits(bits) => (bits, &[]),
-                    Held::Hashes(hashes, _) => (&[], hashes),
-                    Held::Nothing => (&[], if i == last { common } else { &[] }),
-                };
-                (Header { kind, base_blocks, ..member.header }, bits, hashes)
-            }))
-        };
-        let length =
-            |header: &Header<'_>, bits: &[u8], hashes: &[u64]| header.prefix_bytes() + bits.len() + size_of_val(hashes);
-        let total = filters().map(|(h, b, l)| 8 + length(&h, b, l).next_multiple_of(8)).sum::<usize>() + START;
+        // Their headers, and bits, which are at least one byte, or hashes.
+        let mut filters = memory::collect(self.no_size.iter().map(|&header| (header, &[][..], &[][..])));
+        for (i, member) in self.members.iter().enumerate() {
+            let (bits, hashes): (&[u8], &[u64]) = match &member.held {
+                Held::Bits(bits) => (bits, &[]),
+                Held::Hashes(hashes, _) => (&[], hashes),
+                Held::Nothing => (&[], if i + 1 == self.members.len() { common } else { &[] }),
+            };
+            let header = Header { kind: self.kind(), base_blocks: self.base, ..member.header };
+            memory::push(&mut filters, (header, bits, hashes));
+        }
+        let lengths =
+            filters.iter().map(|(header, bits, hashes)| header.prefix_bytes() + bits.len() + size_of_val(*hashes));
+        let total = START + lengths.clone().map(|length| 8 + length.next_multiple_of(8)).sum::<usize>();
         if total > MOST_BYTES {
             return Err(TooLarge::Sizes(total).into());
         }
         let mut value = B::zeroed(total);
         let (start, mut rest) = value.bytes_mut().split_at_mut(START);
         start[1] = self.operation as u8;
-        start[4..8].copy_from_slice(&(filters().count() as u32).to_le_bytes());
+        start[4..8].copy_from_slice(&(filters.len() as u32).to_le_bytes());
         start[8..].copy_from_slice(&self.given.to_le_bytes());
-        for (header, bits, hashes) in filters() {
-            let length = length(&header, bits, hashes);
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(8 + length.next_multiple_of(8));
+        for (length, (header, bits, hashes)) in lengths.zip(&filters) {
+            let (own, after) = rest.split_at_mut(8 + length.next_multiple_of(8));
             own[..8].copy_from_slice(&(length as u64).to_le_bytes());
             let (prefix, payload) = own[8..8 + length].split_at_mut(header.prefix_bytes());
             header.write(if bits.is_empty() { SPARSE } else { DENSE }, prefix);
             if bits.is_empty() {
-                write_hashes(payload, hashes.iter().copied());
+                write_hashes(payload, hashes);
             } else {
                 interrupt::copy(payload, bits);
             }

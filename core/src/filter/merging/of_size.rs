@@ -6,7 +6,6 @@ use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::interrupt;
 use crate::kind::Kind;
-use crate::layout::and_bytes;
 use std::ops::DerefMut;
 
 /// A list that grows.
@@ -148,14 +147,5 @@ impl<M: MergeMemory> OfSize<M> {
             Held::Hashes(hashes, _) if h.blocks == blocks => h.shape().insert_all(payload, hashes),
             _ => h.layout.spread(self.bits(memory), payload, blocks / h.blocks),
         }
-    }
-
-    /// ANDs what is held, spread to `blocks` blocks, into a dense payload.
-    pub(super) fn and_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
-        let h = self.header;
-        let mut spread = memory.zeroed(payload.len());
-        h.layout.spread(self.bits(memory), &mut spread, blocks / h.blocks);
-        and_bytes(payload, &spread);
-        memory.free(spread);
     }
 }

@@ -14,6 +14,7 @@
 
 use crate::error::Result;
 use crate::filter::view::{Body, View, invalid, require};
+use crate::memory;
 use crate::sizing::MAX_STORED_BYTES;
 
 /// Bytes before the first filter.
@@ -32,14 +33,14 @@ pub enum Operation {
 }
 
 /// The state from another process, validated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PartialMerge<'a> {
-    operation: Operation,
+    /// How the filters are merged.
+    pub operation: Operation,
     /// Bytes of the largest payload so far.
     pub(super) given: u64,
-    /// How many filters there are, at least one.
-    pub(super) count: usize,
-    filters: &'a [u8],
+    /// The filters, ascending by block count; at least one.
+    pub(super) views: Vec<View<'a>>,
 }
 
 /// The next of several filters, and what follows it.
@@ -68,22 +69,22 @@ impl<'a> PartialMerge<'a> {
         let given = u64::from_le_bytes(given.try_into().unwrap_or_default());
         require(count > 0, || "a partial state has no filters".into())?;
         require(given <= MAX_STORED_BYTES, || format!("a filter of {given} bytes was merged"))?;
-        let parts = PartialMerge { operation, given, count, filters };
-        let (mut rest, mut before) = (filters, None);
+        let mut parts = PartialMerge { operation, given, views: Vec::new() };
+        let mut rest = filters;
         for i in 0..count {
             let filter;
             (filter, rest) = split(rest)?;
             let view = View::parse(filter)?;
-            parts.check(&view, before.as_ref(), i + 1 == count)?;
-            before = Some(view);
+            parts.check(&view, i + 1 == count)?;
+            memory::push(&mut parts.views, view);
         }
         require(rest.is_empty(), || "a partial state is too long".into())?;
         Ok(parts)
     }
 
-    /// Checks a filter against the one before.
-    fn check(&self, view: &View<'_>, before: Option<&View<'_>>, is_last: bool) -> Result<()> {
-        let h = &view.header;
+    /// Checks the next filter against the one before.
+    fn check(&self, view: &View<'_>, is_last: bool) -> Result<()> {
+        let (h, before) = (&view.header, self.views.last());
         if let Some(View { header: b, .. }) = before {
             require(b.blocks < h.blocks, || "the filters of a partial state do not ascend".into())?;
             require(
@@ -104,20 +105,5 @@ impl<'a> PartialMerge<'a> {
                 || h.is_unsized(),
             || "an intersection of bits and hashes".into(),
         )
-    }
-
-    /// How the filters are merged.
-    pub fn operation(&self) -> Operation {
-        self.operation
-    }
-
-    /// The filters, ascending by block count.
-    pub fn views(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
-        let mut rest = self.filters;
-        std::iter::from_fn(move || {
-            let (filter, after) = split(rest).ok()?;
-            rest = after;
-            View::parse_trusted(filter).ok()
-        })
     }
 }

@@ -3,7 +3,7 @@ use super::*;
 use crate::error::{Class, InvalidParameter, Mismatch, Problem, Result};
 use crate::filter::merge::tests::filter;
 use crate::filter::merge::{intersection, union};
-use crate::filter::{Header, Partial, View};
+use crate::filter::{Header, View};
 use crate::layout::Layout;
 use proptest::prelude::*;
 
@@ -36,9 +36,9 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
     let mut merged = taken(operation, last, limit)?;
     for part in others {
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
-        assert!(View::parse(&bytes).is_err() && Partial::parse(&bytes).is_err());
+        assert!(View::parse(&bytes).is_err() && View::parse_partial(&bytes).is_err());
         let parts = PartialMerge::parse(&bytes).unwrap();
-        assert_eq!((parts.operation(), parts.views().count()), (operation, parts.count));
+        assert_eq!((parts.operation, parts.views.is_empty()), (operation, false));
         merged.take_parts(memory, &parts)?;
     }
     let value: Vec<u8> = merged.finish(memory, limit)?;
@@ -66,7 +66,7 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
             let one = |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
                 if none == 0 {
                     let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
-                    return crate::filter::build::empty(&Header::unsized_(Layout::Blocked, fpr));
+                    return Header::unsized_(Layout::Blocked, fpr).sparse(0);
                 }
                 // Some elements are those of other filters, too.
                 let count = if few { hashes.len() / 16 } else { hashes.len() };
@@ -126,7 +126,7 @@ proptest! {
             Vec::truncate(&mut bytes, len);
         }
         let Ok(parts) = PartialMerge::parse(&bytes) else { return Ok(()) };
-        let mut merged = MergedFilters::new(&mut Heap, parts.operation());
+        let mut merged = MergedFilters::new(&mut Heap, parts.operation);
         if merged.take_parts(&mut Heap, &parts).is_ok()
             && let Ok(value) = merged.finish::<Vec<u8>>(&mut Heap, 4000)
         {

@@ -43,14 +43,14 @@ fn stored_bytes_are_frozen() {
 fn states_that_cannot_be_folded_are_refused() {
     let state = build::largest(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 600);
     let state = state.unwrap();
-    let parse = |header: Header<'_>| Partial::parse(&header.dense::<Vec<u8>>()).map(|state| state.view().header.blocks);
+    let parse = |header: Header<'_>| View::parse_partial(&header.dense::<Vec<u8>>()).map(|state| state.header.blocks);
     assert_eq!(parse(state), Ok(state.blocks));
     let three = Header { blocks: state.blocks * 3, ..state };
     for wrong in [three, Header { num_hashes: state.num_hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
         assert_eq!(parse(wrong).unwrap_err().class(), Class::InvalidBinary, "{wrong:?}");
     }
     let nothing: Vec<u8> = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }.sparse(0);
-    assert_eq!(Partial::parse(&nothing).unwrap_err().class(), Class::InvalidBinary);
+    assert_eq!(View::parse_partial(&nothing).unwrap_err().class(), Class::InvalidBinary);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn only_a_state_may_hold_hashes_without_a_size() {
     let mut value: Vec<u8> = h.sparse(1);
     value[44] = 7;
     assert!(View::parse(&value).is_err());
-    assert!(Partial::parse(&value).is_ok());
+    assert!(View::parse_partial(&value).is_ok());
     assert!(View::parse(&value[..44]).is_err(), "an empty filter of no size has no kind");
 }
 
@@ -193,7 +193,7 @@ proptest! {
         let value = damage.of(&SAMPLES[which]);
         if let Ok(view) = View::parse(&value) {
             prop_assert_eq!(view.to_buffer::<Vec<u8>>(), value.clone());
-            prop_assert!(Partial::parse(&value).is_ok());
+            prop_assert!(View::parse_partial(&value).is_ok());
         }
     }
 }

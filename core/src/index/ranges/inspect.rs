@@ -7,7 +7,7 @@ use super::shape::Level;
 use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
-use crate::sizing::search::greatest_load;
+use crate::sizing::greatest_load;
 
 /// A range is overfull if, for its number of elements, the expected odds of a false positive are higher than promised
 /// by this factor. The rate of its bits varies too much to be judged, since it has few blocks. In a tile that keeps its

@@ -34,8 +34,7 @@ use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
-use crate::sizing::rate;
-use crate::sizing::search::{first, greatest_load};
+use crate::sizing::{first, greatest_load, rate};
 
 /// The smallest rate that may be chosen.
 pub const MIN_FPR: f64 = 1e-7;
