@@ -33,7 +33,7 @@
 
 use super::build::insert_entries;
 use super::header::Header;
-use super::merge::{merged_header, or_into};
+use super::merge::{merged_header, or_into, union};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::Result;
@@ -220,18 +220,15 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     if a.header.is_unsized() || b.header.is_unsized() {
         return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
     }
-    let is_large = header.payload_bytes() > SMALL_UNION_BYTES;
+    if header.payload_bytes() <= SMALL_UNION_BYTES {
+        let value: Vec<u8> = union(a, b, u64::MAX)?;
+        return Ok(cardinality(&View::parse_trusted(&value)?));
+    }
     if let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body) {
-        let distinct = sparse::union(x, y).count();
-        let is_sparse = a.header.blocks == b.header.blocks && header.fits_sparse(distinct);
-        if is_sparse || is_large {
-            return Ok(distinct as f64);
-        }
+        return Ok(sparse::union(x, y).count() as f64);
     }
-    if is_large {
-        let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
-        header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
-    }
+    let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
+    header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
