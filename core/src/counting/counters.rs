@@ -24,10 +24,6 @@ pub const BLOCK_COUNTERS: u64 = Layout::Blocked.block_bits();
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = BLOCK_COUNTERS as usize / 2;
 
-/// One bit in each of sixteen counters.
-const LOW_BITS: u64 = 0x1111_1111_1111_1111;
-/// Every other counter.
-const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
@@ -113,34 +109,23 @@ pub fn sum_into(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The lowest bit of each counter that is not zero.
+/// The bits of sixteen counters: those that are not zero.
 #[inline(always)]
-fn not_zero(counters: u64) -> u64 {
-    (counters | counters >> 1 | counters >> 2 | counters >> 3) & LOW_BITS
-}
-
-/// The lowest bit of each counter that is saturated.
-#[inline(always)]
-fn saturated(counters: u64) -> u64 {
-    counters & counters >> 1 & counters >> 2 & counters >> 3 & LOW_BITS
-}
-
-/// Collects every fourth bit.
-#[inline(always)]
-fn gather(bits: u64) -> u16 {
-    let bits = (bits | bits >> 3) & 0x0303_0303_0303_0303;
-    let bits = (bits | bits >> 6) & 0x000F_000F_000F_000F;
-    let bits = (bits | bits >> 12) & 0x0000_00FF_0000_00FF;
-    (bits | bits >> 24) as u16
+fn bits_of(counters: u64) -> u16 {
+    let lowest = (counters | counters >> 1 | counters >> 2 | counters >> 3) & 0x1111_1111_1111_1111;
+    // Every fourth bit is collected.
+    let pairs = (lowest | lowest >> 3) & 0x0303_0303_0303_0303;
+    let fours = (pairs | pairs >> 6) & 0x000F_000F_000F_000F;
+    let eights = (fours | fours >> 12) & 0x0000_00FF_0000_00FF;
+    (eights | eights >> 24) as u16
 }
 
 /// Sets the bits whose counters are not zero: four times as many bytes of counters as of bits.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
-    for (counters, bits) in counters.chunks(STRIDE).zip(bits.chunks_mut(STRIDE / 4)) {
+    for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE / 4)) {
         for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0) {
-            *bits = gather(not_zero(u64::from_le_bytes(*counters))).to_le_bytes();
+            *bits = bits_of(u64::from_le_bytes(*counters)).to_le_bytes();
         }
-        interrupt::check();
     }
 }
 
@@ -157,16 +142,14 @@ pub struct Tally {
 
 /// Counts the counters.
 pub fn tally(counters: &[u8]) -> Tally {
-    let mut tally = Tally::default();
+    // How many have each value.
+    let mut having = [0; SATURATED as usize + 1];
     for stride in interrupt::strides(counters) {
-        for counters in stride.as_chunks::<8>().0 {
-            let counters = u64::from_le_bytes(*counters);
-            tally.set += u64::from(not_zero(counters).count_ones());
-            tally.saturated += u64::from(saturated(counters).count_ones());
-            // At most 30 in each byte, 240 in all eight: the product's highest byte is their sum.
-            let pairs = (counters & EVEN) + (counters >> 4 & EVEN);
-            tally.total += pairs.wrapping_mul(0x0101_0101_0101_0101) >> 56;
+        for byte in stride {
+            having[usize::from(byte & SATURATED)] += 1;
+            having[usize::from(byte >> 4)] += 1;
         }
     }
-    tally
+    let total = (0..).zip(having).map(|(value, count): (u64, u64)| value * count).sum();
+    Tally { set: having[1..].iter().sum(), saturated: having[usize::from(SATURATED)], total }
 }
