@@ -317,11 +317,10 @@ fn another_row(call: &Call) -> Option<Datum> {
 
 fn combine_states(call: &Call) -> Outcome {
     combine(call, |first: Option<BloomState>, bytes| {
-        let (shared, partial) = (SharedParams::of(call)?, Partial::parse(bytes)?);
-        let view = partial.view();
+        let (shared, view) = (SharedParams::of(call)?, View::parse_partial(bytes)?);
         let mut state = first.map_or_else(|| Group::with_header(call, shared, &view.header), Ok)?;
         require_same_parameters::<BloomHead>(state.params(), &view.header)?;
-        state.absorb(call, shared, view)?;
+        state.absorb(call, shared, &view)?;
         Ok(state)
     })
 }

@@ -98,8 +98,6 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
 }
 
-}
-
 /// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it shows.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     let (header, _) = parse_header(bytes, true)?;

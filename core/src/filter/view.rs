@@ -66,11 +66,6 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
-    /// Reads a state that [`View::parse_partial`] accepted before, as [`View::parse_trusted`] does. Errors: as there.
-    pub fn parse_trusted_partial(bytes: &'a [u8]) -> Result<View<'a>> {
-        read(bytes)
-    }
-
     /// How many bytes the payload has as stored.
     pub fn payload_bytes(&self) -> usize {
         match self.body {

@@ -38,7 +38,7 @@ fn add(relation: Relation, filter: &View, row: RowId) -> Result<()> {
         // Plans may rely on there being text only.
         invalidation::plan_again(relation.table());
     }
-    write(&index, &directory, &group, slot, &bits)?;
+    write(&index, &directory, slot, &bits)?;
     publish(&index, &directory, &page, slot, row)
 }
 
