@@ -33,8 +33,8 @@ unsafe extern "C" {
 /// The expression must be a text that is whole and uncompressed.
 pub unsafe fn automaton(expression: *mut pg_sys::varlena, ignore_case: bool, collation: Oid) -> Option<Automaton> {
     let flags = FLAGS | if ignore_case { IGNORE_CASE } else { 0 };
-    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in PostgreSQL's cache until it
-    // compiles another one, which nothing here does.
+    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in PostgreSQL's cache until
+    // it compiles another one, which nothing here does.
     unsafe {
         let regex = guard(|| raw::RE_compile_and_cache(expression, flags, collation)).cast_const();
         let count = pg_reg_getnumstates(regex);

@@ -155,8 +155,9 @@ impl ResultRow {
 
 impl Prepared {
     /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. If it
-    /// `wants_index`, it is planned with one for what it looks up, however small the table is then: the plan stays until
-    /// the table or its statistics change. Errors: those of parsing it; XX000 if it can't be executed from a function.
+    /// `wants_index`, it is planned with one for what it looks up, however small the table is then: the plan stays
+    /// until the table or its statistics change. Errors: those of parsing it; XX000 if it can't be executed from a
+    /// function.
     pub fn new(sql: &[&[u8]], mut parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
         let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
         connected(|| {
