@@ -131,8 +131,8 @@ pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -
         .hint("Use constants, or group by what decides the parameters."))
 }
 
-/// The header of filters being built, which is there as long as their states, and not to be seen any longer; its kind is
-/// that of the elements, even if none came yet.
+/// The header of filters being built, which is there as long as their states, and not to be seen any longer. Its kind
+/// is that of the elements, even if none came yet.
 pub type Params = &'static Header<'static>;
 
 /// Parameters that live as long as `context`.
