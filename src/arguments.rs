@@ -9,7 +9,7 @@ use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
 /// The arguments `capacity`, `fpr` and `layout` of a call, as given.
-#[derive(PartialEq)]
+#[derive(Default, PartialEq)]
 pub struct Arguments {
     pub capacity: Option<i64>,
     pub fpr: Option<f64>,
@@ -51,7 +51,7 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
 
 /// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
-    let header = Request { capacity: None, fpr: settings::DEFAULT_FPR.get(), layout: Layout::Blocked }.header(u64::MAX)?;
+    let header = request(&Arguments::default())?.header(u64::MAX)?;
     Ok(header.sparse::<PgBuffer>(0).into_datum())
 }
 
