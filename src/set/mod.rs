@@ -16,11 +16,9 @@
 //! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
 //!
 //! The table has a constraint, `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It
-//! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to the set.
-//!
-//! Rows are read and changed by SQL, in a few prepared statements. So PostgreSQL and its other extensions handle
-//! rights, policies, triggers, partitions, generated columns, logical replication and distributed tables. If one of
-//! them skips a row or stores something else, the call fails: every row must come back as it was written.
+//! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to the set. Rows are read
+//! and changed by SQL, so PostgreSQL and its other extensions handle rights, policies, triggers, partitions and
+//! replication; if one of them stores something else, the call fails.
 
 mod all_rows;
 mod change;
