@@ -96,9 +96,9 @@ impl<'a> IndexPages<'a> {
 
     /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.
     pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
-        pages.take_while(|&at| self.has(at)).try_for_each(|at| {
-            self.read(at, |page| check_written(self.relation, special, at, page)).map(drop)
-        })
+        pages
+            .take_while(|&at| self.has(at))
+            .try_for_each(|at| self.read(at, |page| check_written(self.relation, special, at, page)).map(drop))
     }
 }
 

@@ -11,8 +11,8 @@
 
 use crate::filter_type::{Bloom, CountingBloom};
 use crate::membership::symbols;
-use crate::pg::call::{Call, Element, Result, raise};
 use crate::pg::call::nodes::argument;
+use crate::pg::call::{Call, Element, Result, raise};
 use crate::probe::probe_each;
 use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;

@@ -21,9 +21,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         interrupt::check_for_interrupts();
         let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
-        unsafe {
-            with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?))
-        }
+        unsafe { with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?)) }
     });
     let directory = build.finish(&mut new)?;
     new.finish(&directory.metapage());

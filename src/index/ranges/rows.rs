@@ -14,9 +14,9 @@
 //! Rows of which parts are hashed are copied under the lock of their page and hashed without it: a page of text has
 //! thousands of parts, a value may be compressed, and arrays must be aligned.
 
+use super::columns::{Index, RangesColumn};
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
-use super::columns::{Index, RangesColumn};
 use crate::pg::call::{Element, interrupt};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::buffer;

@@ -1,7 +1,7 @@
 //! Scans of tables.
 
-use crate::pg::call::{Element, Result, raise};
 use crate::pg::call::guard::{Entry, guard, is_unwinding, raw, require_session};
+use crate::pg::call::{Element, Result, raise};
 use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
