@@ -137,10 +137,10 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of its
-/// fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
-/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more
-/// than the terms left out.
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of
+/// its fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
+/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is
+/// more than the terms left out.
 fn classic_surplus(density: Density) -> f64 {
     let k = f64::from(density.num_hashes);
     let load = k / density.bits;
