@@ -107,6 +107,31 @@ const KNOWN: [(u32, u32); 183] = [
     (0x16EBB, 0x16ED3), (0x1E900, 0x1E943), (0x1F000, 0x1FAFF), (0x20000, 0x3FFFD),
 ];
 
+/// Characters below this are looked up in a table.
+const LOW: usize = 0x2000;
+/// What each of them folds to.
+static LOW_FOLDED: [u16; LOW] = low_folded();
+
+const fn low_folded() -> [u16; LOW] {
+    let mut table = [0; LOW];
+    let mut c = 0;
+    while c < LOW {
+        table[c] = if c < 0x80 { (c as u8).to_ascii_lowercase() as u16 } else { c as u16 };
+        c += 1;
+    }
+    let mut row = 0;
+    while row < FOLDED.len() {
+        let (first, last, step, add) = FOLDED[row];
+        let mut c = first;
+        while c <= last && (c as usize) < LOW {
+            table[c as usize] = c.wrapping_add_signed(add) as u16;
+            c += step;
+        }
+        row += 1;
+    }
+    table
+}
+
 /// Calls `visit` with what a character folds to: one or two, or none.
 #[inline(always)]
 pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
@@ -121,7 +146,11 @@ pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
         visit(u32::from(b'i'));
         return visit(mark);
     }
-    visit(if is_without_case(c) { c } else { folded(c) });
+    visit(match LOW_FOLDED.get(c as usize) {
+        Some(&folded) => u32::from(folded),
+        None if is_without_case(c) => c,
+        None => high_folded(c),
+    });
 }
 
 /// Whether a character is in one of the large areas without letters that have case.
@@ -130,11 +159,8 @@ pub const fn is_without_case(c: u32) -> bool {
     matches!(c, 0x2E80..0xA640 | 0xAC00..0xFF00 | 0x1F000..)
 }
 
-/// What a character folds to, if that is one.
-fn folded(c: u32) -> u32 {
-    if c < 0x80 {
-        return (c as u8).to_ascii_lowercase().into();
-    }
+#[cold]
+fn high_folded(c: u32) -> u32 {
     match FOLDED.get(FOLDED.partition_point(|row| row.1 < c)) {
         Some(&(first, _, step, add)) if c >= first && (c - first).is_multiple_of(step) => c.wrapping_add_signed(add),
         _ => c,
