@@ -27,13 +27,25 @@ pub struct Fill {
     rates: [f64; MAX_WIDTH as usize],
 }
 
+/// The bits of a byte as eight counters of a byte each, the first bit's in the highest.
+fn counters_of(byte: u8) -> u64 {
+    u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101
+}
+
 /// How many bits of each column are set in a block, in rows of so many bytes.
 fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
-    let mut ones = [0; MAX_WIDTH as usize];
-    for row in block.chunks_exact(bytes) {
-        for (ones, byte) in ones.as_chunks_mut::<8>().0.iter_mut().zip(row) {
-            for (bit, ones) in ones.iter_mut().enumerate() {
-                *ones += u16::from(byte >> bit & 1);
+    let mut ones = [0u16; MAX_WIDTH as usize];
+    // A counter of a byte has room for so many rows.
+    for rows in block.chunks(usize::from(u8::MAX) * bytes) {
+        let mut counters = [0u64; MAX_WIDTH as usize / 8];
+        for row in rows.chunks_exact(bytes) {
+            for (counter, &byte) in counters.iter_mut().zip(row) {
+                *counter += counters_of(byte);
+            }
+        }
+        for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
+            for (ones, count) in ones.iter_mut().zip(counts.to_be_bytes()) {
+                *ones += u16::from(count);
             }
         }
     }
