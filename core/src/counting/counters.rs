@@ -142,14 +142,20 @@ pub struct Tally {
 
 /// Counts the counters.
 pub fn tally(counters: &[u8]) -> Tally {
-    // How many have each value.
-    let mut having = [0; SATURATED as usize + 1];
+    let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {
+        // 32 bits are enough for a stride.
+        let (mut set, mut saturated, mut total) = (0, 0, 0);
         for byte in stride {
-            having[usize::from(byte & SATURATED)] += 1;
-            having[usize::from(byte >> 4)] += 1;
+            for counter in [byte & SATURATED, byte >> 4] {
+                set += u32::from(counter > 0);
+                saturated += u32::from(counter == SATURATED);
+                total += u32::from(counter);
+            }
         }
+        tally.set += u64::from(set);
+        tally.saturated += u64::from(saturated);
+        tally.total += u64::from(total);
     }
-    let total = (0..).zip(having).map(|(value, count): (u64, u64)| value * count).sum();
-    Tally { set: having[1..].iter().sum(), saturated: having[usize::from(SATURATED)], total }
+    tally
 }

@@ -17,7 +17,7 @@ mod parquet;
 pub use parquet::PARQUET_HASHES;
 
 use crate::hash::{reduce, word};
-use crate::interrupt::{self, Meter, strides_with};
+use crate::interrupt::{self, Meter, STRIDE, strides_with};
 use crate::simd::{self, Blocks, PREFETCH_AHEAD, prefetch};
 
 /// Elements whose bits are set between two checks for interrupts.
@@ -240,9 +240,9 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
 fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
     let mut meter = Meter::default();
     for (block, copies) in small.as_chunks::<N>().0.iter().zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize)) {
-        for copy in copies {
-            copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b);
-            meter.add(N);
+        for copies in copies.chunks_mut(STRIDE / N) {
+            copies.iter_mut().for_each(|copy| copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b));
+            meter.add(copies.len() * N);
         }
     }
 }
@@ -251,9 +251,9 @@ fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
 fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
     let mut meter = Meter::default();
     for (block, copies) in small.as_chunks_mut::<N>().0.iter_mut().zip(large.as_chunks::<N>().0.chunks(q as usize)) {
-        for copy in copies {
-            block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c);
-            meter.add(N);
+        for copies in copies.chunks(STRIDE / N) {
+            copies.iter().for_each(|copy| block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c));
+            meter.add(copies.len() * N);
         }
     }
 }
