@@ -45,21 +45,15 @@ impl Hasher {
         let datum = element.datum;
         // SAFETY: promised by the caller.
         unsafe {
-            let reader = match &self.reader {
-                Reader::Scalar(reader) => reader,
-                Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
-            };
-            match reader.source {
-                Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
-                Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
-                Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
-                Source::Int8 => hash_integer(self.form, datum.value() as i64),
-                Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
-                Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
-                _ if reader.is_long() => {
-                    Some(with_value(element, |value| Stream::of(|stream| reader.write_long(value, stream))))
-                }
-                _ => Some(reader.with_bytes(element, hash)),
+            match &self.reader {
+                Reader::Scalar(reader) => match reader.source {
+                    Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
+                    Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
+                    Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
+                    Source::Int8 => hash_integer(self.form, datum.value() as i64),
+                    _ => self.hash_rarer(element),
+                },
+                Reader::Composite(_) => self.hash_rarer(element),
             }
         }
     }
@@ -82,6 +76,28 @@ impl Hasher {
                 Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
                 Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
                 _ => None,
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Hasher::hash`].
+    #[inline(never)]
+    unsafe fn hash_rarer(&self, element: Element) -> Option<u64> {
+        let datum = element.datum;
+        // SAFETY: promised by the caller.
+        unsafe {
+            let reader = match &self.reader {
+                Reader::Scalar(reader) => reader,
+                Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
+            };
+            match reader.source {
+                Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
+                Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
+                _ if reader.is_long() => {
+                    Some(with_value(element, |value| Stream::of(|stream| reader.write_long(value, stream))))
+                }
+                _ => Some(reader.with_bytes(element, hash)),
             }
         }
     }
