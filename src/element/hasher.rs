@@ -63,7 +63,7 @@ impl Hasher {
         matches!(&self.reader, Reader::Scalar(reader) if reader.is_in_place())
     }
 
-    /// The hash of a text or an integer, if that needs nothing of PostgreSQL.
+    /// The hash of an element, if that needs nothing of PostgreSQL.
     ///
     /// # Safety
     /// As [`Hasher::hash`].
@@ -75,6 +75,7 @@ impl Hasher {
             match reader.source {
                 Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
                 Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
+                _ if reader.reads_in_place(element) => self.hash(element),
                 _ => None,
             }
         }

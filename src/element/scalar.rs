@@ -123,6 +123,23 @@ impl ScalarReader {
         !self.convert && !matches!(self.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
+    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
+    ///
+    /// # Safety
+    /// As [`ScalarReader::with_bytes`].
+    pub unsafe fn reads_in_place(&self, element: Element) -> bool {
+        match self.source {
+            Source::Enum | Source::Jsonb | Source::Other => false,
+            Source::Name => !self.convert,
+            // SAFETY: promised by the caller.
+            Source::Text | Source::Bpchar => unsafe { self.text_in_place(element) }.is_some(),
+            // SAFETY: these are of variable length.
+            Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
+            // The others are of a fixed length.
+            _ => true,
+        }
+    }
+
     /// A text that is whole, uncompressed and in UTF-8 as it was given.
     ///
     /// # Safety
