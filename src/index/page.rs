@@ -30,12 +30,12 @@ pub fn unhashed() -> Error {
 pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
-    known: Cell<u32>,
+    known: &'a Cell<u32>,
 }
 
 impl<'a> IndexPages<'a> {
-    pub fn new(relation: Relation<'a>) -> IndexPages<'a> {
-        IndexPages { relation, known: Cell::new(0) }
+    pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
+        IndexPages { relation, known }
     }
 
     pub fn has(&self, page: u32) -> bool {

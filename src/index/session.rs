@@ -40,6 +40,8 @@ struct Kept<K: IndexColumn> {
     number: u64,
     kind: K,
     directory: RefCell<Rc<K::Directory>>,
+    /// How many pages the file has at least.
+    pages: Cell<u32>,
 }
 
 pub struct Index<'r, K: IndexColumn> {
@@ -65,11 +67,12 @@ impl<'r, K: IndexColumn> Index<'r, K> {
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
         }
         let kind = K::of(relation)?;
-        let pages = IndexPages::new(relation);
-        let directory = read_directory(&pages.meta()?.shared(), pages)?;
+        let pages = Cell::new(0);
+        let own = IndexPages::new(relation, &pages);
+        let directory = read_directory(&own.meta()?.shared(), own)?;
         let number = LAST.with(|last| last.replace(last.get() + 1)) + 1;
         let directory = RefCell::new(Rc::new(directory));
-        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory });
+        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
             if all.len() >= MAX_REMEMBERED {
@@ -95,8 +98,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         self.kept.number
     }
 
-    pub fn pages(&self) -> IndexPages<'r> {
-        IndexPages::new(self.relation)
+    pub fn pages(&self) -> IndexPages<'_> {
+        IndexPages::new(self.relation, &self.kept.pages)
     }
 
     /// Where the tiles are, as far as this session knows: for those that add to the index.
