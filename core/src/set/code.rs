@@ -112,7 +112,20 @@ impl BitString {
 
     /// The positions of the ones from `from` to before `end`.
     fn ones(&self, from: usize, end: usize) -> impl Iterator<Item = usize> {
-        (from..end).filter(|&at| self.get(at, 1) == 1)
+        let mut at = from / 64;
+        let mut rest = self.0[at] & (u64::MAX << (from % 64));
+        std::iter::from_fn(move || {
+            while rest == 0 {
+                at += 1;
+                if at * 64 >= end {
+                    return None;
+                }
+                rest = self.0[at];
+            }
+            let one = at * 64 + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            (one < end).then_some(one)
+        })
     }
 }
 
