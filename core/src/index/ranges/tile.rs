@@ -21,7 +21,6 @@ use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::memory;
-use std::collections::BTreeMap;
 
 /// Words of a hash that belong to one level.
 const WORDS_PER_LEVEL: u32 = 16;
@@ -196,16 +195,24 @@ impl Mark {
 /// The changes to a page after which all of these marks, which are of this page, are set: offset in the page and new
 /// value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes = BTreeMap::new();
+    let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {
         mark.probe.tile.payload(Some(page), mark.page())?;
         let column = mark.probe.column(mark.slot, page)?;
         for offset in mark.probe.offsets().iter().map(|row| row + u16::from(column / 8)) {
             let (old, bit) = (page[usize::from(offset)], 1 << (column % 8));
             if old & bit == 0 {
-                *changes.entry(offset).or_insert(old) |= bit;
+                memory::push(&mut changes, (offset, old | bit));
             }
         }
     }
-    Ok(memory::collect(changes.into_iter()))
+    changes.sort_unstable_by_key(|&(offset, _)| offset);
+    changes.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1 |= next.1;
+        }
+        is_same
+    });
+    Ok(changes)
 }
