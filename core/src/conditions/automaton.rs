@@ -183,7 +183,7 @@ impl Last {
     /// The characters that a window to come may begin with: as many from the last one on as weigh less than a window.
     fn kept(self) -> Last {
         let weighs = |of: &Last| {
-            let characters = (0..WEIGHT).map(|back| (of.0 >> (32 * back)) as u32);
+            let characters = (0..WEIGHT).map(|back| (of.characters >> (32 * back)) as u32);
             characters.filter(|&c| c > 0).map(weight).sum::<u32>()
         };
         self.endings().take_while(|ending| weighs(ending) < WEIGHT).last().unwrap_or_default()
@@ -191,8 +191,9 @@ impl Last {
 
     /// All endings of these characters, from none to all of them.
     fn endings(self) -> impl Iterator<Item = Last> {
-        let has = move |count: &u32| *count == 0 || self.0 >> (32 * (count - 1)) > 0;
-        (0..WEIGHT).filter(has).map(move |count| Last(self.0 & ((1 << (32 * count)) - 1)))
+        (0..WEIGHT).filter(move |count| *count == 0 || self.characters >> (32 * (count - 1)) > 0).map(move |count| {
+            Last { characters: self.characters & ((1 << (32 * count)) - 1), narrow: self.narrow.min(count) }
+        })
     }
 }
 

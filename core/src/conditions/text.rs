@@ -94,28 +94,47 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
     }
 }
 
-/// The last characters of a run, for the windows that end with the last one: each of 32 bits, the last in the lowest; 0
-/// where there is none.
+/// The last characters of a run, for the windows that end with the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Last(pub(super) u128);
+pub(super) struct Last {
+    /// The last in the lowest 32 bits; 0 where there is none.
+    pub(super) characters: u128,
+    /// How many of them, up to four, are not wide, counted from the last.
+    pub(super) narrow: u32,
+}
 
 impl Last {
     /// Adds a character. Calls `visit` with the windows that it completes.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
-        self.0 = self.0 << 32 | u128::from(c);
-        if is_whole(c) {
-            visit(Window::of(self.0, 1));
+        self.characters = self.characters << 32 | u128::from(c);
+        if c < WIDE {
+            self.narrow += 1;
+            if self.narrow >= WEIGHT {
+                return visit(Window::of(self.characters, 4));
+            }
+        } else {
+            self.narrow = 0;
+            if is_whole(c) {
+                visit(Window::of(self.characters, 1));
+            }
         }
-        let mut weighs = weight(c);
+        self.add_mixed(visit);
+    }
+
+    /// The windows that end with the last character, where one of them is wide.
+    #[inline(never)]
+    fn add_mixed(&self, visit: &mut impl FnMut(Window)) {
+        let character = |back: u32| (self.characters >> (32 * back)) as u32;
+        let mut weighs = weight(character(0));
         for back in 1..WEIGHT {
-            let c = (self.0 >> (32 * back)) as u32;
+            let c = character(back);
             weighs += weight(c);
             if c == 0 || weighs > WEIGHT {
                 return;
             }
             if weighs == WEIGHT || (back == 1 && weighs == PAIR_WEIGHT) {
-                visit(Window::of(self.0, back + 1));
+                visit(Window::of(self.characters, back + 1));
             }
         }
     }
