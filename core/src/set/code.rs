@@ -112,15 +112,16 @@ impl BitString {
 
     /// The positions of the ones from `from` to before `end`.
     fn ones(&self, from: usize, end: usize) -> impl Iterator<Item = usize> {
+        let word = |at: usize| u64::from_le_bytes(*self.0[at * 8..].first_chunk().expect("zeros after the bits"));
         let mut at = from / 64;
-        let mut rest = self.0[at] & (u64::MAX << (from % 64));
+        let mut rest = word(at) & (u64::MAX << (from % 64));
         std::iter::from_fn(move || {
             while rest == 0 {
                 at += 1;
                 if at * 64 >= end {
                     return None;
                 }
-                rest = self.0[at];
+                rest = word(at);
             }
             let one = at * 64 + rest.trailing_zeros() as usize;
             rest &= rest - 1;
