@@ -1,4 +1,4 @@
-//! The filter that a call site asks, mostly stored out of line (TOAST), remembered between its calls.
+//! Filters that a call site asks, most of them stored out of line (TOAST), remembered between its calls.
 //!
 //! ```text
 //! asked for the first time ──▶ start of the value ──▶ slices, what each element needs ──▶ the whole value
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept,
-//! in the memory of the call site, and only those of the filter asked last.
+//! in the memory of the call site; a few filters at a time, and of large ones just the last.
 
 use crate::element::Hasher;
 use crate::filter_type::FilterType;
@@ -19,16 +19,22 @@ use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
 use pgrx::pg_sys;
 
+/// Filters that a call site remembers.
+const PLACES: usize = 4;
 /// Values up to this many bytes are fetched at once: a slice costs as much.
 const SHORT_BYTES: usize = 16 << 10;
 /// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12 MB a slice took 2.4
 /// µs and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
 const SLICE_BYTES: usize = 4 << 10;
+/// Bytes of filters to remember; one alone may have more.
+const MOST_BYTES: usize = 64 << 20;
 /// How many elements ahead memory is prefetched.
 const AHEAD: usize = 16;
 
 pub struct FilterCache<S: FilterType> {
-    last: Option<CachedFilter<S>>,
+    places: [Option<CachedFilter<S>>; PLACES],
+    /// The place probed last.
+    last: usize,
 }
 
 /// A filter that is stored out of line.
@@ -109,7 +115,7 @@ impl<S: FilterType> FilterCache<S> {
     /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it: what it has is in the
     /// memory of the site.
     pub unsafe fn new() -> Self {
-        FilterCache { last: None }
+        FilterCache { places: std::array::from_fn(|_| None), last: 0 }
     }
 
     /// Argument `i`, a filter to be probed for `probes` elements; `None` for NULL. Errors: 22P03 for a damaged value.
@@ -119,17 +125,14 @@ impl<S: FilterType> FilterCache<S> {
             let Some(value) = call.value(i) else { return Ok(None) };
             return Ok(Some(Filter::Whole(S::whole(value.into_bytes())?, false)));
         };
-        if self.last.as_ref().is_none_or(|last| last.identity != identity) {
-            if let Some(last) = self.last.take() {
-                last.free();
-            }
-            self.last = Some(CachedFilter::new(call, datum, identity)?);
+        if !self.is_at(self.last, identity) {
+            self.find_or_make(call, datum, identity)?;
         }
-        let last = self.last.as_mut().expect("the filter was there or made");
-        if last.view.is_none() && (probes + last.slices) * SLICE_BYTES >= last.length {
-            last.fetch_whole(call, datum)?;
+        let place = self.places[self.last].as_ref().expect("the place was found or made");
+        if place.view.is_none() && (probes + place.slices) * SLICE_BYTES >= place.length {
+            self.fetch_whole(call, datum)?;
         }
-        last.filter(datum).map(Some)
+        self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
     }
 
     /// Argument `i`, if it is the filter probed last and all of it is there, and how elements are read for it. This is
@@ -137,21 +140,30 @@ impl<S: FilterType> FilterCache<S> {
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
-        let last = self.last.as_ref().filter(|last| last.identity == identity)?;
-        Some((S::shorter(last.view.as_ref()?), last.hasher.as_ref()?))
+        let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
+        Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
     }
 
     /// Remembers how elements are read for the filter probed last.
     pub fn remember_hasher(&mut self, hasher: Hasher) {
-        if let Some(last) = &mut self.last {
-            last.hasher = Some(hasher);
+        if let Some(place) = self.places[self.last].as_mut() {
+            place.hasher = Some(hasher);
         }
     }
-}
 
-impl<S: FilterType> CachedFilter<S> {
+    fn is_at(&self, place: usize, identity: Identity) -> bool {
+        self.places[place].as_ref().is_some_and(|place| place.identity == identity)
+    }
+
+    /// Makes the place of a value the last one probed.
     #[inline(never)]
-    fn new(call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<Self> {
+    fn find_or_make(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<()> {
+        if let Some(found) = (0..PLACES).find(|&place| self.is_at(place, identity)) {
+            self.last = found;
+            return Ok(());
+        }
+        self.last = (self.last + 1) % PLACES;
+        self.forget(self.last);
         // SAFETY: the datum is a pointer to a value out of line; its raw size includes the length before it.
         let external = unsafe { std::ptr::read_unaligned(identity.as_ptr().cast::<pg_sys::varatt_external>()) };
         let length = (external.va_rawsize as usize).saturating_sub(size_of::<u32>());
@@ -165,34 +177,58 @@ impl<S: FilterType> CachedFilter<S> {
             });
             Value::owned(copy?)
         };
-        // SAFETY: the view is kept beside the value, and shown no longer than that is there.
+        // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than that is.
         let bytes = unsafe { std::slice::from_raw_parts(value.bytes().as_ptr(), value.len()) };
         let view = if is_whole { Some(S::whole(bytes)?) } else { S::start(bytes, length).map(|_| None)? };
-        Ok(CachedFilter { identity, length, value, whole: None, slices: 1, view, hasher: None })
+        let place = CachedFilter { identity, length, value, whole: None, slices: 1, view, hasher: None };
+        self.places[self.last] = Some(place);
+        self.make_room();
+        Ok(())
     }
 
-    /// Fetches all of the value.
+    /// Fetches all of the value probed last.
     #[inline(never)]
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
-        let (context, length) = (call.site_context()?, self.length);
-        let prefix = S::start_header(&S::start(self.value.bytes(), length)?).prefix_bytes();
+        let context = call.site_context()?;
+        let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
+        let length = place.length;
+        let prefix = S::start_header(&S::start(place.value.bytes(), length)?).prefix_bytes();
         // It is allocated already if an earlier attempt ended in an error that was caught.
-        let (_, first) = *self.whole.get_or_insert_with(|| memory::allocate_aligned(context, length, prefix));
-        // SAFETY: the datum is a pointer to the value that this is for; the bytes are there as long as this.
+        let (_, first) = *place.whole.get_or_insert_with(|| memory::allocate_aligned(context, length, prefix));
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
         let bytes = unsafe {
             fetch_pieces(datum.cast_mut_ptr(), first, length)?;
             std::slice::from_raw_parts(first, length)
         };
-        self.view = Some(S::whole(bytes)?);
+        place.view = Some(S::whole(bytes)?);
+        self.make_room();
         Ok(())
     }
 
-    fn free(self) {
-        self.value.free();
-        if let Some((memory, _)) = self.whole {
-            // SAFETY: it came from palloc, and what it was for is gone.
-            unsafe { pg_sys::pfree(memory.cast()) };
+    /// Forgets all but the filter probed last, if they have too many bytes in total.
+    fn make_room(&mut self) {
+        let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
+        if bytes > MOST_BYTES {
+            let last = self.last;
+            (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
         }
+    }
+
+    fn forget(&mut self, place: usize) {
+        if let Some(place) = self.places[place].take() {
+            place.value.free();
+            if let Some((memory, _)) = place.whole {
+                // SAFETY: it came from palloc, and the place that it was for is gone.
+                unsafe { pg_sys::pfree(memory.cast()) };
+            }
+        }
+    }
+}
+
+impl<S: FilterType> CachedFilter<S> {
+    /// Bytes of the value that are kept.
+    fn bytes(&self) -> usize {
+        if self.whole.is_some() { self.length } else { self.value.len() }
     }
 
     fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {

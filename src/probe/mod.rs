@@ -1,5 +1,5 @@
 //! Querying stored filters: a call site asks a filter for one element, or a scan for those of many rows. `cache` has
-//! the filter that a call site asks, remembered between its calls, of which no more is read than is needed.
+//! the filters that a call site asks, remembered between its calls, of which no more is read than is needed.
 
 mod cache;
 
