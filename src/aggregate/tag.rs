@@ -5,7 +5,7 @@
 //! are odd: what other aggregates keep begins with an aligned pointer, or with a number of a few bits.
 //!
 //! A state that another process serialised is no state here, but bytes: PostgreSQL passes what a deserialisation
-//! function returns to one call of the combine function, as its second argument, at once.
+//! function returns to one call of the combine function, as its second argument, at once. Elsewhere it is refused.
 
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::memory::{self, Context};

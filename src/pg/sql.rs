@@ -81,15 +81,14 @@ impl Parameter<'_> {
     }
 }
 
-/// Executes a statement once: as [`Prepared::new`] and [`Prepared::execute`].
+/// Executes a statement once: as [`Prepared::new`] and [`Prepared::execute`], with a plan that ends with it.
 pub fn execute(
     sql: &[&[u8]],
     values: &[Parameter<'_>],
     sees: Sees,
     each: impl FnMut(&ResultRow) -> Result<()>,
 ) -> Result<u64> {
-    let statement = Prepared::new(sql, values.iter().map(Parameter::type_of).collect(), false)?;
-    connected(|| statement.execute(values, sees, each))
+    connected(|| Prepared::once(sql, values.iter().map(Parameter::type_of).collect(), false)?.execute(values, sees, each))
 }
 
 /// A statement that was prepared once and has one plan for all values of its parameters. PostgreSQL plans it
@@ -158,21 +157,28 @@ impl Prepared {
     /// `wants_index`, it is planned with one for what it looks up, however small the table is then: the plan stays
     /// until the table or its statistics change. Errors: those of parsing it; XX000 if it can't be executed from a
     /// function.
-    pub fn new(sql: &[&[u8]], mut parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
-        let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
+    pub fn new(sql: &[&[u8]], parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
         connected(|| {
-            // SAFETY: connected; as many types as are given. The plan is kept before the connection ends.
-            unsafe {
-                let (sql, count, types) = (sql.as_ptr(), parameters.len() as i32, parameters.as_mut_ptr());
-                let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
-                let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, types, options)));
-                if plan.is_null() {
-                    return Err(failed(pg_sys::SPI_result));
-                }
-                check(pg_sys::SPI_keepplan(plan))?;
-                Ok(Prepared { plan, parameters, wants_index: Cell::new(wants_index) })
-            }
+            let prepared = Prepared::once(sql, parameters, wants_index)?;
+            // SAFETY: prepared in this connection.
+            check(unsafe { pg_sys::SPI_keepplan(prepared.plan) })?;
+            Ok(prepared)
         })
+    }
+
+    /// The same while [`connected`], until the connection ends: after an error PostgreSQL frees the plan with that.
+    fn once(sql: &[&[u8]], mut parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
+        let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
+        // SAFETY: connected; as many types as are given.
+        unsafe {
+            let (sql, count, types) = (sql.as_ptr(), parameters.len() as i32, parameters.as_mut_ptr());
+            let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
+            let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, types, options)));
+            if plan.is_null() {
+                return Err(failed(pg_sys::SPI_result));
+            }
+            Ok(Prepared { plan, parameters, wants_index: Cell::new(wants_index) })
+        }
     }
 
     /// Executes it while [`connected`], with these values, calls `each` with every row that it returns, and returns how
@@ -294,7 +300,7 @@ pub fn precedes(a: u32, b: u32) -> bool {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if !is_unwinding() {
-            // SAFETY: kept by `new`, and freed once.
+            // SAFETY: kept by `new`, or still connected; freed once.
             unsafe { pg_sys::SPI_freeplan(self.plan) };
         }
     }

@@ -63,10 +63,12 @@ impl Set {
         leaves: &mut [Option<u64>],
         mut each: impl FnMut(&Row, Item),
     ) -> Result<()> {
+        let without = items.iter().zip(leaves.iter()).filter(|(_, leaf)| leaf.is_none()).map(|(&item, _)| item);
+        let without = memory::collect(without.take(most));
         let mut wanted: Vec<u64> = Vec::new();
         for depth in depths {
             let before = wanted.len();
-            for (item, _) in items.iter().zip(leaves.iter()).filter(|(_, leaf)| leaf.is_none()).take(most) {
+            for item in &without {
                 let bucket = tree::covering(item.hash, depth);
                 if wanted[before..].last() != Some(&bucket) {
                     memory::push(&mut wanted, bucket);

@@ -104,12 +104,9 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
+        && (header.fits_sparse(x.len() + y.len()) || header.fits_sparse(sparse::union(x, y).count()))
     {
-        let mut hashes = memory::list(x.len() + y.len());
-        hashes.extend(sparse::union(x, y));
-        if header.fits_sparse(hashes.len()) {
-            return list_of(&header, &hashes, given, limit);
-        }
+        return list_of(&header, &memory::collect(sparse::union(x, y)), given, limit);
     }
     header.check_growth(header.payload_bytes(), given, limit)?;
     let mut value: B = header.dense();

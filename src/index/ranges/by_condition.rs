@@ -44,6 +44,9 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
+    if found.is_empty() {
+        return Ok(());
+    }
     let ranges = RangePages::new(table, options);
     for range in found {
         let Some(lines) = options.lines_of(range) else {

@@ -45,7 +45,7 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     _: *mut c_void,
 ) {
     let has_locks = || LOCKED.with_borrow(|locked| !locked.is_empty());
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && has_locks() && current_call() != 0 {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && current_call() != 0 && has_locks() {
         abort("the lock of a page is gone");
     }
 }

@@ -84,7 +84,10 @@ impl Directory {
     ) -> Result<(), P::Error> {
         let probe = |tile: &TileAddress, (): &()| {
             let slots = Slots(condition.slots(u128::MAX, &mut having(pages, tile))?);
-            if let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below()) {
+            // A sample reads few of them.
+            if most == u32::MAX
+                && let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below())
+            {
                 let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
                 reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
             }
