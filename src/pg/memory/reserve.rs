@@ -93,6 +93,40 @@ unsafe impl GlobalAlloc for Reserving {
             unsafe { System.dealloc(pointer, layout) };
         }
     }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        let memory = unsafe { System.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            return memory;
+        }
+        let memory = self.take(layout);
+        if !memory.is_null() {
+            // SAFETY: as many bytes were taken.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !self.is_reserve(pointer) {
+            // SAFETY: it came from the system's allocator, with this layout.
+            let memory = unsafe { System.realloc(pointer, layout, size) };
+            if !memory.is_null() {
+                return memory;
+            }
+        }
+        // SAFETY: the caller promises that the new size is possible with this alignment; both places have as many bytes
+        // as are copied, and the old one is given back only once there is a new one.
+        unsafe {
+            let memory = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !memory.is_null() {
+                std::ptr::copy_nonoverlapping(pointer, memory, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+            memory
+        }
+    }
 }
 
 /// Three blocks: a large memory context tries 8, 4, 2 and 1 megabytes, and an error may be copied for several callers.
