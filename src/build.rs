@@ -26,9 +26,13 @@ fn from_array(call: &Call) -> Outcome {
         return Ok(None);
     }
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
-    let filter = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
+    let filter: PgBuffer = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
     // One that was sized for its elements is overfull by chance at most.
-    if header.is_to_be_sized() { Ok(Some(filter.into_datum())) } else { overfull::finish::<Bloom>(call, overfull::BUILT, filter) }
+    if header.is_to_be_sized() {
+        Ok(Some(filter.into_datum()))
+    } else {
+        overfull::finish::<Bloom>(call, overfull::BUILT, filter)
+    }
 }
 
 fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {

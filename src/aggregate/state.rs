@@ -330,8 +330,13 @@ fn serialise(call: &Call) -> Outcome {
 }
 
 fn finish(call: &Call) -> Outcome {
-    match with_state(call, |state: &mut BloomState| state.finish())? {
-        Some(filter) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
+    let finished = with_state(call, |state: &mut BloomState| {
+        // A list that was sized for its elements is overfull by chance at most.
+        Ok((state.finish()?, !state.header().is_to_be_sized() || state.is_dense()))
+    })?;
+    match finished {
+        Some((filter, true)) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
+        Some((filter, false)) => Ok(Some(filter.into_datum())),
         None => empty_bloom().map(Some),
     }
 }

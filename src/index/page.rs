@@ -31,11 +31,13 @@ pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     /// How many pages the file had when last seen. It never gets shorter.
     known: &'a Cell<u32>,
+    /// How many pages were announced and not read.
+    announced: u32,
 }
 
 impl<'a> IndexPages<'a> {
     pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
-        IndexPages { relation, known }
+        IndexPages { relation, known, announced: 0 }
     }
 
     pub fn has(&self, page: u32) -> bool {
@@ -106,11 +108,14 @@ impl Pages for IndexPages<'_> {
     type Error = Damage;
 
     fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
+        self.announced = self.announced.saturating_sub(1);
         Ok(self.read(page, f))
     }
 
+    /// Announces no more pages at once than `effective_io_concurrency` says.
     fn prefetch(&mut self, page: u32) {
-        if buffer::io_concurrency(self.relation) > 0 && self.has(page) {
+        if self.announced < buffer::io_concurrency(self.relation) && self.has(page) {
+            self.announced += 1;
             buffer::prefetch(self.relation, page);
         }
     }

@@ -88,7 +88,9 @@ pub fn execute(
     sees: Sees,
     each: impl FnMut(&ResultRow) -> Result<()>,
 ) -> Result<u64> {
-    connected(|| Prepared::once(sql, values.iter().map(Parameter::type_of).collect(), false)?.execute(values, sees, each))
+    connected(|| {
+        Prepared::once(sql, values.iter().map(Parameter::type_of).collect(), false)?.execute(values, sees, each)
+    })
 }
 
 /// A statement that was prepared once and has one plan for all values of its parameters. PostgreSQL plans it

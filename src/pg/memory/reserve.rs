@@ -94,20 +94,6 @@ unsafe impl GlobalAlloc for Reserving {
         }
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those of the system's allocator.
-        let memory = unsafe { System.alloc_zeroed(layout) };
-        if !memory.is_null() {
-            return memory;
-        }
-        let memory = self.take(layout);
-        if !memory.is_null() {
-            // SAFETY: as many bytes were taken.
-            unsafe { memory.write_bytes(0, layout.size()) };
-        }
-        memory
-    }
-
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !self.is_reserve(pointer) {
             // SAFETY: it came from the system's allocator, with this layout.
