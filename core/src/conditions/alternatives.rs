@@ -1,12 +1,16 @@
 //! Conditions with many alternatives: 200 patterns, 100 members, words joined by OR.
 //!
 //! An index asks its ranges for each alternative by itself. So each row of a range has to be compared only with those
-//! that its range may have, by the hashes of the row's parts:
+//! that its range may have, by the hashes of the row's parts. Most rows have none of them, and end with the first step:
 //!
 //! ```text
+//! watched  a bit for one hash of each alternative of the range     has the row one of these?
 //! places   . . h1 . h2 h3 . . .     a place for each hash that an alternative has
 //! rows     . . 7  . 4  7  . . .     the last row that had it: row 7 has h1 and h3
 //! ```
+//!
+//! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
+//! So the watched hashes are soon those that few rows have.
 
 use super::{Condition, place_of};
 use crate::memory;
@@ -53,23 +57,36 @@ impl Alternatives {
     }
 }
 
-/// What rows are compared with: [`RowTest::begin_row`], [`RowTest::add`] for their hashes, [`RowTest::may_match`].
+/// What rows are compared with: first [`RowTest::is_watched`] for their hashes, then for the few that have such a hash
+/// [`RowTest::begin_row`], [`RowTest::add`] for all of them, and [`RowTest::may_match`].
 pub struct RowTest {
     /// A hash in each place that is not 0: the place that the hash says, or one after it. At most a quarter are taken.
     places: Vec<u64>,
     /// The last row that has the hash of a place.
     rows: Vec<u32>,
     row: u32,
-    /// The alternatives, on places.
     every: Condition,
-    each: Vec<Condition>,
+    each: Vec<Alternative>,
     /// Those that the range may have.
     numbers: Vec<u32>,
+    /// A bit for each hash that is watched, by its highest bits.
+    watched: Vec<u64>,
+    shift: u32,
+}
+
+/// Conditions on places, which must all hold.
+struct Alternative {
+    all: Vec<Condition>,
+    /// Which of them is watched.
+    watched: usize,
 }
 
 impl RowTest {
     /// For these alternatives.
     pub fn new(alternatives: &Alternatives) -> RowTest {
+        /// Bits for hashes that are watched, at least; and for each alternative.
+        const BITS: usize = 1 << 12;
+        const BITS_EACH: usize = 16;
         let mut count = 0usize;
         let mut add = |hash| {
             count += 1;
@@ -82,16 +99,41 @@ impl RowTest {
             places[place] = hash.max(1);
             place as u64
         };
-        let each = memory::collect(alternatives.each.iter().map(|one| one.map(&mut put)));
+        let each = memory::collect(alternatives.each.iter().map(|one| match one.map(&mut put) {
+            Condition::All(all) => Alternative { all, watched: 0 },
+            other => Alternative { all: vec![other], watched: 0 },
+        }));
         let every = alternatives.every.map(&mut put);
         let rows = memory::zeroed(places.len());
-        RowTest { places, rows, row: 0, every, each, numbers: Vec::new() }
+        let bits = (BITS_EACH * each.len()).next_power_of_two().max(BITS);
+        let (watched, shift) = (memory::zeroed(bits / u64::BITS as usize), u64::BITS - bits.ilog2());
+        RowTest { places, rows, row: 0, every, each, numbers: Vec::new(), watched, shift }
     }
 
     /// Begins with another range, which may have the alternatives with these numbers.
     pub fn begin_range(&mut self, numbers: &[u32]) {
         self.numbers.clear();
         numbers.iter().for_each(|&number| memory::push(&mut self.numbers, number));
+        self.watch();
+    }
+
+    fn watch(&mut self) {
+        self.watched.fill(0);
+        let mut add = |place: u64| {
+            let bit = self.places[place as usize] >> self.shift;
+            self.watched[bit as usize / 64] |= 1 << (bit % 64);
+        };
+        for &number in &self.numbers {
+            let Alternative { all, watched } = &self.each[number as usize];
+            all[*watched].watched(&mut add);
+        }
+    }
+
+    /// Whether a row with this hash is to be looked at: no other is one that matches.
+    #[inline(always)]
+    pub fn is_watched(&self, hash: u64) -> bool {
+        let bit = hash >> self.shift;
+        self.watched[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
     /// Begins with another row.
@@ -108,9 +150,22 @@ impl RowTest {
     }
 
     /// Whether one of the range's alternatives may hold for the row.
-    pub fn may_match(&self) -> bool {
-        let has = |place: u64| self.rows[place as usize] == self.row;
-        self.numbers.iter().any(|&number| self.each[number as usize].holds(&has)) && self.every.holds(&has)
+    pub fn may_match(&mut self) -> bool {
+        let (rows, row) = (&self.rows, self.row);
+        let has = |place: u64| rows[place as usize] == row;
+        let mut is_changed = false;
+        for &number in &self.numbers {
+            let Alternative { all, watched } = &mut self.each[number as usize];
+            match all.iter().position(|condition| !condition.holds(&has)) {
+                None => return self.every.holds(&has),
+                Some(lacking) if all[*watched].holds(&has) => (*watched, is_changed) = (lacking, true),
+                Some(_) => {}
+            }
+        }
+        if is_changed {
+            self.watch();
+        }
+        false
     }
 }
 

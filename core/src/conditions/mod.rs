@@ -220,6 +220,17 @@ impl Condition {
         }
     }
 
+    /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
+    pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
+        match self {
+            // Only a whole condition is unknown, and has no hashes.
+            Condition::Unknown => {}
+            Condition::Has(hash) => visit(*hash),
+            Condition::All(conditions) => conditions.iter().take(1).for_each(|condition| condition.watched(visit)),
+            Condition::Any(conditions) => conditions.iter().for_each(|condition| condition.watched(visit)),
+        }
+    }
+
     /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
     /// is not called for a hash that can't change the answer. Errors: those of `having`.
     pub fn slots<E>(&self, all: u128, having: &mut impl FnMut(u64) -> Result<u128, E>) -> Result<u128, E> {

@@ -33,13 +33,17 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
     let alternatives = Alternatives::of(condition.clone());
     let all: Vec<u32> = (0..alternatives.each.len() as u32).collect();
     let mut test = RowTest::new(&alternatives);
+    // Again and again, since what is watched changes.
     for bits in (0..4 << 8).map(|i| i * 89 % (1 << 8)) {
         let has = |of: u64| (0..8).any(|i| bits >> i & 1 == 1 && hash(i) == of);
         let mut may_match = |numbers: &[u32]| {
             test.begin_range(numbers);
-            test.begin_row();
-            (0..8).filter(|i| bits >> i & 1 == 1).for_each(|i| test.add(hash(i)));
-            test.may_match()
+            let hashes = || (0..8).filter(|i| bits >> i & 1 == 1).map(hash);
+            hashes().any(|hash| test.is_watched(hash)) && {
+                test.begin_row();
+                hashes().for_each(|hash| test.add(hash));
+                test.may_match()
+            }
         };
         assert_eq!(may_match(&all), condition.holds(&has), "{bits:b}");
         for (number, one) in alternatives.each.iter().enumerate() {
@@ -48,4 +52,20 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
         }
         assert!(!may_match(&[]));
     }
+}
+
+#[test]
+fn what_few_rows_have_is_watched() {
+    let hash = |i: u64| i << 56;
+    let all = (0..10).map(hash).map(Has);
+    let mut test = RowTest::new(&Alternatives::of(Condition::any([Condition::all(all), Has(hash(99))])));
+    test.begin_range(&[0, 1]);
+    for _ in 0..10 {
+        // Rows that have all but the seventh.
+        test.begin_row();
+        (0..10).filter(|&i| i != 7).for_each(|i| test.add(hash(i)));
+        assert!(!test.may_match());
+    }
+    let watched: Vec<u64> = (0..200).filter(|&i| test.is_watched(hash(i))).collect();
+    assert_eq!(watched, [7, 99]);
 }
