@@ -81,6 +81,11 @@ RESET search_path;
 SELECT bloom_set_add('"Other place".first', 'x') AS new, bloom_set_add('passing', 3) AS temporary;
 \x on
 SELECT * FROM failure($$SELECT bloom_set_create('seen', 'text', 10)$$);
+-- A call that fails leaves no plan in the session.
+SELECT count(*) AS before FROM pg_backend_memory_contexts WHERE name ~ 'Plan' \gset
+SELECT count(DISTINCT state) FROM generate_series(1, 50) AS i,
+    failure(format($$SELECT bloom_set_create('seen', 'text', 10) -- %s$$, i));
+SELECT count(*) - :before < 25 AS freed FROM pg_backend_memory_contexts WHERE name ~ 'Plan';
 SELECT name, state, message FROM unnest(ARRAY['', ' ', 'a.b.c.d', 'nowhere.x', '"open', 'x y']) AS name,
     failure(format('SELECT bloom_set_create(%L, ''text'', 10)', name));
 \x off
