@@ -42,6 +42,8 @@ impl Run {
 pub struct Spill {
     context: Context<'static>,
     file: Temporary,
+    /// A second file, to which the first is rewritten without repetitions.
+    spare: Option<Temporary>,
     runs: Vec<Run>,
     /// How many hashes the file had when few of them were known to be repetitions.
     distinct: usize,
@@ -50,7 +52,10 @@ pub struct Spill {
 impl Spill {
     pub fn new(call: &Call) -> Result<*mut Spill> {
         let context = aggregate_memory(call)?;
-        Ok(keep(context, Spill { context, file: new_file(context), runs: Vec::new(), distinct: 0 }))
+        // SAFETY: what has the file is kept there, and dropped with it.
+        let file = unsafe { Temporary::new(context) };
+        let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
+        Ok(keep(context, spill))
     }
 
     /// Adds hashes, which ascend.
@@ -83,9 +88,10 @@ impl Spill {
         Ok(!hashes.is_empty() && distinct * 4 >= hashes.len() * 3)
     }
 
-    /// Rewrites the hashes to another file.
     fn drop_repetitions(&mut self) -> Result<()> {
-        let mut file = new_file(self.context);
+        // SAFETY: as in `new`.
+        let mut file = self.spare.take().unwrap_or_else(|| unsafe { Temporary::new(self.context) });
+        file.clear();
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {
             let distinct = sparse::sort_distinct(hashes, 0);
@@ -94,7 +100,7 @@ impl Spill {
         })?;
         (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
         self.distinct = file.len() as usize;
-        self.file = file;
+        self.spare = Some(std::mem::replace(&mut self.file, file));
         self.runs.clear();
         self.runs.push(run);
         Ok(())
@@ -131,11 +137,6 @@ impl Spill {
         rest.copy_from_slice(own);
         Ok(())
     }
-}
-
-fn new_file(context: Context<'static>) -> Temporary {
-    // SAFETY: within a transaction, as all aggregates are; what has the file is in this memory, and dropped with it.
-    unsafe { Temporary::new(context) }
 }
 
 fn range_of(hash: u64) -> usize {

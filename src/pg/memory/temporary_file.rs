@@ -52,6 +52,11 @@ impl Temporary {
         self.len
     }
 
+    /// Forgets all hashes: what is appended then takes their place.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Appends hashes, eight little-endian bytes each. Errors: 58030; PostgreSQL raises its own where the disk is full.
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
