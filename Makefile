@@ -83,7 +83,7 @@ test: ## install what is missing, build, and run every test
 	$(MAKE) --jobs 3 larger-tests other-tests sql-tests
 
 # A test and its server often wait for each other: the programs that take longest run beside all others.
-LARGER = executor filter_sets filters index
+LARGER = executor filters index
 larger-tests:
 	$(CARGO) test --workspace $(CARGO_FEATURES) $(patsubst %,--test %,$(LARGER))
 
