@@ -2,7 +2,7 @@
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
-use crate::pg::storage::bulk_write::BulkWrite;
+use crate::pg::storage::new_pages::NewPages;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
@@ -136,15 +136,15 @@ impl Pages for BelowMeta<'_> {
 }
 
 /// Begins to write the pages of a new index: 55000 if it has some.
-pub fn begin_index(relation: Relation<'_>) -> Result<BulkWrite<'_>> {
+pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
     if relation.pages() > 0 {
         let message = format!("index \"{}\" already contains data", relation.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
     }
-    Ok(BulkWrite::start(relation))
+    Ok(NewPages::start(relation))
 }
 
-impl PageSink for BulkWrite<'_> {
+impl PageSink for NewPages<'_> {
     type Error = Error;
 
     fn write(&mut self, page: &[u8]) -> Result<()> {

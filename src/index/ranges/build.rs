@@ -13,7 +13,7 @@ use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::index::session::IndexColumn;
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::method::table::{Built, Wanted, maintenance_memory};
-use crate::pg::storage::bulk_write::BulkWrite;
+use crate::pg::storage::new_pages::NewPages;
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use crate::pg::storage::wal;
 use pg_bloom_core::index::page::{RowId, RowSet};
@@ -36,7 +36,7 @@ const ROW_OVERHEAD: u32 = 28;
 struct Building<'b> {
     options: Options,
     build: Build,
-    index: BulkWrite<'b>,
+    index: NewPages<'b>,
     /// The range that rows come from, and its keys.
     range: u32,
     gathered: GatheredKeys<'b>,

@@ -5,9 +5,9 @@
 //! | [`relation`] | indexes and tables that are open |
 //! | [`buffer`] | pages under locks |
 //! | [`wal`] | changes of pages with their WAL records |
-//! | [`bulk_write`] | the pages of a relation that is being made |
+//! | [`new_pages`] | the pages of a relation that is being made |
 
 pub mod buffer;
-pub mod bulk_write;
+pub mod new_pages;
 pub mod relation;
 pub mod wal;

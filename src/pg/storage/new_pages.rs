@@ -5,14 +5,14 @@ use super::relation::{MAIN_FORK, Relation};
 use super::wal::write_whole;
 
 /// New pages of an index that had none, in the order of their numbers.
-pub struct BulkWrite<'r>(Relation<'r>);
+pub struct NewPages<'r>(Relation<'r>);
 
-impl<'r> BulkWrite<'r> {
+impl<'r> NewPages<'r> {
     /// Begins, with a first page of zeros.
-    pub fn start(index: Relation<'r>) -> BulkWrite<'r> {
+    pub fn start(index: Relation<'r>) -> NewPages<'r> {
         assert_eq!(index.pages(), 0, "pages of an index that is being made");
         extend(index, 1);
-        BulkWrite(index)
+        NewPages(index)
     }
 
     /// Adds a page with these bytes, whose header is made here, and which has no hole since it will get more bits.
