@@ -23,20 +23,7 @@ pub fn describe() -> String {
     let kib: u64 =
         field("/proc/meminfo", "MemTotal").and_then(|total| total.split(' ').next()?.parse().ok()).unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let simd = if cfg!(target_arch = "x86_64") && is_avx512() { "with" } else { "without" };
-    format!(
-        "{}, {cores} cores, {:.0} GB of memory, {simd} AVX-512, Linux {}",
-        cpu(),
-        kib as f64 / 1024.0 / 1024.0,
-        kernel.trim()
-    )
-}
-
-fn is_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    format!("{}, {cores} cores, {:.0} GB of memory, Linux {}", cpu(), kib as f64 / 1024.0 / 1024.0, kernel.trim())
 }
 
 /// The most memory of its own that a process has while this is watching: what it shares with others is not counted.

@@ -10,9 +10,11 @@
 //! ```
 
 use crate::hash::word;
-use crate::simd::POSITIONS_PER_WORD;
 
 pub const BLOCK_BYTES: usize = 64;
+
+/// Positions that one word has bits for.
+const POSITIONS_PER_WORD: u32 = 7;
 
 /// The words that have an element's positions, each with how many of them are to be used.
 #[inline(always)]
@@ -45,6 +47,3 @@ pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
         all & 1 == 1
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,7 +18,7 @@ pub use parquet::PARQUET_HASHES;
 
 use crate::hash::{reduce, word};
 use crate::interrupt::{self, Meter, STRIDE, strides_with};
-use crate::simd::{self, Blocks, PREFETCH_AHEAD, prefetch};
+use crate::simd::{PREFETCH_AHEAD, prefetch};
 
 /// Elements whose bits are set between two checks for interrupts.
 const UNCANCELLED: usize = 1 << 16;
@@ -155,9 +155,6 @@ impl Shape {
             if i > 0 {
                 interrupt::check();
             }
-            if self.layout == Layout::Blocked && simd::insert_all(payload, self.simd_blocks(), piece) {
-                continue;
-            }
             for (i, &hash) in piece.iter().enumerate() {
                 self.prefetch_ahead(payload, piece, i);
                 self.insert(payload, hash);
@@ -188,9 +185,6 @@ impl Shape {
 
     /// Probes many elements in a dense payload. Calls `found` with each result, in order.
     pub fn contains_each(self, payload: &[u8], hashes: &[u64], mut found: impl FnMut(bool)) {
-        if self.layout == Layout::Blocked && simd::contains_each(payload, self.simd_blocks(), hashes, &mut found) {
-            return;
-        }
         for (i, &hash) in hashes.iter().enumerate() {
             self.prefetch_ahead(payload, hashes, i);
             found(self.contains(payload, hash));
@@ -214,11 +208,6 @@ impl Shape {
         if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
             self.prefetch(payload, ahead);
         }
-    }
-
-    /// The blocks of the `blocked` layout, for code for particular CPUs.
-    fn simd_blocks(self) -> Blocks {
-        Blocks { count: self.blocks, num_hashes: self.num_hashes }
     }
 }
 
