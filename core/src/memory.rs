@@ -85,17 +85,12 @@ pub trait Buffer {
     /// A buffer of `len` zero bytes.
     fn zeroed(len: usize) -> Self;
     /// Its bytes.
-    fn bytes(&self) -> &[u8];
-    /// Its bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
 impl Buffer for Vec<u8> {
     fn zeroed(len: usize) -> Self {
         zeroed(len)
-    }
-    fn bytes(&self) -> &[u8] {
-        self
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
         self

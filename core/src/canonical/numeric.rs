@@ -14,7 +14,7 @@ const MOST_FRACTION: i64 = 16_383;
 
 /// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numeric(Vec<u8>);
+pub struct Numeric(pub(crate) Vec<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`, `-Infinity`, in any
@@ -44,11 +44,6 @@ impl Numeric {
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         finite(sign, whole, fraction, exponent).map(Numeric)
-    }
-
-    /// Writes its canonical bytes.
-    pub(crate) fn write(&self, into: &mut impl Sink) {
-        into.write(&self.0);
     }
 }
 

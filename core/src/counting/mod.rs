@@ -71,10 +71,8 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
 
 /// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it is at least one.
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
-    match capacity {
-        Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
-        _ => Err(InvalidParameter::CountingCapacity(capacity).into()),
-    }
+    let given = capacity.and_then(|capacity| u64::try_from(capacity).ok()).filter(|&capacity| capacity > 0);
+    given.ok_or_else(|| InvalidParameter::CountingCapacity(capacity).into())
 }
 
 /// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those of

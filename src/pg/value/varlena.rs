@@ -216,6 +216,12 @@ impl PgBuffer {
         unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        self.held.check();
+        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
+        unsafe { contents(self.pointer) }
+    }
+
     /// Drops all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         if len < self.bytes().len() {
@@ -239,12 +245,6 @@ impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
         // SAFETY: all bytes are written.
         unsafe { PgBuffer::written(len, interrupt::write_zeros) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.held.check();
-        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
-        unsafe { contents(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
