@@ -105,11 +105,6 @@ impl BloomState<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.behind_head().cast(), len) }
     }
 
-    /// Whether there are no elements yet, nor bits that may belong to one.
-    fn is_empty(&self) -> bool {
-        self.len == 0 && matches!(self.others, Others::None)
-    }
-
     fn is_dense(&self) -> bool {
         matches!(self.others, Others::Dense(_))
     }
@@ -132,9 +127,11 @@ impl BloomState<'_> {
         in_file + self.len as usize
     }
 
-    /// The header of the filter as it is: without a kind as long as there are no elements.
+    /// The header of the filter as it is: without a kind as long as there are no elements, nor bits that may belong to
+    /// one.
     fn header(&self) -> Header<'static> {
-        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
+        let is_empty = self.len == 0 && matches!(self.others, Others::None);
+        if is_empty { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
     /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
@@ -253,11 +250,6 @@ impl BloomState<'_> {
         } else {
             self.set_bits(header, &mut payload)?;
         }
-        self.become_dense(payload)
-    }
-
-    /// Takes a payload that has the bits of all elements.
-    fn become_dense(&mut self, payload: Payload) -> Result<()> {
         let before = std::mem::replace(&mut self.head().others, Others::Dense(payload));
         self.head().len = 0;
         match before {

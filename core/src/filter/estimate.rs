@@ -283,7 +283,6 @@ pub fn info(view: &View<'_>) -> FilterInfo {
     let num_bits = h.blocks * h.layout.block_bits();
     let bits_set = match view.body {
         Body::Dense(bits) => count_ones(bits),
-        Body::Sparse([]) => 0,
         Body::Sparse(entries) => dense_form_of(h, entries).0,
     };
     FilterInfo {

@@ -218,7 +218,8 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
 /// [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
-    if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {
+    let capacity = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)?;
+    if capacity > 0 {
         return Ok(capacity);
     }
     let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);

@@ -95,11 +95,9 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// `limit` bytes and is larger than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
-    match (a.header.is_unsized(), b.header.is_unsized()) {
-        (true, true) => return Ok(header.sparse(0)),
-        (true, false) => return Ok(b.to_buffer()),
-        (false, true) => return Ok(a.to_buffer()),
-        (false, false) => {}
+    if a.header.is_unsized() || b.header.is_unsized() {
+        let body = if a.header.is_unsized() { b.body } else { a.body };
+        return Ok(View { header, body }.to_buffer());
     }
     let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks

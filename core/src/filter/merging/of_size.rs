@@ -27,8 +27,6 @@ pub trait MergeMemory {
 
     /// `len` zero bytes.
     fn zeroed(&mut self, len: usize) -> Self::Bits;
-    /// A copy of these bytes.
-    fn copied(&mut self, bytes: &[u8]) -> Self::Bits;
     /// Frees bytes.
     fn free(&mut self, bits: Self::Bits);
     /// An empty list with room for `room` items.
@@ -79,7 +77,11 @@ pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
 impl<M: MergeMemory> OfSize<M> {
     pub(super) fn of(memory: &mut M, view: &View<'_>) -> OfSize<M> {
         let held = match view.body {
-            Body::Dense(bits) => Held::Bits(memory.copied(bits)),
+            Body::Dense(bits) => {
+                let mut own = memory.zeroed(bits.len());
+                interrupt::copy(&mut own, bits);
+                Held::Bits(own)
+            }
             Body::Sparse(entries) => Held::Hashes(list(memory, sparse::values(entries)), entries.len()),
         };
         OfSize { header: without_kind(&view.header), held }
