@@ -49,7 +49,6 @@ pub fn float32(value: f32) -> [u8; 4] {
     value.to_bits().to_le_bytes()
 }
 
-/// A boolean.
 pub fn boolean(value: bool) -> [u8; 1] {
     [u8::from(value)]
 }

@@ -52,7 +52,6 @@ pub struct Counting<'a> {
 /// Figures of a counting filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountingInfo {
-    /// Counters.
     pub num_counters: u64,
     /// How many of them are not zero, how many saturated, and their sum.
     pub tally: Tally,
@@ -60,7 +59,6 @@ pub struct CountingInfo {
     pub cardinality: f64,
     /// Estimated copies of elements; `None` if a counter is saturated.
     pub copies: Option<f64>,
-    /// The present false positive rate.
     pub current_fpr: f64,
 }
 
@@ -87,7 +85,6 @@ pub fn unsized_header(fpr: f64) -> Result<Header<'static>> {
     Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)
 }
 
-/// A filter without elements.
 pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     zeroed(&Header { kind: Kind::NONE, ..*header })
 }
@@ -214,12 +211,10 @@ impl<'a> Counting<'a> {
         self.with_bits(|view| view.to_buffer())
     }
 
-    /// The estimated number of distinct elements.
     pub fn cardinality(&self) -> f64 {
         self.with_bits(estimate::cardinality)
     }
 
-    /// All figures of the filter.
     pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =

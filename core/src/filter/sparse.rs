@@ -8,7 +8,6 @@ pub fn value(entry: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*entry)
 }
 
-/// The hashes of a list.
 pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
     list.iter().map(value)
 }
@@ -18,7 +17,6 @@ pub fn is_ascending(list: &[[u8; 8]]) -> bool {
     interrupt::each(list.windows(2)).all(|pair| value(&pair[0]) < value(&pair[1]))
 }
 
-/// Whether a hash is in the list.
 pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     list.binary_search_by_key(&hash, value).is_ok()
 }

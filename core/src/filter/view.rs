@@ -23,9 +23,7 @@ pub enum Body<'a> {
 /// A stored filter that was validated, read in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View<'a> {
-    /// Its header.
     pub header: Header<'a>,
-    /// Its elements.
     pub body: Body<'a>,
 }
 

@@ -84,7 +84,6 @@ const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 pub struct Density {
     /// Hashes per element (k).
     pub num_hashes: u32,
-    /// Bits per element.
     pub bits: f64,
 }
 
@@ -151,7 +150,6 @@ fn classic_surplus(density: Density) -> f64 {
     ((raised / slope + 0.51) / LEAST_CLASSIC_ON_GRID).exp()
 }
 
-/// The number of blocks from which sizes are on the grid.
 fn least_on_grid(layout: Layout) -> f64 {
     if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { GRID }
 }
