@@ -216,12 +216,6 @@ impl PgBuffer {
         unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
-    pub fn bytes(&self) -> &[u8] {
-        self.held.check();
-        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
-        unsafe { contents(self.pointer) }
-    }
-
     /// Drops all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         if len < self.bytes().len() {
@@ -238,6 +232,12 @@ impl PgBuffer {
     pub(in crate::pg) fn datum(&self) -> pg_sys::Datum {
         self.held.check();
         pg_sys::Datum::from(self.pointer)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.held.check();
+        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
+        unsafe { contents(self.pointer) }
     }
 }
 
