@@ -38,8 +38,7 @@ impl Payload {
     pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
         let (memory, prefix) =
             memory::allocate_aligned(context, len.saturating_add(size_of::<Prefix>()), size_of::<Prefix>());
-        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, a payload of
-        // `len` bytes.
+        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, `len` bytes.
         unsafe {
             prefix.cast::<Prefix>().write(Prefix { memory, len });
             let first = prefix.add(size_of::<Prefix>());

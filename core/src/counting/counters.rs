@@ -57,13 +57,11 @@ pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> boo
     positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
 }
 
-/// Whether every counter of an element is at least one.
 #[inline]
 pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
     block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize], shape, hash)
 }
 
-/// Prefetches the memory that an element needs.
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;

@@ -146,7 +146,6 @@ impl<'a> Counting<'a> {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
-    /// Prefetches the memory that a probe for this element needs.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.header.is_unsized() {

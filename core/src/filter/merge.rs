@@ -66,7 +66,6 @@ pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
     a.meet(b).ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
 }
 
-/// The error for two headers that can't be merged.
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = larger(a, b).parameters();
     InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger }.into()
