@@ -8,7 +8,7 @@ use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, hex_string};
 use pg_bloom_core::memory::from_hex;
-use pg_bloom_core::{Buffer, MAX_STORED_BYTES, hash, interrupt};
+use pg_bloom_core::{MAX_STORED_BYTES, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 

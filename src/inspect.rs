@@ -55,7 +55,7 @@ fn header(call: &Call) -> Outcome {
     // SAFETY: as above; it says how many bytes the value has with the length before it.
     let length = unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(size_of::<u32>());
     let start = Start::parse(value.bytes(), length)?;
-    let mut columns = header_columns(&start.header, start.is_sparse());
+    let mut columns = header_columns(&start.header, start.hashes.is_some());
     columns.push(ResultColumn::I64(length as i64));
     Ok(Some(row(call, &columns)))
 }

@@ -6,7 +6,6 @@ use crate::pg::call::error::warn;
 use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
-use pg_bloom_core::Buffer;
 use pg_bloom_core::filter::overfull::{Overfull, overfull};
 
 /// What to do about an overfull filter that was built of its elements.

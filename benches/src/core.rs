@@ -7,7 +7,7 @@ use parquet::bloom_filter::Sbbf;
 use pg_bloom_benches::median;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::layout::Shape;
-use pg_bloom_core::{Layout, hash::hash, sizing};
+use pg_bloom_core::{Header, Kind, Layout, hash::hash, sizing};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
@@ -31,8 +31,8 @@ struct Ours {
 impl Ours {
     fn new(layout: Layout, capacity: usize) -> Self {
         let size = sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
-        let payload = vec![0; size.shape().payload_bytes() as usize];
-        Ours { shape: size.shape(), payload }
+        let shape = Header::sized(size, Kind::NONE).shape();
+        Ours { shape, payload: vec![0; shape.payload_bytes() as usize] }
     }
 }
 

@@ -165,16 +165,15 @@ impl Element<'_> {
 
     fn write(&self, into: &mut impl Sink) {
         match self {
-            Element::Integer(value) => into.write(&scalar::integer(*value)),
+            Element::Integer(value) | Element::Time(value) => into.write(&scalar::integer(*value)),
             Element::Text(value) => into.write(value.as_bytes()),
             Element::Bytea(value) => into.write(value),
             Element::Float(value) => into.write(&scalar::float(*value)),
-            Element::Numeric(value) => value.write(into),
+            Element::Numeric(value) => into.write(&value.0),
             Element::Uuid(value) => into.write(value),
             Element::Date(days) => into.write(&scalar::date(*days)),
             Element::Timestamp(time) | Element::Timestamptz(time) => into.write(&scalar::timestamp(*time)),
             Element::Boolean(value) => into.write(&scalar::boolean(*value)),
-            Element::Time(time) => into.write(&scalar::time(*time)),
             Element::Timetz(time, zone) => into.write(&scalar::timetz(*time, *zone)),
             Element::Interval(months, days, time) => into.write(&scalar::interval(*months, *days, *time)),
             Element::Array(array) => array.write(into),

@@ -5,7 +5,7 @@
 
 mod words;
 
-use crate::layout::{Layout, Shape};
+use crate::layout::Layout;
 
 /// An error: one pointer, so that results are returned in registers.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,13 +135,6 @@ pub struct Parameters {
     pub capacity: u64,
     /// The false positive rate promised at that capacity.
     pub fpr: f64,
-}
-
-impl Parameters {
-    /// The shape, which decides the bits that an element sets.
-    pub fn shape(&self) -> Shape {
-        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
-    }
 }
 
 impl Error {

@@ -35,7 +35,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Counts bytes that were processed.
     #[inline(always)]
     pub fn add(&mut self, bytes: usize) {
         self.unchecked += bytes;
@@ -76,7 +75,6 @@ pub fn strides_with<'a, T>(into: &'a mut [T], from: &'a [u8]) -> impl Iterator<I
     into.chunks_mut(STRIDE).zip(strides(from))
 }
 
-/// Whether all bytes are zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
     strides(bytes).all(|stride| stride.iter().all(|&byte| byte == 0))
 }

@@ -45,9 +45,6 @@
 //! | [`index`] | the pages of an index over ranges of a table, and of one over a column of filters |
 //!
 //! A module uses only those above it.
-//!
-//! Every operation reads stored bytes in place and writes its result into a [`Buffer`], so that the caller decides how
-//! memory is allocated.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::too_many_lines))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, unsafe_code)]

@@ -23,14 +23,12 @@ pub fn exhausted(bytes: usize) -> ! {
     }
 }
 
-/// Makes room for `more` items.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.try_reserve_exact(more).is_err() {
         exhausted(list.len().saturating_add(more).saturating_mul(size_of::<T>()));
     }
 }
 
-/// An empty list with room for `room` items.
 pub fn list<T>(room: usize) -> Vec<T> {
     let mut list = Vec::new();
     reserve(&mut list, room);
@@ -63,14 +61,12 @@ pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Ve
     Ok(all)
 }
 
-/// A copy of these bytes.
 pub fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = list(bytes.len());
     interrupt::strides(bytes).for_each(|stride| copy.extend_from_slice(stride));
     copy
 }
 
-/// `len` zeros.
 pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     let mut zeros = list(len);
     while zeros.len() < len {
@@ -82,20 +78,13 @@ pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
 
 /// Memory that an operation writes its result into; the caller chooses how it is allocated.
 pub trait Buffer {
-    /// A buffer of `len` zero bytes.
     fn zeroed(len: usize) -> Self;
-    /// Its bytes.
-    fn bytes(&self) -> &[u8];
-    /// Its bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
 impl Buffer for Vec<u8> {
     fn zeroed(len: usize) -> Self {
         zeroed(len)
-    }
-    fn bytes(&self) -> &[u8] {
-        self
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
         self

@@ -24,11 +24,11 @@ fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
     for start in (0..elements).step_by(4096) {
         batch.clear();
         batch.extend((start..elements.min(start + 4096)).map(hash));
-        size.shape().insert_all(payload, &batch);
+        header.shape().insert_all(payload, &batch);
     }
     let view = View::parse(&value).unwrap();
     let pg_bloom_core::Body::Dense(bits) = view.body else { unreachable!() };
-    let contains = |h| size.shape().contains(bits, h);
+    let contains = |h| header.shape().contains(bits, h);
     assert!((0..elements.min(20_000)).all(|i| contains(hash(i))), "a false negative");
     let found = (elements..elements + probes).filter(|&i| contains(hash(i))).count();
     found as f64 / probes as f64

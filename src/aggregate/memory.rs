@@ -36,27 +36,14 @@ pub struct Payload {
 
 impl Payload {
     pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
-        let payload = Payload::allocate_in(context, len);
-        // SAFETY: as many bytes were allocated.
-        interrupt::write_zeros(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), len) });
-        payload
-    }
-
-    pub fn copied_in(context: Context<'static>, bytes: &[u8]) -> Payload {
-        let payload = Payload::allocate_in(context, bytes.len());
-        // SAFETY: as many bytes were allocated.
-        interrupt::write(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), bytes.len()) }, bytes);
-        payload
-    }
-
-    /// `len` bytes that are still to be written.
-    fn allocate_in(context: Context<'static>, len: usize) -> Payload {
         let (memory, prefix) =
             memory::allocate_aligned(context, len.saturating_add(size_of::<Prefix>()), size_of::<Prefix>());
-        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, the payload.
+        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, `len` bytes.
         unsafe {
             prefix.cast::<Prefix>().write(Prefix { memory, len });
-            Payload { first: prefix.add(size_of::<Prefix>()) }
+            let first = prefix.add(size_of::<Prefix>());
+            interrupt::write_zeros(std::slice::from_raw_parts_mut(first.cast(), len));
+            Payload { first }
         }
     }
 
@@ -67,7 +54,7 @@ impl Payload {
     }
 
     pub fn free(self) {
-        // SAFETY: what `allocate_in` got from palloc, and this was its only owner.
+        // SAFETY: what `zeroed_in` got from palloc, and this was its only owner.
         unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
     }
 }

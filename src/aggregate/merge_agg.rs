@@ -21,10 +21,6 @@ impl MergeMemory for Context<'static> {
         Payload::zeroed_in(*self, len)
     }
 
-    fn copied(&mut self, bytes: &[u8]) -> Payload {
-        Payload::copied_in(*self, bytes)
-    }
-
     fn free(&mut self, bits: Payload) {
         bits.free();
     }

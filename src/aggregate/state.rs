@@ -3,8 +3,8 @@
 //! ```text
 //! rows ──transition──▶ state ──serialise──▶ bytes ──combine──▶ state ──final──▶ bloom
 //!
-//! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
+//! small:  | params | -     | … | len | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
+//! dense:  | params | dense | … | len | room |  batch        |     dense ──▶ | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
@@ -46,8 +46,6 @@ struct BloomHead {
     others: Others,
     /// Hashes in memory.
     len: u32,
-    /// How many of them, from the first, ascend strictly.
-    sorted: u32,
 }
 
 /// Where elements are besides those whose hashes are in memory.
@@ -76,7 +74,7 @@ impl ElementHead for BloomHead {
 
     fn new(params: Params) -> BloomHead {
         let (tag, room) = (Tag::Bloom, room_of(FIRST_BYTES));
-        BloomHead { tag, room, params, others: Others::None, len: 0, sorted: 0 }
+        BloomHead { tag, room, params, others: Others::None, len: 0 }
     }
 
     #[inline(always)]
@@ -107,11 +105,6 @@ impl BloomState<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.behind_head().cast(), len) }
     }
 
-    /// Whether there are no elements yet, nor bits that may belong to one.
-    fn is_empty(&self) -> bool {
-        self.len == 0 && matches!(self.others, Others::None)
-    }
-
     fn is_dense(&self) -> bool {
         matches!(self.others, Others::Dense(_))
     }
@@ -134,9 +127,11 @@ impl BloomState<'_> {
         in_file + self.len as usize
     }
 
-    /// The header of the filter as it is: without a kind as long as there are no elements.
+    /// The header of the filter as it is: without a kind as long as there are no elements, nor bits that may belong to
+    /// one.
     fn header(&self) -> Header<'static> {
-        if self.is_empty() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
+        let is_empty = self.len == 0 && matches!(self.others, Others::None);
+        if is_empty { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
     }
 
     /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
@@ -208,7 +203,7 @@ impl BloomState<'_> {
         let spill: *mut Spill = self.spill_to(call)?;
         // SAFETY: it is there; the hashes are no part of it.
         with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
-        self.forget_hashes();
+        self.head().len = 0;
         Ok(())
     }
 
@@ -216,12 +211,6 @@ impl BloomState<'_> {
     fn still_full_without_repetitions(&mut self) -> bool {
         self.sort();
         self.len > self.room / 2
-    }
-
-    /// Forgets the hashes in memory, which are in the file or in bits.
-    fn forget_hashes(&mut self) {
-        let head = self.head();
-        (head.len, head.sorted) = (0, 0);
     }
 
     /// The file of a state that is not dense.
@@ -237,10 +226,7 @@ impl BloomState<'_> {
 
     /// Sorts the hashes and drops repeated ones.
     fn sort(&mut self) {
-        let sorted = self.sorted as usize;
-        let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
-        let head = self.head();
-        (head.len, head.sorted) = (distinct, distinct);
+        self.head().len = sparse::sort_distinct(self.hashes()) as u32;
     }
 
     fn resize(&mut self, bytes: usize) -> Result<()> {
@@ -264,13 +250,8 @@ impl BloomState<'_> {
         } else {
             self.set_bits(header, &mut payload)?;
         }
-        self.become_dense(payload)
-    }
-
-    /// Takes a payload that has the bits of all elements.
-    fn become_dense(&mut self, payload: Payload) -> Result<()> {
         let before = std::mem::replace(&mut self.head().others, Others::Dense(payload));
-        self.forget_hashes();
+        self.head().len = 0;
         match before {
             Others::Dense(old) => old.free(),
             Others::None | Others::Spilled(_) => self.resize(size_of::<BloomHead>())?,

@@ -82,7 +82,7 @@ impl ScalarReader {
                 Source::Bpchar => with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work)),
                 Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
-                Source::Int8 => work(&scalar::integer(datum.value() as i64)),
+                Source::Int8 | Source::Time | Source::Unsigned => work(&scalar::integer(datum.value() as i64)),
                 Source::Float4 => work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32)))),
                 Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
                 Source::Char => {
@@ -103,7 +103,6 @@ impl ScalarReader {
                 Source::Date => work(&scalar::date(datum.value() as i32)),
                 Source::Timestamp => work(&scalar::timestamp(datum.value() as i64)),
                 Source::Bool => work(&scalar::boolean(datum.value() as u8 != 0)),
-                Source::Time => work(&scalar::time(datum.value() as i64)),
                 Source::Timetz => {
                     let pg_sys::TimeTzADT { time, zone } = *datum.cast_mut_ptr();
                     work(&scalar::timetz(time, zone))
@@ -112,7 +111,6 @@ impl ScalarReader {
                     let pg_sys::Interval { month, day, time } = *datum.cast_mut_ptr();
                     work(&scalar::interval(month, day, time))
                 }
-                Source::Unsigned => work(&scalar::unsigned(datum.value() as u64)),
                 Source::Other | Source::Numeric | Source::Jsonb => work(&self.own_hash(datum).to_le_bytes()),
             }
         }

@@ -17,7 +17,6 @@ use super::Sink;
 
 /// The flags of a range: it is empty, and has no bounds; its lower, its upper bound is in it; it has no lower, no upper
 /// bound.
-#[allow(missing_docs)]
 pub mod flags {
     pub const EMPTY: u8 = 1;
     pub const LOWER_IN: u8 = 2;

@@ -14,7 +14,7 @@ const MOST_FRACTION: i64 = 16_383;
 
 /// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numeric(Vec<u8>);
+pub struct Numeric(pub(crate) Vec<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`, `-Infinity`, in any
@@ -27,10 +27,9 @@ impl Numeric {
     /// assert_eq!(Numeric::parse("1e200000"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Numeric> {
-        let (sign, magnitude) = match text.as_bytes().first()? {
-            b'-' => ("-", &text[1..]),
-            b'+' => ("", &text[1..]),
-            _ => ("", text),
+        let (sign, magnitude) = match text.strip_prefix('-') {
+            Some(magnitude) => ("-", magnitude),
+            None => ("", text.strip_prefix('+').unwrap_or(text)),
         };
         if magnitude.eq_ignore_ascii_case("nan") {
             return Some(Numeric(b"NaN".into()));
@@ -45,11 +44,6 @@ impl Numeric {
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         finite(sign, whole, fraction, exponent).map(Numeric)
     }
-
-    /// Writes its canonical bytes.
-    pub(crate) fn write(&self, into: &mut impl Sink) {
-        into.write(&self.0);
-    }
 }
 
 /// The number that has these digits before and after the point, times a power of ten.
@@ -57,9 +51,7 @@ fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<
     if (whole.is_empty() && fraction.is_empty()) || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let mut digits = memory::copy(whole.as_bytes());
-    memory::reserve(&mut digits, fraction.len());
-    digits.extend_from_slice(fraction.as_bytes());
+    let mut digits = memory::collect(whole.bytes().chain(fraction.bytes()));
     // The number is its digits, without zeros at either end, times this power of ten.
     let mut exponent = exponent.checked_sub(fraction.len() as i64)?;
     while digits.last() == Some(&b'0') {

@@ -14,7 +14,7 @@
 //! | date | int32 days since 1970-01-01, little-endian |
 //! | timestamp, timestamptz | int64 microseconds since 1970-01-01, little-endian |
 //! | boolean | one byte, 0 or 1 |
-//! | time | int64 microseconds since midnight, little-endian |
+//! | time | int64 microseconds since midnight, little-endian; 24:00 differs from 0:00 |
 //! | timetz | the same, and int32 seconds west of UTC, little-endian |
 //! | interval | int128 microseconds, a day of 24 hours and a month of 30 days, little-endian |
 //! | pg_lsn, xid8 | 8 bytes, little-endian |
@@ -26,7 +26,7 @@ const EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 
-/// An integer of any width.
+/// An integer of any width, a time of day, a `pg_lsn` or an `xid8`.
 #[inline(always)]
 pub fn integer(value: i64) -> [u8; 8] {
     value.to_le_bytes()
@@ -49,7 +49,6 @@ pub fn float32(value: f32) -> [u8; 4] {
     value.to_bits().to_le_bytes()
 }
 
-/// A boolean.
 pub fn boolean(value: bool) -> [u8; 1] {
     [u8::from(value)]
 }
@@ -70,11 +69,6 @@ pub fn timestamp(microseconds: i64) -> [u8; 8] {
     microseconds.to_le_bytes()
 }
 
-/// A time of day in microseconds since midnight; 24:00 differs from 0:00.
-pub fn time(microseconds: i64) -> [u8; 8] {
-    microseconds.to_le_bytes()
-}
-
 /// A time of day with its zone in seconds west of UTC. The same instant in another zone is another value.
 pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     let mut bytes = [0; 12];
@@ -88,11 +82,6 @@ pub fn interval(months: i32, days: i32, microseconds: i64) -> [u8; 16] {
     const DAY: i128 = 86_400_000_000;
     let days = i128::from(months) * 30 + i128::from(days);
     (days * DAY + i128::from(microseconds)).to_le_bytes()
-}
-
-/// A `pg_lsn` or an `xid8`.
-pub fn unsigned(value: u64) -> [u8; 8] {
-    value.to_le_bytes()
 }
 
 /// A `char(n)` value: its trailing blanks are not significant.

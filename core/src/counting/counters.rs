@@ -8,8 +8,8 @@
 //! byte         0          1          2
 //! ```
 //!
-//! A counter of 15 means 15 or more. It is never decremented, so that no element is lost. Incrementing and adding stop
-//! at 15, which makes both commutative and associative: any order gives min(number of increments, 15).
+//! Incrementing and adding stop at 15, which [`super`] explains. That makes both commutative and associative: any order
+//! gives min(number of increments, 15).
 
 use crate::hash::reduce;
 use crate::interrupt::{self, STRIDE};
@@ -19,12 +19,9 @@ use std::{array, iter};
 
 /// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
-/// Counters of a block.
 pub const BLOCK_COUNTERS: u64 = Layout::Blocked.block_bits();
-/// Bytes of a block.
 pub const BLOCK_BYTES: usize = BLOCK_COUNTERS as usize / 2;
 
-/// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
 #[inline(always)]
@@ -60,13 +57,11 @@ pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> boo
     positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
 }
 
-/// Whether every counter of an element is at least one.
 #[inline]
 pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
     block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize], shape, hash)
 }
 
-/// Prefetches the memory that an element needs.
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
@@ -134,13 +129,10 @@ pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
 pub struct Tally {
     /// Counters that are not zero.
     pub set: u64,
-    /// Counters that are saturated.
     pub saturated: u64,
-    /// The sum of all.
     pub total: u64,
 }
 
-/// Counts the counters.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {

@@ -52,7 +52,6 @@ pub struct Counting<'a> {
 /// Figures of a counting filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountingInfo {
-    /// Counters.
     pub num_counters: u64,
     /// How many of them are not zero, how many saturated, and their sum.
     pub tally: Tally,
@@ -60,7 +59,6 @@ pub struct CountingInfo {
     pub cardinality: f64,
     /// Estimated copies of elements; `None` if a counter is saturated.
     pub copies: Option<f64>,
-    /// The present false positive rate.
     pub current_fpr: f64,
 }
 
@@ -71,10 +69,8 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
 
 /// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it is at least one.
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
-    match capacity {
-        Some(capacity) if capacity > 0 => Ok(capacity.unsigned_abs()),
-        _ => Err(InvalidParameter::CountingCapacity(capacity).into()),
-    }
+    let given = capacity.and_then(|capacity| u64::try_from(capacity).ok()).filter(|&capacity| capacity > 0);
+    given.ok_or_else(|| InvalidParameter::CountingCapacity(capacity).into())
 }
 
 /// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those of
@@ -89,7 +85,6 @@ pub fn unsized_header(fpr: f64) -> Result<Header<'static>> {
     Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)
 }
 
-/// A filter without elements.
 pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     zeroed(&Header { kind: Kind::NONE, ..*header })
 }
@@ -151,7 +146,6 @@ impl<'a> Counting<'a> {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
-    /// Prefetches the memory that a probe for this element needs.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.header.is_unsized() {
@@ -216,12 +210,10 @@ impl<'a> Counting<'a> {
         self.with_bits(|view| view.to_buffer())
     }
 
-    /// The estimated number of distinct elements.
     pub fn cardinality(&self) -> f64 {
         self.with_bits(estimate::cardinality)
     }
 
-    /// All figures of the filter.
     pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =

@@ -26,8 +26,6 @@
 //!   64,000    50,087    the result; if the small filter had been full, 4,000 would be the last that agrees
 //! ```
 //!
-//! For a sparse filter the number is exact.
-//!
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since
 //! an absent element is probed at one bit of each.
 
@@ -55,17 +53,14 @@ pub struct FilterInfo {
     pub num_bits: u64,
     /// Bits that are set, in a sparse filter those of its dense form.
     pub bits_set: u64,
-    /// The share of set bits.
     pub fill_ratio: f64,
     /// Estimated distinct elements; infinite if every bit is set.
     pub cardinality: f64,
-    /// The present false positive rate.
     pub current_fpr: f64,
     /// Whether every bit is set, so that every element may be in it.
     pub saturated: bool,
 }
 
-/// The number of set bits.
 pub fn count_ones(bits: &[u8]) -> u64 {
     interrupt::strides(bits).map(simd::count_ones).sum()
 }
@@ -198,8 +193,7 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     }
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer sizes vary less, but
-/// are higher for bits that were spread. A size with all bits set agrees with every estimate.
+/// The estimate at the finest size that agrees with those at all coarser ones: finer ones vary less.
 fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     let mut coarser: Vec<(f64, f64)> = Vec::new();
     for &(blocks, elements) in sizes.iter().rev() {
@@ -217,9 +211,6 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
 /// of a union, except for its size.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
-    if a.header.is_unsized() || b.header.is_unsized() {
-        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
-    }
     if header.payload_bytes() <= SMALL_UNION_BYTES {
         let value: Vec<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
@@ -277,13 +268,11 @@ pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f6
     (b * variance.max(0.0)).sqrt() / (touched * mean)
 }
 
-/// All figures of a filter.
 pub fn info(view: &View<'_>) -> FilterInfo {
     let h = &view.header;
     let num_bits = h.blocks * h.layout.block_bits();
     let bits_set = match view.body {
         Body::Dense(bits) => count_ones(bits),
-        Body::Sparse([]) => 0,
         Body::Sparse(entries) => dense_form_of(h, entries).0,
     };
     FilterInfo {

@@ -31,7 +31,6 @@ use crate::memory::Buffer;
 use crate::sizing::{self, Size};
 use serde::{Deserialize, Serialize};
 
-/// The version of the stored form.
 pub const VERSION: u8 = 1;
 /// Bytes of the header without a name.
 pub const HEADER_BYTES: usize = 44;
@@ -124,14 +123,12 @@ impl<'a> Header<'a> {
         Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
     }
 
-    /// The header of a filter of this size.
     pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
         let Size { layout, num_hashes, blocks, capacity, fpr } = size;
         let capacity = Capacity::Elements(capacity);
         Header { layout, num_hashes, blocks, base_blocks: blocks, capacity, fpr, kind }
     }
 
-    /// The shape, which decides the bits that an element sets.
     #[inline(always)]
     pub fn shape(&self) -> Shape {
         Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
@@ -152,14 +149,12 @@ impl<'a> Header<'a> {
         self.check_bytes(self.dense_bytes(), limit)
     }
 
-    /// Checks that a filter with this header may have this many bytes.
     pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
         if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
     }
 
-    /// Checks the size of a result that has a payload of `payload` bytes, where `given` is the largest payload of the
-    /// filters that it is computed from: these may be larger than the limit, and so may the result be if it is no
-    /// larger than they are.
+    /// Checks the size of a result with `payload` bytes of payload. It may exceed the limit up to `given`, the largest
+    /// payload of the filters that it is computed from.
     pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
         if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
     }
@@ -218,7 +213,8 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
 /// [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
-    if let Some(capacity) = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)? {
+    let capacity = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)?;
+    if capacity > 0 {
         return Ok(capacity);
     }
     let least = HEADER + layout.payload_bytes(sizing::size(layout, 1, fpr)?.blocks);

@@ -66,7 +66,6 @@ pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
     a.meet(b).ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
 }
 
-/// The error for two headers that can't be merged.
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = larger(a, b).parameters();
     InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger }.into()
@@ -95,16 +94,14 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// `limit` bytes and is larger than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
-    match (a.header.is_unsized(), b.header.is_unsized()) {
-        (true, true) => return Ok(header.sparse(0)),
-        (true, false) => return Ok(b.to_buffer()),
-        (false, true) => return Ok(a.to_buffer()),
-        (false, false) => {}
+    if a.header.is_unsized() || b.header.is_unsized() {
+        let body = if a.header.is_unsized() { b.body } else { a.body };
+        return Ok(View { header, body }.to_buffer());
     }
     let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
-        && (header.fits_sparse(x.len() + y.len()) || header.fits_sparse(sparse::union(x, y).count()))
+        && header.fits_sparse(sparse::union(x, y).count())
     {
         return list_of(&header, &memory::collect(sparse::union(x, y)), given, limit);
     }

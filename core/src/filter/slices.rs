@@ -21,10 +21,9 @@ const WINDOW: usize = 256;
 /// A filter whose start was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// Its header.
     pub header: Header<'a>,
     /// How many hashes it has, if it is sparse.
-    hashes: Option<usize>,
+    pub hashes: Option<usize>,
 }
 
 impl<'a> Start<'a> {
@@ -33,11 +32,6 @@ impl<'a> Start<'a> {
         let (header, hashes) = parse_start(bytes, length)?;
         check_is_whole(&header, hashes == Some(0))?;
         Ok(Start { header, hashes })
-    }
-
-    /// Whether the value is a list of hashes.
-    pub fn is_sparse(&self) -> bool {
-        self.hashes.is_some()
     }
 
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.

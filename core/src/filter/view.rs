@@ -23,9 +23,7 @@ pub enum Body<'a> {
 /// A stored filter that was validated, read in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View<'a> {
-    /// Its header.
     pub header: Header<'a>,
-    /// Its elements.
     pub body: Body<'a>,
 }
 
@@ -123,15 +121,6 @@ pub(crate) fn require(holds: bool, what: impl FnOnce() -> String) -> Result<()> 
     if holds { Ok(()) } else { Err(invalid(what())) }
 }
 
-/// Checks that the representation is that of counters, or sparse or dense.
-fn check_representation(found: u8, has_counters: bool) -> Result<()> {
-    match (found, has_counters) {
-        (COUNTERS, false) => Err(InvalidBinary::Counters(found).into()),
-        (SPARSE | DENSE, true) => Err(InvalidBinary::NoCounters(found).into()),
-        _ => require(found <= COUNTERS, || format!("representation {found} is unknown")),
-    }
-}
-
 /// Header and representation, read from everything before the payload of a filter of counters or of bits.
 pub(crate) fn parse_header(bytes: &[u8], has_counters: bool) -> Result<(Header<'_>, u8)> {
     require(bytes.len() >= HEADER_BYTES, || format!("{} bytes where a header has {HEADER_BYTES}", bytes.len()))?;
@@ -145,7 +134,11 @@ pub(crate) fn parse_header(bytes: &[u8], has_counters: bool) -> Result<(Header<'
     require(tag.allowed_in(layout == Layout::Parquet), || {
         format!("layout \"{}\" has no elements of kind {}", layout.name(), tag.name())
     })?;
-    check_representation(raw.representation, has_counters)?;
+    match (raw.representation, has_counters) {
+        (COUNTERS, false) => return Err(InvalidBinary::Counters(COUNTERS).into()),
+        (found @ (SPARSE | DENSE), true) => return Err(InvalidBinary::NoCounters(found).into()),
+        (found, _) => require(found <= COUNTERS, || format!("representation {found} is unknown"))?,
+    }
     require(raw.hash_id == HASH_ID, || format!("hash function {} is unknown", raw.hash_id))?;
     require(raw.reserved == 0, || format!("reserved bytes are {}, not 0", raw.reserved))?;
     require(is_possible_fpr(layout, raw.fpr), || {

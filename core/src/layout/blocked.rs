@@ -23,7 +23,6 @@ fn words(num_hashes: u32, hash: u64) -> impl Iterator<Item = (u64, u32)> {
         .map(move |j| (word(hash, j), POSITIONS_PER_WORD.min(num_hashes - j * POSITIONS_PER_WORD)))
 }
 
-/// Sets the bits of an element in its block.
 #[inline(always)]
 pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
     for (mut positions, count) in words(num_hashes, hash) {
@@ -35,7 +34,6 @@ pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
     }
 }
 
-/// Whether every bit of an element is set in its block.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
     words(num_hashes, hash).all(|(mut positions, count)| {

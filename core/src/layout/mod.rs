@@ -69,10 +69,7 @@ impl Layout {
 
     /// Bytes of the dense payload of `blocks` blocks.
     pub fn payload_bytes(self, blocks: u64) -> u64 {
-        match self {
-            Layout::Classic => blocks.div_ceil(8),
-            _ => blocks.saturating_mul(self.block_bits() / 8),
-        }
+        blocks.saturating_mul(self.block_bits()).div_ceil(8)
     }
 
     /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
@@ -98,16 +95,12 @@ impl Layout {
 
 /// The smallest rate that a layout can keep at any size.
 pub fn least_fpr(layout: Layout) -> f64 {
-    match layout {
-        Layout::Parquet => 1e-6,
-        _ => 1e-9,
-    }
+    if layout == Layout::Parquet { 1e-6 } else { 1e-9 }
 }
 
 /// The greatest rate that a filter may promise: it finds half of the absent elements.
 pub const GREATEST_FPR: f64 = 0.5;
 
-/// Whether a filter of a layout may promise a rate.
 pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
     (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
 }
@@ -119,16 +112,13 @@ pub const MAX_HASHES: u32 = 64;
 /// [`Shape::payload_bytes`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The layout.
     pub layout: Layout,
     /// Hashes per element (k).
     pub num_hashes: u32,
-    /// Blocks of the payload.
     pub blocks: u64,
 }
 
 impl Shape {
-    /// Bytes of the payload.
     pub fn payload_bytes(self) -> u64 {
         self.layout.payload_bytes(self.blocks)
     }

@@ -25,7 +25,6 @@ fn mask(hash: u64) -> [u32; 8] {
     SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
 }
 
-/// Sets the bits of an element in its block.
 #[inline(always)]
 pub fn insert(block: &mut [u8; BLOCK_BYTES], hash: u64) {
     for (bytes, bit) in block.as_chunks_mut::<4>().0.iter_mut().zip(mask(hash)) {
@@ -33,7 +32,6 @@ pub fn insert(block: &mut [u8; BLOCK_BYTES], hash: u64) {
     }
 }
 
-/// Whether every bit of an element is set in its block.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], hash: u64) -> bool {
     let words = block.as_chunks::<4>().0.iter().zip(mask(hash));

@@ -218,9 +218,6 @@ impl Buffer for None_ {
     fn zeroed(_: usize) -> Self {
         panic!("memory was taken before the limit was checked")
     }
-    fn bytes(&self) -> &[u8] {
-        &[]
-    }
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut []
     }

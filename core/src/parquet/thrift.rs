@@ -34,9 +34,7 @@ const UUID: u8 = 13;
 /// Why a header can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is cut off.
     CutOff,
-    /// It is not valid.
     Invalid(String),
 }
 

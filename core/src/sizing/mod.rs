@@ -84,7 +84,6 @@ const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
 pub struct Density {
     /// Hashes per element (k).
     pub num_hashes: u32,
-    /// Bits per element.
     pub bits: f64,
 }
 
@@ -151,7 +150,6 @@ fn classic_surplus(density: Density) -> f64 {
     ((raised / slope + 0.51) / LEAST_CLASSIC_ON_GRID).exp()
 }
 
-/// The number of blocks from which sizes are on the grid.
 fn least_on_grid(layout: Layout) -> f64 {
     if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { GRID }
 }
@@ -214,20 +212,17 @@ pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u6
     (too_many - 1).max(1)
 }
 
-/// The largest capacity whose dense payload has at most this number of bytes; `None` if not even one element fits.
-/// Errors: those of [`density`].
-pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<Option<u64>> {
+/// The largest capacity whose dense payload has at most this number of bytes; 0 if not even one element fits. Errors:
+/// those of [`density`].
+pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     let density = density(layout, fpr)?;
     let blocks = match layout {
         Layout::Classic => bytes.saturating_mul(8),
         _ => bytes / (layout.block_bits() / 8),
     };
-    if blocks == 0 {
-        return Ok(None);
-    }
     let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
     let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
-    Ok(Some(too_many - 1).filter(|&capacity| capacity > 0).map(|capacity| capacity.min(i64::MAX as u64)))
+    Ok((too_many - 1).min(i64::MAX as u64))
 }
 
 /// The least number from 1 on for which a condition holds, given that it then holds for all greater ones. The search

@@ -18,6 +18,7 @@
 use crate::layout::Layout;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::iter;
 
 /// Bits of a block of the layout `blocked`.
 const BLOCK: u32 = 512;
@@ -127,25 +128,12 @@ fn poisson_mean(mean: f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
 /// that of j. Terms below 1e-22 of the largest are left out.
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     const NEGLIGIBLE: f64 = 1e-22;
-    let mode = mode.floor();
-    let (mut total, mut sum) = (1.0, f(mode as usize));
-    let (mut weight, mut j) = (1.0, mode);
-    loop {
-        weight *= ratio(j);
-        j += 1.0;
-        if weight < NEGLIGIBLE {
-            break;
-        }
-        total += weight;
-        sum += weight * f(j as usize);
-    }
-    (weight, j) = (1.0, mode);
-    while j > 0.0 {
-        j -= 1.0;
-        weight /= ratio(j);
-        if weight < NEGLIGIBLE {
-            break;
-        }
+    let top = Some((mode.floor(), 1.0));
+    let up = iter::successors(top, |&(j, weight)| Some((j + 1.0, weight * ratio(j))));
+    let down = iter::successors(top, |&(j, weight)| (j > 0.0).then(|| (j - 1.0, weight / ratio(j - 1.0))));
+    let counts = |&(_, weight): &(f64, f64)| weight >= NEGLIGIBLE;
+    let (mut total, mut sum) = (0.0, 0.0);
+    for (j, weight) in up.take_while(counts).chain(down.skip(1).take_while(counts)) {
         total += weight;
         sum += weight * f(j as usize);
     }

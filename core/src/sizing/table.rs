@@ -19,7 +19,6 @@ use crate::layout::{Layout, PARQUET_HASHES, is_possible_fpr};
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct SizingRow {
-    /// Bits per element.
     pub bits: u32,
     /// The hash count of the first cell.
     pub first_hashes: u32,
@@ -42,9 +41,7 @@ impl SizingRow {
 /// A result of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BestPractice {
-    /// Bits per element.
     pub bits: u32,
-    /// Hashes per element.
     pub num_hashes: u32,
     /// The rate that the table gives for them.
     pub fpr: f64,

@@ -6,7 +6,6 @@
 //! be made. The process that combines states keeps hashes until it is given bits; those are folded to the size that the
 //! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
-use super::super::memory::{Payload, aggregate_memory};
 use super::super::site::{ElementHead, SharedParams};
 use super::super::spill::with_entries;
 use super::{BloomHead, BloomState, Others, most_in_memory, too_many};
@@ -33,10 +32,6 @@ impl BloomState<'_> {
             Body::Sparse(entries) if !self.is_dense() && own.blocks == other.blocks => {
                 self.set_header(call, shared, &merged)?;
                 self.push_all(call, entries)
-            }
-            Body::Dense(bits) if self.is_empty() && merged.blocks == other.blocks => {
-                self.set_header(call, shared, &merged)?;
-                self.become_dense(Payload::copied_in(aggregate_memory(call)?, bits))
             }
             _ => {
                 if !self.is_dense() || own.blocks < merged.blocks {
@@ -106,7 +101,7 @@ impl BloomState<'_> {
     fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         match self.spilled() {
             Some((spill, own)) => spill.for_each_batch(own, |hashes| {
-                let distinct = sparse::sort_distinct(hashes, 0);
+                let distinct = sparse::sort_distinct(hashes);
                 visit(&hashes[..distinct])
             }),
             None => {

@@ -233,18 +233,18 @@ impl PgBuffer {
         self.held.check();
         pg_sys::Datum::from(self.pointer)
     }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.held.check();
+        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
+        unsafe { contents(self.pointer) }
+    }
 }
 
 impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
         // SAFETY: all bytes are written.
         unsafe { PgBuffer::written(len, interrupt::write_zeros) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.held.check();
-        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
-        unsafe { contents(self.pointer) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {

@@ -43,7 +43,6 @@ use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
 
 /// The filters so far.
 pub struct MergedFilters<M: MergeMemory> {
-    /// How they are merged.
     pub operation: Operation,
     tag: Tag,
     name: M::List<u8>,
@@ -175,7 +174,9 @@ impl<M: MergeMemory> MergedFilters<M> {
                     let header = member.header;
                     let own = View { header, body: Body::Dense(member.bits(memory)) };
                     retain(&mut common, |hash| contains(&own, hash));
-                    member.forget(memory);
+                    if let Held::Bits(bits) = std::mem::replace(&mut member.held, Held::Nothing) {
+                        memory.free(bits);
+                    }
                 }
                 self.common = Some(common);
             }

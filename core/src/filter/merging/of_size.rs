@@ -10,11 +10,8 @@ use std::ops::DerefMut;
 
 /// A list that grows.
 pub trait List<T>: DerefMut<Target = [T]> {
-    /// Adds an item at the end.
     fn push(&mut self, item: T);
-    /// Drops all items from `len` on.
     fn truncate(&mut self, len: usize);
-    /// Frees the memory.
     fn free(self);
 }
 
@@ -25,25 +22,19 @@ pub trait MergeMemory {
     /// Hashes, and what there is one of for each size.
     type List<T>: List<T>;
 
-    /// `len` zero bytes.
     fn zeroed(&mut self, len: usize) -> Self::Bits;
-    /// A copy of these bytes.
-    fn copied(&mut self, bytes: &[u8]) -> Self::Bits;
-    /// Frees bytes.
     fn free(&mut self, bits: Self::Bits);
-    /// An empty list with room for `room` items.
     fn list<T>(&mut self, room: usize) -> Self::List<T>;
 }
 
 pub(super) enum Held<M: MergeMemory> {
     Bits(M::Bits),
-    /// Hashes, and how many of them, from the first, ascend strictly.
+    /// Hashes, and how many there were when they were last sorted.
     Hashes(M::List<u64>, usize),
     /// Nothing: all sizes share the hashes of the intersection.
     Nothing,
 }
 
-/// One size.
 pub(super) struct OfSize<M: MergeMemory> {
     /// The largest header of this size, without a kind.
     pub(super) header: Header<'static>,
@@ -79,7 +70,11 @@ pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
 impl<M: MergeMemory> OfSize<M> {
     pub(super) fn of(memory: &mut M, view: &View<'_>) -> OfSize<M> {
         let held = match view.body {
-            Body::Dense(bits) => Held::Bits(memory.copied(bits)),
+            Body::Dense(bits) => {
+                let mut own = memory.zeroed(bits.len());
+                interrupt::copy(&mut own, bits);
+                Held::Bits(own)
+            }
             Body::Sparse(entries) => Held::Hashes(list(memory, sparse::values(entries)), entries.len()),
         };
         OfSize { header: without_kind(&view.header), held }
@@ -92,7 +87,7 @@ impl<M: MergeMemory> OfSize<M> {
     /// Sorts a list and drops repeated hashes.
     pub(super) fn sort(&mut self) {
         if let Held::Hashes(hashes, sorted) = &mut self.held {
-            *sorted = sparse::sort_distinct(hashes, *sorted);
+            *sorted = sparse::sort_distinct(hashes);
             hashes.truncate(*sorted);
         }
     }
@@ -111,14 +106,6 @@ impl<M: MergeMemory> OfSize<M> {
         match &mut self.held {
             Held::Bits(bits) => bits,
             _ => unreachable!("it was made one of bits"),
-        }
-    }
-
-    pub(super) fn forget(&mut self, memory: &mut M) {
-        match std::mem::replace(&mut self.held, Held::Nothing) {
-            Held::Bits(bits) => memory.free(bits),
-            Held::Hashes(hashes, _) => hashes.free(),
-            Held::Nothing => {}
         }
     }
 

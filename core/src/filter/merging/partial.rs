@@ -35,7 +35,6 @@ pub enum Operation {
 /// The state from another process, validated.
 #[derive(Clone, Debug)]
 pub struct PartialMerge<'a> {
-    /// How the filters are merged.
     pub operation: Operation,
     /// Bytes of the largest payload so far.
     pub(super) given: u64,

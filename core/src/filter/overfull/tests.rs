@@ -12,7 +12,7 @@ fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
             let seed = crate::hash::word(set, elements as u32);
             let hashes: Vec<u64> = (0..elements).map(|i| crate::hash::word(seed.wrapping_add(i << 20), 1)).collect();
             bits.fill(0);
-            size.shape().insert_all(&mut bits, &hashes);
+            header.shape().insert_all(&mut bits, &hashes);
             estimate::rate_of_bits(&header, &bits)
         })
         .collect()

@@ -23,9 +23,6 @@ impl MergeMemory for Heap {
     fn zeroed(&mut self, len: usize) -> Vec<u8> {
         vec![0; len]
     }
-    fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
-    }
     fn free(&mut self, _: Vec<u8>) {}
     fn list<T>(&mut self, room: usize) -> Vec<T> {
         Vec::with_capacity(room)
