@@ -30,7 +30,7 @@ pub use options::define;
 pub use ranges::may_have;
 
 use filters::FILTERS;
-use kind::{IndexKind, Info};
+use kind::IndexKind;
 use named_index::NamedIndex;
 use ranges::RANGES;
 
@@ -39,7 +39,7 @@ use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
 use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::row::{ResultColumn, row};
+use crate::pg::value::row::row;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// Whether an index is one over ranges, of elements.
@@ -74,41 +74,13 @@ fn kind(has_key: bool) -> &'static IndexKind {
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
-    let info = (kind_of(named.index()).info)(&named)?;
-    Ok(Some(row(call, &columns(&named, &info))))
+    Ok(Some(row(call, &(kind_of(named.index()).info)(&named)?)))
 }
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
     Ok(Some(Datum::from((kind_of(named.index()).check)(&named)?)))
-}
-
-fn columns(named: &NamedIndex, info: &Info) -> [ResultColumn; 18] {
-    let or_null = |column: Option<ResultColumn>| column.unwrap_or(ResultColumn::Null);
-    let count = |n: Option<u64>| or_null(n.map(|n| ResultColumn::I64(n.cast_signed())));
-    let integer = |n: Option<u32>| or_null(n.map(|n| ResultColumn::I32(n.cast_signed())));
-    let real = |n: Option<f64>| or_null(n.map(ResultColumn::F64));
-    [
-        ResultColumn::I64(named.index().pages().into()),
-        count(Some(info.table_pages)),
-        integer(info.pages_per_range),
-        count(info.ranges),
-        ResultColumn::I32(info.levels),
-        count(Some(info.rows_built)),
-        real(info.elements),
-        real(info.bits_per_element),
-        real(info.target_fpr),
-        real(info.current_fpr),
-        count(info.overfull_ranges),
-        ResultColumn::F64(info.pages_per_lookup),
-        count(info.filters),
-        count(info.slots),
-        count(info.always_probed),
-        real(info.keys_per_row),
-        real(info.keys_per_range),
-        integer(info.ranges_per_page),
-    ]
 }
 
 pg_functions! {

@@ -4,40 +4,50 @@
 use super::column::{Index, check_rows};
 use crate::element::with_value;
 use crate::heap::HeapPage;
-use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
-pub fn info(named: &NamedIndex) -> Result<Info> {
+pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let (mut filters, mut slots, mut always) = (0, 0, 0);
     for page in directory.all_row_pages() {
         let is_always = directory.group(page.group).is_some_and(|group| group.holds == Holds::Nothing);
-        slots += u64::from(page.slots);
+        slots += i64::from(page.slots);
         index.each_slot(page, |_, state, _| {
-            filters += u64::from(state == State::Used);
-            always += u64::from(state == State::Used && is_always);
+            filters += i64::from(state == State::Used);
+            always += i64::from(state == State::Used && is_always);
         })?;
     }
-    Ok(Info {
-        table_pages: named.table().pages().into(),
-        levels: 1,
-        rows_built: directory.chain.rows_built,
-        pages_per_lookup: directory.pages_per_lookup() as f64,
-        filters: Some(filters),
-        slots: Some(slots),
-        always_probed: Some(always),
-        ..Info::default()
-    })
+    Ok([
+        I64(named.index().pages().into()),
+        I64(named.table().pages().into()),
+        Null, // pages_per_range
+        Null, // ranges
+        I32(1),
+        I64(directory.chain.rows_built.cast_signed()),
+        Null, // elements
+        Null, // bits_per_element
+        Null, // target_fpr
+        Null, // current_fpr
+        Null, // overfull_ranges
+        F64(directory.pages_per_lookup() as f64),
+        I64(filters),
+        I64(slots),
+        I64(always),
+        Null, // keys_per_row
+        Null, // keys_per_range
+        Null, // ranges_per_page
+    ])
 }
 
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
