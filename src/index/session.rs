@@ -45,7 +45,7 @@ struct Kept<K: IndexColumn> {
 }
 
 pub struct Index<'r, K: IndexColumn> {
-    relation: Relation<'r>,
+    pub relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
@@ -82,10 +82,6 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         });
         relation.set_cached_number(number);
         Ok(Index { relation, kept })
-    }
-
-    pub fn relation(&self) -> Relation<'r> {
-        self.relation
     }
 
     /// What is known of its column.

@@ -75,7 +75,7 @@ fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) ->
         drop(locked);
         return claim_in(index, directory, page, row);
     }
-    prepare(index.relation(), page.special(), page.page, &mut locked)?;
+    prepare(index.relation, page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
@@ -89,7 +89,7 @@ fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Resul
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
         for &(at, ..) in &batch {
             let mut page = pages.existing(at, &directory.chain)?.exclusive();
-            prepare(index.relation(), slot.tile.special(), at, &mut page)?;
+            prepare(index.relation, slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
         let edits = locked.iter_mut().zip(&batch);
@@ -103,7 +103,7 @@ fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Resul
 fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (State::Claimed, row) {
-        let (number, block, index) = (slot.number, page.page, index.relation().name());
+        let (number, block, index) = (slot.number, page.page, index.relation.name());
         let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }

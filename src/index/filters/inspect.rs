@@ -101,7 +101,7 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
         })?;
     }
     // Now the table is at least as long as it was when they were read.
-    check_rows(index.relation(), table, slots.keys().copied())?;
+    check_rows(index.relation, table, slots.keys().copied())?;
     Ok(slots)
 }
 
@@ -123,7 +123,7 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
                 Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
             })?;
             if !is_right {
-                return Err(impossible(index.relation(), table, row));
+                return Err(impossible(index.relation, table, row));
             }
         }
     }

@@ -55,7 +55,7 @@ unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
         let message = format!("an index over filters can't be asked for type {}", catalog::display_name(asked));
         return Err(unsupported(message, "Use the operator class bloom_ops."));
     }
-    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
+    let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
     // SAFETY: what is looked for is of the type that the key says.
     Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }

@@ -24,7 +24,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     if condition == Condition::NONE {
         return Ok(());
     }
-    let opened = Opened::table_of(index.relation());
+    let opened = Opened::table_of(index.relation);
     let table = opened.relation();
     if condition.is_unknown() {
         // Rows without parts have no tile.

@@ -83,7 +83,7 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
         interrupt::check_for_interrupts();
         let at = of_page[0].page();
         let mut page = pages.existing(at, &directory.chain)?.exclusive();
-        prepare(index.relation(), of_page[0].special(), at, &mut page)?;
+        prepare(index.relation, of_page[0].special(), at, &mut page)?;
         let changes = index.checked(changes(of_page, &page))?;
         if !changes.is_empty() {
             changed.push((page, changes));
@@ -124,8 +124,8 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
-    let table = Opened::table_of(index.relation());
-    Ok(Some((now, sample::split_of_last(index.relation(), table.relation(), row.page))))
+    let table = Opened::table_of(index.relation);
+    Ok(Some((now, sample::split_of_last(index.relation, table.relation(), row.page))))
 }
 
 /// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is

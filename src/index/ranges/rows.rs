@@ -83,7 +83,7 @@ impl<'r> HashFilter<'r> {
     /// `None` if rows can't, or must not, be read without PostgreSQL, and for an index of parts.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
         let RangesColumn::Element(elements) = index.kind() else { return None };
-        let column = readable_column(index.relation(), table)?;
+        let column = readable_column(index.relation, table)?;
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 
@@ -133,7 +133,7 @@ impl<'r> RowFilter<'r> {
     /// `None` where rows can't be looked at here.
     pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
         let kind = index.kind();
-        let column = readable_column(index.relation(), table)?;
+        let column = readable_column(index.relation, table)?;
         // So much that nothing is allocated under the lock of a page.
         let values = memory::list(2 * PAGE_BYTES / size_of::<u64>());
         let can_be_read = kind.is_hashed_in_place() && column.is_of_variable_length();

@@ -109,7 +109,7 @@ impl Index<'_> {
     /// # Safety
     /// The key must be one of a scan of the index.
     pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = class::strategy(self.relation().support_function(PARTS), key.strategy)?;
+        let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
         // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
         // tsquery, which is of variable length.
         let condition_of = |asked: Element| unsafe {
@@ -127,8 +127,8 @@ impl Index<'_> {
     }
 }
 
-/// Hashes that are gathered before those are looked for that are there several times.
-const FEW: usize = 1 << 16;
+/// Items that are gathered before those are looked for that are there several times.
+pub const FEW: usize = 1 << 16;
 
 /// The keys of many rows, in memory that depends on how many of them are distinct.
 pub struct GatheredKeys<'c> {
@@ -160,7 +160,8 @@ impl<'c> GatheredKeys<'c> {
         unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
         let count = hashes.len() - before;
         if hashes.len() > FEW.max(2 * self.distinct) {
-            self.keep_distinct();
+            keep_distinct(hashes);
+            self.distinct = hashes.len();
         }
         Ok(count)
     }
@@ -179,15 +180,15 @@ impl<'c> GatheredKeys<'c> {
         match self.column {
             RangesColumn::Text(_) => return self.windows.take(),
             RangesColumn::Element(_) => {}
-            _ => self.keep_distinct(),
+            _ => keep_distinct(&mut self.hashes),
         }
         self.distinct = 0;
         std::mem::take(&mut self.hashes)
     }
+}
 
-    fn keep_distinct(&mut self) {
-        self.hashes.sort_unstable();
-        self.hashes.dedup();
-        self.distinct = self.hashes.len();
-    }
+/// Sorts items, and drops those that are there several times.
+pub fn keep_distinct<T: Ord>(items: &mut Vec<T>) {
+    items.sort_unstable();
+    items.dedup();
 }
