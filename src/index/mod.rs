@@ -14,8 +14,7 @@
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
-//! Here is of which kind an index is, which its operator class says, and the functions that look at any index,
-//! `bloom_index_info` and `bloom_index_check`.
+//! Here are the kind of an index, by its operator class, and `bloom_index_info` and `bloom_index_check`, of any kind.
 
 mod filters;
 mod handler;
@@ -44,9 +43,8 @@ use pgrx::pg_sys::{Datum, Oid};
 
 /// Whether an index is one over ranges, of elements.
 pub fn is_over_elements(index: Relation) -> bool {
-    index.is_index_by(c"bloom_filter")
-        && std::ptr::eq(kind_of(index), &RANGES)
-        && index.support_function(ranges::PARTS) == Oid::INVALID
+    let has = |function| index.support_function(function) != Oid::INVALID;
+    index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS)
 }
 
 #[inline]

@@ -20,6 +20,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory;
 use std::rc::Rc;
 
 /// # Safety
@@ -82,17 +83,16 @@ fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) ->
 
 fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
     let pages = index.pages();
-    let mut chunks = slot.chunks(bits).peekable();
-    while chunks.peek().is_some() {
+    let chunks: Vec<(u32, u16, &[u8])> = memory::collect(slot.chunks(bits));
+    for batch in chunks.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
-        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
-        for &(at, ..) in &batch {
+        for &(at, ..) in batch {
             let mut page = pages.existing(at, &directory.chain)?.exclusive();
             prepare(index.relation, slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
-        let edits = locked.iter_mut().zip(&batch);
+        let edits = locked.iter_mut().zip(batch);
         let edits = edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
         wal::change(&mut edits.collect::<Vec<_>>());
     }
@@ -111,8 +111,7 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
     Ok(())
 }
 
-/// Adds a tile for a group, if nobody else added one in the meantime. Nothing is written unless its pages have no
-/// contents.
+/// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the meantime.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();

@@ -9,7 +9,7 @@ use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
-use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
@@ -63,14 +63,12 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     scan_for_check(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
         let own = slots.remove(&row).unwrap_or_default();
-        let (mut needed, mut right) = (0, 0);
         // One that is NULL is never looked for.
         rows += i64::from(value.is_some());
-        if let Some(value) = value {
-            let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
-            // SAFETY: the column is one of filters, as its operator class says.
-            (needed, right) = unsafe { with_value(value, slots_of)? };
-        }
+        let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
+        // SAFETY: the column is one of filters, as its operator class says.
+        let found = value.map(|value| unsafe { with_value(value, slots_of) }).transpose()?;
+        let (needed, right) = found.unwrap_or_default();
         if right < needed {
             return Err(missed(relation, named.table(), row));
         }
@@ -116,11 +114,11 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     for (row, own) in unseen {
         interrupt::check_for_interrupts();
         let table_page = TablePage::read(table, row.page);
+        let is_there = || HeapPage::lock(&table_page).has_line(row.line);
         for (page, number) in own {
-            let is_right = index.read(page.page, |bytes| {
-                let Some(bytes) = page.written(bytes)? else { return Ok(true) };
-                let is_there = || HeapPage::lock(&table_page).has_line(row.line);
-                Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
+            let is_right = index.read(page.page, |bytes| match page.written(bytes)? {
+                Some(bytes) => Ok(page.slot(bytes, number)? != (State::Used, row) || is_there()),
+                None => Ok(true),
             })?;
             if !is_right {
                 return Err(impossible(index.relation, table, row));
@@ -130,8 +128,7 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     Ok(())
 }
 
-/// How many of a row's slots, which are given, must at least have the bits of its filter, and how many have them. None
-/// must if the row needs no slot.
+/// How many of a row's own slots must have the bits of its filter, at least, and how many have them.
 fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter: &View) -> Result<(usize, usize)> {
     let Some(group) = Group::of(filter) else { return Ok((0, 0)) };
     let bits = slot_bits(filter, &group);
@@ -154,8 +151,7 @@ fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
                 return Ok(false);
             }
             let page = slot.tile.special().written(page, PAGE_SIZE, at)?.ok_or_else(|| Damage::empty(at))?;
-            let offset = usize::from(offset);
-            Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
+            Ok(page.get(offset.into()..).is_some_and(|rest| rest.starts_with(expected)))
         })?;
         if !is_there {
             return Ok(false);

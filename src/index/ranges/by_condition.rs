@@ -33,30 +33,25 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     }
     let directory = index.directory()?;
     let options = directory.options;
+    let pages = RangePages::new(table, options);
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if options.split.is_none()
         && Alternatives::count(&condition) > FEW
         && let Some(filter) = RowFilter::new(index, table)
     {
-        let ranges = RangePages::new(table, options);
-        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
+        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &pages, rows);
     }
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let ranges = RangePages::new(table, options);
     for range in found {
-        let Some(lines) = options.lines_of(range) else {
-            add_pages(ranges.pages(range), rows);
-            continue;
-        };
         interrupt::check_for_interrupts();
-        // Lines that the page doesn't have are skipped by PostgreSQL.
-        if let Some(page) = ranges.pages(range).next() {
-            lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
+        match (options.lines_of(range), pages.pages(range).next()) {
+            // Lines that the page doesn't have are skipped by PostgreSQL.
+            (Some(lines), Some(page)) => {
+                lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
+            }
+            _ => add_pages(pages.pages(range), rows),
         }
     }
     Ok(())
