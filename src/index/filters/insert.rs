@@ -26,21 +26,21 @@ use std::rc::Rc;
 /// # Safety
 /// The value must be a filter.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
+    let add = |filter: &[u8]| {
+        let filter = View::parse_trusted(filter)?;
+        let Some(group) = Group::of(&filter) else { return Ok(()) };
+        let bits = slot_bits(&filter, &group);
+        let index = Index::of(relation)?;
+        let (directory, page, slot) = claim(&index, &group, row)?;
+        if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
+            // Plans may rely on there being text only.
+            invalidation::plan_again(relation.table());
+        }
+        write(&index, &directory, slot, &bits)?;
+        publish(&index, &directory, &page, slot, row)
+    };
     // SAFETY: promised by the caller.
-    unsafe { with_value(value, |filter| add(relation, &View::parse_trusted(filter)?, row)) }
-}
-
-fn add(relation: Relation, filter: &View, row: RowId) -> Result<()> {
-    let Some(group) = Group::of(filter) else { return Ok(()) };
-    let bits = slot_bits(filter, &group);
-    let index = Index::of(relation)?;
-    let (directory, page, slot) = claim(&index, &group, row)?;
-    if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
-        // Plans may rely on there being text only.
-        invalidation::plan_again(relation.table());
-    }
-    write(&index, &directory, slot, &bits)?;
-    publish(&index, &directory, &page, slot, row)
+    unsafe { with_value(value, add) }
 }
 
 /// Finds a free slot, and makes it the row's.

@@ -137,7 +137,8 @@ impl Building<'_> {
             self.end_ranges_before(self.range + 1)?;
         }
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
-        if !self.gathered.is_of_elements() {
+        // A row has one element.
+        if !matches!(self.gathered.column, RangesColumn::Element(_)) {
             let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }

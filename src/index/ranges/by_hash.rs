@@ -14,8 +14,18 @@ use pgrx::pg_sys::Oid;
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    // SAFETY: promised by the caller.
-    let mut of_keys = keys.iter().map(|key| unsafe { hashes_of(index, elements, key) });
+    // An element must have one of these hashes to match a key. They ascend.
+    let hashes_of = |key: &Key| -> Result<Vec<u64>> {
+        let hasher = elements.hasher_of(index.relation, key.asked_type)?;
+        // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
+        let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
+        // A nested loop asks again and again.
+        // SAFETY: hashes are in Rust's memory.
+        let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
+        keep_distinct(&mut hashes);
+        Ok(hashes)
+    };
+    let mut of_keys = keys.iter().map(hashes_of);
     let mut hashes = of_keys.next().transpose()?.unwrap_or_default();
     for own in of_keys {
         // An element has one hash.
@@ -67,19 +77,4 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
         index.checked(directory.search(&mut index.pages(), hash, |_| may_have = true))?;
         Ok(may_have)
     }))
-}
-
-/// The hashes of which an element must have one to match a key. They ascend.
-///
-/// # Safety
-/// The key must be one of a scan of the index.
-unsafe fn hashes_of(index: &Index, elements: &ElementColumn, key: &Key) -> Result<Vec<u64>> {
-    let hasher = elements.hasher_of(index.relation, key.asked_type)?;
-    // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
-    let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
-    // A nested loop asks again and again.
-    // SAFETY: hashes are in Rust's memory.
-    let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
-    keep_distinct(&mut hashes);
-    Ok(hashes)
 }

@@ -28,19 +28,15 @@ const AT_ONCE: usize = 4096;
 /// # Safety
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
-    let index = Index::of(relation)?;
+    let index = &Index::of(relation)?;
     let mut keys = GatheredKeys::new(index.kind());
     // SAFETY: promised by the caller.
     unsafe { keys.add(value)? };
-    add(&index, row, &keys.take())
-}
-
-fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
     let key = |range, hash| RecentKey { index: index.number(), range, hash };
     let range = directory.options.range_of(row);
     let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
-    let new = memory::collect(hashes.iter().copied().filter(is_new));
+    let new = memory::collect(keys.take().into_iter().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Level::ALL.len());
         for &hash in hashes {

@@ -32,7 +32,7 @@ use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
-use pg_bloom_core::conditions::text::Windows;
+use pg_bloom_core::conditions::text::{Windows, each_window};
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
@@ -93,7 +93,9 @@ impl RangesColumn {
             match self {
                 RangesColumn::Element(elements) => visit(elements.hasher().hash(value).ok_or_else(unhashed)?),
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
-                RangesColumn::Text(texts) => with_value(value, |text| texts.each_window(text, &mut visit)),
+                RangesColumn::Text(texts) => with_value(value, |text| {
+                    each_window(text, texts.encoding, |window| window.hashes().for_each(&mut visit));
+                }),
                 RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
                 RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
             }
@@ -132,7 +134,7 @@ pub const FEW: usize = 1 << 16;
 
 /// The keys of many rows, in memory that depends on how many of them are distinct.
 pub struct GatheredKeys<'c> {
-    column: &'c RangesColumn,
+    pub column: &'c RangesColumn,
     /// Those of texts, and those of others.
     windows: Windows,
     hashes: Vec<u64>,
@@ -164,11 +166,6 @@ impl<'c> GatheredKeys<'c> {
             self.distinct = hashes.len();
         }
         Ok(count)
-    }
-
-    /// Whether each row has exactly one key.
-    pub fn is_of_elements(&self) -> bool {
-        matches!(self.column, RangesColumn::Element(_))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -29,10 +29,6 @@ impl TextColumn {
         Ok(TextColumn { encoding, collation })
     }
 
-    pub fn each_window(&self, value: &[u8], visit: &mut impl FnMut(u64)) {
-        text::each_window(value, self.encoding, |window| window.hashes().for_each(&mut *visit));
-    }
-
     /// What the windows of a text must be for which an operator holds with this value.
     ///
     /// # Safety
