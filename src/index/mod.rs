@@ -36,7 +36,6 @@ use ranges::RANGES;
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
-use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::row;
 use pgrx::pg_sys::{Datum, Oid};
@@ -50,10 +49,6 @@ pub fn is_over_elements(index: Relation) -> bool {
 #[inline]
 fn kind_of(index: Relation) -> &'static IndexKind {
     kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
-}
-
-fn kind_of_planned(planned: &Planned) -> &'static IndexKind {
-    kind(planned.support_function(KEY_OF_ELEMENT).1.is_some())
 }
 
 /// Whether an operator class is one that an index can have; says what is wrong with it.

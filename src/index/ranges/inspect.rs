@@ -4,7 +4,7 @@
 //! pages that its bits are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
-use super::insert::{RecentKey, RecentKeys};
+use super::insert::RecentKeys;
 use super::rows::HashFilter;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
@@ -72,7 +72,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
         // SAFETY: the value is that of the index's column.
         unsafe {
             index.kind().each_key(value, |hash| {
-                let key = RecentKey { index: index.number(), range, hash };
+                let key = (index.number(), range, hash);
                 if matches!(result, Ok(true)) && !found.has(&key) {
                     result = has(&index, &directory, row, hash);
                     found.add(key);
