@@ -139,8 +139,7 @@ impl<'p> HeapPage<'p> {
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
-        // SAFETY: within the page, which the lock keeps, and aligned as the page is. Hint bits are set by storing a
-        // whole field.
+        // SAFETY: within the page, which the lock keeps, and aligned. Hint bits are set by storing a whole field.
         unsafe {
             let field = self.page.start().add(at);
             match BYTES {

@@ -1,16 +1,14 @@
 //! `filter @=> bloom_key(element)`: a condition on an index over filters.
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
-//! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
-//! rechecked by the condition that this one stands for, in the order of the query's conditions by their cost.
+//! still says it: so an element may be a parameter, or a column of another table in a join.
 
 use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy of operators that ask a filter.
 pub const ASKS: i16 = 2;
-/// The support functions that make the key of an element, and those of an array's. Only operator classes over filters
-/// have them.
+/// The support functions that make the key of an element, and those of an array's.
 pub const KEY_OF_ELEMENT: i16 = 1;
 pub const KEY_OF_ARRAY: i16 = 2;
 
@@ -18,7 +16,7 @@ pub const KEY_OF_ARRAY: i16 = 2;
 pub struct KeyCondition {
     /// `@=>`.
     pub operator: Oid,
-    /// The type `bloom_key`, and the functions `bloom_key` and `bloom_keys`.
+    /// The type `bloom_key`, and its functions.
     key: Oid,
     key_of_element: Oid,
     key_of_array: Oid,

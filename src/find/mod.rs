@@ -4,8 +4,8 @@
 //! first, and plans a query only on those that may have the key. That query is what the planner makes of the query on
 //! the parent for a partition: it checks no rights, since the parent's were checked.
 //!
-//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the caller's rights to it, and
-//! the tables below it, with the keys that each may have by its index.
+//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the caller's rights to it,
+//! and the tables below it, with the keys that each may have by its index.
 
 mod condition;
 

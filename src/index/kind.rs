@@ -33,7 +33,7 @@ pub struct IndexKind {
     pub estimate: fn(planned: &Planned) -> Cost,
     /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,
-    /// The columns of `bloom_index_info`, in the order of docs/reference.md. NULL is what the kind of index doesn't have.
+    /// The columns of `bloom_index_info`, in their order. NULL is what the kind of index doesn't have.
     pub info: fn(named: &NamedIndex) -> Result<[ResultColumn; 18]>,
 }
 

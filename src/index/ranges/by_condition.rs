@@ -4,7 +4,6 @@
 use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
 use crate::pg::call::{Result, interrupt};
-use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
@@ -20,7 +19,7 @@ pub const FEW: usize = 8;
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     // SAFETY: promised by the caller.
-    let condition = unsafe { condition(index, keys)? };
+    let condition = unsafe { index.condition(keys)? };
     if condition == Condition::NONE {
         return Ok(());
     }
@@ -90,15 +89,4 @@ fn add_alternatives(
     }))?;
     read(&ranges, &numbers);
     Ok(())
-}
-
-/// What the parts of a row must be that matches all of these keys.
-///
-/// # Safety
-/// The keys must be those of a scan of the index.
-pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
-    // A nested loop asks again and again.
-    // SAFETY: promised by the caller; conditions are in Rust's memory.
-    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.condition(key))))? };
-    Ok(Condition::all(conditions))
 }

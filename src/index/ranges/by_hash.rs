@@ -57,8 +57,7 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     Ok(())
 }
 
-/// Which of these keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for an
-/// index of parts.
+/// Which keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for parts.
 ///
 /// # Safety
 /// The keys must be values of that type.

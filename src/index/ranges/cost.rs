@@ -33,7 +33,7 @@
 //! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match is a part
 //! of the index's cost.
 
-use super::by_condition::{FEW, condition as condition_of};
+use super::by_condition::FEW;
 use super::columns::class::PARTS;
 use super::columns::{Index, RangesColumn};
 use crate::index::kind::Cost;
@@ -178,7 +178,7 @@ const TYPICAL_HASHES: f64 = 4.0;
 fn cost_of_parts(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     // SAFETY: the keys are those of a scan of this index.
-    let condition = known.and_then(|(index, _)| unsafe { condition_of(index, &planned.known_keys()?) }.ok());
+    let condition = known.and_then(|(index, _)| unsafe { index.condition(&planned.known_keys()?) }.ok());
     let startup = planned.keys_cost();
     if condition.as_ref().is_some_and(Condition::is_unknown) {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();

@@ -28,6 +28,7 @@ use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
 use crate::pg::call::{Element, Result};
 use crate::pg::catalog;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
@@ -81,8 +82,7 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it. Fails by XX000 for an element without a
-    /// hash, which can't happen.
+    /// Calls `visit` with each key of a value, as often as the value has it. XX000 for an element without a hash.
     ///
     /// # Safety
     /// The value must be of the column's type.
@@ -105,27 +105,32 @@ impl RangesColumn {
 }
 
 impl Index<'_> {
-    /// What the keys of a row must be that matches a key of a scan. XX000 also for a strategy that the operator class
-    /// doesn't have.
+    /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a strategy that the
+    /// operator class doesn't have.
     ///
     /// # Safety
-    /// The key must be one of a scan of the index.
-    pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
-        // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
-        // tsquery, which is of variable length.
-        let condition_of = |asked: Element| unsafe {
-            match self.kind() {
-                // Its class has no such strategy.
-                RangesColumn::Element(_) => Ok(Condition::Unknown),
-                RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-                RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
-                RangesColumn::Json => Ok(json::condition(strategy, asked)),
-                RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
-            }
+    /// The keys must be those of a scan of the index.
+    pub unsafe fn condition(&self, keys: &[Key]) -> Result<Condition> {
+        let of_key = |key: &Key| -> Result<Condition> {
+            let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
+            // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of texts that is a
+            // text, and of words a tsquery: both are of variable length.
+            let condition_of = |asked: Element| unsafe {
+                match self.kind() {
+                    // Its class has no such strategy.
+                    RangesColumn::Element(_) => Ok(Condition::Unknown),
+                    RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
+                    RangesColumn::Text(texts) => Ok(texts.condition(strategy, &Value::detoast(asked.datum))),
+                    RangesColumn::Json => Ok(json::condition(strategy, asked)),
+                    RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
+                }
+            };
+            Ok(Condition::any(memory::try_collect(key.sought().into_iter().map(condition_of))?))
         };
-        let conditions = key.sought().into_iter().map(condition_of);
-        Ok(Condition::any(memory::try_collect(conditions)?))
+        // A nested loop asks again and again.
+        // SAFETY: conditions are in Rust's memory.
+        let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(of_key)))? };
+        Ok(Condition::all(conditions))
     }
 }
 
