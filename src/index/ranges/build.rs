@@ -1,7 +1,4 @@
-//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
-//!
-//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what was inserted in the meantime comes when
-//! PostgreSQL validates the index ([`super::vacuum`]).
+//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages. [`super::vacuum`] has CONCURRENTLY.
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
@@ -112,22 +109,19 @@ impl Building<'_> {
         of_page.sort_by_key(|(range, _)| *range);
         for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
             self.end_ranges_before(rows[0].0)?;
-            self.end_range(&memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied())))?;
+            self.range += 1;
+            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
+            self.build.range(&mut self.index, &hashes)?;
         }
         Ok(())
     }
 
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
-            let gathered = self.gathered.take();
-            self.end_range(&gathered)?;
+            self.range += 1;
+            self.build.range(&mut self.index, &self.gathered.take())?;
         }
         Ok(())
-    }
-
-    fn end_range(&mut self, hashes: &[u64]) -> Result<()> {
-        self.range += 1;
-        self.build.range(&mut self.index, hashes)
     }
 
     /// Writes what is left. Returns how many rows the index has.

@@ -57,7 +57,6 @@ pub fn estimate(planned: &Planned) -> Cost {
     if has_parts { cost_of_parts(planned, known) } else { cost_of_elements(planned, known) }
 }
 
-/// What is known of an index.
 type Known<'k> = Option<(&'k Index<'k>, &'k Directory)>;
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
@@ -84,7 +83,6 @@ const MANY_KEYS: f64 = 100.0;
 fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
-    // By the column's statistics, or a handful for each key without them.
     let most = if planned.has_statistics() { rows } else { HANDFUL * searches };
     let matches = (planned.selectivity * rows).min(most);
     let (pages_per_range, tiles, expected) = match known {
