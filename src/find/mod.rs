@@ -71,25 +71,6 @@ fn require_no_row_security(table: Relation) -> Result<()> {
     Ok(())
 }
 
-/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
-/// 0A000 for row security; those of `visit`.
-fn each_leaf(parent: Relation, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
-    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
-    if has_rows(parent) {
-        visit(parent)?;
-    }
-    for leaf in parent.inheritors() {
-        interrupt::check_for_interrupts();
-        let leaf = leaf.relation();
-        // A query on the parent leaves out temporary tables of other sessions.
-        if has_rows(leaf) && !leaf.is_of_other_session() {
-            require_no_row_security(leaf)?;
-            visit(leaf)?;
-        }
-    }
-    Ok(())
-}
-
 /// Which of the condition's keys a table may have; `None` if no index tells.
 ///
 /// # Safety
@@ -131,12 +112,12 @@ fn find(call: &Call, is_array: bool) -> Outcome {
     let output = Output::new(call, parent)?;
     let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else { return Ok(None) };
     let compressed = sql::compressed_by_timescale()?;
-    each_leaf(parent, |leaf| {
+    let add_rows = |leaf: Relation| {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
         // known of an index in Rust's.
         unsafe {
-            in_scratch(|| {
+            in_scratch(|| -> Result<()> {
                 let may_have = if has_all { candidates(leaf, &column, &condition)? } else { None };
                 if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
                     output.add_rows(leaf, condition.of_keys(may_have.as_deref()));
@@ -144,7 +125,20 @@ fn find(call: &Call, is_array: bool) -> Outcome {
                 Ok(())
             })
         }
-    })?;
+    };
+    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
+    if has_rows(parent) {
+        add_rows(parent)?;
+    }
+    for leaf in parent.inheritors() {
+        interrupt::check_for_interrupts();
+        let leaf = leaf.relation();
+        // A query on the parent leaves out temporary tables of other sessions.
+        if has_rows(leaf) && !leaf.is_of_other_session() {
+            require_no_row_security(leaf)?;
+            add_rows(leaf)?;
+        }
+    }
     Ok(None)
 }
 

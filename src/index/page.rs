@@ -83,13 +83,12 @@ impl<'a> IndexPages<'a> {
 
     /// Checks that nobody has written to the pages that will be allocated: XX002 if some session has.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
-        for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
-            if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
-                let problem = "it must be empty, since it was not allocated yet";
-                return Err(damaged(self.relation, Damage::new(page, problem)));
-            }
+        let is_written = |&at: &u32| self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)));
+        let problem = "it must be empty, since it was not allocated yet";
+        match (before.allocated()..after.allocated()).take_while(|&at| self.has(at)).find(is_written) {
+            Some(page) => Err(damaged(self.relation, Damage::new(page, problem))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.

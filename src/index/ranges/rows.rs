@@ -130,7 +130,6 @@ pub struct RowFilter<'r> {
 }
 
 impl<'r> RowFilter<'r> {
-    /// `None` where rows can't be looked at here.
     pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
         let kind = index.kind();
         let column = readable_column(index.relation, table)?;
