@@ -43,6 +43,7 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
             items.push(Item { hash, place });
         }
     }
+    // Equal elements stay in their own order.
     items.sort_unstable_by(|a, b| {
         check_for_interrupts();
         a.cmp(b)
