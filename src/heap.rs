@@ -1,9 +1,9 @@
 //! The rows of a table's page, one column of which is read: all that are there, visible or not.
 //!
 //! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
-//! access method `heap`; tables of another one are none to it. It decides nothing about visibility: a row that a
-//! snapshot sees is on its page, on the same line, as long as the snapshot is there. Under SERIALIZABLE the scan of the
-//! index has a predicate lock of the whole index, and PostgreSQL takes those of the rows when it reads them itself.
+//! access method `heap`. It decides nothing about visibility: a row that a snapshot sees is on its page, on the same
+//! line, as long as the snapshot is there. Under SERIALIZABLE the scan of the index has a predicate lock of the whole
+//! index, and PostgreSQL takes those of the rows when it reads them itself.
 //!
 //! ```text
 //! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |
@@ -18,7 +18,7 @@ use crate::pg::call::Element;
 use crate::pg::catalog::Storage;
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::version::{self, attribute};
+use crate::pg::version;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 use std::mem::offset_of;
@@ -36,7 +36,6 @@ const HOFF: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
 const NULL_BITS: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits);
 /// What every row and every page is aligned to.
 const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
-/// The most rows of a page.
 const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
 
 /// Where a column is in the rows of a table.
@@ -68,15 +67,15 @@ impl<'r> RowColumn<'r> {
         if !table.is_heap() || version::may_snapshots_be_too_old() {
             return None;
         }
-        // SAFETY: the descriptor has at least as many columns as the number of one that an index of the table is on.
-        let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
-        let storage = |i| {
-            let column = column(i);
-            Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
+        let storage = |column: pg_sys::FormData_pg_attribute| Storage {
+            len: column.attlen,
+            by_value: column.attbyval,
+            align: column.attalign,
         };
-        let own = number - 1;
-        let (before, has_default_for_older) = ((0..own).map(storage).collect(), column(own).atthasmissing);
-        Some(RowColumn { table, before, own: storage(own), has_default_for_older })
+        let mut columns = table.columns();
+        let before = columns.by_ref().take(number - 1).map(storage).collect();
+        let own = columns.next()?;
+        Some(RowColumn { table, before, own: storage(own), has_default_for_older: own.atthasmissing })
     }
 
     pub fn is_of_variable_length(&self) -> bool {
@@ -140,8 +139,7 @@ impl<'p> HeapPage<'p> {
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
-        // SAFETY: within the page, which the lock keeps, and aligned as the page is. Hint bits are set by storing a
-        // whole field.
+        // SAFETY: within the page, which the lock keeps, and aligned. Hint bits are set by storing a whole field.
         unsafe {
             let field = self.page.start().add(at);
             match BYTES {

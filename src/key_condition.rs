@@ -1,16 +1,14 @@
 //! `filter @=> bloom_key(element)`: a condition on an index over filters.
 //!
 //! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
-//! still says it: so an element may be a parameter, or a column of another table in a join. What the index finds is
-//! rechecked by the condition that this one stands for, in the order of the query's conditions by their cost.
+//! still says it: so an element may be a parameter, or a column of another table in a join.
 
 use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy of operators that ask a filter.
 pub const ASKS: i16 = 2;
-/// The support functions that make the key of an element, and those of an array's. Only operator classes over filters
-/// have them.
+/// The support functions that make the key of an element, and those of an array's.
 pub const KEY_OF_ELEMENT: i16 = 1;
 pub const KEY_OF_ARRAY: i16 = 2;
 
@@ -18,7 +16,7 @@ pub const KEY_OF_ARRAY: i16 = 2;
 pub struct KeyCondition {
     /// `@=>`.
     pub operator: Oid,
-    /// The type `bloom_key`, and the functions `bloom_key` and `bloom_keys`.
+    /// The type `bloom_key`, and its functions.
     key: Oid,
     key_of_element: Oid,
     key_of_array: Oid,
@@ -43,12 +41,22 @@ impl KeyCondition {
     pub unsafe fn of_element(&self, filter: *mut Node, asked: *mut Node, is_array: bool, collation: Oid) -> *mut Node {
         // SAFETY: promised by the caller.
         unsafe {
-            let key = if is_array {
-                call(self.key_of_array, pg_sys::get_array_type(self.key), of_base_type(asked), collation)
+            let (mut argument, given) = (asked, pg_sys::exprType(asked));
+            let base = pg_sys::getBaseType(given);
+            // Arguments of a polymorphic function are of the type that their domain is over.
+            if is_array && base != given {
+                let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+                argument = pg_sys::makeRelabelType(asked.cast(), base, -1, pg_sys::get_typcollation(base), cast).cast();
+            }
+            let (function, result) = if is_array {
+                (self.key_of_array, pg_sys::get_array_type(self.key))
             } else {
-                call(self.key_of_element, self.key, asked, collation)
+                (self.key_of_element, self.key)
             };
-            self.of_key(filter, key, is_array)
+            let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+            let arguments = pg_sys::lappend(std::ptr::null_mut(), argument.cast());
+            let key = pg_sys::makeFuncExpr(function, result, arguments, pg_sys::InvalidOid, collation, written);
+            self.of_key(filter, key.cast(), is_array)
         }
     }
 
@@ -73,35 +81,5 @@ impl KeyCondition {
             (*clause).location = -1;
             clause.cast()
         }
-    }
-}
-
-/// `function(argument)`.
-///
-/// # Safety
-/// The argument must be an expression of a type that the function takes.
-unsafe fn call(function: Oid, result: Oid, argument: *mut Node, collation: Oid) -> *mut Node {
-    let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-    // SAFETY: promised by the caller.
-    unsafe {
-        let arguments = pg_sys::lappend(std::ptr::null_mut(), argument.cast());
-        pg_sys::makeFuncExpr(function, result, arguments, pg_sys::InvalidOid, collation, written).cast()
-    }
-}
-
-/// An expression as one of the type that its domain is over, as arguments of a polymorphic function are.
-///
-/// # Safety
-/// It must be a valid one.
-unsafe fn of_base_type(node: *mut Node) -> *mut Node {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let given = pg_sys::exprType(node);
-        let base = pg_sys::getBaseType(given);
-        if base == given {
-            return node;
-        }
-        let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-        pg_sys::makeRelabelType(node.cast(), base, -1, pg_sys::get_typcollation(base), cast).cast()
     }
 }

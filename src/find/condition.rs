@@ -6,7 +6,7 @@
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{self, argument, column};
 use crate::pg::call::{Call, Element, Result};
-use crate::pg::catalog;
+use crate::pg::catalog::{self, Storage};
 use crate::pg::method::planning::{Comparison, comparison};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
@@ -15,19 +15,19 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-/// A condition over the columns of the parent, which is table 1 of its query.
+/// A condition on the parent, which is table 1 of its query.
 pub struct LookedFor<'c> {
     node: *mut Node,
-    asked: Option<Asked>,
+    /// What an index may be asked for; `None` if only the executor knows.
+    pub asked: Option<Asked>,
     call: PhantomData<&'c Call>,
 }
 
 /// Keys with which a column itself is compared.
 pub struct Asked {
-    /// The equality.
     pub operator: Oid,
     pub collation: Oid,
-    /// The keys, without NULLs, of the type that the operator takes.
+    /// Without NULLs, of the type that the operator takes.
     pub keys: Vec<Element>,
 }
 
@@ -60,11 +60,6 @@ impl<'c> LookedFor<'c> {
         }
     }
 
-    /// What an index may be asked for; `None` if only the executor knows.
-    pub fn asked(&self) -> Option<&Asked> {
-        self.asked.as_ref()
-    }
-
     /// The expression in the current memory, for those of the keys that a table may have; `None` is all.
     pub fn of_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
         // SAFETY: a condition that has keys to ask for has a constant on its right; that of several is their array.
@@ -95,12 +90,9 @@ unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
             let literal = Datum::from(guard(|| raw::OidOutputFunctionCall(output, value)));
             return pg_sys::makeConst(pg_sys::UNKNOWNOID, -1, pg_sys::InvalidOid, -2, literal, false, false);
         }
-        let storage = catalog::storage(of);
-        let value = match storage.len {
-            -1 => Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr())),
-            _ => value,
-        };
-        pg_sys::makeConst(of, -1, catalog::collation(of), storage.len.into(), value, false, storage.by_value)
+        let Storage { len, by_value, .. } = catalog::storage(of);
+        let value = if len == -1 { Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr())) } else { value };
+        pg_sys::makeConst(of, -1, catalog::collation(of), len.into(), value, false, by_value)
     }
 }
 
@@ -116,11 +108,8 @@ unsafe fn asked(node: *mut Node) -> Option<Asked> {
             return None;
         }
         let constant: &pg_sys::Const = &*right.cast();
-        let keys = match (constant.constisnull, is_array) {
-            (true, _) => return None,
-            (_, true) => array::elements_of(constant.constvalue),
-            (_, false) => vec![Element { datum: constant.constvalue }],
-        };
+        let datum = (!constant.constisnull).then_some(constant.constvalue)?;
+        let keys = if is_array { array::elements_of(datum) } else { vec![Element { datum }] };
         Some(Asked { operator, collation, keys })
     }
 }

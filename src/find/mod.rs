@@ -4,54 +4,79 @@
 //! first, and plans a query only on those that may have the key. That query is what the planner makes of the query on
 //! the parent for a partition: it checks no rights, since the parent's were checked.
 //!
-//! | module | what it does |
-//! |---|---|
-//! | `parent` | the table that the call names, and the caller's rights to it |
-//! | `condition` | `column = key`, and the keys to ask an index for |
-//!
-//! Here are the tables below the parent, and which keys each may have by its index.
+//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the caller's rights to it,
+//! and the tables below it, with the keys that each may have by its index.
 
 mod condition;
-mod parent;
 
 use condition::{Asked, LookedFor};
-use parent::require_no_row_security;
 
+use crate::error::unsupported;
 use crate::index;
-use crate::pg::call::{Call, Outcome, Result, interrupt};
-use crate::pg::catalog::operators;
+use crate::pg::call::{Call, Error, Outcome, Result, SqlState, interrupt};
+use crate::pg::catalog::{self, lookup, operators, owner};
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
 use crate::pg::sql;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation};
+use crate::pg::value::encoding;
 use pgrx::pg_sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
-/// Calls `visit` with the parent and each table below it that has rows of its own, under the lock of a query. Errors:
-/// 0A000 for row security; those of `visit`.
-fn each_leaf(parent: Relation, mut visit: impl FnMut(Relation) -> Result<()>) -> Result<()> {
-    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
-    if has_rows(parent) {
-        visit(parent)?;
+/// The table whose row type argument 0 has, all of whose columns the caller may read. Errors: 42804 for another type;
+/// 42809 for a view; 42501 without the right; 0A000 for row security, and for a table that Citus distributes.
+fn table(call: &Call) -> Result<Opened<'_>> {
+    let of_type = call.argument_type(0)?;
+    let oid = lookup::get_typ_typrelid(of_type);
+    let opened = lookup::valid(oid).and_then(|oid| Opened::if_there(call, oid, ACCESS_SHARE));
+    let Some(opened) = opened.filter(|opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE) else {
+        let message = format!("type {} is not the row type of a table", catalog::display_name(of_type));
+        return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table."));
+    };
+    let table = opened.relation();
+    // Tables, partitioned ones, materialized views and foreign tables.
+    if !b"rpmf".contains(&table.kind()) {
+        let message = format!("\"{}\" is not a table", table.name());
+        return Err(Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is."));
     }
-    for leaf in parent.inheritors() {
-        interrupt::check_for_interrupts();
-        let leaf = leaf.relation();
-        // A query on the parent leaves out temporary tables of other sessions.
-        if has_rows(leaf) && !leaf.is_of_other_session() {
-            require_no_row_security(leaf)?;
-            visit(leaf)?;
-        }
+    owner::require_all_columns(oid);
+    require_no_row_security(table)?;
+    if sql::is_distributed_by_citus(oid)? {
+        let message = format!("table \"{}\" has its rows in shards of Citus", table.name());
+        return Err(unsupported(message, "Query it as it is."));
+    }
+    Ok(opened)
+}
+
+/// The name and the number of the column that argument 1 names. Errors: 22004 for NULL; 42703 if there is none.
+fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
+    let Some(name) = call.name(1) else {
+        return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
+    };
+    let number = table.column_named(&name);
+    if number <= 0 {
+        let (name, table) = (encoding::utf8(name.to_bytes()), table.name());
+        let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+        return Err(Error::new(SqlState::ERRCODE_UNDEFINED_COLUMN, message));
+    }
+    Ok((name, number))
+}
+
+/// Refuses a table whose policies concern the caller, by 0A000.
+fn require_no_row_security(table: Relation) -> Result<()> {
+    if owner::has_policies_for_user(table) {
+        let message = format!("row-level security of table \"{}\" applies to this call", table.name());
+        return Err(unsupported(message, "Query the table itself, which applies its policies."));
     }
     Ok(())
 }
 
-/// Which of the condition's keys a table may have; `None` if no index tells. XX002 for damage.
+/// Which of the condition's keys a table may have; `None` if no index tells.
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
 unsafe fn candidates(leaf: Relation, column: &CStr, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
-    let Some(asked) = condition.asked().filter(|_| !leaf.is_lost_in_recovery()) else {
+    let Some(asked) = condition.asked.as_ref().filter(|_| !leaf.is_lost_in_recovery()) else {
         return Ok(None);
     };
     let number = leaf.column_named(column);
@@ -81,18 +106,18 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
-    let opened = parent::table(call)?;
+    let opened = table(call)?;
     let parent = opened.relation();
-    let (column, number) = parent::column(call, parent)?;
+    let (column, number) = column(call, parent)?;
     let output = Output::new(call, parent)?;
     let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else { return Ok(None) };
     let compressed = sql::compressed_by_timescale()?;
-    each_leaf(parent, |leaf| {
+    let add_rows = |leaf: Relation| {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
         // known of an index in Rust's.
         unsafe {
-            in_scratch(|| {
+            in_scratch(|| -> Result<()> {
                 let may_have = if has_all { candidates(leaf, &column, &condition)? } else { None };
                 if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
                     output.add_rows(leaf, condition.of_keys(may_have.as_deref()));
@@ -100,7 +125,20 @@ fn find(call: &Call, is_array: bool) -> Outcome {
                 Ok(())
             })
         }
-    })?;
+    };
+    let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
+    if has_rows(parent) {
+        add_rows(parent)?;
+    }
+    for leaf in parent.inheritors() {
+        interrupt::check_for_interrupts();
+        let leaf = leaf.relation();
+        // A query on the parent leaves out temporary tables of other sessions.
+        if has_rows(leaf) && !leaf.is_of_other_session() {
+            require_no_row_security(leaf)?;
+            add_rows(leaf)?;
+        }
+    }
     Ok(None)
 }
 

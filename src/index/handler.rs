@@ -1,6 +1,7 @@
 //! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
 
-use super::{kind_of, kind_of_planned, options, ranges, session, validate};
+use super::{kind, kind_of, options, ranges, session, validate};
+use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::guard::Entry;
 use crate::pg::call::{Call, Element, Outcome, Result, raise};
 use crate::pg::memory;
@@ -141,7 +142,7 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: PostgreSQL calls this; all results have a place.
     unsafe { Entry::new() }.run(|| unsafe {
         let planned = Planned::new(root, path, loops);
-        let estimate = (kind_of_planned(&planned).estimate)(&planned);
+        let estimate = (kind(planned.support_function(KEY_OF_ELEMENT).1.is_some()).estimate)(&planned);
         *startup = estimate.startup;
         *total = estimate.total;
         *selectivity = estimate.selectivity;

@@ -7,6 +7,7 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table::{Built, Wanted};
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
+use crate::pg::value::row::ResultColumn;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Oid;
 
@@ -32,7 +33,8 @@ pub struct IndexKind {
     pub estimate: fn(planned: &Planned) -> Cost,
     /// Looks for every row of the table. Returns how many there are. XX002 with the first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,
-    pub info: fn(named: &NamedIndex) -> Result<Info>,
+    /// The columns of `bloom_index_info`, in their order. NULL is what the kind of index doesn't have.
+    pub info: fn(named: &NamedIndex) -> Result<[ResultColumn; 18]>,
 }
 
 pub struct Cost {
@@ -40,26 +42,4 @@ pub struct Cost {
     pub total: f64,
     /// The share of the table's rows whose pages are as many as are read.
     pub selectivity: f64,
-}
-
-/// A row of `bloom_index_info`: docs/reference.md describes its columns. `None` is what the kind of index doesn't have.
-#[derive(Default)]
-pub struct Info {
-    pub table_pages: u64,
-    pub pages_per_range: Option<u32>,
-    pub ranges_per_page: Option<u32>,
-    pub ranges: Option<u64>,
-    pub levels: i32,
-    pub rows_built: u64,
-    pub elements: Option<f64>,
-    pub bits_per_element: Option<f64>,
-    pub target_fpr: Option<f64>,
-    pub current_fpr: Option<f64>,
-    pub overfull_ranges: Option<u64>,
-    pub pages_per_lookup: f64,
-    pub keys_per_row: Option<f64>,
-    pub keys_per_range: Option<f64>,
-    pub filters: Option<u64>,
-    pub slots: Option<u64>,
-    pub always_probed: Option<u64>,
 }

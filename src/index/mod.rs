@@ -14,8 +14,7 @@
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
-//! Here is of which kind an index is, which its operator class says, and the functions that look at any index,
-//! `bloom_index_info` and `bloom_index_check`.
+//! Here are the kind of an index, by its operator class, and `bloom_index_info` and `bloom_index_check`, of any kind.
 
 mod filters;
 mod handler;
@@ -30,32 +29,26 @@ pub use options::define;
 pub use ranges::may_have;
 
 use filters::FILTERS;
-use kind::{IndexKind, Info};
+use kind::IndexKind;
 use named_index::NamedIndex;
 use ranges::RANGES;
 
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
-use crate::pg::method::planning::Planned;
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::row::{ResultColumn, row};
+use crate::pg::value::row::row;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// Whether an index is one over ranges, of elements.
 pub fn is_over_elements(index: Relation) -> bool {
-    index.is_index_by(c"bloom_filter")
-        && std::ptr::eq(kind_of(index), &RANGES)
-        && index.support_function(ranges::PARTS) == Oid::INVALID
+    let has = |function| index.support_function(function) != Oid::INVALID;
+    index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS)
 }
 
 #[inline]
 fn kind_of(index: Relation) -> &'static IndexKind {
     kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
-}
-
-fn kind_of_planned(planned: &Planned) -> &'static IndexKind {
-    kind(planned.support_function(KEY_OF_ELEMENT).1.is_some())
 }
 
 /// Whether an operator class is one that an index can have; says what is wrong with it.
@@ -74,41 +67,13 @@ fn kind(has_key: bool) -> &'static IndexKind {
 /// `bloom_index_info(index regclass) → record`
 fn info(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
-    let info = (kind_of(named.index()).info)(&named)?;
-    Ok(Some(row(call, &columns(&named, &info))))
+    Ok(Some(row(call, &(kind_of(named.index()).info)(&named)?)))
 }
 
 /// `bloom_index_check(index regclass) → bigint`
 fn check(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
     Ok(Some(Datum::from((kind_of(named.index()).check)(&named)?)))
-}
-
-fn columns(named: &NamedIndex, info: &Info) -> [ResultColumn; 18] {
-    let or_null = |column: Option<ResultColumn>| column.unwrap_or(ResultColumn::Null);
-    let count = |n: Option<u64>| or_null(n.map(|n| ResultColumn::I64(n.cast_signed())));
-    let integer = |n: Option<u32>| or_null(n.map(|n| ResultColumn::I32(n.cast_signed())));
-    let real = |n: Option<f64>| or_null(n.map(ResultColumn::F64));
-    [
-        ResultColumn::I64(named.index().pages().into()),
-        count(Some(info.table_pages)),
-        integer(info.pages_per_range),
-        count(info.ranges),
-        ResultColumn::I32(info.levels),
-        count(Some(info.rows_built)),
-        real(info.elements),
-        real(info.bits_per_element),
-        real(info.target_fpr),
-        real(info.current_fpr),
-        count(info.overfull_ranges),
-        ResultColumn::F64(info.pages_per_lookup),
-        count(info.filters),
-        count(info.slots),
-        count(info.always_probed),
-        real(info.keys_per_row),
-        real(info.keys_per_range),
-        integer(info.ranges_per_page),
-    ]
 }
 
 pg_functions! {

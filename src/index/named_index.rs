@@ -32,10 +32,21 @@ impl<'c> NamedIndex<'c> {
         let table = Opened::if_there(call, table, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
         let as_owner = AsOwner::of(call, table.relation());
         let index = Opened::if_there(call, oid, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
-        if !index.relation().is_index_by(c"bloom_filter") {
-            return Err(wrong(&index.relation().name()));
+        let relation = index.relation();
+        if !relation.is_index_by(c"bloom_filter") {
+            return Err(wrong(&relation.name()));
         }
-        check_contents(index.relation())?;
+        let unusable = if !relation.is_valid_index() {
+            Some(("is not valid", "REINDEX it, or wait until it is built."))
+        } else if relation.is_lost_in_recovery() {
+            Some(("is unlogged, so a standby doesn't have it", "Call the function on the primary server."))
+        } else {
+            None
+        };
+        if let Some((problem, hint)) = unusable {
+            let message = format!("index \"{}\" {problem}", relation.name());
+            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint));
+        }
         Ok(NamedIndex { _as_owner: as_owner, index, table })
     }
 
@@ -46,19 +57,6 @@ impl<'c> NamedIndex<'c> {
     pub fn table(&self) -> Relation<'_> {
         self.table.relation()
     }
-}
-
-/// Refuses an index whose build failed or goes on, and an unlogged one on a standby.
-fn check_contents(index: Relation) -> Result<()> {
-    let (problem, hint) = if !index.is_valid_index() {
-        ("is not valid", "REINDEX it, or wait until it is built.")
-    } else if index.is_lost_in_recovery() {
-        ("is unlogged, so a standby doesn't have it", "Call the function on the primary server.")
-    } else {
-        return Ok(());
-    };
-    let message = format!("index \"{}\" {problem}", index.name());
-    Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint))
 }
 
 /// The error for an index that was there a moment ago; on a standby also for one that REINDEX CONCURRENTLY replaced.

@@ -100,10 +100,6 @@ pub fn are_given(index: Relation) -> bool {
     stored(index).is_some()
 }
 
-pub fn are_pages_given(index: Relation) -> bool {
-    stored(index).is_some_and(|stored| stored.pages_per_range != NO_PAGES)
-}
-
 /// The rate and the pages of a range of an index, as far as they were given, whose operator class allows a rate of at
 /// most `most`: 22023 for a larger one. ALTER INDEX SET can't know that.
 pub fn of(index: Relation, most: f64) -> Result<(Option<f64>, Option<u32>)> {

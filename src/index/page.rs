@@ -12,7 +12,6 @@ use std::ops::Range;
 
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
-/// The error for the user, XX002.
 #[cold]
 pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
@@ -58,13 +57,10 @@ impl<'a> IndexPages<'a> {
     /// What `read` makes of the bytes of a page; `None` is one behind the end of the file.
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
-        if !self.has(page) {
-            return read(None);
-        }
-        read(Some(&Pin::read(self.relation, page).shared()))
+        if self.has(page) { read(Some(&Pin::read(self.relation, page).shared())) } else { read(None) }
     }
 
-    /// A page to write to, as [`IndexPages::extend_to`] makes it. Errors: as there.
+    /// A page to write to. Errors: as [`IndexPages::extend_to`].
     pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
         self.extend_to(page, chain)?;
         Ok(Pin::read(self.relation, page))
@@ -87,13 +83,12 @@ impl<'a> IndexPages<'a> {
 
     /// Checks that nobody has written to the pages that will be allocated: XX002 if some session has.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
-        for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
-            if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
-                let problem = "it must be empty, since it was not allocated yet";
-                return Err(damaged(self.relation, Damage::new(page, problem)));
-            }
+        let is_written = |&at: &u32| self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)));
+        let problem = "it must be empty, since it was not allocated yet";
+        match (before.allocated()..after.allocated()).take_while(|&at| self.has(at)).find(is_written) {
+            Some(page) => Err(damaged(self.relation, Damage::new(page, problem))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.
@@ -177,7 +172,6 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
     Err(damaged(index, Damage::field(at, "the page header", found)))
 }
 
-/// The error for a row that is found, and can't be there.
 pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId) -> Error {
     let (index, table) = (index.name(), table.name());
     let message = format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
@@ -188,7 +182,6 @@ pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
-/// The error for a row that the index treats so, and what follows for queries.
 pub fn wrong_row(index: Relation, table: Relation, row: RowId, problem: &str, detail: &str) -> Error {
     let (index, table) = (index.name(), table.name());
     let message = format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);

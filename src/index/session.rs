@@ -1,8 +1,8 @@
 //! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
 //!
 //! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
-//! index changes. Tiles never move: a directory may only lack some that were added since, which is found out by
-//! comparing four bytes of the metapage. Its pages are read and changed under the lock of that, which comes first.
+//! index changes. Tiles never move: a directory may only lack some that were added since, which four bytes of the
+//! metapage tell. Its pages are read and changed under the lock of that, which comes first.
 
 use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -45,7 +45,7 @@ struct Kept<K: IndexColumn> {
 }
 
 pub struct Index<'r, K: IndexColumn> {
-    relation: Relation<'r>,
+    pub relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
@@ -69,9 +69,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         let kind = K::of(relation)?;
         let pages = Cell::new(0);
         let own = IndexPages::new(relation, &pages);
-        let directory = read_directory(&own.meta()?.shared(), own)?;
+        let directory = RefCell::new(Rc::new(read_directory(&own.meta()?.shared(), own)?));
         let number = LAST.with(|last| last.replace(last.get() + 1)) + 1;
-        let directory = RefCell::new(Rc::new(directory));
         let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
@@ -84,11 +83,6 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(Index { relation, kept })
     }
 
-    pub fn relation(&self) -> Relation<'r> {
-        self.relation
-    }
-
-    /// What is known of its column.
     pub fn kind(&self) -> &K {
         &self.kept.kind
     }
@@ -151,7 +145,6 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(directory))
     }
 
-    /// What was found, or the error for the user: XX002 for damage.
     pub fn checked<T>(&self, found: std::result::Result<T, Damage>) -> Result<T> {
         found.map_err(|damage| damaged(self.relation, damage))
     }

@@ -29,7 +29,13 @@ fn create(call: &Call) -> Outcome {
     let renews = call.datum(5).is_some_and(|datum| datum.value() != 0);
     sizing::check_fpr(Layout::Blocked, fpr)?;
     check_keep(keep, renews)?;
-    let form = Form::new(capacity.unwrap_or(DEFAULT_CAPACITY), fpr, keep.is_some()).ok_or_else(|| too_large(capacity, fpr))?;
+    let most = capacity.unwrap_or(DEFAULT_CAPACITY);
+    let form = Form::new(most, fpr, keep.is_some()).ok_or_else(|| {
+        let message = format!("a filter set cannot hold {most} elements at a false positive rate of {fpr:e}");
+        Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+            .detail("Capacity divided by rate must be at most 2^60.")
+            .hint("Use a smaller capacity or a higher rate.")
+    })?;
     let element_type = ElementType::of_later_elements(call, element)?;
     let arguments = format!(
         "'{}'::pg_catalog.regtype, '{}'::pg_catalog.int8, {}::pg_catalog.int8, '{fpr}'::pg_catalog.float8, \
@@ -71,15 +77,6 @@ fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-#[cold]
-fn too_large(capacity: Option<u64>, fpr: f64) -> Error {
-    let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
-    let message = format!("a filter set cannot hold {capacity} elements at a false positive rate of {fpr:e}");
-    Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
-        .detail("Capacity divided by rate must be at most 2^60.")
-        .hint("Use a smaller capacity or a higher rate.")
 }
 
 fn check_capacity(capacity: i64) -> Result<u64> {

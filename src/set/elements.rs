@@ -5,7 +5,7 @@ use super::leaves::Item;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Call, Element, Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
@@ -35,8 +35,19 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
     let set = Set::open(call, oid, purpose)?;
     set.check_kind(element_type, operation)?;
     let mut elements = elements(call, 1, element_type.oid);
-    // SAFETY: the type is that of the array's elements.
-    let mut items = unsafe { items(element_type, &elements) };
+    let hasher = element_type.hasher(Layout::Blocked);
+    let mut items = memory::list(elements.len());
+    for (place, &element) in interrupt::each(elements.iter().enumerate()) {
+        // SAFETY: the type is that of the array's elements.
+        if let Some(hash) = unsafe { hasher.hash(element) } {
+            items.push(Item { hash, place });
+        }
+    }
+    // Equal elements stay in their own order.
+    items.sort_unstable_by(|a, b| {
+        check_for_interrupts();
+        a.cmp(b)
+    });
     if purpose != Purpose::Ask {
         items.dedup_by_key(|item| item.hash);
     }
@@ -47,26 +58,6 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
     let array = catalog::base_type(call.argument_type(1)?);
     // SAFETY: they are elements of such an array.
     Ok(Some(unsafe { array_of(array, elements) }))
-}
-
-/// Elements in the order of their hashes, equal ones in their own order.
-///
-/// # Safety
-/// They must be of this type.
-unsafe fn items(element_type: &ElementType, elements: &[Element]) -> Vec<Item> {
-    let hasher = element_type.hasher(Layout::Blocked);
-    let mut items = memory::list(elements.len());
-    for (place, &element) in interrupt::each(elements.iter().enumerate()) {
-        // SAFETY: promised by the caller.
-        if let Some(hash) = unsafe { hasher.hash(element) } {
-            items.push(Item { hash, place });
-        }
-    }
-    items.sort_unstable_by(|a, b| {
-        check_for_interrupts();
-        a.cmp(b)
-    });
-    items
 }
 
 /// Changes items, or looks them up with the snapshot of the query; `answer` gets the places of those that changed, or

@@ -26,32 +26,28 @@ impl Set {
     /// Calls `each` with these items, which are in the order of their hashes, and with the leaf that covers each. While
     /// connected, with the snapshot of the calling query. Errors: 55000 for a gap or an overlap; those of reading.
     pub fn read_leaves(&self, items: &[Item], mut each: impl FnMut(&Row, Item)) -> Result<()> {
-        let mut rest = items;
+        let (mut rest, bits) = (items, self.form.bits);
         while let Some(first) = rest.first() {
             if self.depth.get().is_none() {
-                self.read_at(&rest[..1], 0..=self.form.bits, 1, &mut [None], |_, _| ())?;
+                self.read_at(&rest[..1], 0..=bits, 1, &mut [None], |_, _| ())?;
             }
             let depth = self.depth.get().ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
             let leaves = rest.chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
             let (batch, later) = rest.split_at(leaves.take(MOST_ROWS_AT_ONCE).map(<[Item]>::len).sum());
-            self.read_batch(batch, depth, &mut each)?;
+            let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
+            loop {
+                let hint = self.depth.get().unwrap_or(depth);
+                let around = hint.saturating_sub(1)..=(hint + 1).min(bits);
+                self.read_at(batch, around, batch.len(), &mut leaves, &mut each)?;
+                let Some(first) = leaves.iter().position(Option::is_none) else { break };
+                self.read_at(batch, 0..=bits, MOST_AT_ALL_DEPTHS, &mut leaves, &mut each)?;
+                if leaves[first].is_none() {
+                    return Err(self.missing(tree::covering(batch[first].hash, depth)));
+                }
+            }
             rest = later;
         }
         Ok(())
-    }
-
-    fn read_batch(&self, batch: &[Item], depth: u32, mut each: impl FnMut(&Row, Item)) -> Result<()> {
-        let bits = self.form.bits;
-        let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
-        loop {
-            let hint = self.depth.get().unwrap_or(depth);
-            self.read_at(batch, hint.saturating_sub(1)..=(hint + 1).min(bits), batch.len(), &mut leaves, &mut each)?;
-            let Some(first) = leaves.iter().position(Option::is_none) else { return Ok(()) };
-            self.read_at(batch, 0..=bits, MOST_AT_ALL_DEPTHS, &mut leaves, &mut each)?;
-            if leaves[first].is_none() {
-                return Err(self.missing(tree::covering(batch[first].hash, depth)));
-            }
-        }
     }
 
     /// Reads the rows at some depths that cover the first `most` items without a leaf, and notes them for all items.

@@ -51,7 +51,6 @@ pub struct Changes {
     /// Only rows that no other transaction has locked.
     pub lock_free: Prepared,
     pub update: Prepared,
-    /// Puts buckets with their hashes in the place of others.
     pub replace: Prepared,
     pub delete: Prepared,
     pub insert: Prepared,

@@ -20,26 +20,27 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory;
 use std::rc::Rc;
 
 /// # Safety
 /// The value must be a filter.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
+    let add = |filter: &[u8]| {
+        let filter = View::parse_trusted(filter)?;
+        let Some(group) = Group::of(&filter) else { return Ok(()) };
+        let bits = slot_bits(&filter, &group);
+        let index = Index::of(relation)?;
+        let (directory, page, slot) = claim(&index, &group, row)?;
+        if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
+            // Plans may rely on there being text only.
+            invalidation::plan_again(relation.table());
+        }
+        write(&index, &directory, slot, &bits)?;
+        publish(&index, &directory, &page, slot, row)
+    };
     // SAFETY: promised by the caller.
-    unsafe { with_value(value, |filter| add(relation, &View::parse_trusted(filter)?, row)) }
-}
-
-fn add(relation: Relation, filter: &View, row: RowId) -> Result<()> {
-    let Some(group) = Group::of(filter) else { return Ok(()) };
-    let bits = slot_bits(filter, &group);
-    let index = Index::of(relation)?;
-    let (directory, page, slot) = claim(&index, &group, row)?;
-    if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
-        // Plans may rely on there being text only.
-        invalidation::plan_again(relation.table());
-    }
-    write(&index, &directory, slot, &bits)?;
-    publish(&index, &directory, &page, slot, row)
+    unsafe { with_value(value, add) }
 }
 
 /// Finds a free slot, and makes it the row's.
@@ -75,24 +76,23 @@ fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) ->
         drop(locked);
         return claim_in(index, directory, page, row);
     }
-    prepare(index.relation(), page.special(), page.page, &mut locked)?;
+    prepare(index.relation, page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
     Ok(Some(slot))
 }
 
 fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
     let pages = index.pages();
-    let mut chunks = slot.chunks(bits).peekable();
-    while chunks.peek().is_some() {
+    let chunks: Vec<(u32, u16, &[u8])> = memory::collect(slot.chunks(bits));
+    for batch in chunks.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
-        let batch: Vec<(u32, u16, &[u8])> = chunks.by_ref().take(wal::MAX_PAGES).collect();
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
-        for &(at, ..) in &batch {
+        for &(at, ..) in batch {
             let mut page = pages.existing(at, &directory.chain)?.exclusive();
-            prepare(index.relation(), slot.tile.special(), at, &mut page)?;
+            prepare(index.relation, slot.tile.special(), at, &mut page)?;
             locked.push(page);
         }
-        let edits = locked.iter_mut().zip(&batch);
+        let edits = locked.iter_mut().zip(batch);
         let edits = edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
         wal::change(&mut edits.collect::<Vec<_>>());
     }
@@ -103,7 +103,7 @@ fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Resul
 fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (State::Claimed, row) {
-        let (number, block, index) = (slot.number, page.page, index.relation().name());
+        let (number, block, index) = (slot.number, page.page, index.relation.name());
         let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
@@ -111,8 +111,7 @@ fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row
     Ok(())
 }
 
-/// Adds a tile for a group, if nobody else added one in the meantime. Nothing is written unless its pages have no
-/// contents.
+/// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the meantime.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();

@@ -4,40 +4,50 @@
 use super::column::{Index, check_rows};
 use crate::element::with_value;
 use crate::heap::HeapPage;
-use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::TablePage;
-use crate::pg::storage::relation::{PAGE_BYTES, Relation};
+use crate::pg::storage::relation::Relation;
+use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
-pub fn info(named: &NamedIndex) -> Result<Info> {
+pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let (mut filters, mut slots, mut always) = (0, 0, 0);
     for page in directory.all_row_pages() {
         let is_always = directory.group(page.group).is_some_and(|group| group.holds == Holds::Nothing);
-        slots += u64::from(page.slots);
+        slots += i64::from(page.slots);
         index.each_slot(page, |_, state, _| {
-            filters += u64::from(state == State::Used);
-            always += u64::from(state == State::Used && is_always);
+            filters += i64::from(state == State::Used);
+            always += i64::from(state == State::Used && is_always);
         })?;
     }
-    Ok(Info {
-        table_pages: named.table().pages().into(),
-        levels: 1,
-        rows_built: directory.chain.rows_built,
-        pages_per_lookup: directory.pages_per_lookup() as f64,
-        filters: Some(filters),
-        slots: Some(slots),
-        always_probed: Some(always),
-        ..Info::default()
-    })
+    Ok([
+        I64(named.index().pages().into()),
+        I64(named.table().pages().into()),
+        Null, // pages_per_range
+        Null, // ranges
+        I32(1),
+        I64(directory.chain.rows_built.cast_signed()),
+        Null, // elements
+        Null, // bits_per_element
+        Null, // target_fpr
+        Null, // current_fpr
+        Null, // overfull_ranges
+        F64(directory.pages_per_lookup() as f64),
+        I64(filters),
+        I64(slots),
+        I64(always),
+        Null, // keys_per_row
+        Null, // keys_per_range
+        Null, // ranges_per_page
+    ])
 }
 
 type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
@@ -53,14 +63,12 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     scan_for_check(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
         let own = slots.remove(&row).unwrap_or_default();
-        let (mut needed, mut right) = (0, 0);
         // One that is NULL is never looked for.
         rows += i64::from(value.is_some());
-        if let Some(value) = value {
-            let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
-            // SAFETY: the column is one of filters, as its operator class says.
-            (needed, right) = unsafe { with_value(value, slots_of)? };
-        }
+        let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
+        // SAFETY: the column is one of filters, as its operator class says.
+        let found = value.map(|value| unsafe { with_value(value, slots_of) }).transpose()?;
+        let (needed, right) = found.unwrap_or_default();
         if right < needed {
             return Err(missed(relation, named.table(), row));
         }
@@ -91,7 +99,7 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
         })?;
     }
     // Now the table is at least as long as it was when they were read.
-    check_rows(index.relation(), table, slots.keys().copied())?;
+    check_rows(index.relation, table, slots.keys().copied())?;
     Ok(slots)
 }
 
@@ -106,22 +114,21 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     for (row, own) in unseen {
         interrupt::check_for_interrupts();
         let table_page = TablePage::read(table, row.page);
+        let is_there = || HeapPage::lock(&table_page).has_line(row.line);
         for (page, number) in own {
-            let is_right = index.read(page.page, |bytes| {
-                let Some(bytes) = page.written(bytes)? else { return Ok(true) };
-                let is_there = || HeapPage::lock(&table_page).has_line(row.line);
-                Ok(page.slot(bytes, number)? != (State::Used, row) || is_there())
+            let is_right = index.read(page.page, |bytes| match page.written(bytes)? {
+                Some(bytes) => Ok(page.slot(bytes, number)? != (State::Used, row) || is_there()),
+                None => Ok(true),
             })?;
             if !is_right {
-                return Err(impossible(index.relation(), table, row));
+                return Err(impossible(index.relation, table, row));
             }
         }
     }
     Ok(())
 }
 
-/// How many of a row's slots, which are given, must at least have the bits of its filter, and how many have them. None
-/// must if the row needs no slot.
+/// How many of a row's own slots must have the bits of its filter, at least, and how many have them.
 fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter: &View) -> Result<(usize, usize)> {
     let Some(group) = Group::of(filter) else { return Ok((0, 0)) };
     let bits = slot_bits(filter, &group);
@@ -144,8 +151,7 @@ fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
                 return Ok(false);
             }
             let page = slot.tile.special().written(page, PAGE_SIZE, at)?.ok_or_else(|| Damage::empty(at))?;
-            let offset = usize::from(offset);
-            Ok(offset + expected.len() <= PAGE_BYTES && page[offset..][..expected.len()] == *expected)
+            Ok(page.get(offset.into()..).is_some_and(|rest| rest.starts_with(expected)))
         })?;
         if !is_there {
             return Ok(false);

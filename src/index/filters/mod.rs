@@ -7,8 +7,7 @@
 //! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
 //! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |
 //!
-//! Keys of a scan don't say of which type an element is. So the support function of the operators gives the planner a
-//! condition with a key that is made of the element in the executor. `cost` says why text may need one, too.
+//! [`crate::key_condition`] says why elements become keys; `cost` says why text may need that, too.
 //!
 //! | module | what it does |
 //! |---|---|

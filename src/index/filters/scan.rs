@@ -19,9 +19,25 @@ use pgrx::pg_sys;
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
+    // What a condition looks for: at least one of these.
+    let alternatives = |key: &Key| -> Result<Vec<ProbeKey>> {
+        let (asked, elements) = (key.asked_type, key.sought());
+        if asked == index.kind().key {
+            // SAFETY: the elements are of that type, which is of variable length.
+            let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
+            return memory::try_collect(elements.into_iter().map(parse));
+        }
+        if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
+            let message = format!("an index over filters can't be asked for type {}", catalog::display_name(asked));
+            return Err(unsupported(message, "Use the operator class bloom_ops."));
+        }
+        let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
+        // SAFETY: what is looked for is of the type that the key says.
+        Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
+    };
     // A nested loop asks again and again.
-    // SAFETY: promised by the caller; what is returned is in Rust's memory.
-    let sought = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| alternatives(&index, key))))? };
+    // SAFETY: what is returned is in Rust's memory.
+    let sought = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(alternatives)))? };
     // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
     let is_own = keys.iter().any(|key| key.asked_type != index.kind().key);
     let directory = index.directory()?;
@@ -38,26 +54,6 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     // Others may have made the table longer, but no row was found before it was there.
     let table = Opened::table_of(relation);
     check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
-}
-
-/// What a condition of a scan looks for: at least one of these. Errors: as [`bitmap`].
-///
-/// # Safety
-/// The key must be one of a scan of the index.
-unsafe fn alternatives(index: &Index, key: &Key) -> Result<Vec<ProbeKey>> {
-    let (asked, elements) = (key.asked_type, key.sought());
-    if asked == index.kind().key {
-        // SAFETY: the elements are of that type, which is of variable length.
-        let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
-        return memory::try_collect(elements.into_iter().map(parse));
-    }
-    if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
-        let message = format!("an index over filters can't be asked for type {}", catalog::display_name(asked));
-        return Err(unsupported(message, "Use the operator class bloom_ops."));
-    }
-    let element_type = ElementType::of_key(index.relation().handler(), asked, key.collation)?;
-    // SAFETY: what is looked for is of the type that the key says.
-    Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
 }
 
 fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {

@@ -10,7 +10,6 @@ use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::version;
-use pg_bloom_core::index::filters::{Directory, RowPage};
 use pg_bloom_core::index::page::RowId;
 
 /// Frees the slots of dead rows.
@@ -28,25 +27,19 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
         counts.tuples_removed += rows.len() as f64;
         // Many bytes of a page take several records.
         for rows in rows.chunks(wal::MAX_PIECES) {
-            free(&index, &directory, page, rows)?;
+            let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
+            let mut bytes = Vec::with_capacity(rows.len());
+            for &(slot, row) in rows {
+                // Only one VACUUM frees slots at a time, and a dead row's place gets no other row before.
+                if index.checked(page.slot(&locked, slot))?.1 == row {
+                    bytes.push(page.free(slot));
+                }
+            }
+            wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
         }
     }
     counts.num_pages = relation.pages();
     Ok(counts)
-}
-
-/// Frees slots that are still those of dead rows: only one VACUUM does this at a time, and a dead row's place gets no
-/// other row before.
-fn free(index: &Index, directory: &Directory, page: &RowPage, rows: &[(u16, RowId)]) -> Result<()> {
-    let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
-    let mut bytes = Vec::with_capacity(rows.len());
-    for &(slot, row) in rows {
-        if index.checked(page.slot(&locked, slot))?.1 == row {
-            bytes.push(page.free(slot));
-        }
-    }
-    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
-    Ok(())
 }
 
 pub fn cleanup(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {

@@ -1,7 +1,4 @@
-//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages.
-//!
-//! CREATE INDEX CONCURRENTLY builds in the same way, from a snapshot; what was inserted in the meantime comes when
-//! PostgreSQL validates the index ([`super::vacuum`]).
+//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages. [`super::vacuum`] has CONCURRENTLY.
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
@@ -17,7 +14,7 @@ use crate::pg::storage::new_pages::NewPages;
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use crate::pg::storage::wal;
 use pg_bloom_core::index::page::{RowId, RowSet};
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Split, Tiles};
+use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Tiles};
 use pg_bloom_core::memory;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
@@ -52,8 +49,7 @@ struct Building<'b> {
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let (index, table) = (wanted.index(), wanted.table());
     let column = column_of_new(index)?;
-    let split = if may_be_split(&column, index) { sample::split_of_all(index, table) } else { None };
-    let options = core_options(&column, index, table, split)?;
+    let options = core_options(&column, index, table, false)?;
     let mut building = Building {
         options,
         // Those of half of the memory, since tiles need memory too.
@@ -113,22 +109,19 @@ impl Building<'_> {
         of_page.sort_by_key(|(range, _)| *range);
         for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
             self.end_ranges_before(rows[0].0)?;
-            self.end_range(&memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied())))?;
+            self.range += 1;
+            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
+            self.build.range(&mut self.index, &hashes)?;
         }
         Ok(())
     }
 
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
-            let gathered = self.gathered.take();
-            self.end_range(&gathered)?;
+            self.range += 1;
+            self.build.range(&mut self.index, &self.gathered.take())?;
         }
         Ok(())
-    }
-
-    fn end_range(&mut self, hashes: &[u64]) -> Result<()> {
-        self.range += 1;
-        self.build.range(&mut self.index, hashes)
     }
 
     /// Writes what is left. Returns how many rows the index has.
@@ -138,7 +131,8 @@ impl Building<'_> {
             self.end_ranges_before(self.range + 1)?;
         }
         let mut directory = self.build.finish(&mut self.index, self.rows)?;
-        if !self.gathered.is_of_elements() {
+        // A row has one element.
+        if !matches!(self.gathered.column, RangesColumn::Element(_)) {
             let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
             directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
         }
@@ -158,32 +152,29 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     Ok(column)
 }
 
-/// Whether pages may be split among ranges, if they stand for much: a value with many keys may be longer than all
-/// others of its page.
-fn may_be_split(column: &RangesColumn, index: Relation) -> bool {
-    !matches!(column, RangesColumn::Element(_)) && !options::are_pages_given(index)
-}
-
-/// What an index is made with, on a table whose pages are split so. Those of texts may always be split later, since
-/// their ranges are single pages in any case; those of others only if some are now.
-fn core_options(column: &RangesColumn, index: Relation, table: Relation, split: Option<Split>) -> Result<Options> {
-    let is_text = matches!(column, RangesColumn::Text(_));
-    let is_flat = is_text || split.is_some();
+/// What an index is made with, on the table as it is, or on an empty one. Pages may be split among ranges if they stand
+/// for much, since a value with many keys may be longer than all others of its page. Those of texts may always be split
+/// later, since their ranges are single pages in any case; those of others only if some are now.
+fn core_options(column: &RangesColumn, index: Relation, table: Relation, is_empty: bool) -> Result<Options> {
     let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
         RangesColumn::Element(_) => (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)),
         RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
         _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
     let (own_fpr, own_pages) = options::of(index, most_fpr)?;
+    let may_be_split = own_pages.is_none() && !matches!(column, RangesColumn::Element(_));
+    let split = if may_be_split && !is_empty { sample::split_of_all(index, table) } else { None };
+    let is_flat = split.is_some() || matches!(column, RangesColumn::Text(_));
     let pages_per_range = own_pages.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
-    let (fpr, may_split) = (own_fpr.or(fpr), is_flat && may_be_split(column, index));
+    let (fpr, may_split) = (own_fpr.or(fpr), is_flat && may_be_split);
+    let table_pages = if is_empty { 0 } else { table.pages() };
     let whole = Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess);
-    Ok(Options { fpr, table_pages: table.pages(), is_flat, split, may_split, ..whole })
+    Ok(Options { fpr, table_pages, is_flat, split, may_split, ..whole })
 }
 
 pub fn build_empty(index: Relation) -> Result<()> {
-    let options = core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), None)?;
-    wal::write_init_page(index, &Directory::empty(Options { table_pages: 0, ..options }).metapage());
+    let options = core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), true)?;
+    wal::write_init_page(index, &Directory::empty(options).metapage());
     Ok(())
 }

@@ -4,7 +4,6 @@
 use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
 use crate::pg::call::{Result, interrupt};
-use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
@@ -20,11 +19,11 @@ pub const FEW: usize = 8;
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     // SAFETY: promised by the caller.
-    let condition = unsafe { condition(index, keys)? };
+    let condition = unsafe { index.condition(keys)? };
     if condition == Condition::NONE {
         return Ok(());
     }
-    let opened = Opened::table_of(index.relation());
+    let opened = Opened::table_of(index.relation);
     let table = opened.relation();
     if condition.is_unknown() {
         // Rows without parts have no tile.
@@ -33,30 +32,25 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     }
     let directory = index.directory()?;
     let options = directory.options;
+    let pages = RangePages::new(table, options);
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if options.split.is_none()
         && Alternatives::count(&condition) > FEW
         && let Some(filter) = RowFilter::new(index, table)
     {
-        let ranges = RangePages::new(table, options);
-        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &ranges, rows);
+        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &pages, rows);
     }
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let ranges = RangePages::new(table, options);
     for range in found {
-        let Some(lines) = options.lines_of(range) else {
-            add_pages(ranges.pages(range), rows);
-            continue;
-        };
         interrupt::check_for_interrupts();
-        // Lines that the page doesn't have are skipped by PostgreSQL.
-        if let Some(page) = ranges.pages(range).next() {
-            lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
+        match (options.lines_of(range), pages.pages(range).next()) {
+            // Lines that the page doesn't have are skipped by PostgreSQL.
+            (Some(lines), Some(page)) => {
+                lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
+            }
+            _ => add_pages(pages.pages(range), rows),
         }
     }
     Ok(())
@@ -95,15 +89,4 @@ fn add_alternatives(
     }))?;
     read(&ranges, &numbers);
     Ok(())
-}
-
-/// What the parts of a row must be that matches all of these keys.
-///
-/// # Safety
-/// The keys must be those of a scan of the index.
-pub unsafe fn condition(index: &Index, keys: &[Key]) -> Result<Condition> {
-    // A nested loop asks again and again.
-    // SAFETY: promised by the caller; conditions are in Rust's memory.
-    let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(|key| index.condition(key))))? };
-    Ok(Condition::all(conditions))
 }

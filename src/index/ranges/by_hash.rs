@@ -1,7 +1,7 @@
 //! Lookups of elements: the rows of ranges that may have one of some hashes.
 
 use super::columns::element::ElementColumn;
-use super::columns::{Index, RangesColumn};
+use super::columns::{FEW, Index, RangesColumn, keep_distinct};
 use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::unhashed;
 use crate::pg::call::{Element, Result, interrupt};
@@ -14,10 +14,18 @@ use pgrx::pg_sys::Oid;
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    /// Ranges that are gathered before those that were found several times are looked for.
-    const FEW: usize = 1 << 16;
-    // SAFETY: promised by the caller.
-    let mut of_keys = keys.iter().map(|key| unsafe { hashes_of(index, elements, key) });
+    // An element must have one of these hashes to match a key. They ascend.
+    let hashes_of = |key: &Key| -> Result<Vec<u64>> {
+        let hasher = elements.hasher_of(index.relation, key.asked_type)?;
+        // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
+        let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
+        // A nested loop asks again and again.
+        // SAFETY: hashes are in Rust's memory.
+        let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
+        keep_distinct(&mut hashes);
+        Ok(hashes)
+    };
+    let mut of_keys = keys.iter().map(hashes_of);
     let mut hashes = of_keys.next().transpose()?.unwrap_or_default();
     for own in of_keys {
         // An element has one hash.
@@ -40,7 +48,7 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
         // For absent keys the table needn't be opened.
         return Ok(());
     }
-    let table = Opened::table_of(index.relation());
+    let table = Opened::table_of(index.relation);
     let pages = RangePages::new(table.relation(), directory.options);
     match HashFilter::new(index, table.relation()) {
         Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes, rows)),
@@ -49,8 +57,7 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     Ok(())
 }
 
-/// Which of these keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for an
-/// index of parts.
+/// Which keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for parts.
 ///
 /// # Safety
 /// The keys must be values of that type.
@@ -69,25 +76,4 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
         index.checked(directory.search(&mut index.pages(), hash, |_| may_have = true))?;
         Ok(may_have)
     }))
-}
-
-/// The hashes of which an element must have one to match a key. They ascend.
-///
-/// # Safety
-/// The key must be one of a scan of the index.
-unsafe fn hashes_of(index: &Index, elements: &ElementColumn, key: &Key) -> Result<Vec<u64>> {
-    let hasher = elements.hasher_of(index.relation(), key.asked_type)?;
-    // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
-    let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
-    // A nested loop asks again and again.
-    // SAFETY: hashes are in Rust's memory.
-    let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
-    keep_distinct(&mut hashes);
-    Ok(hashes)
-}
-
-/// Sorts items, and drops those that are there several times.
-fn keep_distinct<T: Ord>(items: &mut Vec<T>) {
-    items.sort_unstable();
-    items.dedup();
 }

@@ -33,7 +33,7 @@
 //! table, and costs more than a sequential scan. As for elements, reading and comparing what does not match is a part
 //! of the index's cost.
 
-use super::by_condition::{FEW, condition as condition_of};
+use super::by_condition::FEW;
 use super::columns::class::PARTS;
 use super::columns::{Index, RangesColumn};
 use crate::index::kind::Cost;
@@ -54,10 +54,9 @@ pub fn estimate(planned: &Planned) -> Cost {
     let directory = index.as_ref().and_then(|index| index.directory().ok());
     let known = index.as_ref().zip(directory.as_deref());
     let has_parts = planned.support_function(PARTS).1.is_some();
-    if has_parts { cost_of_parts(planned, index.as_ref(), known) } else { cost_of_elements(planned, known) }
+    if has_parts { cost_of_parts(planned, known) } else { cost_of_elements(planned, known) }
 }
 
-/// What is known of an index.
 type Known<'k> = Option<(&'k Index<'k>, &'k Directory)>;
 
 /// Operators that asking a page of the index is worth: hashing, the lock, ten rows of bits.
@@ -84,7 +83,6 @@ const MANY_KEYS: f64 = 100.0;
 fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     let searches = planned.searches;
-    // By the column's statistics, or a handful for each key without them.
     let most = if planned.has_statistics() { rows } else { HANDFUL * searches };
     let matches = (planned.selectivity * rows).min(most);
     let (pages_per_range, tiles, expected) = match known {
@@ -136,7 +134,7 @@ fn cost_of_elements(planned: &Planned, known: Known) -> Cost {
 unsafe fn ranges_found(planned: &Planned, index: &Index, directory: &Directory) -> Option<f64> {
     let RangesColumn::Element(elements) = index.kind() else { return None };
     let of_key = |key: &Key| {
-        let (hasher, sought) = (elements.hasher_of(index.relation(), key.asked_type).ok()?, key.sought());
+        let (hasher, sought) = (elements.hasher_of(index.relation, key.asked_type).ok()?, key.sought());
         let stride = sought.len().div_ceil(KEYS_ASKED).max(1);
         // SAFETY: what is looked for in the index is of the type that the hasher is for.
         let hash = |key: &Element| unsafe { hasher.hash(*key) }.ok_or(());
@@ -175,10 +173,10 @@ const TYPICAL: f64 = 0.1;
 /// Hashes that a typical lookup probes in a tile of which no range has all.
 const TYPICAL_HASHES: f64 = 4.0;
 
-fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost {
+fn cost_of_parts(planned: &Planned, known: Known) -> Cost {
     let (pages, rows) = (planned.table_pages.max(1.0), planned.table_rows.max(1.0));
     // SAFETY: the keys are those of a scan of this index.
-    let condition = index.and_then(|index| unsafe { condition_of(index, &planned.known_keys()?) }.ok());
+    let condition = known.and_then(|(index, _)| unsafe { index.condition(&planned.known_keys()?) }.ok());
     let startup = planned.keys_cost();
     if condition.as_ref().is_some_and(Condition::is_unknown) {
         let total = startup + pages * planned.table_page_costs().1 + rows * planned.row_cost();
@@ -186,7 +184,7 @@ fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost
     }
     let matches = planned.selectivity * rows;
     let matches = if condition.is_some() { matches } else { matches.min(HANDFUL * planned.searches) }.max(1.0);
-    let hashing = cost_of_hashing(planned, index, condition.as_ref());
+    let hashing = cost_of_hashing(planned, known, condition.as_ref());
     let most = known.zip(condition.as_ref()).filter(|_| hashing.is_some());
     let most = most.and_then(|(known, condition)| most_matches(known, condition, pages)).unwrap_or(matches);
     let matches = matches.min(most.max(1.0));
@@ -221,12 +219,12 @@ fn cost_of_parts(planned: &Planned, index: Option<&Index>, known: Known) -> Cost
 
 /// What it costs to hash the parts of a row, if a scan does so: a share of what a comparison costs, which is one to
 /// PostgreSQL, however many values the operator takes at once.
-fn cost_of_hashing(planned: &Planned, index: Option<&Index>, condition: Option<&Condition>) -> Option<f64> {
+fn cost_of_hashing(planned: &Planned, known: Known, condition: Option<&Condition>) -> Option<f64> {
     let alternatives = condition.map_or(planned.searches as usize, Alternatives::count);
     // Where pages are split the texts are out of line, which a scan doesn't hash.
-    let can_hash = |index: &Index| index.kind().is_hashed_in_place() && index.known_directory().options.split.is_none();
-    let is_hashed =
-        alternatives > FEW && planned.is_on_column() && settings::HEAP_FILTER.get() && index.is_none_or(can_hash);
+    let can_hash =
+        known.is_none_or(|(index, directory)| index.kind().is_hashed_in_place() && directory.options.split.is_none());
+    let is_hashed = alternatives > FEW && can_hash && planned.is_on_column() && settings::HEAP_FILTER.get();
     is_hashed.then(|| planned.comparison_cost() * (COMPARISONS_PER_ROW / alternatives as f64).min(1.0))
 }
 

@@ -6,8 +6,7 @@
 //! index whose file gets other contents gets another number: see [`crate::index::session`].
 //!
 //! The bits of the others are set under exclusive locks, with a record for up to four pages, which are locked in the
-//! order of their numbers. Looking under a share lock first gained nothing: two sessions added 0.96 times as many rows
-//! of the same keys, and 0.89 times as many of different ones.
+//! order of their numbers. Looking under a share lock first was slower, also where two sessions add the same keys.
 
 use super::columns::{GatheredKeys, Index};
 use super::sample;
@@ -28,42 +27,33 @@ const AT_ONCE: usize = 4096;
 /// # Safety
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
-    let index = Index::of(relation)?;
+    let index = &Index::of(relation)?;
     let mut keys = GatheredKeys::new(index.kind());
     // SAFETY: promised by the caller.
     unsafe { keys.add(value)? };
-    add(&index, row, &keys.take())
-}
-
-fn add(index: &Index, row: RowId, hashes: &[u64]) -> Result<()> {
     let mut directory = index.known_directory();
-    let key = |range, hash| RecentKey { index: index.number(), range, hash };
+    let key = |range, hash| (index.number(), range, hash);
     let range = directory.options.range_of(row);
     let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
-    let new = memory::collect(hashes.iter().copied().filter(is_new));
+    let new = memory::collect(keys.take().into_iter().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
         let mut marks = memory::list(hashes.len() * Level::ALL.len());
         for &hash in hashes {
-            marks.extend(places(index, &mut directory, row, hash)?);
+            marks.extend(loop {
+                if let Some(places) = directory.places(directory.options.range_of(row), hash) {
+                    break places;
+                }
+                // By the newer directory the row may be of another range. The tiles that are needed may be many, one
+                // after the other: if the user cancels this, those that were added until then are as good as more.
+                interrupt::check_for_interrupts();
+                directory = grow(index, row, hash)?;
+            });
         }
         set(index, &directory, &marks)?;
         let range = directory.options.range_of(row);
         RECENT.with(|recent| hashes.iter().for_each(|&hash| recent.add(key(range, hash))));
     }
     Ok(())
-}
-
-/// Where an element of a row belongs. Adds tiles if its range has none, which needs a newer directory, by which the row
-/// may be of another range. Those may be many, one after the other, so that the user can cancel it: what was added
-/// until then is as good as more.
-fn places(index: &Index, directory: &mut Rc<Directory>, row: RowId, hash: u64) -> Result<Vec<Mark>> {
-    loop {
-        if let Some(places) = directory.places(directory.options.range_of(row), hash) {
-            return Ok(places);
-        }
-        interrupt::check_for_interrupts();
-        *directory = grow(index, row, hash)?;
-    }
 }
 
 /// A page that is locked, and what is to change in it.
@@ -83,7 +73,7 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
         interrupt::check_for_interrupts();
         let at = of_page[0].page();
         let mut page = pages.existing(at, &directory.chain)?.exclusive();
-        prepare(index.relation(), of_page[0].special(), at, &mut page)?;
+        prepare(index.relation, of_page[0].special(), at, &mut page)?;
         let changes = index.checked(changes(of_page, &page))?;
         if !changes.is_empty() {
             changed.push((page, changes));
@@ -124,8 +114,8 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
-    let table = Opened::table_of(index.relation());
-    Ok(Some((now, sample::split_of_last(index.relation(), table.relation(), row.page))))
+    let table = Opened::table_of(index.relation);
+    Ok(Some((now, sample::split_of_last(index.relation, table.relation(), row.page))))
 }
 
 /// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
@@ -164,13 +154,8 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
 /// Of all indexes: 192 kB. A range of log lines has some 6,000.
 const REMEMBERED: usize = 1 << 13;
 
-#[derive(Clone, Copy, Default, PartialEq)]
-pub struct RecentKey {
-    /// The number of the index.
-    pub index: u64,
-    pub range: u32,
-    pub hash: u64,
-}
+/// The number of an index, a range of it, and a hash.
+type RecentKey = (u64, u32, u64);
 
 /// Each key in the place that its hash says, in those of others; all zero where there is none.
 #[derive(Default)]
@@ -178,7 +163,7 @@ pub struct RecentKeys(RefCell<Vec<RecentKey>>);
 
 impl RecentKeys {
     pub fn has(&self, key: &RecentKey) -> bool {
-        self.0.borrow().get(key.hash as usize % REMEMBERED) == Some(key)
+        self.0.borrow().get(key.2 as usize % REMEMBERED) == Some(key)
     }
 
     /// Remembers a key whose bits are set.
@@ -187,7 +172,7 @@ impl RecentKeys {
         if keys.is_empty() {
             *keys = memory::zeroed(REMEMBERED);
         }
-        keys[key.hash as usize % REMEMBERED] = key;
+        keys[key.2 as usize % REMEMBERED] = key;
     }
 }
 

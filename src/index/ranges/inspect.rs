@@ -4,17 +4,17 @@
 //! pages that its bits are in, and an element by the heap filter on its own page as well.
 
 use super::columns::Index;
-use super::insert::{RecentKey, RecentKeys};
+use super::insert::RecentKeys;
 use super::rows::HashFilter;
-use crate::index::kind::Info;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::{Latest, scan_for_check};
+use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level};
 
-pub fn info(named: &NamedIndex) -> Result<Info> {
+pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let survey = index.checked(directory.survey(&mut index.pages()))?;
@@ -24,23 +24,29 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
         0 => 0,
         slots => options.pages_of(u32::try_from(slots - 1).unwrap_or(u32::MAX)).end,
     };
-    Ok(Info {
-        table_pages: room.min(u64::from(named.table().pages())),
-        pages_per_range: Some(options.pages_per_range),
-        ranges_per_page: options.split.map(|split| split.ranges.into()),
-        ranges: Some(survey.ranges),
-        levels: Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1) as i32,
-        rows_built: directory.chain.rows_built,
-        elements: Some(survey.elements),
-        bits_per_element: Some(survey.bits_per_element()),
-        target_fpr: Some(expected.fpr),
-        current_fpr: Some(survey.fpr),
-        overfull_ranges: Some(survey.overfull),
-        pages_per_lookup: expected.pages,
-        keys_per_row: Some(f64::from(directory.keys_per_row.max(1))),
-        keys_per_range: (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64),
-        ..Info::default()
-    })
+    let levels = Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1);
+    let keys_per_range = (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64);
+    let count = |n: u64| I64(n.cast_signed());
+    Ok([
+        I64(named.index().pages().into()),
+        count(room.min(named.table().pages().into())),
+        I32(options.pages_per_range.cast_signed()),
+        count(survey.ranges),
+        I32(levels as i32),
+        count(directory.chain.rows_built),
+        F64(survey.elements),
+        F64(survey.bits_per_element()),
+        F64(expected.fpr),
+        F64(survey.fpr),
+        count(survey.overfull),
+        F64(expected.pages),
+        Null, // filters
+        Null, // slots
+        Null, // always_probed
+        F64(directory.keys_per_row.max(1).into()),
+        keys_per_range.map_or(Null, F64),
+        options.split.map_or(Null, |split| I32(split.ranges.into())),
+    ])
 }
 
 pub fn check(named: &NamedIndex) -> Result<i64> {
@@ -66,7 +72,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
         // SAFETY: the value is that of the index's column.
         unsafe {
             index.kind().each_key(value, |hash| {
-                let key = RecentKey { index: index.number(), range, hash };
+                let key = (index.number(), range, hash);
                 if matches!(result, Ok(true)) && !found.has(&key) {
                     result = has(&index, &directory, row, hash);
                     found.add(key);

@@ -83,7 +83,7 @@ impl<'r> HashFilter<'r> {
     /// `None` if rows can't, or must not, be read without PostgreSQL, and for an index of parts.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
         let RangesColumn::Element(elements) = index.kind() else { return None };
-        let column = readable_column(index.relation(), table)?;
+        let column = readable_column(index.relation, table)?;
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 
@@ -130,10 +130,9 @@ pub struct RowFilter<'r> {
 }
 
 impl<'r> RowFilter<'r> {
-    /// `None` where rows can't be looked at here.
     pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
         let kind = index.kind();
-        let column = readable_column(index.relation(), table)?;
+        let column = readable_column(index.relation, table)?;
         // So much that nothing is allocated under the lock of a page.
         let values = memory::list(2 * PAGE_BYTES / size_of::<u64>());
         let can_be_read = kind.is_hashed_in_place() && column.is_of_variable_length();
@@ -146,8 +145,16 @@ impl<'r> RowFilter<'r> {
         for &(root, value) in &self.rows {
             let may_match = value.is_none_or(|start| {
                 let value = Element { datum: self.values[start..].as_ptr().into() };
+                let mut is_watched = false;
                 // SAFETY: a value of the column, whole if it was in line, with a length of four bytes.
-                unsafe { may_match(self.kind, value, test) }
+                unsafe {
+                    if self.kind.each_key(value, |hash| is_watched |= test.is_watched(hash)).is_ok() && !is_watched {
+                        return false;
+                    }
+                    test.begin_row();
+                    // A value that can't be hashed, which can't happen, would match.
+                    self.kind.each_key(value, |hash| test.add(hash)).is_err() || test.may_match()
+                }
             });
             if may_match {
                 rows.add_again(page, root);
@@ -170,21 +177,5 @@ impl<'r> RowFilter<'r> {
             };
             memory::push(&mut self.rows, (heap_page.root_of(line), value));
         });
-    }
-}
-
-/// Whether a row with this value passes the test. A value that can't be hashed, which can't happen, would.
-///
-/// # Safety
-/// The value must be of the column's type.
-unsafe fn may_match(kind: &RangesColumn, value: Element, test: &mut RowTest) -> bool {
-    let mut is_watched = false;
-    // SAFETY: promised by the caller.
-    unsafe {
-        if kind.each_key(value, |hash| is_watched |= test.is_watched(hash)).is_ok() && !is_watched {
-            return false;
-        }
-        test.begin_row();
-        kind.each_key(value, |hash| test.add(hash)).is_err() || test.may_match()
     }
 }

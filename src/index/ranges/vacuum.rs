@@ -42,8 +42,7 @@ pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Coun
 const SHARE: usize = 8;
 
 session_locals! {
-    /// What is known of indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates
-    /// the first.
+    /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates the first.
     static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
     /// Whether the session is notified of the end of a transaction.
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };

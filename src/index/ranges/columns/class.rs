@@ -37,8 +37,7 @@ pub enum Strategy {
 
 pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
 
-/// The strategies of the operator class with this support function, and the functions of their operators; none where an
-/// index can't have it.
+/// The strategies of the operator class with this support function, with their operators' functions; none if unknown.
 fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     match support.to_u32() {
         ARRAY => &[
@@ -75,8 +74,7 @@ pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     })
 }
 
-/// Checks an operator family with this support function: 0A000 if an index can't have it, or one of its operators
-/// doesn't ask what its strategy says.
+/// Checks a family with this support function: 0A000 if it is unknown, or for an operator that its strategy isn't for.
 pub fn check(family: Oid, support: Oid) -> Result<()> {
     let refused = |message| unsupported(message, "Use the operator classes of the extension. See docs/index.md.");
     let own = operators_of(support);

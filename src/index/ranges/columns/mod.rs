@@ -28,11 +28,12 @@ use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
 use crate::pg::call::{Element, Result};
 use crate::pg::catalog;
+use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
-use pg_bloom_core::conditions::text::Windows;
+use pg_bloom_core::conditions::text::{Windows, each_window};
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
@@ -81,8 +82,7 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it. Fails by XX000 for an element without a
-    /// hash, which can't happen.
+    /// Calls `visit` with each key of a value, as often as the value has it. XX000 for an element without a hash.
     ///
     /// # Safety
     /// The value must be of the column's type.
@@ -93,7 +93,9 @@ impl RangesColumn {
             match self {
                 RangesColumn::Element(elements) => visit(elements.hasher().hash(value).ok_or_else(unhashed)?),
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
-                RangesColumn::Text(texts) => with_value(value, |text| texts.each_window(text, &mut visit)),
+                RangesColumn::Text(texts) => with_value(value, |text| {
+                    each_window(text, texts.encoding, |window| window.hashes().for_each(&mut visit));
+                }),
                 RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
                 RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
             }
@@ -103,36 +105,41 @@ impl RangesColumn {
 }
 
 impl Index<'_> {
-    /// What the keys of a row must be that matches a key of a scan. XX000 also for a strategy that the operator class
-    /// doesn't have.
+    /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a strategy that the
+    /// operator class doesn't have.
     ///
     /// # Safety
-    /// The key must be one of a scan of the index.
-    pub unsafe fn condition(&self, key: &Key) -> Result<Condition> {
-        let strategy = class::strategy(self.relation().support_function(PARTS), key.strategy)?;
-        // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of words that is a
-        // tsquery, which is of variable length.
-        let condition_of = |asked: Element| unsafe {
-            match self.kind() {
-                // Its class has no such strategy.
-                RangesColumn::Element(_) => Ok(Condition::Unknown),
-                RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-                RangesColumn::Text(texts) => Ok(texts.condition(strategy, asked)),
-                RangesColumn::Json => Ok(json::condition(strategy, asked)),
-                RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
-            }
+    /// The keys must be those of a scan of the index.
+    pub unsafe fn condition(&self, keys: &[Key]) -> Result<Condition> {
+        let of_key = |key: &Key| -> Result<Condition> {
+            let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
+            // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of texts that is a
+            // text, and of words a tsquery: both are of variable length.
+            let condition_of = |asked: Element| unsafe {
+                match self.kind() {
+                    // Its class has no such strategy.
+                    RangesColumn::Element(_) => Ok(Condition::Unknown),
+                    RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
+                    RangesColumn::Text(texts) => Ok(texts.condition(strategy, &Value::detoast(asked.datum))),
+                    RangesColumn::Json => Ok(json::condition(strategy, asked)),
+                    RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
+                }
+            };
+            Ok(Condition::any(memory::try_collect(key.sought().into_iter().map(condition_of))?))
         };
-        let conditions = key.sought().into_iter().map(condition_of);
-        Ok(Condition::any(memory::try_collect(conditions)?))
+        // A nested loop asks again and again.
+        // SAFETY: conditions are in Rust's memory.
+        let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(of_key)))? };
+        Ok(Condition::all(conditions))
     }
 }
 
-/// Hashes that are gathered before those are looked for that are there several times.
-const FEW: usize = 1 << 16;
+/// Items that are gathered before those are looked for that are there several times.
+pub const FEW: usize = 1 << 16;
 
 /// The keys of many rows, in memory that depends on how many of them are distinct.
 pub struct GatheredKeys<'c> {
-    column: &'c RangesColumn,
+    pub column: &'c RangesColumn,
     /// Those of texts, and those of others.
     windows: Windows,
     hashes: Vec<u64>,
@@ -160,14 +167,10 @@ impl<'c> GatheredKeys<'c> {
         unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
         let count = hashes.len() - before;
         if hashes.len() > FEW.max(2 * self.distinct) {
-            self.keep_distinct();
+            keep_distinct(hashes);
+            self.distinct = hashes.len();
         }
         Ok(count)
-    }
-
-    /// Whether each row has exactly one key.
-    pub fn is_of_elements(&self) -> bool {
-        matches!(self.column, RangesColumn::Element(_))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -179,15 +182,15 @@ impl<'c> GatheredKeys<'c> {
         match self.column {
             RangesColumn::Text(_) => return self.windows.take(),
             RangesColumn::Element(_) => {}
-            _ => self.keep_distinct(),
+            _ => keep_distinct(&mut self.hashes),
         }
         self.distinct = 0;
         std::mem::take(&mut self.hashes)
     }
+}
 
-    fn keep_distinct(&mut self) {
-        self.hashes.sort_unstable();
-        self.hashes.dedup();
-        self.distinct = self.hashes.len();
-    }
+/// Sorts items, and drops those that are there several times.
+pub fn keep_distinct<T: Ord>(items: &mut Vec<T>) {
+    items.sort_unstable();
+    items.dedup();
 }

@@ -2,7 +2,7 @@
 
 use super::class::Strategy;
 use crate::element::Column;
-use crate::pg::call::{Element, Result};
+use crate::pg::call::Result;
 use crate::pg::regex;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;
@@ -29,23 +29,14 @@ impl TextColumn {
         Ok(TextColumn { encoding, collation })
     }
 
-    pub fn each_window(&self, value: &[u8], visit: &mut impl FnMut(u64)) {
-        text::each_window(value, self.encoding, |window| window.hashes().for_each(&mut *visit));
-    }
-
-    /// What the windows of a text must be for which an operator holds with this value.
-    ///
-    /// # Safety
-    /// The value must be of the type of the operator's other side.
-    pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Condition {
-        // SAFETY: the other side of all operators is a text.
-        let value = unsafe { Value::detoast(asked.datum) };
+    /// What the windows of a text must be for which an operator holds with this text.
+    pub fn condition(&self, strategy: Strategy, asked: &Value) -> Condition {
         match strategy {
-            Strategy::Like => text::like(&value, self.encoding, false),
-            Strategy::LikeIgnoringCase => text::like(&value, self.encoding, true),
-            Strategy::Regex => self.matching(&value, false),
-            Strategy::RegexIgnoringCase => self.matching(&value, true),
-            _ => text::having(&value, self.encoding),
+            Strategy::Like => text::like(asked, self.encoding, false),
+            Strategy::LikeIgnoringCase => text::like(asked, self.encoding, true),
+            Strategy::Regex => self.matching(asked, false),
+            Strategy::RegexIgnoringCase => self.matching(asked, true),
+            _ => text::having(asked, self.encoding),
         }
     }
 

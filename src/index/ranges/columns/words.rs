@@ -18,10 +18,9 @@ use pg_bloom_core::memory;
 /// Bytes of a number, and of an item.
 const WORD: usize = 4;
 const ITEM: usize = 12;
-/// Types of items.
+/// Types of items, and operators.
 const VALUE: u8 = 1;
 const OPERATOR: u8 = 2;
-/// Operators.
 const NOT: u8 = 1;
 const AND: u8 = 2;
 const OR: u8 = 3;
