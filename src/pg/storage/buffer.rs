@@ -6,8 +6,7 @@
 //! ```
 //!
 //! So an exclusive lock can't be given up with a change that lacks its record. The pages are those of the extension's
-//! own indexes; a page of a table, in whose rows others set bits under a share lock, is a [`TablePage`], which has an
-//! address and no bytes.
+//! own indexes; one of a table, where others set bits under a share lock, is a [`TablePage`]: an address, no bytes.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
@@ -21,13 +20,11 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
-/// A page of one of the extension's indexes that is kept in its buffer, while the index is open. Like the locks, it
-/// stays in its thread.
+/// A page of an index of the extension's that is kept in its buffer, while that is open. It stays in its thread.
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
-    /// The pages that are locked, and whether exclusively. PostgreSQL doesn't lock those of temporary indexes: there is
-    /// nobody else who could.
+    /// The pages that are locked, and whether exclusively. PostgreSQL itself doesn't lock those of temporary indexes.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -50,16 +47,13 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     }
 }
 
-/// A page that nobody changes.
 pub struct Shared<'p>(&'p Pin<'p>);
 
-/// A page that nobody else reads or changes.
 pub struct Exclusive<'r>(Pin<'r>);
 
 /// A page of a table of the access method `heap` that is kept in its buffer, while the table is open.
 pub struct TablePage<'r>(Pin<'r>);
 
-/// A page of a table under a share lock.
 pub struct SharedTablePage<'p>(Shared<'p>);
 
 impl<'r> TablePage<'r> {
@@ -211,8 +205,7 @@ fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
 /// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
 /// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
-/// needs no WAL: a page that was not written to is as good as none. Where the caller has no lock of a page, the user
-/// can cancel it: then some of the pages are there.
+/// needs no WAL: a page of zeros is as good as none. The user can cancel it, unless a page is locked.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
@@ -230,8 +223,7 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
     })
 }
 
-/// How many reads of a relation's pages may be under way at once: `effective_io_concurrency` of its tablespace. With 0
-/// nothing is read ahead.
+/// How many pages of a relation may be read ahead: `effective_io_concurrency` of its tablespace.
 pub fn io_concurrency(relation: Relation) -> u32 {
     // SAFETY: reads the options of the tablespace, or the setting.
     unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }.max(0).cast_unsigned()
