@@ -79,11 +79,9 @@ impl Planned {
         unsafe { *self.info().indexkeys > 0 }
     }
 
-    /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
-    /// one of 200.
+    /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value for one of 200.
     pub fn has_statistics(&self) -> bool {
-        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of
-        // its first column. Reads the catalog.
+        // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are the index's own.
         unsafe {
             let column = *self.info().indexkeys as i16;
             let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
@@ -156,8 +154,7 @@ impl Planned {
         }
     }
 
-    /// Pages of the index that are read from disk for each loop, if each of so many scans reads `pages` random ones:
-    /// some are cached then.
+    /// Pages of the index that a loop reads from disk, if each scan reads `pages` random ones, some of them cached.
     pub fn index_pages_read(&self, pages: f64, scans: f64) -> f64 {
         self.pages_read(pages, scans, self.index_pages)
     }
