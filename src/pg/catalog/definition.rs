@@ -89,8 +89,7 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     Ok(rows)
 }
 
-/// A column or a constant, which PostgreSQL's own functions may have cast. Nobody else's function is called: it would
-/// have the rights of the session.
+/// A column or a constant, which PostgreSQL's own functions may have cast: others would have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.

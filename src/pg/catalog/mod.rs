@@ -42,7 +42,7 @@ impl Storage {
     }
 }
 
-/// What sort of type it is, with the types that it is made of.
+/// The sort of a type, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     Enum,
@@ -69,7 +69,6 @@ pub fn storage(oid: pg_sys::Oid) -> Storage {
     storage
 }
 
-/// Whether there is a type with this identifier, which somebody wrote.
 pub fn is_type(oid: pg_sys::Oid) -> bool {
     // SAFETY: the cache has rows of pg_type.
     unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }.is_some()

@@ -27,7 +27,6 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     }
 }
 
-/// Whether an operator is for a condition, and not for an order.
 pub fn is_for_search(operator: &FamilyOperator) -> bool {
     operator.amoppurpose as u8 == pg_sys::AMOP_SEARCH
 }
