@@ -146,7 +146,7 @@ impl<'r> RowFilter<'r> {
         for &(root, value) in &self.rows {
             let may_match = value.is_none_or(|start| {
                 let value = Element { datum: self.values[start..].as_ptr().into() };
-                // SAFETY: a value of the column, whole if it was in line, with a length of four bytes.
+                // SAFETY: a value of the column that was in line, aligned.
                 unsafe { may_match(self.kind, value, test) }
             });
             if may_match {
