@@ -1,5 +1,4 @@
-//! `SELECT *` of a table that stands for its parent, as the planner would make it of a query on the parent, and the
-//! rows of a function's result.
+//! `SELECT *` of a table that stands for its parent, as the planner would make it, and the rows of a function's result.
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -24,8 +23,7 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// No rows yet; they are those of this table. Raises 0A000 where the caller takes no set. Errors: 55000 for a table
-    /// that was altered since the query began.
+    /// No rows of this table yet. Raises 0A000 if the caller takes no set. Errors: 55000 if it was altered meanwhile.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
