@@ -70,10 +70,7 @@ impl<'r> RowColumn<'r> {
         }
         // SAFETY: the descriptor has at least as many columns as the number of one that an index of the table is on.
         let column = |i| unsafe { attribute((*table.raw()).rd_att, i) };
-        let storage = |i| {
-            let column = column(i);
-            Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
-        };
+        let storage = |i| Storage::of(column(i));
         let own = number - 1;
         let (before, has_default_for_older) = ((0..own).map(storage).collect(), column(own).atthasmissing);
         Some(RowColumn { table, before, own: storage(own), has_default_for_older })

@@ -11,15 +11,10 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "before_pg16"))]
-pub use pg_sys::InitMaterializedSRF as begin_set;
-#[cfg(not(feature = "before_pg16"))]
-pub use pg_sys::RelFileLocator as Locator;
-/// A relation's file, as PostgreSQL names it.
+pub use pg_sys::{InitMaterializedSRF as begin_set, RelFileLocator as Locator};
+/// What begins the set that a function returns, by the only name that 15.0 has, and a relation's file.
 #[cfg(feature = "before_pg16")]
-pub use pg_sys::RelFileNode as Locator;
-/// Begins the set that a function returns; 15.0 has this name only.
-#[cfg(feature = "before_pg16")]
-pub use pg_sys::SetSingleFuncCall as begin_set;
+pub use pg_sys::{RelFileNode as Locator, SetSingleFuncCall as begin_set};
 
 /// How many items an array has, as far as the planner can tell.
 ///
@@ -292,9 +287,9 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// The row that a datum is, as functions of PostgreSQL take one: since the minor versions of November 2026 (18.7,
-/// 17.12, 16.16, 15.20) they refuse a row of a type that was altered since, and mark those that were stored before. The
-/// server decides, not what the library was built for: an older one has no such function, and the datum is the row.
+/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20 they refuse one of a
+/// type that was altered since, and mark those that were stored before. The server decides, not what the library was
+/// built for: an older one has no such function, and the datum is the row.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.

@@ -140,9 +140,7 @@ pub(in crate::pg) fn current_call() -> u64 {
 
 /// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
 /// leaks or keeps it, references to it may be left, and the process is aborted.
-pub(in crate::pg) struct Held {
-    by: u64,
-}
+pub(in crate::pg) struct Held(u64);
 
 impl Held {
     /// Panics outside of calls.
@@ -151,20 +149,20 @@ impl Held {
         let by = NOW.load(Ordering::Relaxed);
         assert!(by != 0, "memory of a call");
         HELD.store(HELD.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Held { by }
+        Held(by)
     }
 
     /// Panics in another call.
     #[inline(always)]
     pub fn check(&self) {
-        assert!(self.by == NOW.load(Ordering::Relaxed), "memory of another call");
+        assert!(self.0 == NOW.load(Ordering::Relaxed), "memory of another call");
     }
 }
 
 impl Drop for Held {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.by == NOW.load(Ordering::Relaxed) {
+        if self.0 == NOW.load(Ordering::Relaxed) {
             HELD.store(HELD.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
     }
@@ -207,8 +205,7 @@ pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has
-/// not ended what the error interrupted, as it does after one.
+/// Refuses the end of a call that kept its memory, or goes on after an error, of which PostgreSQL has ended nothing.
 #[cold]
 fn refuse_end(held: usize, is_panicking: bool) {
     if !held.is_multiple_of(PANIC) {
@@ -239,9 +236,8 @@ pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// Whether the process ends. A fatal error unwinds nothing, so a frame that it left may have borrowed anything, and be
-/// in the middle of a change: what is not its own is not dropped any more. PostgreSQL sets this before it calls what is
-/// to be done at the end, of which our own part is not the first where a session has temporary tables.
+/// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL sets this before it
+/// calls what is to be done at the end, of which our own part is not the first where a session has temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }

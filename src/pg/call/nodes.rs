@@ -129,8 +129,7 @@ fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     }
 }
 
-/// Argument `i` of a function of an aggregate, whose first one is the state, which is no argument of the aggregate. A
-/// final function has the direct arguments of an ordered-set aggregate next.
+/// Argument `i` of an aggregate's function, which has the state first, then, if it is final, the direct arguments.
 ///
 /// # Safety
 /// `state` must be that of the aggregate's node, on whose behalf the function is being called.

@@ -48,8 +48,8 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
 
 /// The CHECK constraints of a table that are such calls.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression in
-    // the catalogs' form, whose nodes are read as what their tags say.
+    // SAFETY: an open relation has a descriptor with as many constraints as it says, of expressions in the catalogs'
+    // form, whose nodes are read as what their tags say.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
         let call = |i| {

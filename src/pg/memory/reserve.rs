@@ -73,8 +73,8 @@ impl Reserving {
     }
 }
 
-// SAFETY: memory is the system's or a part of the reserve of one owner, aligned and as large as asked for. What goes
-// back to either came from it, as its address tells.
+// SAFETY: memory is the system's or one owner's part of the reserve, aligned and as large as asked for. The address of
+// what goes back tells from which it came.
 unsafe impl GlobalAlloc for Reserving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.

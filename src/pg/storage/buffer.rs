@@ -47,9 +47,15 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     }
 }
 
-pub struct Shared<'p>(&'p Pin<'p>);
+/// A page that is locked, and what keeps it in its buffer; the lock is given back first.
+pub struct Locked<P> {
+    pub(super) buffer: pg_sys::Buffer,
+    pin: P,
+}
 
-pub struct Exclusive<'r>(Pin<'r>);
+pub type Shared<'p> = Locked<&'p Pin<'p>>;
+
+pub type Exclusive<'r> = Locked<Pin<'r>>;
 
 /// A page of a table of the access method `heap` that is kept in its buffer, while the table is open.
 pub struct TablePage<'r>(Pin<'r>);
@@ -71,7 +77,7 @@ impl<'r> TablePage<'r> {
 impl SharedTablePage<'_> {
     /// Where the page is, for as long as the lock is held.
     pub fn start(&self) -> *const u8 {
-        self.0.0.start()
+        start(self.0.buffer)
     }
 }
 
@@ -99,13 +105,13 @@ impl<'r> Pin<'r> {
     /// The page under a share lock. Panics if this session has it locked exclusively; from version 19 on, in any way.
     pub fn shared(&self) -> Shared<'_> {
         self.lock(false);
-        Shared(self)
+        Locked { buffer: self.0, pin: self }
     }
 
     /// The page under an exclusive lock. Panics if this session has it locked.
     pub fn exclusive(self) -> Exclusive<'r> {
         self.lock(true);
-        Exclusive(self)
+        Locked { buffer: self.0, pin: self }
     }
 
     fn lock(&self, is_exclusive: bool) {
@@ -118,22 +124,6 @@ impl<'r> Pin<'r> {
         unsafe { version::lock(self.0, is_exclusive) };
         LOCKED.with_borrow_mut(|locked| locked.push((self.0, is_exclusive)));
     }
-
-    fn start(&self) -> *mut u8 {
-        // SAFETY: pinned, so the buffer holds this page.
-        unsafe { pg_sys::BufferGetPage(self.0).cast() }
-    }
-
-    fn unlock(&self) {
-        LOCKED.with_borrow_mut(|locked| {
-            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
-            last.map(|last| locked.swap_remove(last));
-        });
-        if !is_unwinding() {
-            // SAFETY: the guard that calls this holds the lock.
-            unsafe { version::unlock(self.0) };
-        }
-    }
 }
 
 impl Drop for Pin<'_> {
@@ -145,51 +135,44 @@ impl Drop for Pin<'_> {
     }
 }
 
-impl Drop for Shared<'_> {
+impl<P> Drop for Locked<P> {
     fn drop(&mut self) {
-        self.0.unlock();
+        LOCKED.with_borrow_mut(|locked| {
+            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.buffer);
+            last.map(|last| locked.swap_remove(last));
+        });
+        if !is_unwinding() {
+            // SAFETY: locked by `Pin`, once.
+            unsafe { version::unlock(self.buffer) };
+        }
     }
 }
 
-impl Drop for Exclusive<'_> {
-    fn drop(&mut self) {
-        self.0.unlock();
-    }
-}
-
-impl Deref for Shared<'_> {
+impl<P> Deref for Locked<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits in the extension's
         // pages, and a checksum is set in a copy.
-        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
-    }
-}
-
-impl Deref for Exclusive<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: as for a share lock.
-        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
+        unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }
 
 impl Exclusive<'_> {
-    pub(super) fn number(&self) -> pg_sys::Buffer {
-        self.0.0
-    }
-
     pub(super) fn relation(&self) -> Relation<'_> {
-        self.0.1
+        self.pin.1
     }
 
     /// The bytes, for `wal` to change.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
-        unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }
+        unsafe { std::slice::from_raw_parts_mut(start(self.buffer), PAGE_BYTES) }
     }
+}
+
+fn start(buffer: pg_sys::Buffer) -> *mut u8 {
+    // SAFETY: only what has the buffer pinned calls this, so it holds the page.
+    unsafe { pg_sys::BufferGetPage(buffer).cast() }
 }
 
 /// Runs `work` with the right to make a file longer.

@@ -87,7 +87,7 @@ pub struct Edit<'e> {
 impl<'e> Edit<'e> {
     /// Panics for more bytes than a record takes, and for those of a header or of a page that was not written before.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
-        let (buffer, logged, page) = (page.number(), page.relation().needs_wal(), page.bytes_mut());
+        let (buffer, logged, page) = (page.buffer, page.relation().needs_wal(), page.bytes_mut());
         let mut edit = Edit { buffer, logged, page, whole: None, pieces: Vec::new() };
         match change {
             Change::Bytes(bytes) => {
@@ -247,9 +247,9 @@ fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, logged: bool)
         }
         // SAFETY: the page is pinned and locked exclusively.
         unsafe {
-            pg_sys::MarkBufferDirty(page.number());
+            pg_sys::MarkBufferDirty(page.buffer);
             if logged {
-                pg_sys::log_newpage_buffer(page.number(), true);
+                pg_sys::log_newpage_buffer(page.buffer, true);
             }
         }
     });

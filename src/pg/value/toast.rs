@@ -78,8 +78,7 @@ pub unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, lengt
     Ok(())
 }
 
-/// `length` bytes of a value out of line from a place on, or as many as it has: a copy from palloc. Errors: 54000 for a
-/// place or a length of over 2 GB.
+/// `length` bytes of a value out of line, or as many as it has from there: from palloc. Errors: 54000 beyond 2 GB.
 ///
 /// # Safety
 /// `pointer` must be one to such a value.
