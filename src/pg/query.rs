@@ -18,7 +18,6 @@ const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 pub struct Output<'c> {
     parent: Relation<'c>,
     store: *mut pg_sys::Tuplestorestate,
-    /// `SELECT *` of the parent.
     targets: *mut List,
 }
 

@@ -128,7 +128,6 @@ impl ResultRow {
         Ok(datum.map(|datum| unsafe { Value::detoast(datum) }))
     }
 
-    /// A column of this type, of which this is true.
     fn column(
         &self,
         number: i32,
@@ -390,12 +389,10 @@ impl NewName {
         }
     }
 
-    /// The name as SQL writes it, with its schema.
     pub fn qualified(&self) -> Vec<u8> {
         qualified(self.schema, &self.name).unwrap_or_default()
     }
 
-    /// The table that has this name now, if there is one.
     pub fn relation(&self) -> Option<pg_sys::Oid> {
         // SAFETY: reads the catalog.
         valid(unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) })

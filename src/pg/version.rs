@@ -287,9 +287,9 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20 they refuse one of a
-/// type that was altered since, and mark those that were stored before. The server decides, not what the library was
-/// built for: an older one has no such function, and the datum is the row.
+/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20 they refuse one
+/// of a type that was altered since, and mark those that were stored before. The server decides, not what the library
+/// was built for: an older one has no such function, and the datum is the row.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.

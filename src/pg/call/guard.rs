@@ -226,7 +226,6 @@ pub(in crate::pg) fn abort(why: &str) -> ! {
 }
 
 thread_local! {
-    /// Whether this is the session's thread.
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -177,7 +177,6 @@ impl Call {
         self.internals_in_use.set(used | own);
     }
 
-    /// The collation that the parser chose for this call.
     pub fn collation(&self) -> pg_sys::Oid {
         self.info().fncollation
     }
@@ -322,7 +321,6 @@ impl Call {
         self.fcinfo
     }
 
-    /// Gives PostgreSQL the result: a datum, NULL, or an error.
     #[inline(always)]
     pub fn finish(self, result: Outcome) -> pg_sys::Datum {
         let value = result.unwrap_or_else(|error| raise(error));

@@ -46,7 +46,6 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
     }
 }
 
-/// The CHECK constraints of a table that are such calls.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     // SAFETY: an open relation has a descriptor with as many constraints as it says, of expressions in the catalogs'
     // form, whose nodes are read as what their tags say.
@@ -102,12 +101,9 @@ unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
         match (*node).type_ {
             pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
             pg_sys::NodeTag::T_Const => {
-                let constant = &*node.cast::<pg_sys::Const>();
-                match (constant.constisnull, constant.constlen > 0) {
-                    (true, _) => Some(CheckArgument::Null),
-                    (false, false) => None,
-                    (false, true) => Some(CheckArgument::Constant(constant.constvalue, constant.consttype)),
-                }
+                let &pg_sys::Const { constisnull, constlen, constvalue, consttype, .. } = &*node.cast();
+                let value = (constlen > 0).then_some(CheckArgument::Constant(constvalue, consttype));
+                if constisnull { Some(CheckArgument::Null) } else { value }
             }
             _ => None,
         }

@@ -25,7 +25,6 @@ use super::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// How values of a type are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// Bytes; -1 for a variable length, -2 for a C string.
@@ -50,7 +49,6 @@ pub enum Shape {
     Array(pg_sys::Oid),
     /// A range over this type with this collation.
     Range(pg_sys::Oid, pg_sys::Oid),
-    /// A multirange of this type of ranges.
     Multirange(pg_sys::Oid),
     Composite,
     /// A row whose columns only its value knows.

@@ -110,12 +110,9 @@ impl Planned {
                 return None;
             }
             let asked = &*asked.cast::<pg_sys::Const>();
-            let (mut strategy, mut left, mut asked_type) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
-            let family = *self.info().opfamily;
-            pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut asked_type);
-            let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
+            let (strategy, asked_type) = operators::properties(*self.info().opfamily, operator)?;
             let value = (!asked.constisnull).then_some(asked.constvalue);
-            Some(Key { strategy, asked_type, collation, is_array, value, lifetime: PhantomData })
+            Some(Key { strategy, asked_type, collation: pg_sys::InvalidOid, is_array, value, lifetime: PhantomData })
         };
         // SAFETY: as above.
         unsafe { items(self.conditions()) }.map(key).collect()
@@ -252,7 +249,6 @@ pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
     }
 }
 
-/// What reading a random page in a tablespace costs, and the one after it.
 fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
     let (mut random, mut next) = (0.0, 0.0);
     // SAFETY: reads the options of the tablespace, or the settings.

@@ -66,10 +66,8 @@ pub(super) fn place(RowId { page, line }: RowId) -> Option<pg_sys::ItemPointerDa
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
 const ROWS_PER_PAGE: i64 = 10;
 
-/// Pages and rows for a bitmap scan to look at.
 pub struct RowBatch {
     bitmap: *mut pg_sys::TIDBitmap,
-    /// How many rows were added.
     pub added: i64,
 }
 

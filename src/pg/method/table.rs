@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 
 pub use pgrx::pg_sys::IndexBuildResult as Built;
 
-/// An index that PostgreSQL wants to be built.
 pub struct Wanted<'r> {
     table: Relation<'r>,
     index: Relation<'r>,
@@ -88,7 +87,7 @@ impl Drop for Latest<'_> {
     }
 }
 
-/// Calls `found` with each row that an index must have for those who begin now, and its value.
+/// Calls `found` with each row that an index must have by a snapshot, and its value.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
@@ -142,7 +141,6 @@ pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
     RowId { page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo), line }
 }
 
-/// Bytes that maintenance may use: `maintenance_work_mem`.
 pub fn maintenance_memory() -> usize {
     require_session();
     // SAFETY: reads a setting, in kilobytes.

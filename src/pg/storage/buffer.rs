@@ -92,7 +92,6 @@ impl<'r> Pin<'r> {
         extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
-    /// A page that is there, or a new one.
     fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: Option<u32>) -> Pin<'r> {
         assert_ne!(page, Some(pg_sys::InvalidBlockNumber), "a page: for this number PostgreSQL adds one");
         let page = page.unwrap_or(pg_sys::InvalidBlockNumber);
@@ -175,7 +174,6 @@ fn start(buffer: pg_sys::Buffer) -> *mut u8 {
     unsafe { pg_sys::BufferGetPage(buffer).cast() }
 }
 
-/// Runs `work` with the right to make a file longer.
 fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
     let (relation, exclusive) = (relation.raw(), pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
     // SAFETY: the relation is open; the lock is given back once.
@@ -212,7 +210,7 @@ pub fn io_concurrency(relation: Relation) -> u32 {
     unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }.max(0).cast_unsigned()
 }
 
-/// Says that a page, which must be there, will be read soon.
+/// Begins to read a page, which must be there.
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };

@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// A relation that is open for `'r`.
 #[derive(Clone, Copy)]
 pub struct Relation<'r>(pg_sys::Relation, PhantomData<&'r ()>);
 
@@ -90,7 +89,6 @@ impl<'r> Relation<'r> {
         self.data().rd_id
     }
 
-    /// Its name, without the schema.
     pub fn name(self) -> String {
         encoding::name(&self.class().relname)
     }
@@ -264,7 +262,6 @@ impl<'r> Relation<'r> {
         unsafe { !pg_sys::heap_attisnull(self.data().rd_indextuple, predicate, null_mut()) }
     }
 
-    /// The function that returns an index's access method.
     pub fn handler(self) -> pg_sys::Oid {
         self.data().rd_amhandler
     }

@@ -159,7 +159,6 @@ fn fill(page: &mut [u8], bytes: &[u8]) {
     Layout::new(HEADER_BYTES + used).write(page);
 }
 
-/// Marks a page as changed, and adds it to the record.
 fn register(edit: &Edit<'_>, number: u8, logged: bool) {
     let (standard, forced) = (pg_sys::REGBUF_STANDARD as u8, pg_sys::REGBUF_FORCE_IMAGE as u8);
     // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is written.
@@ -195,7 +194,6 @@ pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
-/// Runs what must not be interrupted by an error.
 fn critical_section(work: impl FnOnce()) {
     // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
     // which is what must happen to a change without its record.

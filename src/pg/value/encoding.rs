@@ -71,7 +71,6 @@ pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
     converted(text, database_encoding(), pg_sys::pg_enc::PG_UTF8 as i32, work)
 }
 
-/// Text in UTF-8 in the encoding of the database.
 pub fn from_utf8(text: &str) -> Vec<u8> {
     converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, database_encoding(), memory::copy)
 }
@@ -95,7 +94,6 @@ pub fn name(name: &pg_sys::NameData) -> String {
     utf8(name_bytes(name))
 }
 
-/// What `work` makes of text in one encoding in another one.
 fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
     unsafe {

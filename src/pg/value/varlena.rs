@@ -191,13 +191,11 @@ impl PgBuffer {
         }
     }
 
-    /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
         // SAFETY: all bytes are written.
         unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
-    /// Drops all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         if len < self.bytes().len() {
             // SAFETY: shorter than what was allocated.
