@@ -31,9 +31,8 @@ impl<'c> Output<'c> {
         if expected.is_some_and(|expected| expected.map(type_of).ne(parent.columns().map(type_of))) {
             // It was altered before the call locked it.
             let message = format!("table \"{}\" was altered while the query began", parent.name());
-            return Err(
-                Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint("Run the query again.")
-            );
+            let error = Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+            return Err(error.hint("Run the query again."));
         }
         Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }

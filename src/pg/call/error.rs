@@ -77,8 +77,6 @@ pub fn info(finding: Error) {
 
 /// Raises the error for a request of so many bytes that can't be met, 53200.
 pub fn out_of_memory(bytes: usize) -> ! {
-    raise(
-        Error::new(SqlState::ERRCODE_OUT_OF_MEMORY, "out of memory")
-            .detail(format!("Failed on request of size {bytes}.")),
-    )
+    let detail = format!("Failed on request of size {bytes}.");
+    raise(Error::new(SqlState::ERRCODE_OUT_OF_MEMORY, "out of memory").detail(detail))
 }

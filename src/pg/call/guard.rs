@@ -138,8 +138,7 @@ pub(in crate::pg) fn current_call() -> u64 {
     if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
 }
 
-/// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
-/// leaks or keeps it, references to it may be left, and the process is aborted.
+/// What is in the memory of the call that is under way: if safe code keeps it until the end, the process is aborted.
 pub(in crate::pg) struct Held(u64);
 
 impl Held {

@@ -47,8 +47,7 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
 }
 
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor with as many constraints as it says, of expressions in the catalogs'
-    // form, whose nodes are read as what their tags say.
+    // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are read as their tags say.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
         let call = |i| {

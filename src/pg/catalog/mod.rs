@@ -49,6 +49,7 @@ pub enum Shape {
     Array(pg_sys::Oid),
     /// A range over this type with this collation.
     Range(pg_sys::Oid, pg_sys::Oid),
+    /// A multirange of this type of ranges.
     Multirange(pg_sys::Oid),
     Composite,
     /// A row whose columns only its value knows.

@@ -73,8 +73,7 @@ impl Reserving {
     }
 }
 
-// SAFETY: memory is the system's or one owner's part of the reserve, aligned and as large as asked for. The address of
-// what goes back tells from which it came.
+// SAFETY: memory is the system's or one owner's part of the reserve, as its address tells, aligned and large enough.
 unsafe impl GlobalAlloc for Reserving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.

@@ -111,6 +111,7 @@ impl Drop for Temporary {
     }
 }
 
+/// Forgets the files of a resource owner that is about to close them.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn release(
     phase: pg_sys::ResourceReleasePhase::Type,
@@ -118,7 +119,7 @@ unsafe extern "C-unwind" fn release(
     _is_top_level: bool,
     _argument: *mut std::ffi::c_void,
 ) {
-    // The owner's files are closed in the last phase.
+    // Files are closed in the last phase.
     if phase != pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_BEFORE_LOCKS {
         return;
     }

@@ -107,13 +107,15 @@ impl<'r> Relation<'r> {
 
     /// Whether an index has all rows that the snapshots of this transaction see, older versions of changed ones too.
     pub fn has_all_rows_of_snapshots(self) -> bool {
+        if !self.index().indcheckxmin {
+            return true;
+        }
         // SAFETY: an index has its row of pg_index; reads a variable of the session.
         unsafe {
             let header = &*(*self.data().rd_indextuple).t_data;
             let (frozen, xmin) = (pg_sys::HEAP_XMIN_FROZEN as u16, header.t_choice.t_heap.t_xmin);
             let is_frozen = header.t_infomask & frozen == frozen;
-            let is_older = || sql::precedes(xmin.into_inner(), pg_sys::TransactionXmin.into_inner());
-            !self.index().indcheckxmin || is_frozen || is_older()
+            is_frozen || sql::precedes(xmin.into_inner(), pg_sys::TransactionXmin.into_inner())
         }
     }
 

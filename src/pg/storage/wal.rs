@@ -66,7 +66,7 @@ impl Layout {
 }
 
 pub enum Change<'a> {
-    /// Places and bytes to set of a page that was written before, behind the header and outside the hole, which closes.
+    /// Places and bytes to set of a page that was written before, behind the header and outside the hole: that closes.
     Bytes(&'a [(u16, u8)]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),

@@ -104,8 +104,7 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
-    /// Appends a value to these words as it is, aligned. Returns at which word it begins; `None` for a value out of
-    /// line. Doesn't call PostgreSQL if there is room.
+    /// Appends a value to these words, `None` if it is out of line, and says where. Asks for memory if there is no room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
