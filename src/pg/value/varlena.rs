@@ -104,7 +104,7 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
-    /// Appends a value to these words, `None` if it is out of line, and says where. Asks for memory if there is no room.
+    /// Appends a value to these words, and says where; `None` if it is out of line. Takes memory if there is no room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
