@@ -351,6 +351,9 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     // SAFETY: reads the catalogs; the names are C strings, or null.
     let is_there = unsafe {
         let schema = pg_sys::get_namespace_oid(c"timescaledb_information".as_ptr(), true);
+        if schema == pg_sys::InvalidOid {
+            return Ok(Vec::new());
+        }
         let view = pg_sys::get_relname_relid(c"chunks".as_ptr(), schema);
         // Without the extension anybody may make such a schema.
         let extension = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, view);
