@@ -67,11 +67,7 @@ impl<'r> RowColumn<'r> {
         if !table.is_heap() || version::may_snapshots_be_too_old() {
             return None;
         }
-        let storage = |column: pg_sys::FormData_pg_attribute| Storage {
-            len: column.attlen,
-            by_value: column.attbyval,
-            align: column.attalign,
-        };
+        let storage = |column: pg_sys::FormData_pg_attribute| Storage::of(&column);
         let mut columns = table.columns();
         let before = columns.by_ref().take(number - 1).map(storage).collect();
         let own = columns.next()?;

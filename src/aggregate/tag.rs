@@ -142,7 +142,7 @@ impl<H> Deref for Group<'_, H> {
 pub fn deserialise<H: Head>(call: &Call) -> Outcome {
     call.require_aggregate()?;
     let Some(value) = call.value(0) else { return Ok(None) };
-    let handed = Handed { tag: Tag::Handed, of: H::TAG, value: value.into_datum().cast_mut_ptr() };
+    let handed = Handed { tag: Tag::Handed, of: H::TAG, value: value.pointer() };
     Ok(Some(Group::new_in(call.context(), handed).into_datum()))
 }
 

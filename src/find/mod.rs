@@ -100,8 +100,8 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
         return None;
     }
     let (family, _, collation) = index.column_class();
-    let is_comparable = collation == pg_sys::InvalidOid || collation == asked.collation;
-    is_comparable.then(|| operators::right_type(family, asked.operator)).flatten()
+    let (_, right) = operators::properties(family, asked.operator)?;
+    (collation == pg_sys::InvalidOid || collation == asked.collation).then_some(right)
 }
 
 /// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`

@@ -193,7 +193,7 @@ unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mu
         let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
         index.count_scan();
         or_raise((kind_of(index).bitmap)(index, &keys(scan), &mut rows));
-        rows.finish()
+        rows.added
     })
 }
 

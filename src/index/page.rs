@@ -2,11 +2,10 @@
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
-use crate::pg::storage::new_pages::NewPages;
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::storage::wal::{self, Layout};
+use crate::pg::storage::wal::{self, Layout, NewPages};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSink, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
+use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -137,15 +136,6 @@ pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message));
     }
     Ok(NewPages::start(relation))
-}
-
-impl PageSink for NewPages<'_> {
-    type Error = Error;
-
-    fn write(&mut self, page: &[u8]) -> Result<()> {
-        self.add(page);
-        Ok(())
-    }
 }
 
 /// Makes a page ready for its first bytes, and checks one that has some as [`check_written`] does.

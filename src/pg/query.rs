@@ -1,5 +1,4 @@
-//! `SELECT *` of a table that stands for its parent, as the planner would make it of a query on the parent, and the
-//! rows of a function's result.
+//! `SELECT *` of a table that stands for its parent, as the planner would make it, and the rows of a function's result.
 
 use crate::pg::call::Call;
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -19,13 +18,11 @@ const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 pub struct Output<'c> {
     parent: Relation<'c>,
     store: *mut pg_sys::Tuplestorestate,
-    /// `SELECT *` of the parent.
     targets: *mut List,
 }
 
 impl<'c> Output<'c> {
-    /// No rows yet; they are those of this table. Raises 0A000 where the caller takes no set. Errors: 55000 for a table
-    /// that was altered since the query began.
+    /// No rows of this table yet. Raises 0A000 if the caller takes no set. Errors: 55000 if it was altered meanwhile.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);
@@ -34,9 +31,8 @@ impl<'c> Output<'c> {
         if expected.is_some_and(|expected| expected.map(type_of).ne(parent.columns().map(type_of))) {
             // It was altered before the call locked it.
             let message = format!("table \"{}\" was altered while the query began", parent.name());
-            return Err(
-                Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint("Run the query again.")
-            );
+            let error = Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+            return Err(error.hint("Run the query again."));
         }
         Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }

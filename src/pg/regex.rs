@@ -1,5 +1,4 @@
-//! Regular expressions: the automaton that PostgreSQL compiles one to, by the functions that it exports for that
-//! (regex/regexport.h).
+//! Regular expressions: the automaton that PostgreSQL compiles one to, as it exports that (regex/regexport.h).
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt;

@@ -1,7 +1,6 @@
 //! Statements of SQL, executed by PostgreSQL's server programming interface with the rights of the caller.
 //!
-//! The caller's search_path applies to them, so whatever they name must be qualified, operators included:
-//! `a OPERATOR(pg_catalog.=) b`.
+//! The caller's search_path applies, so all that they name must be qualified, as in `a OPERATOR(pg_catalog.=) b`.
 //!
 //! What PostgreSQL allocates for statements is freed when the connection ends; memory of the caller is current all the
 //! time. After an error PostgreSQL ends the connection itself, with the transaction or the subtransaction.
@@ -27,15 +26,13 @@ pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = CONNECTED.replace(current_call());
     // PostgreSQL ends the connection after an error.
     let result = finally(work, || CONNECTED.set(before));
-    // SAFETY: connected above. After an error that was caught it ends the connection of another function, and would go
-    // back to memory of that.
+    // SAFETY: connected above. After an error that was caught it ends another function's connection, in its memory.
     check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
     result
 }
 
 thread_local! {
-    /// The call that connected last, of those that are connected: one that is called by another's statement has results
-    /// of its own only once it has a connection of its own.
+    /// The call whose connection is the last one. A call that another's statement makes has no results without its own.
     static CONNECTED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -93,8 +90,7 @@ pub fn execute(
     })
 }
 
-/// A statement that was prepared once and has one plan for all values of its parameters. PostgreSQL plans it
-/// again when what it names has changed.
+/// A statement with one plan for all values of its parameters; PostgreSQL plans it again when what it names changes.
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
     parameters: Vec<Oid>,
@@ -106,8 +102,7 @@ pub struct Prepared {
 pub enum Sees {
     /// That of the query that calls the function. The statement must only read.
     CallingQuery,
-    /// All that is committed now, as a statement of its own would (under REPEATABLE READ, the transaction's snapshot),
-    /// and what the transaction itself did.
+    /// What the transaction did, and all that is committed now; under REPEATABLE READ, what its snapshot sees.
     Now,
     /// What is in the catalogs now, at any level of isolation, and in parallel plans too. The statement must only read.
     Catalogs,
@@ -133,7 +128,6 @@ impl ResultRow {
         Ok(datum.map(|datum| unsafe { Value::detoast(datum) }))
     }
 
-    /// A column of this type, of which this is true.
     fn column(
         &self,
         number: i32,
@@ -141,8 +135,7 @@ impl ResultRow {
         is_so: impl FnOnce(&pg_sys::FormData_pg_attribute) -> bool,
     ) -> Result<Option<pg_sys::Datum>> {
         let mut is_null = false;
-        // SAFETY: the row is one of the last result, which has this descriptor; a column is looked at if there are as
-        // many.
+        // SAFETY: the row is of the last result, which has this descriptor; a column is looked at if there are so many.
         unsafe {
             let is_there = (1..=(*self.descriptor).natts).contains(&number);
             let column = is_there.then(|| attribute(self.descriptor, number as usize - 1));
@@ -156,9 +149,8 @@ impl ResultRow {
 
 impl Prepared {
     /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. If it
-    /// `wants_index`, it is planned with one for what it looks up, however small the table is then: the plan stays
-    /// until the table or its statistics change. Errors: those of parsing it; XX000 if it can't be executed from a
-    /// function.
+    /// `wants_index`, it is planned with one, however small the table is then: the plan stays until the table or its
+    /// statistics change. Errors: those of parsing it; XX000 if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
         connected(|| {
             let prepared = Prepared::once(sql, parameters, wants_index)?;
@@ -228,8 +220,7 @@ impl Prepared {
     }
 }
 
-/// Runs `work` with a new snapshot, which sees what the transaction itself did, too: that of the calling query for all
-/// statements in it that see [`Sees::CallingQuery`].
+/// Runs `work` with a new snapshot, which sees what the transaction did too: that of [`Sees::CallingQuery`] in `work`.
 pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running. After an error PostgreSQL drops the snapshot itself.
     unsafe {
@@ -239,8 +230,7 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, all that it did is undone, and the
-/// locks that it took are released.
+/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, its changes and locks are undone.
 ///
 /// # Safety
 /// Nothing that `work` opens may be there after it, or be used that its locks are for.
@@ -280,8 +270,7 @@ pub fn has_one_snapshot() -> bool {
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
-/// Whether the snapshot of the query surely sees what a transaction wrote that has committed: so if all that were open
-/// when the snapshot was taken began later.
+/// Whether the query's snapshot surely sees what a committed transaction wrote: all that were open then began later.
 pub fn snapshot_is_after(transaction: u32) -> bool {
     // SAFETY: valid.
     snapshot().is_some_and(|snapshot| precedes(transaction, unsafe { (*snapshot).xmin }.into_inner()))
@@ -308,14 +297,12 @@ impl Drop for Prepared {
     }
 }
 
-/// Turns off what else a planner may choose, until the level that it returns is ended; after an error PostgreSQL does
-/// that.
+/// Turns off what else a planner may choose, until the level that it returns is ended, by PostgreSQL after an error.
 fn only_nested_loops_over_indexes() -> i32 {
     // SAFETY: PostgreSQL's own steps for settings that hold for a while.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        // Where there is no index, a plan without a scan that is turned off seems so expensive that it would be
-        // compiled.
+        // Where there is no index, a plan with a scan that is turned off seems so expensive that it would be compiled.
         for name in [c"enable_seqscan", c"enable_bitmapscan", c"enable_hashjoin", c"enable_mergejoin", c"jit"] {
             let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
             let action = pg_sys::GucAction::GUC_ACTION_SAVE;
@@ -405,12 +392,10 @@ impl NewName {
         }
     }
 
-    /// The name as SQL writes it, with its schema.
     pub fn qualified(&self) -> Vec<u8> {
         qualified(self.schema, &self.name).unwrap_or_default()
     }
 
-    /// The table that has this name now, if there is one.
     pub fn relation(&self) -> Option<pg_sys::Oid> {
         // SAFETY: reads the catalog.
         valid(unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) })

@@ -11,15 +11,10 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "before_pg16"))]
-pub use pg_sys::InitMaterializedSRF as begin_set;
-#[cfg(not(feature = "before_pg16"))]
-pub use pg_sys::RelFileLocator as Locator;
-/// A relation's file, as PostgreSQL names it.
+pub use pg_sys::{InitMaterializedSRF as begin_set, RelFileLocator as Locator};
+/// What begins the set that a function returns, by the only name that 15.0 has, and a relation's file.
 #[cfg(feature = "before_pg16")]
-pub use pg_sys::RelFileNode as Locator;
-/// Begins the set that a function returns; 15.0 has this name only.
-#[cfg(feature = "before_pg16")]
-pub use pg_sys::SetSingleFuncCall as begin_set;
+pub use pg_sys::{RelFileNode as Locator, SetSingleFuncCall as begin_set};
 
 /// How many items an array has, as far as the planner can tell.
 ///
@@ -45,21 +40,15 @@ pub fn file(relation: &pg_sys::RelationData) -> (Locator, pg_sys::SubTransaction
     return (relation.rd_locator, relation.rd_firstRelfilelocatorSubid);
 }
 
-/// # Safety
-/// They must be valid.
-pub unsafe fn count_scan(statistics: *mut pg_sys::PgStat_TableStatus) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        #[cfg(feature = "before_pg16")]
-        let scans = &mut (*statistics).t_counts.t_numscans;
-        #[cfg(not(feature = "before_pg16"))]
-        let scans = &mut (*statistics).counts.numscans;
-        *scans += 1;
-    }
+pub fn count_scan(statistics: &mut pg_sys::PgStat_TableStatus) {
+    #[cfg(feature = "before_pg16")]
+    let scans = &mut statistics.t_counts.t_numscans;
+    #[cfg(not(feature = "before_pg16"))]
+    let scans = &mut statistics.counts.numscans;
+    *scans += 1;
 }
 
-/// Lets the user cancel a VACUUM, and waits as its cost-based delay says, for each page that it reads. Outside of
-/// VACUUM the delay is off.
+/// Lets the user cancel a VACUUM, and waits as its cost-based delay says, which is off outside of VACUUM.
 pub fn vacuum_delay_point() {
     // SAFETY: checks for interrupts, and looks at what this session has spent.
     unsafe {
@@ -70,8 +59,7 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Whether a user may maintain a table: its owner, who has the role's rights, or somebody with MAINTAIN, which there is
-/// from PostgreSQL 17 on.
+/// Whether a user may maintain a table: who has the owner's rights, or MAINTAIN, which there is from PostgreSQL 17 on.
 pub fn may_maintain(table: Oid, user: Oid) -> bool {
     // SAFETY: reads the catalogs.
     unsafe {
@@ -100,8 +88,7 @@ pub unsafe fn restrict_search_path() {
     };
 }
 
-/// Whether rows that a snapshot still sees may be removed, which the scan that looks for them must notice itself
-/// (`old_snapshot_threshold`, until PostgreSQL 16).
+/// Whether rows that a snapshot sees may be removed, which a scan must notice (`old_snapshot_threshold`, until 16).
 pub fn may_snapshots_be_too_old() -> bool {
     crate::pg::call::guard::require_session();
     // SAFETY: reads a setting.
@@ -201,8 +188,7 @@ pub unsafe fn begin_parallel_scan(
     }
 }
 
-/// The description of an access method as its handler returns it: since version 19 PostgreSQL keeps the pointer, and
-/// before it copies what is there and frees that.
+/// The description of an access method for its handler to return: version 19 keeps the pointer, older ones free it.
 pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
     #[cfg(feature = "before_pg19")]
     return super::memory::copied(routine).into();
@@ -301,9 +287,9 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// The row that a datum is, as functions of PostgreSQL take one: since the minor versions of November 2026 (18.7,
-/// 17.12, 16.16, 15.20) they refuse a row of a type that was altered since, and mark those that were stored before. The
-/// server decides, not what the library was built for: an older one has no such function, and the datum is the row.
+/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20 they refuse one
+/// of a type that was altered since, and mark those that were stored before. The server decides, not what the library
+/// was built for: an older one has no such function, and the datum is the row.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.

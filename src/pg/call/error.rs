@@ -32,19 +32,16 @@ impl Error {
         Error(Box::new(Report { sqlstate, message: message.into(), detail: None, hint: None }))
     }
 
-    /// The same error with a detail line.
     pub fn detail(mut self, detail: impl Into<String>) -> Error {
         self.0.detail = Some(detail.into());
         self
     }
 
-    /// The same error with a hint line.
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// The same error with another SQLSTATE.
     pub fn with_sqlstate(mut self, sqlstate: SqlState) -> Error {
         self.0.sqlstate = sqlstate;
         self
@@ -74,15 +71,12 @@ pub fn warn(warning: Error) {
     warning.with_sqlstate(SqlState::ERRCODE_WARNING).report(PgLogLevel::WARNING);
 }
 
-/// Tells the user what a check found.
 pub fn info(finding: Error) {
     finding.report(PgLogLevel::INFO);
 }
 
 /// Raises the error for a request of so many bytes that can't be met, 53200.
 pub fn out_of_memory(bytes: usize) -> ! {
-    raise(
-        Error::new(SqlState::ERRCODE_OUT_OF_MEMORY, "out of memory")
-            .detail(format!("Failed on request of size {bytes}.")),
-    )
+    let detail = format!("Failed on request of size {bytes}.");
+    raise(Error::new(SqlState::ERRCODE_OUT_OF_MEMORY, "out of memory").detail(detail))
 }

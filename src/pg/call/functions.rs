@@ -32,13 +32,11 @@ pub const fn is_own_name(name: &str) -> bool {
     false
 }
 
-/// Defines the C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a
-/// closure like that. The names have `bloom_` in them.
+/// Defines C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a closure.
 ///
 /// `name => function, first unsafe quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so
-/// many and so short that the guard against panics would take a good part of their time. It runs without that, so it
-/// must not panic, nor call PostgreSQL, which may raise an error: this is what `unsafe` promises. With `None` it leaves
-/// a call to `function`.
+/// many and so short that the guard against panics would take a good part of their time. It runs without that, so as
+/// `unsafe` promises it doesn't panic, nor call PostgreSQL, which may raise an error. `None` leaves it to `function`.
 macro_rules! pg_functions {
     ($($name:ident => $function:expr $(, first unsafe $quick:path)?;)*) => {
         /// The C symbols of this file's functions.

@@ -31,7 +31,6 @@ pub mod raw {
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
-    /// An argument of an operator.
     type Arg = *mut Node;
 
     unsafe extern "C" {
@@ -128,8 +127,7 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has made that are still there, and whether there was a panic in it: one number, so that a
-/// call looks at both at once.
+/// How many [`Held`] the call has that are still there, and [`PANIC`] if there was one: a call looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Nobody counts so far.
 const PANIC: usize = 1 << (usize::BITS - 1);
@@ -140,11 +138,8 @@ pub(in crate::pg) fn current_call() -> u64 {
     if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
 }
 
-/// What is in the memory of the call that is under way, of no other, and must be gone when that ends: if safe code
-/// leaks or keeps it, references to it may be left, and the process is aborted.
-pub(in crate::pg) struct Held {
-    by: u64,
-}
+/// What is in the memory of the call that is under way: if safe code keeps it until the end, the process is aborted.
+pub(in crate::pg) struct Held(u64);
 
 impl Held {
     /// Panics outside of calls.
@@ -153,20 +148,20 @@ impl Held {
         let by = NOW.load(Ordering::Relaxed);
         assert!(by != 0, "memory of a call");
         HELD.store(HELD.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Held { by }
+        Held(by)
     }
 
     /// Panics in another call.
     #[inline(always)]
     pub fn check(&self) {
-        assert!(self.by == NOW.load(Ordering::Relaxed), "memory of another call");
+        assert!(self.0 == NOW.load(Ordering::Relaxed), "memory of another call");
     }
 }
 
 impl Drop for Held {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.by == NOW.load(Ordering::Relaxed) {
+        if self.0 == NOW.load(Ordering::Relaxed) {
             HELD.store(HELD.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
     }
@@ -180,8 +175,8 @@ pub(super) fn note_panic() {
     }
 }
 
-/// Whether a panic is under way, so that what PostgreSQL gave is left to it to end. The call then fails: nobody but
-/// whoever asks this hears of a panic that safe code began by `resume_unwind`, and may have caught.
+/// Whether a panic is under way, so that what PostgreSQL gave is left to it to end. The call then fails: only who asks
+/// this hears of a panic that safe code began by `resume_unwind`, and may have caught.
 pub(in crate::pg) fn is_unwinding() -> bool {
     let is_unwinding = std::thread::panicking();
     if is_unwinding {
@@ -209,8 +204,7 @@ pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Refuses the end of a call that kept its memory, or one that goes on as if there had been no error: PostgreSQL has
-/// not ended what the error interrupted, as it does after one.
+/// Refuses the end of a call that kept its memory, or goes on after an error, of which PostgreSQL has ended nothing.
 #[cold]
 fn refuse_end(held: usize, is_panicking: bool) {
     if !held.is_multiple_of(PANIC) {
@@ -231,7 +225,6 @@ pub(in crate::pg) fn abort(why: &str) -> ! {
 }
 
 thread_local! {
-    /// Whether this is the session's thread.
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -241,17 +234,15 @@ pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// Whether the process ends. A fatal error unwinds nothing, so a frame that it left may have borrowed anything, and be
-/// in the middle of a change: what is not its own is not dropped any more. PostgreSQL sets this before it calls what is
-/// to be done at the end, of which our own part is not the first where a session has temporary tables.
+/// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL sets this before it
+/// calls what is to be done at the end, of which our own part is not the first where a session has temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }
 }
 
-/// Says which thread is the session's, and has no call be under way any more once the process ends, when the memory of
-/// those that were is gone. The first entry is `_PG_init`, maybe in the postmaster, whose children forget what is to be
-/// done at the end; the second is their own.
+/// Says which thread is the session's, and has no call be under way once the process ends, when their memory is gone.
+/// The first entry is `_PG_init`, maybe in the postmaster, whose children forget the callback; the second is their own.
 #[cold]
 fn begin_process() {
     IS_SESSION.set(true);
@@ -295,9 +286,8 @@ impl Entry {
         NOW.store(own, Ordering::Relaxed);
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
-        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes itself out before it
-        // ends, whatever the body does. Where pgrx's guard has no memory to copy an error, it unwinds before it sets
-        // back either variable.
+        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes itself out at the end,
+        // whatever the body does. Without memory to copy an error, pgrx's guard unwinds and leaves both variables set.
         let result = unsafe {
             let (previous, arg) = (pg_sys::error_context_stack, null_mut());
             let mut callback = pg_sys::ErrorContextCallback { previous, callback: Some(reserve::give_back), arg };
@@ -318,8 +308,7 @@ impl Entry {
             Ok(passing) if passing.1 == own => {
                 let error = passing.0;
                 drop(passing);
-                // SAFETY: copied by `guard` into memory of this call. The frames up to PostgreSQL's own have nothing to
-                // drop.
+                // SAFETY: copied by `guard` into memory of this call. Frames up to PostgreSQL's have nothing to drop.
                 unsafe { raw::ReThrowError(error) }
             }
             // Somebody kept the error of another call, whose memory is gone.
@@ -347,8 +336,7 @@ macro_rules! session_locals {
     };
 }
 
-/// Calls a function pointer of PostgreSQL under the guard. The caller promises, as for any call of a pointer, that the
-/// arguments are what the function expects.
+/// Calls a function pointer of PostgreSQL under the guard. The caller promises that the arguments are what it expects.
 ///
 /// `guarded!({ … })` runs a block under one guard, for calls that are so many and so short that a guard for each would
 /// take a good part of their time. The block must own nothing, since the jump goes over it, and must not panic: so it

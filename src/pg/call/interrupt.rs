@@ -7,7 +7,6 @@ pub fn check_for_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// Raises an error where a recursion goes too deep.
 pub fn check_stack_depth() {
     // SAFETY: it compares the stack pointer with a setting.
     unsafe { pg_sys::check_stack_depth() };

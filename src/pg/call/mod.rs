@@ -99,8 +99,7 @@ impl Call {
         self.datum(i).map(|d| f64::from_bits(d.value() as u64))
     }
 
-    /// In builds for debugging, panics unless the function declares argument `i` of a type that `is_read` says can be
-    /// read so.
+    /// In builds for debugging, panics if the function declares another type of argument `i` than can be read so.
     #[inline(always)]
     pub(in crate::pg) fn check_declared(&self, i: usize, is_read: impl FnOnce(pg_sys::Oid) -> bool) {
         #[cfg(debug_assertions)]
@@ -170,8 +169,7 @@ impl Call {
         self.datum(i).map(|d| d.cast_mut_ptr())
     }
 
-    /// Notes that what argument `i` points to, one of the first eight, is used, and may be moved from now on. Panics if
-    /// it was noted in this call before.
+    /// Notes that what argument `i` points to, one of the first eight, may be moved. Panics if it was noted before.
     #[inline(always)]
     pub fn use_internal(&self, i: usize) {
         let (used, own) = (self.internals_in_use.get(), 1 << i);
@@ -179,7 +177,6 @@ impl Call {
         self.internals_in_use.set(used | own);
     }
 
-    /// The collation that the parser chose for this call.
     pub fn collation(&self) -> pg_sys::Oid {
         self.info().fncollation
     }
@@ -196,8 +193,7 @@ impl Call {
         self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
     }
 
-    /// The type of argument `i` in the query, or that which the function declares if there is no query to look at.
-    /// Errors: 42P18 when neither tells.
+    /// The type of argument `i` in the query, or else as the function declares it. Errors: 42P18 when neither tells.
     pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
         // SAFETY: flinfo is valid; the function reads the expression that is being executed.
         let in_query = lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) });
@@ -210,8 +206,7 @@ impl Call {
         })
     }
 
-    /// The expression of the call. For a function of an aggregate it is one that stands for the call, without the
-    /// aggregate's arguments.
+    /// The expression of the call. That of an aggregate's function stands for the call, without the arguments.
     pub fn expression(&self) -> Option<*mut pg_sys::Node> {
         // SAFETY: flinfo is valid for the call.
         let node = unsafe { (*self.flinfo().ok()?).fn_expr };
@@ -256,9 +251,9 @@ impl Call {
     }
 
     #[inline(always)]
-    fn site(&self) -> Option<*mut Site> {
+    fn site(&self) -> Option<*mut Remembered<()>> {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins with a site.
+        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins like this.
         unsafe { (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast()) }
     }
 
@@ -270,10 +265,9 @@ impl Call {
 
     /// Marks this call site until the client's next statement. A function that remembers something must do so before.
     pub fn mark(&self) {
-        let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid. Nothing can fail to be made.
+        // SAFETY: flinfo is valid for the call, and what is remembered is there as long.
         unsafe {
-            if flinfo.is_null() || ((*flinfo).fn_extra.is_null() && remember(flinfo, || Ok(())).is_err()) {
+            if self.site().is_none() && self.flinfo().and_then(|flinfo| remember(flinfo, || Ok(()))).is_err() {
                 return;
             }
             if let Some(site) = self.site() {
@@ -327,7 +321,6 @@ impl Call {
         self.fcinfo
     }
 
-    /// Gives PostgreSQL the result: a datum, NULL, or an error.
     #[inline(always)]
     pub fn finish(self, result: Outcome) -> pg_sys::Datum {
         let value = result.unwrap_or_else(|error| raise(error));
@@ -337,19 +330,13 @@ impl Call {
     }
 }
 
-/// What a call site remembers. The site comes first, to be read before it is known what follows.
+/// What a call site remembers. The thing comes last, so that the others are read before it is known what it is.
 #[repr(C)]
 struct Remembered<T> {
-    site: Site,
-    thing: T,
-}
-
-/// What is known of every call site that remembers something.
-#[repr(C)]
-struct Site {
     type_id: TypeId,
     /// When the client's statement began in which the site was marked.
     marked: pg_sys::TimestampTz,
+    thing: T,
 }
 
 /// # Safety
@@ -357,8 +344,7 @@ struct Site {
 #[cold]
 #[inline(never)]
 unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
-    let site = Site { type_id: TypeId::of::<T>(), marked: 0 };
-    let made = Remembered { site, thing: make()? };
+    let made = Remembered { type_id: TypeId::of::<T>(), marked: 0, thing: make()? };
     // SAFETY: promised by the caller.
     unsafe {
         assert!((*flinfo).fn_extra.is_null(), "a call site remembers something else");

@@ -6,8 +6,7 @@ use crate::pg::catalog;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// Argument `i` of the function or operator that an expression calls. The second one of `x operator ANY (array)` is the
-/// array.
+/// Argument `i` of the function or operator that an expression calls; 1 of `x operator ANY (array)` is the array.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -100,8 +99,7 @@ pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<(
         .hint("Use the COLLATE clause on the key, with the column's collation."))
 }
 
-/// Whether argument `i` of an aggregate's transition function is the same for all rows: a constant, or a parameter of
-/// the query.
+/// Whether argument `i` of an aggregate's transition function is one for all rows: a constant, or a query's parameter.
 pub fn is_fixed(call: &Call, i: usize) -> bool {
     if call.node(pg_sys::NodeTag::T_AggState).is_none() {
         return false;
@@ -116,13 +114,11 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
     !arguments.is_empty() && arguments.iter().all(is_fixed)
 }
 
-/// The expressions that argument `i` of a call is, or may be: none if there is no expression to look at, several in a
-/// window.
+/// The expressions that argument `i` of a call may be: none if there is no expression to look at, several in a window.
 fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     use pg_sys::NodeTag::{T_AggState, T_WindowAggState};
     let Some(node) = call.expression() else { return Vec::new() };
-    // SAFETY: the executor calls this function for the aggregate, the window or the expression; the nodes belong to
-    // that.
+    // SAFETY: the executor calls this function for the aggregate, the window or the expression, which has the nodes.
     unsafe {
         let argument = match (call.node(T_WindowAggState), call.node(T_AggState)) {
             (Some(window), _) => return arguments_in_window(call, window.cast(), i),
@@ -133,14 +129,12 @@ fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     }
 }
 
-/// Argument `i` of a function of an aggregate. The first one is the state, which is no argument of the aggregate. A
-/// final function has the direct arguments of an ordered-set aggregate next.
+/// Argument `i` of an aggregate's function, which has the state first, then, if it is final, the direct arguments.
 ///
 /// # Safety
 /// `state` must be that of the aggregate's node, on whose behalf the function is being called.
 unsafe fn argument_of_aggregate(call: &Call, state: *mut pg_sys::AggState, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; the arguments of an aggregate are entries of a target list, direct ones
-    // expressions.
+    // SAFETY: promised by the caller; arguments of an aggregate are entries of a target list, direct ones expressions.
     unsafe {
         let aggregate = pg_sys::AggGetAggref(call.fcinfo());
         let is_final = !(*state).curperagg.is_null();

@@ -1,8 +1,7 @@
 //! What is shown of a panic: its message to the user, where it happened to the server's log.
 //!
-//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook notes a backtrace of each where
-//! `RUST_BACKTRACE` asks for one, and adds it to the error's DETAIL: the frames and paths of this library, sent to
-//! whoever runs a statement into its timeout. So pgrx's hook is replaced.
+//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook adds a backtrace of each to the error's
+//! DETAIL where `RUST_BACKTRACE` asks for one: users would see frames and paths of this library. So it is replaced.
 
 use super::Call;
 use super::error::{Error, Outcome, Result, SqlState, raise};

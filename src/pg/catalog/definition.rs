@@ -46,10 +46,8 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
     }
 }
 
-/// The CHECK constraints of a table that are such calls.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor, which has as many constraints as it says; each has an expression in
-    // the catalogs' form, whose nodes are read as what their tags say.
+    // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are read as their tags say.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
         let call = |i| {
@@ -89,8 +87,7 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     Ok(rows)
 }
 
-/// A column or a constant, which PostgreSQL's own functions may have cast. Nobody else's function is called: it would
-/// have the rights of the session.
+/// A column or a constant, which PostgreSQL's own functions may have cast: others would have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -103,12 +100,9 @@ unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
         match (*node).type_ {
             pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
             pg_sys::NodeTag::T_Const => {
-                let constant = &*node.cast::<pg_sys::Const>();
-                match (constant.constisnull, constant.constlen > 0) {
-                    (true, _) => Some(CheckArgument::Null),
-                    (false, false) => None,
-                    (false, true) => Some(CheckArgument::Constant(constant.constvalue, constant.consttype)),
-                }
+                let &pg_sys::Const { constisnull, constlen, constvalue, consttype, .. } = &*node.cast();
+                let value = (constlen > 0).then_some(CheckArgument::Constant(constvalue, consttype));
+                if constisnull { Some(CheckArgument::Null) } else { value }
             }
             _ => None,
         }

@@ -5,8 +5,7 @@ use crate::pg::call::guard::outside;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// Calls `changed` in this session with the identifier of each relation whose definition changed, or with an invalid
-/// one when any may have.
+/// Calls `changed` with the identifier of each relation whose definition changed, or an invalid one when any may have.
 ///
 /// # Safety
 /// It must not use PostgreSQL, which may be reading catalogs then.

@@ -1,5 +1,4 @@
-//! PostgreSQL's functions that look something up by identifiers and numbers. They may be given any: for what is not
-//! there they return an invalid identifier, or raise an error.
+//! PostgreSQL's functions that look something up. For what is not there they return an invalid identifier or raise.
 
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::c_char;
@@ -7,7 +6,6 @@ use std::ffi::c_char;
 macro_rules! lookups {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
-            /// PostgreSQL's function of this name.
             #[allow(non_snake_case, reason = "PostgreSQL's name")]
             pub fn $name($($argument: $type),*) -> $result {
                 // SAFETY: takes no pointers, and reads the catalogs.

@@ -25,7 +25,6 @@ use super::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// How values of a type are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// Bytes; -1 for a variable length, -2 for a C string.
@@ -42,7 +41,7 @@ impl Storage {
     }
 }
 
-/// What sort of type it is, with the types that it is made of.
+/// The sort of a type, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     Enum,
@@ -69,7 +68,6 @@ pub fn storage(oid: pg_sys::Oid) -> Storage {
     storage
 }
 
-/// Whether there is a type with this identifier, which somebody wrote.
 pub fn is_type(oid: pg_sys::Oid) -> bool {
     // SAFETY: the cache has rows of pg_type.
     unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }.is_some()
@@ -85,8 +83,7 @@ pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Whether an aggregate computes its states or its result with this function, which has the aggregate's arguments, or
-/// the types of these: of the functions for windows that move, the inverse transition too.
+/// Whether a function computes an aggregate's states or its result, from the aggregate's arguments or by their types.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
     let is_one = |row: &pg_sys::FormData_pg_aggregate| {
         [row.aggtransfn, row.aggfinalfn, row.aggmtransfn, row.aggminvtransfn, row.aggmfinalfn].contains(&function)
@@ -201,8 +198,7 @@ pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool 
     own == usual || patterns.iter().any(|&function| own.to_u32() == function)
 }
 
-/// The schema-qualified name of a type, in UTF-8, as SQL writes names: what is not of lower-case letters, digits and
-/// underscores is quoted. Which words are reserved doesn't matter, nor what the type is called in SQL.
+/// The schema-qualified name of a type, in UTF-8, as the catalogs have it, each part [`quoted`].
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the cache has rows of pg_type. The name of a schema is null or a C string in the memory of this call.
     unsafe {
@@ -217,7 +213,7 @@ pub fn qualified_name(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// A name as SQL writes it.
+/// A name, quoted as in SQL if it is not of lower-case letters, digits and underscores; reserved words don't matter.
 pub fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -262,8 +258,7 @@ pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     unsafe { pg_sys::GetSysCacheOid(cache, column, name, schema, none, none) }
 }
 
-/// Whether a type has a default operator class of its own for hashing or sorting, rather than one that it shares with
-/// other types: that of all rows, for instance, or of all enums.
+/// Whether a type has a default operator class for hashing or sorting that isn't one of many types, as of all enums.
 pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
         let class = valid(lookup::GetDefaultOpClass(oid, method));

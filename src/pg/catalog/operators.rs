@@ -27,7 +27,6 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     }
 }
 
-/// Whether an operator is for a condition, and not for an order.
 pub fn is_for_search(operator: &FamilyOperator) -> bool {
     operator.amoppurpose as u8 == pg_sys::AMOP_SEARCH
 }
@@ -36,8 +35,8 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
     valid(lookup::get_opfamily_member(family, left, right, strategy))
 }
 
-/// The type on the right of an operator with which a family looks values up.
-pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
+/// The strategy of an operator with which a family looks values up, and the type on its right.
+pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
     let (mut strategy, mut left, mut right) = (0, Oid::INVALID, Oid::INVALID);
     // SAFETY: both read the catalog; the second raises an error for an operator that is not in the family.
     unsafe {
@@ -46,7 +45,7 @@ pub fn right_type(family: Oid, operator: Oid) -> Option<Oid> {
         }
         pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut right);
     }
-    Some(right)
+    Some((strategy as i16, right))
 }
 
 pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {

@@ -85,7 +85,6 @@ pub fn require_all_columns(table: Oid) {
     }
 }
 
-/// Whether row-level security of a table applies to the caller.
 pub fn has_policies_for_user(table: Relation) -> bool {
     let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
     // SAFETY: reads the catalogs.

@@ -29,8 +29,8 @@ impl Context<'_> {
     }
 }
 
-/// Bytes of a cache line, which a processor reads at once.
-pub const CACHE_LINE: usize = 64;
+/// Bytes.
+const CACHE_LINE: usize = 64;
 
 /// `len` bytes in a memory context, not written yet; more than a gigabyte is refused with an error.
 pub fn allocate(context: Context<'_>, len: usize) -> *mut u8 {

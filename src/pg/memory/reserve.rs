@@ -3,28 +3,25 @@
 //! # Rust's own memory
 //!
 //! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and fails with an error.
-//! That leaves what is small: names, messages, the errors themselves. Rust ends the process, and with it all sessions
-//! of the server, where it gets no memory for these; an allocator may neither unwind nor jump. So small requests that
-//! the system refuses are served from a reserve: enough to say that there is no memory. It takes address space only,
-//! until it is used.
+//! That leaves names, messages, and the errors themselves. Where Rust gets no memory for these, it ends the process,
+//! and with it all sessions; an allocator may neither unwind nor jump. So small requests that the system refuses are
+//! served from a reserve: enough to say that there is no memory. It takes address space only, until it is used.
 //!
 //! # The error
 //!
 //! pgrx turns an error of PostgreSQL into a panic, and copies it for that into the current memory context. A context
 //! that has grown takes its next block of a megabyte or more; if the copy fails for lack of that, so does the copy of
-//! *that* error, until PostgreSQL's stack of errors is full, which ends the server. So each session has a reserve,
-//! which it gives back to the system when an error is raised for lack of memory, before that error is copied. Where
-//! there is no memory for the reserve, no function of the extension starts. The reserve is never written to, so it
-//! takes address space only.
+//! *that* error, until PostgreSQL's stack of errors is full, which ends the server. So each session has a reserve that
+//! is never written to, and gives it back to the system when an error is raised for lack of memory, before that error
+//! is copied. Without memory for the reserve, no function of the extension starts.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes of the reserve.
 const RESERVE: usize = 1 << 20;
-/// Larger requests are not served from it.
+/// Bytes of the largest request that is served from the reserve.
 const SMALL: usize = 64 << 10;
 
 /// The system's allocator, and a reserve, which is all free again once none of it is in use.
@@ -76,8 +73,7 @@ impl Reserving {
     }
 }
 
-// SAFETY: memory is the system's or a part of the reserve that nobody else has, aligned and as large as asked for. What
-// goes back to either came from it, as its address tells.
+// SAFETY: memory is the system's or one owner's part of the reserve, as its address tells, aligned and large enough.
 unsafe impl GlobalAlloc for Reserving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.

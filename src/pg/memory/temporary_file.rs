@@ -16,7 +16,6 @@ type Key = (usize, u64);
 
 thread_local! {
     static OPEN: RefCell<BTreeSet<Key>> = const { RefCell::new(BTreeSet::new()) };
-    /// Files made so far.
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -33,8 +32,7 @@ impl Temporary {
     /// A transaction must be under way. It must be dropped with, or before, the memory context.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
         let number = MADE.get();
-        // SAFETY: within a transaction, as all aggregates are; promised by the caller. The callback is a function of
-        // this library, which is never unloaded.
+        // SAFETY: within a transaction, as the caller promised. The library of the callback is never unloaded.
         let (file, owner) = unsafe {
             if number == 0 {
                 pg_sys::RegisterResourceReleaseCallback(Some(release), std::ptr::null_mut());

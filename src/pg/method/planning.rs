@@ -79,11 +79,9 @@ impl Planned {
         unsafe { *self.info().indexkeys > 0 }
     }
 
-    /// Whether there are statistics of the index's column or expression. Without them PostgreSQL takes each value for
-    /// one of 200.
+    /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value for one of 200.
     pub fn has_statistics(&self) -> bool {
-        // SAFETY: an index has one of these for each column. The statistics of an expression are the index's own, of
-        // its first column. Reads the catalog.
+        // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are the index's own.
         unsafe {
             let column = *self.info().indexkeys as i16;
             let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
@@ -112,12 +110,9 @@ impl Planned {
                 return None;
             }
             let asked = &*asked.cast::<pg_sys::Const>();
-            let (mut strategy, mut left, mut asked_type) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
-            let family = *self.info().opfamily;
-            pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut asked_type);
-            let (strategy, collation) = (strategy as i16, pg_sys::InvalidOid);
+            let (strategy, asked_type) = operators::properties(*self.info().opfamily, operator)?;
             let value = (!asked.constisnull).then_some(asked.constvalue);
-            Some(Key { strategy, asked_type, collation, is_array, value, lifetime: PhantomData })
+            Some(Key { strategy, asked_type, collation: pg_sys::InvalidOid, is_array, value, lifetime: PhantomData })
         };
         // SAFETY: as above.
         unsafe { items(self.conditions()) }.map(key).collect()
@@ -156,8 +151,7 @@ impl Planned {
         }
     }
 
-    /// Pages of the index that are read from disk for each loop, if each of so many scans reads `pages` random ones:
-    /// some are cached then.
+    /// Pages of the index that a loop reads from disk, if each scan reads `pages` random ones, some of them cached.
     pub fn index_pages_read(&self, pages: f64, scans: f64) -> f64 {
         self.pages_read(pages, scans, self.index_pages)
     }
@@ -255,7 +249,6 @@ pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
     }
 }
 
-/// What reading a random page in a tablespace costs, and the one after it.
 fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
     let (mut random, mut next) = (0.0, 0.0);
     // SAFETY: reads the options of the tablespace, or the settings.

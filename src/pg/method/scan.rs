@@ -19,8 +19,7 @@ pub struct Key<'k> {
 }
 
 impl Key<'_> {
-    /// The values one of which is looked for: those of an array, except NULL, in memory of the current context. None
-    /// for NULL, which nothing is equal to.
+    /// The values one of which is looked for, in the current memory: NULL isn't one, since nothing is equal to it.
     pub fn sought(&self) -> Vec<Element> {
         match self.value {
             None => Vec::new(),
@@ -49,8 +48,7 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
 }
 
-/// Whether a page of a table can have such a line. PostgreSQL has arrays for as many rows of a page as there can be,
-/// and does not check places that an index has.
+/// Whether a page of a table can have such a line: PostgreSQL has arrays of so many, and doesn't check what is given.
 pub fn is_line(line: u16) -> bool {
     /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
     const HEADER: usize = 24;
@@ -68,10 +66,9 @@ pub(super) fn place(RowId { page, line }: RowId) -> Option<pg_sys::ItemPointerDa
 /// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
 const ROWS_PER_PAGE: i64 = 10;
 
-/// Pages and rows for a bitmap scan to look at.
 pub struct RowBatch {
     bitmap: *mut pg_sys::TIDBitmap,
-    added: i64,
+    pub added: i64,
 }
 
 impl RowBatch {
@@ -103,10 +100,5 @@ impl RowBatch {
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::tbm_add_page(self.bitmap, page) };
         self.added += ROWS_PER_PAGE;
-    }
-
-    /// How many rows were added.
-    pub fn finish(self) -> i64 {
-        self.added
     }
 }

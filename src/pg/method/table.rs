@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 
 pub use pgrx::pg_sys::IndexBuildResult as Built;
 
-/// An index that PostgreSQL wants to be built.
 pub struct Wanted<'r> {
     table: Relation<'r>,
     index: Relation<'r>,
@@ -43,8 +42,7 @@ impl<'r> Wanted<'r> {
     }
 
     /// Calls `found` with each row that the index must have, and the value of its column, as ambuild has to: in the
-    /// order of the table's pages, and with the page of the first row of a chain of heap-only tuples, which is that of
-    /// all of them. Returns how many rows the table has.
+    /// order of the table's pages, a chain of heap-only tuples at its first row. Returns how many rows the table has.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
@@ -54,21 +52,17 @@ impl<'r> Wanted<'r> {
     ///
     /// # Safety
     /// It must be null or one of the table, and is ended here.
-    unsafe fn scan_by<F>(&self, rows: pg_sys::TableScanDesc, found: &mut F) -> f64
-    where
-        F: FnMut(RowId, Option<Element>) -> Result<()>,
-    {
+    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
         let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
-        // SAFETY: that of the call, which is there as long as the scan.
-        let mut state = Visit { found, memory: unsafe { Context::new(pg_sys::CurrentMemoryContext) } };
-        let state = (&raw mut state).cast();
         // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
         let (allow_sync, progress) = (!rows.is_null(), rows.is_null());
         // SAFETY: promised by the caller and to `new`; the access method of a table has the function, and the closure
-        // lives until the scan ends.
+        // and the memory of the call are there until the scan ends.
         unsafe {
+            let mut state: State = (found, Context::new(pg_sys::CurrentMemoryContext));
+            let state = (&raw mut state).cast();
             let scan = self.table.table_method().index_build_range_scan.expect("tables can be scanned");
-            let (table, index, visit) = (self.table.raw(), self.index.raw(), Some(build_callback::<F> as _));
+            let (table, index, visit) = (self.table.raw(), self.index.raw(), Some(build_callback as _));
             guarded!(scan(table, index, info, allow_sync, false, progress, from_start, to_end, visit, state, rows))
         }
     }
@@ -93,7 +87,7 @@ impl Drop for Latest<'_> {
     }
 }
 
-/// Calls `found` with each row that an index must have for those who begin now, and its value.
+/// Calls `found` with each row that an index must have by a snapshot, and its value.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
@@ -116,16 +110,14 @@ pub fn scan_for_check(
     }
 }
 
-/// What is called with each row, in the memory of the call: an access method may have changed that to its own, which it
-/// frees after the row.
-struct Visit<'f, F> {
-    found: &'f mut F,
-    memory: Context<'f>,
-}
+/// What is called with each row, and the memory of the call to do it in: that of an access method may end with the row.
+type State<'f> = (Found<'f>, Context<'f>);
+
+type Found<'f> = &'f mut dyn FnMut(RowId, Option<Element>) -> Result<()>;
 
 /// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn build_callback<F: FnMut(RowId, Option<Element>) -> Result<()>>(
+unsafe extern "C-unwind" fn build_callback(
     _index: pg_sys::Relation,
     place: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
@@ -136,7 +128,7 @@ unsafe extern "C-unwind" fn build_callback<F: FnMut(RowId, Option<Element>) -> R
     // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the closure.
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(Element { datum: *values }) };
-        let Visit { found, memory } = &mut *state.cast::<Visit<'_, F>>();
+        let (found, memory) = &mut *state.cast::<State<'_>>();
         in_context(*memory, || found(row_at(place), value)).unwrap_or_else(|error| raise(error));
     });
 }
@@ -149,7 +141,6 @@ pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
     RowId { page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo), line }
 }
 
-/// Bytes that maintenance may use: `maintenance_work_mem`.
 pub fn maintenance_memory() -> usize {
     require_session();
     // SAFETY: reads a setting, in kilobytes.

@@ -6,7 +6,6 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// What an access method returns about an index.
 pub use pgrx::pg_sys::IndexBulkDeleteResult as Counts;
 pub use pgrx::pg_sys::IndexVacuumInfo as Vacuum;
 

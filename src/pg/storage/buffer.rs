@@ -6,8 +6,7 @@
 //! ```
 //!
 //! So an exclusive lock can't be given up with a change that lacks its record. The pages are those of the extension's
-//! own indexes; a page of a table, in whose rows others set bits under a share lock, is a [`TablePage`], which has an
-//! address and no bytes.
+//! own indexes; one of a table, where others set bits under a share lock, is a [`TablePage`]: an address, no bytes.
 //!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
 //! ends, so guards do nothing while a panic is under way.
@@ -21,13 +20,11 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
-/// A page of one of the extension's indexes that is kept in its buffer, while the index is open. Like the locks, it
-/// stays in its thread.
+/// A page of an index of the extension's that is kept in its buffer, while that is open. It stays in its thread.
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
-    /// The pages that are locked, and whether exclusively. PostgreSQL doesn't lock those of temporary indexes: there is
-    /// nobody else who could.
+    /// The pages that are locked, and whether exclusively. PostgreSQL itself doesn't lock those of temporary indexes.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -50,16 +47,19 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     }
 }
 
-/// A page that nobody changes.
-pub struct Shared<'p>(&'p Pin<'p>);
+/// A page that is locked, and what keeps it in its buffer; the lock is given back first.
+pub struct Locked<P> {
+    pub(super) buffer: pg_sys::Buffer,
+    pin: P,
+}
 
-/// A page that nobody else reads or changes.
-pub struct Exclusive<'r>(Pin<'r>);
+pub type Shared<'p> = Locked<&'p Pin<'p>>;
+
+pub type Exclusive<'r> = Locked<Pin<'r>>;
 
 /// A page of a table of the access method `heap` that is kept in its buffer, while the table is open.
 pub struct TablePage<'r>(Pin<'r>);
 
-/// A page of a table under a share lock.
 pub struct SharedTablePage<'p>(Shared<'p>);
 
 impl<'r> TablePage<'r> {
@@ -77,7 +77,7 @@ impl<'r> TablePage<'r> {
 impl SharedTablePage<'_> {
     /// Where the page is, for as long as the lock is held.
     pub fn start(&self) -> *const u8 {
-        self.0.0.start()
+        start(self.0.buffer)
     }
 }
 
@@ -92,7 +92,6 @@ impl<'r> Pin<'r> {
         extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
-    /// A page that is there, or a new one.
     fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: Option<u32>) -> Pin<'r> {
         assert_ne!(page, Some(pg_sys::InvalidBlockNumber), "a page: for this number PostgreSQL adds one");
         let page = page.unwrap_or(pg_sys::InvalidBlockNumber);
@@ -105,13 +104,13 @@ impl<'r> Pin<'r> {
     /// The page under a share lock. Panics if this session has it locked exclusively; from version 19 on, in any way.
     pub fn shared(&self) -> Shared<'_> {
         self.lock(false);
-        Shared(self)
+        Locked { buffer: self.0, pin: self }
     }
 
     /// The page under an exclusive lock. Panics if this session has it locked.
     pub fn exclusive(self) -> Exclusive<'r> {
         self.lock(true);
-        Exclusive(self)
+        Locked { buffer: self.0, pin: self }
     }
 
     fn lock(&self, is_exclusive: bool) {
@@ -124,22 +123,6 @@ impl<'r> Pin<'r> {
         unsafe { version::lock(self.0, is_exclusive) };
         LOCKED.with_borrow_mut(|locked| locked.push((self.0, is_exclusive)));
     }
-
-    fn start(&self) -> *mut u8 {
-        // SAFETY: pinned, so the buffer holds this page.
-        unsafe { pg_sys::BufferGetPage(self.0).cast() }
-    }
-
-    fn unlock(&self) {
-        LOCKED.with_borrow_mut(|locked| {
-            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.0);
-            last.map(|last| locked.swap_remove(last));
-        });
-        if !is_unwinding() {
-            // SAFETY: the guard that calls this holds the lock.
-            unsafe { version::unlock(self.0) };
-        }
-    }
 }
 
 impl Drop for Pin<'_> {
@@ -151,54 +134,46 @@ impl Drop for Pin<'_> {
     }
 }
 
-impl Drop for Shared<'_> {
+impl<P> Drop for Locked<P> {
     fn drop(&mut self) {
-        self.0.unlock();
+        LOCKED.with_borrow_mut(|locked| {
+            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.buffer);
+            last.map(|last| locked.swap_remove(last));
+        });
+        if !is_unwinding() {
+            // SAFETY: locked by `Pin`, once.
+            unsafe { version::unlock(self.buffer) };
+        }
     }
 }
 
-impl Drop for Exclusive<'_> {
-    fn drop(&mut self) {
-        self.0.unlock();
-    }
-}
-
-impl Deref for Shared<'_> {
+impl<P> Deref for Locked<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits in the extension's
         // pages, and a checksum is set in a copy.
-        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
-    }
-}
-
-impl Deref for Exclusive<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: as for a share lock.
-        unsafe { std::slice::from_raw_parts(self.0.start(), PAGE_BYTES) }
+        unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }
 
 impl Exclusive<'_> {
-    pub(super) fn number(&self) -> pg_sys::Buffer {
-        self.0.0
-    }
-
     pub(super) fn relation(&self) -> Relation<'_> {
-        self.0.1
+        self.pin.1
     }
 
     /// The bytes, for `wal` to change.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
-        unsafe { std::slice::from_raw_parts_mut(self.0.start(), PAGE_BYTES) }
+        unsafe { std::slice::from_raw_parts_mut(start(self.buffer), PAGE_BYTES) }
     }
 }
 
-/// Runs `work` with the right to make a file longer.
+fn start(buffer: pg_sys::Buffer) -> *mut u8 {
+    // SAFETY: only what has the buffer pinned calls this, so it holds the page.
+    unsafe { pg_sys::BufferGetPage(buffer).cast() }
+}
+
 fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
     let (relation, exclusive) = (relation.raw(), pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
     // SAFETY: the relation is open; the lock is given back once.
@@ -211,8 +186,7 @@ fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
 /// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
 /// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
-/// needs no WAL: a page that was not written to is as good as none. Where the caller has no lock of a page, the user
-/// can cancel it: then some of the pages are there.
+/// needs no WAL: a page of zeros is as good as none. The user can cancel it, unless a page is locked.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
@@ -230,14 +204,13 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
     })
 }
 
-/// How many reads of a relation's pages may be under way at once: `effective_io_concurrency` of its tablespace. With 0
-/// nothing is read ahead.
+/// How many pages of a relation may be read ahead: `effective_io_concurrency` of its tablespace.
 pub fn io_concurrency(relation: Relation) -> u32 {
     // SAFETY: reads the options of the tablespace, or the setting.
     unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }.max(0).cast_unsigned()
 }
 
-/// Says that a page, which must be there, will be read soon.
+/// Begins to read a page, which must be there.
 pub fn prefetch(relation: Relation, page: u32) {
     // SAFETY: the relation is open.
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };

@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// A relation that is open for `'r`.
 #[derive(Clone, Copy)]
 pub struct Relation<'r>(pg_sys::Relation, PhantomData<&'r ()>);
 
@@ -20,12 +19,10 @@ pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
 /// Which file of a relation, by tablespace, database and number: each rewrite makes another.
 pub type File = [u32; 3];
 
-/// The lock of a query that reads.
 pub const ACCESS_SHARE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 
 const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 
-/// The part of a relation's storage that is the relation itself.
 pub(in crate::pg) const MAIN_FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
 /// ambuild of the extension's access method, once a session has used that.
@@ -47,8 +44,7 @@ impl<'r> Relation<'r> {
         Relation(relation, PhantomData)
     }
 
-    /// The same relation, which must be an index of the extension's access method: nobody else's pages are read as
-    /// bytes, and none are written.
+    /// The same. Panics if it is no index of the extension's access method: others' pages aren't read as bytes.
     pub(in crate::pg) fn own(self) -> Relation<'r> {
         // SAFETY: null, or the interface of an index's access method.
         let method = unsafe { self.data().rd_indam.as_ref() };
@@ -84,7 +80,6 @@ impl<'r> Relation<'r> {
         unsafe { &*self.0 }
     }
 
-    /// Its row of pg_class.
     pub(in crate::pg) fn class(self) -> pg_sys::FormData_pg_class {
         // SAFETY: an open relation has one.
         unsafe { *self.data().rd_rel }
@@ -94,7 +89,6 @@ impl<'r> Relation<'r> {
         self.data().rd_id
     }
 
-    /// Its name, without the schema.
     pub fn name(self) -> String {
         encoding::name(&self.class().relname)
     }
@@ -111,8 +105,7 @@ impl<'r> Relation<'r> {
         self.index().indisvalid
     }
 
-    /// Whether an index has all rows that the snapshots of this transaction see: one that was built over rows whose
-    /// older versions it can't find lacks these.
+    /// Whether an index has all rows that the snapshots of this transaction see, older versions of changed ones too.
     pub fn has_all_rows_of_snapshots(self) -> bool {
         if !self.index().indcheckxmin {
             return true;
@@ -139,8 +132,7 @@ impl<'r> Relation<'r> {
 
     /// The indexes of a table, each opened when it is its turn.
     pub fn indexes(self) -> impl Iterator<Item = Opened<'r>> {
-        // SAFETY: open; the result is a list in the memory of this call. The statement doesn't end while the table is
-        // open.
+        // SAFETY: open, so the statement doesn't end; the result is a list in the memory of this call.
         unsafe {
             let oids = nodes::oids(pg_sys::RelationGetIndexList(self.0));
             oids.into_iter().map(|oid| Opened::new(oid, ACCESS_SHARE))
@@ -164,8 +156,7 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::PredicateLockRelation(self.0, sql::snapshot().expect("a query has a snapshot")) };
     }
 
-    /// Whether this server follows another, or recovers from a crash, and lacks what is in this relation, whose changes
-    /// are not in the WAL.
+    /// Whether this server follows another, or recovers from a crash, and the relation's changes are not in the WAL.
     pub fn is_lost_in_recovery(self) -> bool {
         // SAFETY: looks at the state of the server.
         self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED && unsafe { pg_sys::RecoveryInProgress() }
@@ -208,8 +199,8 @@ impl<'r> Relation<'r> {
             if (*self.0).pgstat_info.is_null() && (*self.0).pgstat_enabled {
                 pg_sys::pgstat_assoc_relation(self.0);
             }
-            if !(*self.0).pgstat_info.is_null() {
-                version::count_scan((*self.0).pgstat_info);
+            if let Some(statistics) = (*self.0).pgstat_info.as_mut() {
+                version::count_scan(statistics);
             }
         }
     }
@@ -238,8 +229,7 @@ impl<'r> Relation<'r> {
         f64::from(percent.clamp(10, 100)) / 100.0
     }
 
-    /// What is kept between uses of an index as long as its entry in the relation cache is valid: a number of the
-    /// caller's, 0 before it was set. Any change of the index, a rewrite included, forgets it.
+    /// A number of the caller's, 0 before it was set, that the relation cache keeps until an index changes in any way.
     pub fn cached_number(self) -> u64 {
         let kept: *const u64 = self.own().data().rd_amcache.cast();
         // SAFETY: null, or what `set_cached_number` allocated.
@@ -274,7 +264,6 @@ impl<'r> Relation<'r> {
         unsafe { !pg_sys::heap_attisnull(self.data().rd_indextuple, predicate, null_mut()) }
     }
 
-    /// The function that returns an index's access method.
     pub fn handler(self) -> pg_sys::Oid {
         self.data().rd_amhandler
     }
@@ -295,14 +284,12 @@ impl<'r> Relation<'r> {
         unsafe { attribute(self.data().rd_att, 0).atttypid }
     }
 
-    /// Whether an index that was there before is being rebuilt.
     pub fn is_being_reindexed(self) -> bool {
         // SAFETY: looks at what this session is doing.
         unsafe { pg_sys::ReindexIsProcessingIndex(self.oid()) }
     }
 
-    /// The operator family and the declared type of the operator class of an index's first column, and the collation
-    /// of the column.
+    /// The operator family and the declared type of the operator class of an index's first column, and its collation.
     pub fn column_class(self) -> (pg_sys::Oid, pg_sys::Oid, pg_sys::Oid) {
         let data = self.own().data();
         // SAFETY: an index of an access method has these for each column.
@@ -315,14 +302,11 @@ impl<'r> Relation<'r> {
     /// `T` must be `repr(C)`, what amoptions of the extension's access method makes, and valid with any bytes.
     pub unsafe fn options<T: Copy>(self) -> Option<T> {
         let options = self.own().data().rd_options;
-        if options.is_null() {
-            return None;
-        }
-        // SAFETY: a value of variable length; what is as long as a `T` is one, as the caller promised.
-        unsafe {
+        // SAFETY: null, or a value of variable length; what is as long as a `T` is one, as the caller promised.
+        (!options.is_null()).then(|| unsafe {
             assert!(pgrx::varsize_any(options.cast()) >= size_of::<T>(), "options of this access method");
-            Some(options.cast::<T>().read_unaligned())
-        }
+            options.cast::<T>().read_unaligned()
+        })
     }
 }
 
@@ -351,8 +335,7 @@ impl<'s> Opened<'s> {
         unsafe { Opened::new(index.table(), ACCESS_SHARE) }
     }
 
-    /// Any relation, under a lock, for no longer than the call; `None` if there is none, or none any more once the lock
-    /// is had.
+    /// Any relation, under a lock, for no longer than the call; `None` if there is none once the lock is had.
     pub fn if_there(_call: &'s Call, oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened<'s>> {
         assert_ne!(lock, NO_LOCK, "a lock");
         // SAFETY: null for what is not there.

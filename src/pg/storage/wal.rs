@@ -16,16 +16,15 @@
 //! In a critical section an error would stop the server. Nothing there can raise one but what PostgreSQL itself does
 //! in such sections: what needs memory is made before.
 
-use super::buffer::{Exclusive, Pin};
-use super::relation::{PAGE_BYTES, Relation};
-use pg_bloom_core::index::page::SPECIAL_BYTES;
+use super::buffer::{Exclusive, Pin, extend};
+use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
+use crate::pg::call::{Error, Result};
+use pg_bloom_core::index::page::{PageSink, SPECIAL_BYTES};
 use pgrx::pg_sys;
 
 const HEADER_BYTES: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 /// Where `pd_lower` is in a page; `pd_upper`, `pd_special` and the page's size and version follow.
 const LOWER_AT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_lower);
-/// The version of the layout of pages, which stands in the lowest byte of their size.
-const LAYOUT_VERSION: usize = pg_sys::PG_PAGE_LAYOUT_VERSION as usize;
 pub const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change in one record.
 pub const MAX_PIECES: usize = 64;
@@ -36,7 +35,7 @@ pub struct Layout {
     pub lower: u16,
     pub upper: u16,
     pub special: u16,
-    /// Bytes of the page, and its version.
+    /// Bytes of the page, and the version of its layout.
     pub size: u16,
 }
 
@@ -55,7 +54,8 @@ impl Layout {
     /// That of a page whose hole begins at `lower`.
     const fn new(lower: usize) -> Layout {
         let special = (PAGE_BYTES - SPECIAL_BYTES) as u16;
-        Layout { lower: lower as u16, upper: special, special, size: (PAGE_BYTES | LAYOUT_VERSION) as u16 }
+        let size = PAGE_BYTES as u16 | pg_sys::PG_PAGE_LAYOUT_VERSION as u16;
+        Layout { lower: lower as u16, upper: special, special, size }
     }
 
     fn write(self, page: &mut [u8]) {
@@ -66,8 +66,7 @@ impl Layout {
 }
 
 pub enum Change<'a> {
-    /// Bytes to set of a page that was written before: where, and to what. They must be behind the header, and outside
-    /// the hole, which this closes.
+    /// Places and bytes to set of a page that was written before, behind the header and outside the hole: that closes.
     Bytes(&'a [(u16, u8)]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),
@@ -86,10 +85,9 @@ pub struct Edit<'e> {
 }
 
 impl<'e> Edit<'e> {
-    /// Panics for more bytes than a record takes, and for bytes that are not in a page that was written before, or in
-    /// its header.
+    /// Panics for more bytes than a record takes, and for those of a header or of a page that was not written before.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
-        let (buffer, logged, page) = (page.number(), page.relation().needs_wal(), page.bytes_mut());
+        let (buffer, logged, page) = (page.buffer, page.relation().needs_wal(), page.bytes_mut());
         let mut edit = Edit { buffer, logged, page, whole: None, pieces: Vec::new() };
         match change {
             Change::Bytes(bytes) => {
@@ -161,7 +159,6 @@ fn fill(page: &mut [u8], bytes: &[u8]) {
     Layout::new(HEADER_BYTES + used).write(page);
 }
 
-/// Marks a page as changed, and adds it to the record.
 fn register(edit: &Edit<'_>, number: u8, logged: bool) {
     let (standard, forced) = (pg_sys::REGBUF_STANDARD as u8, pg_sys::REGBUF_FORCE_IMAGE as u8);
     // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is written.
@@ -197,7 +194,6 @@ pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
-/// Runs what must not be interrupted by an error.
 fn critical_section(work: impl FnOnce()) {
     // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
     // which is what must happen to a change without its record.
@@ -213,8 +209,34 @@ pub fn write_init_page(relation: Relation, bytes: &[u8]) {
     write_whole(&mut Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive(), bytes, true, true);
 }
 
+/// New pages of an index that had none, in the order of their numbers; without a hole, since they will get more bits.
+pub struct NewPages<'r>(Relation<'r>);
+
+impl<'r> NewPages<'r> {
+    /// Begins, with a first page of zeros.
+    pub fn start(index: Relation<'r>) -> NewPages<'r> {
+        assert_eq!(index.pages(), 0, "pages of an index that is being made");
+        extend(index, 1);
+        NewPages(index)
+    }
+
+    /// Writes the first page, when all others were written.
+    pub fn finish(self, first: &[u8]) {
+        write_whole(&mut Pin::read(self.0, 0).exclusive(), first, true, self.0.needs_wal());
+    }
+}
+
+impl PageSink for NewPages<'_> {
+    type Error = Error;
+
+    fn write(&mut self, page: &[u8]) -> Result<()> {
+        write_whole(&mut Pin::add(self.0, MAIN_FORK).exclusive(), page, false, self.0.needs_wal());
+        Ok(())
+    }
+}
+
 /// Writes a whole page, with or without a hole, and with a record of its own if `logged`.
-pub(super) fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, logged: bool) {
+fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, logged: bool) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
     critical_section(|| {
         fill(page.bytes_mut(), bytes);
@@ -223,9 +245,9 @@ pub(super) fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, lo
         }
         // SAFETY: the page is pinned and locked exclusively.
         unsafe {
-            pg_sys::MarkBufferDirty(page.number());
+            pg_sys::MarkBufferDirty(page.buffer);
             if logged {
-                pg_sys::log_newpage_buffer(page.number(), true);
+                pg_sys::log_newpage_buffer(page.buffer, true);
             }
         }
     });

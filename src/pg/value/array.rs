@@ -7,8 +7,7 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array that stores its elements as `element_type` does, without NULLs. Empty if the
-/// argument is NULL.
+/// The elements of argument `i`, an array that stores them as `element_type` does, without NULLs; none of a NULL.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     call.check_declared(i, catalog::is_array);
     let Some(datum) = call.datum(i) else { return Vec::new() };
@@ -48,8 +47,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
 /// The elements must be of the type that those of such an array have.
 pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
     let (values, count) = (elements.iter().map(|element| element.datum), elements.len() as i32);
-    // SAFETY: promised by the caller: the values are of the type, which is kept as its storage says. The functions copy
-    // as many as are given.
+    // SAFETY: promised by the caller: the values are of the type, which is kept as its storage says. All are copied.
     unsafe {
         match array_type {
             // Subscripts of these begin at 0, and they have one dimension even if they are empty.
@@ -136,10 +134,9 @@ impl<'a> Parts<'a> {
         let product = |all: usize, &length: &i32| all.checked_mul(usize::try_from(length).ok()?);
         let count = if dimensions == 0 { 0 } else { lengths.iter().try_fold(1, product)? };
         let end = size_of::<pg_sys::ArrayType>() + size_of_val(numbers);
-        let nulls = if dataoffset == 0 { None } else { Some(whole.get(end..)?.get(..count.div_ceil(8))?) };
-        let first = match dataoffset {
-            0 => end.next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize),
-            offset => usize::try_from(offset).ok()?,
+        let (nulls, first) = match dataoffset {
+            0 => (None, end.next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize)),
+            offset => (Some(whole.get(end..)?.get(..count.div_ceil(8))?), usize::try_from(offset).ok()?),
         };
         // An array without elements may end before where they would begin.
         let elements = if count == 0 { &[] } else { whole.get(first..)? };
@@ -158,8 +155,7 @@ impl Storage {
         }
     }
 
-    /// The first value of some that follow each other, in an array or a row, and those after it; `None` if they end
-    /// before.
+    /// The first of the values of an array or a row, and those after it; `None` if they end before its end.
     #[inline(always)]
     pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         // A short length is never zero, as padding is, and needs no alignment.

@@ -23,8 +23,7 @@ pub fn is_utf8() -> bool {
 }
 
 /// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
-/// shown as `\xe9`, and what only looks like that with `\x5c` for its backslash, so that different texts stay
-/// different.
+/// shown as `\xe9`, and the backslash of what only looks like that as `\x5c`, so that texts stay different.
 pub fn utf8(bytes: &[u8]) -> String {
     if database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
         return escaped(bytes);
@@ -52,7 +51,6 @@ pub fn start_of(bytes: &[u8]) -> String {
     utf8(&bytes[..whole as usize])
 }
 
-/// Bytes as a string, with an escape for each that is no UTF-8.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -73,7 +71,6 @@ pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
     converted(text, database_encoding(), pg_sys::pg_enc::PG_UTF8 as i32, work)
 }
 
-/// Text in UTF-8 in the encoding of the database.
 pub fn from_utf8(text: &str) -> Vec<u8> {
     converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, database_encoding(), memory::copy)
 }
@@ -93,12 +90,10 @@ pub fn name_bytes(name: &pg_sys::NameData) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// A name of the catalogs as a Rust string.
 pub fn name(name: &pg_sys::NameData) -> String {
     utf8(name_bytes(name))
 }
 
-/// What `work` makes of text in one encoding in another one.
 fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
     unsafe {

@@ -18,8 +18,7 @@ pub struct RowType {
 impl RowType {
     pub fn new(oid: pg_sys::Oid) -> RowType {
         let version = version_of(oid);
-        // SAFETY: a composite type has a row descriptor. The copy has the defaults of its columns, and is in memory
-        // that lives as long as the process.
+        // SAFETY: a composite type has a row descriptor, whose copy is in memory that lives as long as the process.
         let descriptor = unsafe {
             memory::in_context(Context::new(pg_sys::TopMemoryContext), || pg_sys::lookup_rowtype_tupdesc_copy(oid, -1))
         };

@@ -30,8 +30,7 @@ impl Interval {
         Datum::from(std::ptr::from_ref(self))
     }
 
-    /// Its microseconds, a month counted as 30 days and a day as 24 hours; `None` if there are too many to count, as in
-    /// an infinite one.
+    /// With 30 days for a month and 24 hours for a day; `None` if there are too many to count, as in an infinite one.
     pub fn microseconds(&self) -> Option<i64> {
         let days = i128::from(self.months) * 30 + i128::from(self.days);
         i64::try_from(days * 86_400_000_000 + i128::from(self.microseconds)).ok()

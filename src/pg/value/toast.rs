@@ -63,8 +63,7 @@ pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> 
 pub unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, length: usize) -> Result<()> {
     for from in (0..length).step_by(PIECE_BYTES) {
         let wanted = PIECE_BYTES.min(length - from);
-        // SAFETY: promised by the caller. A slice is a whole, uncompressed value; as many bytes are copied as there is
-        // room for from there on.
+        // SAFETY: promised by the caller. A slice is a whole, uncompressed value; there is room for what is copied.
         unsafe {
             let piece = slice(pointer, from, wanted)?;
             if pgrx::varsize_any_exhdr(piece) != wanted {
@@ -79,8 +78,7 @@ pub unsafe fn fetch_pieces(pointer: *mut pg_sys::varlena, memory: *mut u8, lengt
     Ok(())
 }
 
-/// `length` bytes of a value out of line, or as many as it has from there on: a copy from palloc. Errors: 54000 for
-/// what lies too far behind the start.
+/// `length` bytes of a value out of line, or as many as it has from there: from palloc. Errors: 54000 beyond 2 GB.
 ///
 /// # Safety
 /// `pointer` must be one to such a value.

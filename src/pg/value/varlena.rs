@@ -2,11 +2,8 @@
 
 use super::toast::fetch_large;
 use crate::pg::call::guard::Held;
-use crate::pg::memory::{self, Context};
-use pg_bloom_core::{Buffer, interrupt, memory as core_memory};
-use pgrx::{
-    pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
-};
+use pg_bloom_core::{Buffer, interrupt, memory};
+use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, varsize_any, varsize_any_exhdr};
 use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -55,10 +52,8 @@ unsafe fn contents<'a>(value: *const pg_sys::varlena) -> &'a [u8] {
     }
 }
 
-/// The bytes of a value of variable length, whole and uncompressed: the argument itself where it is so already, else a
-/// copy in the memory of the current call.
-///
-/// It owns a copy, which is freed with the memory of the call unless [`Value::free`] does it before.
+/// A value of variable length, whole and uncompressed: the argument itself where it is so already, else a copy in the
+/// current memory, which is freed with that unless [`Value::free`] does it before.
 pub struct Value<'a> {
     pointer: *mut pg_sys::varlena,
     copied: bool,
@@ -109,36 +104,27 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
-    /// Appends a value to these words, as it is or with a length of four bytes before it. Returns at which word it
-    /// begins; `None` for a value out of line. Compressed it stays so. Doesn't call PostgreSQL if there is room.
+    /// Appends a value to these words, and says where; `None` if it is out of line. Takes memory if there is no room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
     pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
-        let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller; the words have room for what is copied, a short length grown to four bytes.
+        let pointer: *const u8 = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller; the words have room for what is copied.
         unsafe {
-            let is_short = varatt_is_1b(pointer);
-            if is_short && varatt_is_1b_e(pointer) {
+            if varatt_is_1b_e(pointer.cast()) {
                 return None;
             }
-            let (from, skipped, bytes): (*const u8, _, _) = match is_short {
-                true => (vardata_any(pointer).cast(), LENGTH_BYTES, varsize_any_exhdr(pointer)),
-                false => (pointer.cast(), 0, varsize_any(pointer)),
-            };
-            let (start, count) = (words.len(), (skipped + bytes).div_ceil(size_of::<u64>()));
-            core_memory::reserve(words, count);
+            let (start, bytes) = (words.len(), varsize_any(pointer.cast()));
+            let count = bytes.div_ceil(size_of::<u64>());
+            memory::reserve(words, count);
             words.resize(start + count, 0);
-            let value: *mut pg_sys::varlena = words.as_mut_ptr().add(start).cast();
-            from.copy_to_nonoverlapping(value.cast::<u8>().add(skipped), bytes);
-            if is_short {
-                set_varsize_4b(value, (skipped + bytes) as i32);
-            }
+            pointer.copy_to_nonoverlapping(words.as_mut_ptr().add(start).cast(), bytes);
             Some(start)
         }
     }
 
-    /// Where it is, with the length before it.
+    /// With the length before it.
     pub fn pointer(&self) -> *mut pg_sys::varlena {
         self.pointer
     }
@@ -170,10 +156,6 @@ impl<'a> Value<'a> {
             unsafe { pg_sys::pfree(self.pointer.cast()) };
         }
     }
-
-    pub fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.pointer)
-    }
 }
 
 impl Deref for Value<'_> {
@@ -185,8 +167,7 @@ impl Deref for Value<'_> {
     }
 }
 
-/// A new value of variable length in PostgreSQL's memory, for the core to write into. It is there as long as the call
-/// in which it was made, and must be gone with that.
+/// A new value of variable length in PostgreSQL's memory, for the core to write into, which must be gone with its call.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
     held: Held,
@@ -202,21 +183,18 @@ impl PgBuffer {
         // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done. The
         // allocation has room for length and bytes, or raises an error.
         unsafe {
-            let context = Context::new(pg_sys::CurrentMemoryContext);
-            let pointer: *mut pg_sys::varlena = memory::allocate(context, total).cast();
+            let pointer: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
             set_varsize_4b(pointer, total as i32);
             write(std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES), len));
             PgBuffer { pointer, held: Held::new() }
         }
     }
 
-    /// A buffer with these bytes: a bytea.
     pub fn copy_of(bytes: &[u8]) -> Self {
         // SAFETY: all bytes are written.
         unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
     }
 
-    /// Drops all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         if len < self.bytes().len() {
             // SAFETY: shorter than what was allocated.
