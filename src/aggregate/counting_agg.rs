@@ -12,7 +12,7 @@ use super::site::{ElementHead, Params, SharedParams, require_same_parameters, tr
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::error::During;
-use crate::filter_type::{CountingBloom, argument};
+use crate::filter_type::counting_bloom;
 use crate::overfull;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::varlena::PgBuffer;
@@ -130,7 +130,7 @@ fn union_transition(call: &Call) -> Outcome {
     if state.is_none() {
         call.require_aggregate()?;
     }
-    let Some(filter) = argument::<CountingBloom>(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(filter) = counting_bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
     added(call, state, &filter, UNION).map(|state| Some(state.into_datum()))
 }
 
@@ -162,7 +162,7 @@ fn serialise(call: &Call) -> Outcome {
 /// The final function of both.
 fn finish(call: &Call) -> Outcome {
     match with_state(call, |state: &mut CountingState| Ok(state.filter()))? {
-        Some(filter) => overfull::finish::<CountingBloom>(call, overfull::COUNTING, filter),
+        Some(filter) => overfull::finish(call, overfull::COUNTING, filter),
         None => empty_counting().map(Some),
     }
 }

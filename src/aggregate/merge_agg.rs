@@ -6,7 +6,7 @@ use super::memory::{Payload, PgList, aggregate_memory};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::empty_bloom;
 use crate::error::During;
-use crate::filter_type::{Bloom, argument};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::PgBuffer;
@@ -78,7 +78,7 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: argument 0 is the state.
     let state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
-    let Some(view) = argument::<Bloom>(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(view) = bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
     let mut state = MergeState::or_new(state, call, operation)?;
     state.with_filters(call, |merged, memory| merged.take(memory, &view))?;
     Ok(Some(state.into_datum()))
@@ -106,7 +106,7 @@ fn finished(call: &Call) -> Result<Option<PgBuffer>> {
 
 fn finish_union(call: &Call) -> Outcome {
     match finished(call)? {
-        Some(filter) => overfull::finish::<Bloom>(call, overfull::MERGED, filter),
+        Some(filter) => overfull::finish(call, overfull::MERGED, filter),
         None => empty_bloom().map(Some),
     }
 }

@@ -23,7 +23,6 @@ use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_para
 use super::spill::{Spill, with_entries};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, empty_bloom, request};
-use crate::filter_type::Bloom;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
@@ -335,7 +334,7 @@ fn finish(call: &Call) -> Outcome {
         Ok((state.finish()?, !state.header().is_to_be_sized() || state.is_dense()))
     })?;
     match finished {
-        Some((filter, true)) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
+        Some((filter, true)) => overfull::finish(call, overfull::BUILT, filter),
         Some((filter, false)) => Ok(Some(filter.into_datum())),
         None => empty_bloom().map(Some),
     }
