@@ -118,11 +118,6 @@ impl ScalarReader {
         }
     }
 
-    /// Whether elements that are whole and uncompressed can be read without calling PostgreSQL.
-    pub fn is_in_place(&self) -> bool {
-        !self.convert && !matches!(self.source, Source::Enum | Source::Jsonb | Source::Other)
-    }
-
     /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
     ///
     /// # Safety
