@@ -18,7 +18,6 @@ use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::counting::counters::{self, BLOCK_BYTES};
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::filter::merging::MergeMemory;
 use pg_bloom_core::{Header, Kind};
 
 /// The other aggregate, for messages.
@@ -91,7 +90,7 @@ impl CountingState<'_> {
         let bytes = self.params.blocks as usize * BLOCK_BYTES;
         match &mut self.head().counters {
             Some(counters) => Ok(counters),
-            none => Ok(none.insert(aggregate_memory(call)?.zeroed(bytes))),
+            none => Ok(none.insert(Payload::zeroed_in(aggregate_memory(call)?, bytes))),
         }
     }
 

@@ -11,7 +11,7 @@
 use super::tag::ALIGNMENT;
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::{self, Context};
-use pg_bloom_core::filter::merging::{List, MergeMemory};
+use pg_bloom_core::filter::merging::List;
 use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
@@ -34,39 +34,21 @@ pub struct Payload {
     first: *mut u8,
 }
 
-impl MergeMemory for Context<'static> {
-    type Bits = Payload;
-    type List<T> = PgList<T>;
-
-    fn zeroed(&mut self, len: usize) -> Payload {
-        let payload = Payload::allocate_in(*self, len);
+impl Payload {
+    pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
+        let payload = Payload::allocate_in(context, len);
         // SAFETY: as many bytes were allocated.
         interrupt::write_zeros(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), len) });
         payload
     }
 
-    fn copied(&mut self, bytes: &[u8]) -> Payload {
-        let payload = Payload::allocate_in(*self, bytes.len());
+    pub fn copied_in(context: Context<'static>, bytes: &[u8]) -> Payload {
+        let payload = Payload::allocate_in(context, bytes.len());
         // SAFETY: as many bytes were allocated.
         interrupt::write(unsafe { std::slice::from_raw_parts_mut(payload.first.cast(), bytes.len()) }, bytes);
         payload
     }
 
-    fn free(&mut self, bits: Payload) {
-        bits.free();
-    }
-
-    fn list<T>(&mut self, room: usize) -> PgList<T> {
-        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
-        let mut list = PgList { context: *self, items: std::ptr::dangling_mut(), len: 0, room: 0 };
-        if room > 0 {
-            list.grow(room);
-        }
-        list
-    }
-}
-
-impl Payload {
     /// `len` bytes that are still to be written.
     fn allocate_in(context: Context<'static>, len: usize) -> Payload {
         let (memory, prefix) =
@@ -118,6 +100,15 @@ pub struct PgList<T> {
 }
 
 impl<T> PgList<T> {
+    pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
+        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
+        let mut list = PgList { context, items: std::ptr::dangling_mut(), len: 0, room: 0 };
+        if room > 0 {
+            list.grow(room);
+        }
+        list
+    }
+
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());

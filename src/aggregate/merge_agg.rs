@@ -2,7 +2,7 @@
 //! merged as far as that is possible yet, in the aggregate's own memory: see [`pg_bloom_core::filter::merging`]. The
 //! result does not depend on the order of the filters, nor on how they are spread over processes.
 
-use super::memory::aggregate_memory;
+use super::memory::{Payload, PgList, aggregate_memory};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::empty_bloom;
 use crate::error::During;
@@ -11,7 +11,28 @@ use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
-use pg_bloom_core::filter::merging::{MergedFilters, Operation, PartialMerge};
+use pg_bloom_core::filter::merging::{MergeMemory, MergedFilters, Operation, PartialMerge};
+
+impl MergeMemory for Context<'static> {
+    type Bits = Payload;
+    type List<T> = PgList<T>;
+
+    fn zeroed(&mut self, len: usize) -> Payload {
+        Payload::zeroed_in(*self, len)
+    }
+
+    fn copied(&mut self, bytes: &[u8]) -> Payload {
+        Payload::copied_in(*self, bytes)
+    }
+
+    fn free(&mut self, bits: Payload) {
+        bits.free();
+    }
+
+    fn list<T>(&mut self, room: usize) -> PgList<T> {
+        PgList::new_in(*self, room)
+    }
+}
 
 #[repr(C)]
 struct MergeHead {

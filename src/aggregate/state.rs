@@ -27,7 +27,6 @@ use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::merge::or_into;
-use pg_bloom_core::filter::merging::MergeMemory;
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys::{self, Datum};
@@ -258,7 +257,7 @@ impl BloomState<'_> {
     fn go_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
         // What will be folded in the end may be larger until then.
         header.check_size(if header.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        let mut payload = aggregate_memory(call)?.zeroed(header.payload_bytes() as usize);
+        let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
         if self.is_dense() {
             or_into(&mut payload, header.blocks, &self.dense_view());
         } else {

@@ -6,7 +6,7 @@
 //! be made. The process that combines states keeps hashes until it is given bits; those are folded to the size that the
 //! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
-use super::super::memory::aggregate_memory;
+use super::super::memory::{Payload, aggregate_memory};
 use super::super::site::{ElementHead, SharedParams};
 use super::super::spill::with_entries;
 use super::{BloomHead, BloomState, Others, most_in_memory, too_many};
@@ -16,7 +16,6 @@ use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
 use pg_bloom_core::filter::merge::{merged_header, or_into};
-use pg_bloom_core::filter::merging::MergeMemory;
 use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 
@@ -37,7 +36,7 @@ impl BloomState<'_> {
             }
             Body::Dense(bits) if self.is_empty() && merged.blocks == other.blocks => {
                 self.set_header(call, shared, &merged)?;
-                self.become_dense(aggregate_memory(call)?.copied(bits))
+                self.become_dense(Payload::copied_in(aggregate_memory(call)?, bits))
             }
             _ => {
                 if !self.is_dense() || own.blocks < merged.blocks {
