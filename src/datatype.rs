@@ -59,12 +59,9 @@ fn to_bytea(call: &Call) -> Outcome {
 fn compare(call: &Call) -> Result<Option<Ordering>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (a.bytes(), b.bytes());
-    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE));
-    let mut orderings = strides.map(|(a, b)| {
-        interrupt::check();
-        a.cmp(b)
-    });
-    Ok(Some(orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))))
+    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE)).inspect(|_| interrupt::check());
+    let differs = strides.map(|(a, b)| a.cmp(b)).find(|ordering| ordering.is_ne());
+    Ok(Some(differs.unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
 
 /// Whether the order of two filters is one of those that an operator holds for.

@@ -6,7 +6,6 @@ use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::nth;
 use crate::pg::version;
-use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
@@ -42,14 +41,8 @@ const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
 struct Scan {
     state: CustomScanState,
     batch: Batch,
-    condition: ProbeState,
-    /// Conditions that are evaluated before ours; null for none.
-    before: *mut pg_sys::ExprState,
-    /// These and ours, for a row that has changed.
+    /// The conditions before ours, and ours, for a row that has changed.
     again: *mut pg_sys::ExprState,
-    /// Rows to read in the next batch: few at first, as no more may be wanted.
-    size: usize,
-    is_end: bool,
 }
 
 #[pgrx::pg_guard]
@@ -78,16 +71,15 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
         version::init_scan_slot(estate, scan, table);
         pg_sys::ExecAssignScanProjectionInfo(scan);
         let plan: *mut pg_sys::CustomScan = (*state).plan.cast();
-        let (ours, others, numbers) = (condition(plan), (*plan).scan.plan.qual, (*plan).custom_private);
-        let count = item(numbers, 0);
+        let (ours, others) = (condition(plan), (*plan).scan.plan.qual);
+        // A plan must keep this form: a worker may have another version of the library than the session that planned.
+        let [count, number] = [0, 1].map(|i| (*(*(*plan).custom_private).elements.add(i)).int_value);
         let before = pg_sys::list_truncate(pg_sys::list_copy(others), count);
-        (*own).before = pg_sys::ExecInitQual(before, state);
+        let prepared = pg_sys::ExecInitQual(before, state);
         // This also checks that the user may call the function.
         (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
         (*state).qual = pg_sys::ExecInitQual(pg_sys::list_copy_tail(others, count), state);
-        (*own).condition = ProbeState::new(ours, item(numbers, 1) as usize, state);
-        (*own).batch = Batch::new(estate, table);
-        (*own).size = 1;
+        (*own).batch = Batch::new(estate, table, prepared, ProbeState::new(ours, number as usize, state));
     });
 }
 
@@ -98,16 +90,6 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
 unsafe fn condition(plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: promised by the caller.
     unsafe { nth((*plan).custom_exprs, 0).expect("a plan has its condition") }
-}
-
-/// Item `i` of a list of numbers. A plan must keep this form: a worker may have another version of the library than the
-/// session that planned.
-///
-/// # Safety
-/// It must have that.
-unsafe fn item(list: *mut pg_sys::List, i: usize) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { (*(*list).elements.add(i)).int_value }
 }
 
 #[pgrx::pg_guard]
@@ -144,14 +126,8 @@ unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
             let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
             scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
         }
-        while !own.is_end {
-            let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
-            own.is_end = read.is_end;
-            own.size = (own.size * 2).min(MOST_AT_ONCE);
-            if let Some(counters) = scan.ps.instrument.as_mut() {
-                counters.nfiltered1 += read.rejected as f64;
-                counters.nfiltered2 += read.removed as f64;
-            }
+        while !own.batch.is_end {
+            own.batch.fill(scan.ss_currentScanDesc, scan.ps.instrument.as_mut());
             if let Some(slot) = own.batch.next() {
                 return slot;
             }
@@ -178,9 +154,7 @@ unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
     // SAFETY: PostgreSQL calls this for a scan that has begun; that of the table may have.
     unsafe { Entry::new() }.run(|| unsafe {
         let own = &mut *state.cast::<Scan>();
-        own.batch.clear();
-        own.condition.forget();
-        (own.size, own.is_end) = (1, false);
+        own.batch.restart();
         let table = own.state.ss.ss_currentScanDesc;
         if !table.is_null() {
             let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
