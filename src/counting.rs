@@ -50,13 +50,11 @@ fn union(call: &Call) -> Outcome {
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
 fn to_bloom(call: &Call) -> Outcome {
-    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
-    Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
+    Ok(counting_bloom(call, 0)?.map(|counting| counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
 fn cardinality(call: &Call) -> Outcome {
-    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
-    Ok(Some(Datum::from(counting.cardinality().to_bits())))
+    Ok(counting_bloom(call, 0)?.map(|counting| Datum::from(counting.cardinality().to_bits())))
 }
 
 fn info(call: &Call) -> Outcome {

@@ -55,7 +55,6 @@ impl FilterType {
     }
 }
 
-/// A whole filter.
 #[derive(Clone, Copy)]
 pub enum Whole<'a> {
     Bits(View<'a>),

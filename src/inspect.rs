@@ -15,10 +15,8 @@ fn float(value: f64) -> Option<Datum> {
     Some(Datum::from(value.to_bits()))
 }
 
-/// An estimate from one filter.
 fn of_one(call: &Call, estimate: fn(&View<'_>) -> f64) -> Outcome {
-    let Some(view) = bloom(call, 0)? else { return Ok(None) };
-    Ok(float(estimate(&view)))
+    Ok(bloom(call, 0)?.and_then(|view| float(estimate(&view))))
 }
 
 /// An estimate from the cardinalities of two filters and of their union.

@@ -26,8 +26,7 @@ pub const COUNTING: Advice = (FilterType::CountingBloom, "Build it with a larger
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
-/// Makes a filter the result, with a warning if it is overfull. Errors: 22023 if it is and `pg_bloom.overfill` is
-/// `error`.
+/// Makes a filter the result, with a warning if it is overfull, or 22023 if `pg_bloom.overfill` is `error`.
 pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> Outcome {
     let overfill = settings::OVERFILL.get();
     let is_of_interest = overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());

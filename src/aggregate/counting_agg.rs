@@ -20,7 +20,6 @@ use pg_bloom_core::counting::counters::{self, BLOCK_BYTES};
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::{Header, Kind};
 
-/// The other aggregate, for messages.
 const UNION: &str = "counting_bloom_union_agg";
 
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
@@ -94,7 +93,6 @@ impl CountingState<'_> {
         }
     }
 
-    /// Counts the hashes of the batch.
     #[inline(never)]
     fn flush(&mut self) {
         let head = self.head();
@@ -102,15 +100,6 @@ impl CountingState<'_> {
             counting::add_all(counters, head.params, &head.batch[..head.len as usize]);
         }
         head.len = 0;
-    }
-
-    fn absorb(&mut self, call: &Call, shared: &mut SharedParams, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
-        let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
-        self.head().params = shared.in_place_of(call, self.params, &summed)?;
-        if !filter.header.kind.is_none() {
-            counters::sum_into(self.counters(call)?, filter.counters);
-        }
-        Ok(())
     }
 
     /// The filter so far: the result, or what another process continues with. The state stays as it is.
@@ -146,7 +135,11 @@ fn added<'c>(
     if aggregate == CountingHead::NAME {
         require_same_parameters::<CountingHead>(state.params, &filter.header)?;
     }
-    state.absorb(call, shared, filter, aggregate)?;
+    let summed = counting::summed_header(&state.header(), &filter.header).during(aggregate)?;
+    state.head().params = shared.in_place_of(call, state.params, &summed)?;
+    if !filter.header.kind.is_none() {
+        counters::sum_into(state.counters(call)?, filter.counters);
+    }
     Ok(state)
 }
 

@@ -48,7 +48,6 @@ unsafe impl Head for MergeHead {
 type MergeState<'c> = Group<'c, MergeHead>;
 
 impl<'c> MergeState<'c> {
-    /// This state, or one of no filters.
     fn or_new(state: Option<MergeState<'c>>, call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
         let new = || {
             let merged = MergedFilters::new(&mut aggregate_memory(call)?, operation);
@@ -111,17 +110,13 @@ fn finish_union(call: &Call) -> Outcome {
     }
 }
 
-fn finish_intersection(call: &Call) -> Outcome {
-    Ok(finished(call)?.map(PgBuffer::into_datum))
-}
-
 pg_functions! {
     bloom_union_agg_transition => |call| transition(call, Operation::Union);
     bloom_union_agg_combine => |call| combine_states(call, Operation::Union);
     bloom_union_agg_final => finish_union;
     bloom_intersection_agg_transition => |call| transition(call, Operation::Intersection);
     bloom_intersection_agg_combine => |call| combine_states(call, Operation::Intersection);
-    bloom_intersection_agg_final => finish_intersection;
+    bloom_intersection_agg_final => |call| Ok(finished(call)?.map(PgBuffer::into_datum));
     bloom_merge_agg_serialise => serialise;
     bloom_merge_agg_deserialise => deserialise::<MergeHead>;
 }

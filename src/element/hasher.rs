@@ -122,7 +122,6 @@ fn hash_float(form: Form, value: f64) -> Option<u64> {
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 32;
 
-/// An element that filters are probed for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeKey {
     pub(super) tag: Tag,

@@ -160,7 +160,6 @@ enum JsonItem<'a> {
 }
 
 impl<'a> JsonItem<'a> {
-    /// The bytes of a key.
     fn string(self) -> &'a [u8] {
         let JsonItem::Scalar(Scalar::String(bytes)) = self else { damaged() };
         bytes

@@ -59,7 +59,6 @@ unsafe fn selectivity(call: &Call, filter_type: FilterType, filter: usize) -> Ou
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
 }
 
-/// The cost of fetching a whole value of this many pages.
 fn whole_value(pages: f64) -> f64 {
     // SAFETY: reading settings of the process.
     let (page, operator) = unsafe { (pg_sys::seq_page_cost, pg_sys::cpu_operator_cost) };

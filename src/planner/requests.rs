@@ -113,7 +113,6 @@ unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var
 /// Elements of an array that are looked up if all must be there. The condition itself probes for the others.
 const MOST_OF_ALL: usize = 4;
 
-/// What a call asks a filter for.
 #[derive(Clone, Copy)]
 enum Asks {
     Element,

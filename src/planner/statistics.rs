@@ -25,7 +25,6 @@ const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A column of elements.
 struct ColumnStatistics<'a> {
     /// The type of the elements in the clause.
     element: pg_sys::Oid,
@@ -72,7 +71,8 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
     }
 }
 
-/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)` is a NULL. A large value out of line is left where it is.
+/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)` is a NULL. A large
+/// value out of line is left where it is.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -112,7 +112,10 @@ impl ColumnStatistics<'_> {
         // SAFETY: what is asked for are values of the column, as its statistics have them.
         let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
-        let distinct = self.distinct();
+        let (found, mut is_default) = (std::ptr::from_ref(self.statistics).cast_mut(), false);
+        // SAFETY: the function reads what was found about the column.
+        let distinct = unsafe { pg_sys::get_variable_numdistinct(found, &mut is_default) };
+        let distinct = (!is_default).then_some(distinct);
         let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
         let most = distinct.map_or(1.0, |distinct| filter.with_bits(|view| share_of(view, distinct)));
         let unknown = if distinct.is_some() { most } else { DEFAULT };
@@ -165,22 +168,11 @@ impl ColumnStatistics<'_> {
         })
     }
 
-    /// Share of NULLs.
     fn nulls(&self) -> f64 {
         let row = self.statistics.statsTuple;
         // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
         let share = || unsafe { (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac };
         if row.is_null() { 0.0 } else { share().into() }
-    }
-
-    /// Distinct values, if that is known.
-    fn distinct(&self) -> Option<f64> {
-        let mut is_default = false;
-        // SAFETY: the function reads what was found about the column.
-        let distinct = unsafe {
-            pg_sys::get_variable_numdistinct(std::ptr::from_ref(self.statistics).cast_mut(), &mut is_default)
-        };
-        (!is_default).then_some(distinct)
     }
 
     /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.

@@ -47,7 +47,6 @@ struct CachedFilter {
     value: Value<'static>,
     /// The memory for all of it, once it was fetched later, and its first byte.
     whole: Option<(*mut u8, *mut u8)>,
-    /// Slices fetched so far.
     slices: usize,
     /// What the whole value is: borrowed from the bytes above, which are freed together with it.
     view: Option<Whole<'static>>,
@@ -149,8 +148,7 @@ impl FilterCache {
         Ok(Some(Filter::Slices(start, datum.cast_mut_ptr(), &mut place.slices)))
     }
 
-    /// Argument `i`, if it is the filter probed last and all of it is there, and how elements are read for it. This is
-    /// all that most calls need.
+    /// Argument `i`, if it is the filter probed last and all of it is there, as for most calls, and its hasher.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
@@ -158,7 +156,6 @@ impl FilterCache {
         Some((place.view.as_ref()?, place.hasher.as_ref()?))
     }
 
-    /// Remembers how elements are read for the filter probed last.
     pub fn remember_hasher(&mut self, hasher: Hasher) {
         if let Some(place) = self.places[self.last].as_mut() {
             place.hasher = Some(hasher);
@@ -201,7 +198,6 @@ impl FilterCache {
         Ok(())
     }
 
-    /// Fetches all of the value probed last.
     #[inline(never)]
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
         let context = call.site_context()?;
@@ -222,8 +218,8 @@ impl FilterCache {
 
     /// Forgets all but the filter probed last, if they have too many bytes in total.
     fn make_room(&mut self) {
-        let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
-        if bytes > MOST_BYTES {
+        let bytes = |place: &CachedFilter| if place.whole.is_some() { place.length } else { place.value.len() };
+        if self.places.iter().flatten().map(bytes).sum::<usize>() > MOST_BYTES {
             let last = self.last;
             (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
         }
@@ -237,12 +233,5 @@ impl FilterCache {
                 unsafe { pg_sys::pfree(memory.cast()) };
             }
         }
-    }
-}
-
-impl CachedFilter {
-    /// Bytes of the value that are kept.
-    fn bytes(&self) -> usize {
-        if self.whole.is_some() { self.length } else { self.value.len() }
     }
 }

@@ -80,8 +80,7 @@ impl Batch {
     }
 
     /// Reads rows that pass the conditions before ours and have an element, and asks which of them the filter may have.
-    /// Counts rows that conditions before ours reject, and those that ours does: their element is NULL, or not in the
-    /// filter.
+    /// Counts those that conditions before ours reject, and those whose element is NULL or not in the filter.
     ///
     /// # Safety
     /// The scan must be one of the table.

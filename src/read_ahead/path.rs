@@ -23,12 +23,10 @@ const METHODS: &pg_sys::CustomPathMethods = &pg_sys::CustomPathMethods {
 };
 
 session_locals! {
-    /// Which other library is called first.
     static NEXT: OnceCell<pg_sys::set_rel_pathlist_hook_type> = const { OnceCell::new() };
 }
 
-/// Lets sequential scans read ahead from now on. Panics the second time: the library that is called first would be this
-/// one.
+/// Lets sequential scans read ahead from now on. Panics the second time: this library would be its own `NEXT`.
 pub fn define() {
     // SAFETY: the library that was there before is called too; the methods stay where they are.
     unsafe {
@@ -137,8 +135,7 @@ unsafe fn is_worthy(filter: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Whether all rows of this query's only table will be read. An expression that fails for one of them then fails the
-/// query, whether it is evaluated ahead of time or not.
+/// Whether all rows of this query's only table will be read, so that an expression that fails fails the query anyway.
 unsafe fn is_read_to_end(mut root: *mut pg_sys::PlannerInfo) -> bool {
     // SAFETY: the planner's state of a query, and those of the queries around it.
     unsafe {

@@ -12,10 +12,7 @@ use std::ptr::{null, null_mut};
 
 /// What EXPLAIN calls such a scan.
 pub const NAME: &CStr = c"Bloom Scan";
-const LABEL: &CStr = c"Bloom Filter";
-const REMOVED: &CStr = c"Rows Removed by Bloom Filter";
 
-/// How PostgreSQL makes the state of a plan.
 pub const METHODS: &pg_sys::CustomScanMethods =
     &pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) };
 
@@ -35,8 +32,8 @@ const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     ExplainCustomScan: Some(explain),
 };
 
-/// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see. All of it may be zero
-/// until the scan begins. PostgreSQL passes it to all functions below.
+/// The state of a scan in an execution, which PostgreSQL passes to all functions below: its own, and behind it ours. All
+/// of it may be zero until the scan begins.
 #[repr(C)]
 struct Scan {
     state: CustomScanState,
@@ -56,8 +53,7 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
     })
 }
 
-/// Prepares the scan. PostgreSQL has prepared it for rows that it keeps otherwise than the table does: what depends on
-/// that is prepared again.
+/// Prepares the scan: what PostgreSQL prepared for virtual rows is prepared again for the table's own.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
     // SAFETY: PostgreSQL calls this with the state of a plan of this library, with its table open, in memory of the
@@ -98,8 +94,7 @@ unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys:
     unsafe { Entry::new() }.run(|| unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) })
 }
 
-/// The next row that may be wanted, or null. It has no guard, which would take too long for each row: it calls nothing
-/// of PostgreSQL, and `fill` has one.
+/// The next row that may be wanted, or null. A guard would take too long for each row: only `fill` calls PostgreSQL.
 unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the scan's slot.
     unsafe {
@@ -197,9 +192,10 @@ unsafe extern "C-unwind" fn initialize_shared(
 ) {
     // SAFETY: PostgreSQL calls this while the table is open, with as much memory as was asked for.
     unsafe { Entry::new() }.run(|| unsafe {
-        let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
-        pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
-        share(state, shared);
+        let scan = &mut (*state).ss;
+        let table = scan.ss_currentRelation;
+        pg_sys::table_parallelscan_initialize(table, shared.cast(), (*scan.ps.state).es_snapshot);
+        scan.ss_currentScanDesc = version::begin_parallel_scan(table, shared.cast());
     });
 }
 
@@ -224,16 +220,10 @@ unsafe extern "C-unwind" fn initialize_worker(
     shared: *mut c_void,
 ) {
     // SAFETY: PostgreSQL calls this while the table is open; the leader initialized the memory.
-    unsafe { Entry::new() }.run(|| unsafe { share(state, shared) });
-}
-
-/// Scans a part of the table, as all processes of a query do that share this.
-unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
-    // SAFETY: promised by the caller: the table is open, and the memory was initialized.
-    unsafe {
+    unsafe { Entry::new() }.run(|| unsafe {
         let scan = &mut (*state).ss;
         scan.ss_currentScanDesc = version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
-    }
+    });
 }
 
 /// Adds our condition, and how many rows it rejected.
@@ -248,7 +238,7 @@ unsafe extern "C-unwind" fn explain(
         let plan = (*state).ss.ps.plan;
         let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
         let text = pg_sys::deparse_expression(condition(plan.cast()), names, (*explained).verbose, false);
-        pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
+        pg_sys::ExplainPropertyText(c"Bloom Filter".as_ptr(), text, explained);
         let counters = (*state).ss.ps.instrument;
         if !(*explained).analyze || counters.is_null() {
             return;
@@ -256,7 +246,8 @@ unsafe extern "C-unwind" fn explain(
         let (removed, loops) = ((*counters).nfiltered2, (*counters).nloops);
         if removed > 0.0 || (*explained).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             let average = if loops > 0.0 { removed / loops } else { 0.0 };
-            pg_sys::ExplainPropertyFloat(REMOVED.as_ptr(), null(), average, 0, explained);
+            let label = c"Rows Removed by Bloom Filter".as_ptr();
+            pg_sys::ExplainPropertyFloat(label, null(), average, 0, explained);
         }
     });
 }
