@@ -25,9 +25,8 @@
 //! pages of TOAST per row,
 //!
 //! ```text
-//! a probe, p ≤ 2 (the whole value is fetched)   p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! a probe, p > 2 (two slices)                   2 · (random_page_cost + 300 · cpu_operator_cost)
-//! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
+//! a probe, p ≤ 2; what reads the whole value    p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
 //! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page 3 to 4.5 µs,
