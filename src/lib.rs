@@ -3,8 +3,8 @@
 //! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file that says so in its
 //! first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`, `counting`, `sizing`, `parquet`,
 //! `aggregate`, `set`, `find`, `planner` or `index`. `settings` has the settings, and `read_ahead` what no statement
-//! names: Bloom Scan. They rest on `probe`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`,
-//! `heap` and `pg`: ARCHITECTURE.md says what each of these rooms knows, and which uses which.
+//! names: Bloom Scan. ARCHITECTURE.md says what these rooms know, and what is below them: `probe`, `overfull`,
+//! `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
 
 #![deny(clippy::disallowed_methods, clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]

@@ -128,7 +128,7 @@ pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -
         .hint("Use constants, or group by what decides the parameters."))
 }
 
-/// The header of filters being built, which is there as long as their states. Its kind is that of elements to come.
+/// The header of filters being built, there as long as their states. Its kind is that of elements, even of none yet.
 pub type Params = &'static Header<'static>;
 
 /// Parameters that live as long as `context`.

@@ -8,7 +8,6 @@
 //! A value out of line is known by its TOAST identity: a value that is updated gets another one. Only bytes are kept,
 //! in the memory of the call site; a few filters at a time, and of large ones just the last.
 
-use super::MOST_AT_ONCE;
 use crate::element::Hasher;
 use crate::filter_type::{FilterType, Start, Whole};
 use crate::pg::call::interrupt::check_for_interrupts;
@@ -30,6 +29,8 @@ const SHORT_BYTES: usize = 16 << 10;
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
+/// Elements for which memory is prefetched before it is read.
+pub const MOST_AT_ONCE: usize = 32;
 
 pub struct FilterCache {
     pub filter_type: FilterType,

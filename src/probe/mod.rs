@@ -3,16 +3,13 @@
 
 mod cache;
 
-pub use cache::FilterCache;
+pub use cache::{FilterCache, MOST_AT_ONCE};
 
 use cache::Filter;
 
 use crate::element::ElementType;
 use crate::filter_type::FilterType;
 use crate::pg::call::{Call, Element, Result};
-
-/// Elements for which memory is prefetched before it is read.
-pub const MOST_AT_ONCE: usize = 32;
 
 /// What a call site remembers that probes a filter, one argument, for one element, the other.
 struct ProbeSite {
@@ -28,8 +25,8 @@ fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut Prob
     call.remembered(|| Ok(ProbeSite { element: ElementType::of_argument(call, 1 - filter)?, filters: filters() }))
 }
 
-/// Whether the element may be in the filter that argument `filter` is; the other argument of two is the element. Errors:
-/// 42804 for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
+/// Whether one of two arguments, the element, may be in the other, argument `filter`. Errors: 42804 for an element of
+/// another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;

@@ -32,8 +32,8 @@ const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     ExplainCustomScan: Some(explain),
 };
 
-/// The state of a scan in an execution, which PostgreSQL passes to all functions below: its own, and behind it ours. All
-/// of it may be zero until the scan begins.
+/// The state of a scan, which PostgreSQL passes to all functions below: its own, and behind it ours. All of it may be
+/// zero until the scan begins.
 #[repr(C)]
 struct Scan {
     state: CustomScanState,

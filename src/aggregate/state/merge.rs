@@ -141,7 +141,7 @@ impl BloomState<'_> {
         Ok(value)
     }
 
-    /// The finished filter. Of the state no more changes than the order of hashes. Errors: 54000 for too large a filter.
+    /// The finished filter. The state stays, its hashes perhaps sorted. Errors: 54000 for one that is too large.
     pub fn finish(&mut self) -> Result<PgBuffer> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
