@@ -1,7 +1,7 @@
 //! Warnings about overfull filters, or errors, as `pg_bloom.overfill` says.
 
 use crate::error::invalid_parameter;
-use crate::filter_type::FilterType;
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::pg::call::error::warn;
 use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
@@ -13,15 +13,14 @@ use pg_bloom_core::filter::overfull::{Overfull, overfull};
 type Advice = (FilterType, &'static str);
 
 /// Of one that was built of its elements.
-pub const BUILT: Advice =
-    (FilterType::Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
+pub const BUILT: Advice = (Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
 /// Of one that elements were added to.
 pub const ADDED: Advice =
-    (FilterType::Bloom, "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).");
+    (Bloom, "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).");
 /// Of one that was merged from others.
-pub const MERGED: Advice = (FilterType::Bloom, "Build the filters with one capacity, enough for their union.");
+pub const MERGED: Advice = (Bloom, "Build the filters with one capacity, enough for their union.");
 /// Of one with counters.
-pub const COUNTING: Advice = (FilterType::CountingBloom, "Build it with a larger capacity, or remove elements.");
+pub const COUNTING: Advice = (CountingBloom, "Build it with a larger capacity, or remove elements.");
 
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
