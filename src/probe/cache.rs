@@ -33,7 +33,7 @@ const MOST_BYTES: usize = 64 << 20;
 pub const MOST_AT_ONCE: usize = 32;
 
 pub struct FilterCache {
-    pub filter_type: FilterType,
+    filter_type: FilterType,
     places: [Option<CachedFilter>; PLACES],
     /// The place probed last.
     last: usize,
@@ -56,8 +56,7 @@ struct CachedFilter {
 }
 
 pub enum Filter<'a> {
-    /// All of it, and whether the call site remembers it.
-    Whole(Whole<'a>, bool),
+    Whole(Whole<'a>),
     /// The start of one out of line, where that is, and the number of slices that were fetched.
     Slices(Start<'a>, *mut pg_sys::varlena, &'a mut usize),
 }
@@ -66,7 +65,7 @@ impl Filter<'_> {
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Whole(whole, _) => whole.header(),
+            Filter::Whole(whole) => whole.header(),
             Filter::Slices(start, ..) => start.header(),
         }
     }
@@ -88,7 +87,7 @@ impl Filter<'_> {
             for (hash, &element) in hashes.iter_mut().zip(elements) {
                 // SAFETY: promised by the caller.
                 *hash = unsafe { hasher.hash(element) };
-                if let (Filter::Whole(whole, _), Some(hash)) = (&*self, *hash) {
+                if let (Filter::Whole(whole), Some(hash)) = (&*self, *hash) {
                     whole.prefetch(hash);
                 }
             }
@@ -109,7 +108,7 @@ impl Filter<'_> {
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
-            Filter::Whole(whole, _) => Ok(whole.contains(hash)),
+            Filter::Whole(whole) => Ok(whole.contains(hash)),
             Filter::Slices(start, pointer, slices) => start.contains(hash, |from, length| {
                 **slices += 1;
                 // SAFETY: the pointer is the argument of this call.
@@ -132,7 +131,7 @@ impl FilterCache {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         let Some(identity) = call.identity(i) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Whole(self.filter_type.whole(value.into_bytes())?, false)));
+            return Ok(Some(Filter::Whole(self.filter_type.whole(value.into_bytes())?)));
         };
         if !self.is_at(self.last, identity) {
             self.find_or_make(call, datum, identity)?;
@@ -143,7 +142,7 @@ impl FilterCache {
         }
         let place = self.places[self.last].as_mut().expect("the place is there");
         if let Some(whole) = place.view {
-            return Ok(Some(Filter::Whole(whole, true)));
+            return Ok(Some(Filter::Whole(whole)));
         }
         let start = self.filter_type.start(place.value.bytes(), place.length)?;
         Ok(Some(Filter::Slices(start, datum.cast_mut_ptr(), &mut place.slices)))

@@ -5,8 +5,6 @@ mod cache;
 
 pub use cache::{FilterCache, MOST_AT_ONCE};
 
-use cache::Filter;
-
 use crate::element::ElementType;
 use crate::filter_type::FilterType;
 use crate::pg::call::{Call, Element, Result};
@@ -39,22 +37,20 @@ pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Opti
         let hash = unsafe { hasher.hash(element) };
         return Ok(Some(hash.is_some_and(|hash| whole.contains(hash))));
     }
-    probe_any(call, site, filter)
+    probe_any(call, site, filter_type, filter)
 }
 
 /// The same for a filter other than the last one probed, or one that is passed whole.
 #[inline(never)]
-fn probe_any(call: &Call, site: &mut ProbeSite, filter: usize) -> Result<Option<bool>> {
-    let ProbeSite { element: element_type, filters } = site;
+fn probe_any(call: &Call, site: &mut ProbeSite, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let Some(element) = call.element(1 - filter) else { return Ok(None) };
-    let function = filters.filter_type.contains();
-    let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
-    element_type.refresh(call)?;
-    let hasher = element_type.hasher_for(filter.header(), function)?;
+    let Some(mut probed) = site.filters.filter(call, filter, 1)? else { return Ok(None) };
+    site.element.refresh(call)?;
+    let hasher = site.element.hasher_for(probed.header(), filter_type.contains())?;
     // SAFETY: the type is that of the argument.
-    let found = filter.contains(unsafe { hasher.hash(element) })?;
-    if !matches!(filter, Filter::Whole(_, false)) {
-        filters.remember_hasher(hasher);
+    let found = probed.contains(unsafe { hasher.hash(element) })?;
+    if call.identity(filter).is_some() {
+        site.filters.remember_hasher(hasher);
     }
     Ok(Some(found))
 }
