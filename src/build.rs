@@ -4,7 +4,7 @@
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, Given, hashes_of};
 use crate::error::{During, invalid_parameter};
-use crate::filter_type::{Bloom, argument};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
@@ -31,7 +31,7 @@ fn from_array(call: &Call) -> Outcome {
     if header.is_to_be_sized() {
         Ok(Some(filter.into_datum()))
     } else {
-        overfull::finish::<Bloom>(call, overfull::BUILT, filter)
+        overfull::finish(call, overfull::BUILT, filter)
     }
 }
 
@@ -43,13 +43,13 @@ fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
 
 /// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else { return Ok(None) };
     let (kind, hashes) = hashes_of(call, 1, given, &view.header, function)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
     let added = build::add(&view, kind, &distinct(hashes), settings::max_filter_bytes()).during(function)?;
-    overfull::finish::<Bloom>(call, overfull::ADDED, added)
+    overfull::finish(call, overfull::ADDED, added)
 }
 
 /// `bloom_shard(element, shards)`.

@@ -4,7 +4,7 @@
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{Given, hashes_of};
 use crate::error::During;
-use crate::filter_type::{CountingBloom, argument};
+use crate::filter_type::counting_bloom;
 use crate::overfull;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
@@ -23,17 +23,17 @@ fn empty(call: &Call) -> Outcome {
 
 /// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
     let (kind, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
-    overfull::finish::<CountingBloom>(call, overfull::COUNTING, counting.add(kind, &hashes).during(function)?)
+    overfull::finish(call, overfull::COUNTING, counting.add(kind, &hashes).during(function)?)
 }
 
 /// The filter that argument 0 is, without what argument 1 is, which this SQL function removes.
 fn remove(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
     let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
@@ -41,26 +41,24 @@ fn remove(call: &Call, function: &str, given: Given) -> Outcome {
 
 /// `counting_bloom_union(filter, filter)`, `filter + filter`.
 fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (argument::<CountingBloom>(call, 0)?, argument::<CountingBloom>(call, 1)?) else {
+    let (Some(a), Some(b)) = (counting_bloom(call, 0)?, counting_bloom(call, 1)?) else {
         return Ok(None);
     };
     let sum = counting::sum(&a, &b).during("counting_bloom_union")?;
-    overfull::finish::<CountingBloom>(call, overfull::COUNTING, sum)
+    overfull::finish(call, overfull::COUNTING, sum)
 }
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
 fn to_bloom(call: &Call) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    Ok(Some(counting.to_bloom::<PgBuffer>().into_datum()))
+    Ok(counting_bloom(call, 0)?.map(|counting| counting.to_bloom::<PgBuffer>().into_datum()))
 }
 
 fn cardinality(call: &Call) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
-    Ok(Some(Datum::from(counting.cardinality().to_bits())))
+    Ok(counting_bloom(call, 0)?.map(|counting| Datum::from(counting.cardinality().to_bits())))
 }
 
 fn info(call: &Call) -> Outcome {
-    let Some(counting) = argument::<CountingBloom>(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [

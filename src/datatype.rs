@@ -3,7 +3,7 @@
 //! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
 //! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that alone: its other functions are these.
 
-use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, hex_string};
@@ -12,16 +12,17 @@ use pg_bloom_core::{MAX_STORED_BYTES, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
-fn input<T: FilterType>(call: &Call) -> Outcome {
+fn input(call: &Call, filter_type: FilterType) -> Outcome {
     const INVALID: SqlState = SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION;
     let text = call.cstring(0).to_bytes();
     let is_possible = text.len() as u64 <= 2 * (MAX_STORED_BYTES + 1);
     let filter: Option<PgBuffer> = if is_possible { from_hex(text) } else { None };
     let filter = filter.ok_or_else(|| {
-        let message = format!("invalid input syntax for type {}: \"{}\"", T::NAME.to_string_lossy(), shown(text));
+        let message =
+            format!("invalid input syntax for type {}: \"{}\"", filter_type.name().to_string_lossy(), shown(text));
         Error::new(INVALID, message).hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
-    T::check(filter.bytes()).map_err(|error| Error::from(error).with_sqlstate(INVALID))?;
+    filter_type.check(filter.bytes()).map_err(|error| Error::from(error).with_sqlstate(INVALID))?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -35,17 +36,17 @@ fn shown(text: &[u8]) -> String {
 }
 
 /// `bloom(bytea)`: the cast from `bytea`.
-fn from_bytea<T: FilterType>(call: &Call) -> Outcome {
-    call.value(0).map_or(Ok(None), |bytes| validated::<T>(bytes.bytes()))
+fn from_bytea(call: &Call, filter_type: FilterType) -> Outcome {
+    call.value(0).map_or(Ok(None), |bytes| validated(bytes.bytes(), filter_type))
 }
 
-fn receive<T: FilterType>(call: &Call) -> Outcome {
+fn receive(call: &Call, filter_type: FilterType) -> Outcome {
     // SAFETY: PostgreSQL calls it with the buffer of a message.
-    validated::<T>(unsafe { call.message(0) })
+    validated(unsafe { call.message(0) }, filter_type)
 }
 
-fn validated<T: FilterType>(bytes: &[u8]) -> Outcome {
-    T::check(bytes)?;
+fn validated(bytes: &[u8], filter_type: FilterType) -> Outcome {
+    filter_type.check(bytes)?;
     Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
 }
 
@@ -58,12 +59,9 @@ fn to_bytea(call: &Call) -> Outcome {
 fn compare(call: &Call) -> Result<Option<Ordering>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
     let (a, b) = (a.bytes(), b.bytes());
-    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE));
-    let mut orderings = strides.map(|(a, b)| {
-        interrupt::check();
-        a.cmp(b)
-    });
-    Ok(Some(orderings.find(|ordering| ordering.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))))
+    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE)).inspect(|_| interrupt::check());
+    let differs = strides.map(|(a, b)| a.cmp(b)).find(|ordering| ordering.is_ne());
+    Ok(Some(differs.unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
 
 /// Whether the order of two filters is one of those that an operator holds for.
@@ -81,14 +79,14 @@ fn hash_64(call: &Call) -> Outcome {
 }
 
 pg_functions! {
-    bloom_in => input::<Bloom>;
-    counting_bloom_in => input::<CountingBloom>;
+    bloom_in => |call| input(call, Bloom);
+    counting_bloom_in => |call| input(call, CountingBloom);
     bloom_out => |call| Ok(call.value(0).map(|filter| hex_string(&filter)));
-    bloom_recv => receive::<Bloom>;
-    counting_bloom_recv => receive::<CountingBloom>;
+    bloom_recv => |call| receive(call, Bloom);
+    counting_bloom_recv => |call| receive(call, CountingBloom);
     bloom_send => to_bytea;
-    bloom_from_bytea => from_bytea::<Bloom>;
-    counting_bloom_from_bytea => from_bytea::<CountingBloom>;
+    bloom_from_bytea => |call| from_bytea(call, Bloom);
+    counting_bloom_from_bytea => |call| from_bytea(call, CountingBloom);
     bloom_to_bytea => to_bytea;
     bloom_cmp => |call| Ok(compare(call)?.map(|ordering| Datum::from(ordering as i32)));
     bloom_eq => |call| compared(call, Ordering::is_eq);

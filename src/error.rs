@@ -15,7 +15,6 @@ pub fn invalid_parameter(message: impl Into<String>) -> Error {
     Error::new(SqlState::ERRCODE_INVALID_PARAMETER_VALUE, message)
 }
 
-/// Results of the core.
 pub trait During<T> {
     /// The result, or the error in SQL's words, which name the SQL function that was called.
     fn during(self, function: &str) -> Result<T>;

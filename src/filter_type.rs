@@ -1,167 +1,131 @@
-//! All that tells the type `counting_bloom` from the type `bloom`: for input, asking, warnings, and the planner.
+//! All that tells the type `counting_bloom` from the type `bloom`: for input, probing, warnings, and the planner.
 
 use crate::pg::call::{Call, Result};
 use pg_bloom_core::counting::{self, Counting};
-use pg_bloom_core::filter::build;
-use pg_bloom_core::filter::slices::Start;
+use pg_bloom_core::filter::{build, slices};
 use pg_bloom_core::{Header, View};
 use std::ffi::CStr;
 
-/// What tells one type of filters from the other.
-pub trait FilterType: 'static {
+/// One type of filters or the other.
+#[derive(Clone, Copy)]
+pub enum FilterType {
+    Bloom,
+    CountingBloom,
+}
+
+impl FilterType {
     /// Its SQL name.
-    const NAME: &'static CStr;
-    /// The function that asks it, for messages.
-    const CONTAINS: &'static str;
-    type Whole<'a>: Copy;
-    type Start<'a>: Copy;
+    pub fn name(self) -> &'static CStr {
+        match self {
+            FilterType::Bloom => c"bloom",
+            FilterType::CountingBloom => c"counting_bloom",
+        }
+    }
+
+    /// The function that probes it, for messages.
+    pub fn contains(self) -> &'static str {
+        match self {
+            FilterType::Bloom => "bloom_contains",
+            FilterType::CountingBloom => "counting_bloom_contains",
+        }
+    }
 
     /// Checks that bytes from outside are a value. Errors: 22P03 for others.
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()>;
+    pub fn check(self, bytes: &[u8]) -> pg_bloom_core::Result<()> {
+        match self {
+            FilterType::Bloom => View::parse(bytes).map(drop),
+            FilterType::CountingBloom => Counting::parse(bytes).map(drop),
+        }
+    }
 
     /// Reads a whole value that was stored, and so was checked before. Errors: 22P03 for a damaged one.
-    fn whole(bytes: &[u8]) -> pg_bloom_core::Result<Self::Whole<'_>>;
+    pub fn whole(self, bytes: &[u8]) -> pg_bloom_core::Result<Whole<'_>> {
+        match self {
+            FilterType::Bloom => View::parse_trusted(bytes).map(Whole::Bits),
+            FilterType::CountingBloom => Counting::parse_trusted(bytes).map(Whole::Counters),
+        }
+    }
 
     /// Reads the start of a value of `length` bytes. Errors: 22P03 for a damaged one.
-    fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Self::Start<'_>>;
+    pub fn start(self, bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
+        match self {
+            FilterType::Bloom => slices::Start::parse(bytes, length).map(Start::Bits),
+            FilterType::CountingBloom => counting::parse_start(bytes, length).map(Start::Counters),
+        }
+    }
+}
 
-    /// The same value for as long as it is borrowed.
-    fn shorter<'s, 'l: 's>(whole: &'s Self::Whole<'l>) -> &'s Self::Whole<'s>;
+#[derive(Clone, Copy)]
+pub enum Whole<'a> {
+    Bits(View<'a>),
+    Counters(Counting<'a>),
+}
 
-    fn header<'v>(whole: &'v Self::Whole<'_>) -> &'v Header<'v>;
+impl<'a> Whole<'a> {
+    #[inline(always)]
+    pub fn header(&self) -> &Header<'a> {
+        match self {
+            Whole::Bits(view) => &view.header,
+            Whole::Counters(counting) => &counting.header,
+        }
+    }
 
-    fn start_header<'v>(start: &'v Self::Start<'_>) -> &'v Header<'v>;
+    /// Whether the element with this hash may be in it.
+    #[inline(always)]
+    pub fn contains(&self, hash: u64) -> bool {
+        match self {
+            Whole::Bits(view) => build::contains(view, hash),
+            Whole::Counters(counting) => counting.contains(hash),
+        }
+    }
 
-    /// Whether the element with this hash may be in a whole value.
-    fn contains(whole: &Self::Whole<'_>, hash: u64) -> bool;
-
-    /// Prefetches the memory that [`FilterType::contains`] needs.
-    fn prefetch(whole: &Self::Whole<'_>, hash: u64);
-
-    /// Whether the element may be in a value of which `read` reads slices. Errors: 22P03 for a damaged value.
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Self::Start<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B>,
-    ) -> Result<bool>;
+    /// Prefetches the memory that [`Whole::contains`] needs.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        match self {
+            Whole::Bits(view) => build::prefetch(view, hash),
+            Whole::Counters(counting) => counting.prefetch(hash),
+        }
+    }
 
     /// What `use_view` makes of the bits of its elements.
-    fn with_bits<T>(whole: &Self::Whole<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T;
-}
-
-pub enum Bloom {}
-
-impl FilterType for Bloom {
-    const NAME: &'static CStr = c"bloom";
-    const CONTAINS: &'static str = "bloom_contains";
-    type Whole<'a> = View<'a>;
-    type Start<'a> = Start<'a>;
-
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
-        View::parse(bytes).map(drop)
-    }
-
-    fn whole(bytes: &[u8]) -> pg_bloom_core::Result<View<'_>> {
-        View::parse_trusted(bytes)
-    }
-
-    fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
-        Start::parse(bytes, length)
-    }
-
-    #[inline(always)]
-    fn shorter<'s, 'l: 's>(whole: &'s View<'l>) -> &'s View<'s> {
-        whole
-    }
-
-    #[inline(always)]
-    fn header<'v>(whole: &'v View<'_>) -> &'v Header<'v> {
-        &whole.header
-    }
-
-    fn start_header<'v>(start: &'v Start<'_>) -> &'v Header<'v> {
-        &start.header
-    }
-
-    #[inline(always)]
-    fn contains(whole: &View<'_>, hash: u64) -> bool {
-        build::contains(whole, hash)
-    }
-
-    #[inline(always)]
-    fn prefetch(whole: &View<'_>, hash: u64) {
-        build::prefetch(whole, hash);
-    }
-
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Start<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B>,
-    ) -> Result<bool> {
-        start.contains(hash, read)
-    }
-
-    fn with_bits<T>(whole: &View<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        use_view(whole)
+    pub fn with_bits<T>(&self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
+        match self {
+            Whole::Bits(view) => use_view(view),
+            Whole::Counters(counting) => counting.with_bits(use_view),
+        }
     }
 }
 
-pub enum CountingBloom {}
+/// The start of a filter, of which slices are read.
+pub enum Start<'a> {
+    Bits(slices::Start<'a>),
+    Counters(Header<'a>),
+}
 
-impl FilterType for CountingBloom {
-    const NAME: &'static CStr = c"counting_bloom";
-    const CONTAINS: &'static str = "counting_bloom_contains";
-    type Whole<'a> = Counting<'a>;
-    type Start<'a> = Header<'a>;
-
-    fn check(bytes: &[u8]) -> pg_bloom_core::Result<()> {
-        Counting::parse(bytes).map(drop)
+impl<'a> Start<'a> {
+    pub fn header(&self) -> &Header<'a> {
+        match self {
+            Start::Bits(start) => &start.header,
+            Start::Counters(header) => header,
+        }
     }
 
-    fn whole(bytes: &[u8]) -> pg_bloom_core::Result<Counting<'_>> {
-        Counting::parse_trusted(bytes)
-    }
-
-    fn start(bytes: &[u8], length: usize) -> pg_bloom_core::Result<Header<'_>> {
-        counting::parse_start(bytes, length)
-    }
-
-    #[inline(always)]
-    fn shorter<'s, 'l: 's>(whole: &'s Counting<'l>) -> &'s Counting<'s> {
-        whole
-    }
-
-    fn header<'v>(whole: &'v Counting<'_>) -> &'v Header<'v> {
-        &whole.header
-    }
-
-    fn start_header<'v>(start: &'v Header<'_>) -> &'v Header<'v> {
-        start
-    }
-
-    fn contains(whole: &Counting<'_>, hash: u64) -> bool {
-        whole.contains(hash)
-    }
-
-    fn prefetch(whole: &Counting<'_>, hash: u64) {
-        whole.prefetch(hash);
-    }
-
-    fn contains_in_slices<B: AsRef<[u8]>>(
-        start: &Header<'_>,
-        hash: u64,
-        read: impl FnMut(usize, usize) -> Result<B>,
-    ) -> Result<bool> {
-        counting::contains_in_slices(start, hash, read)
-    }
-
-    fn with_bits<T>(whole: &Counting<'_>, use_view: impl FnOnce(&View<'_>) -> T) -> T {
-        whole.with_bits(use_view)
+    /// Whether the element may be in the filter, of which `read` reads slices. Errors: 22P03 for a damaged value.
+    pub fn contains<B: AsRef<[u8]>>(&self, hash: u64, read: impl FnMut(usize, usize) -> Result<B>) -> Result<bool> {
+        match self {
+            Start::Bits(start) => start.contains(hash, read),
+            Start::Counters(header) => counting::contains_in_slices(header, hash, read),
+        }
     }
 }
 
-/// Argument `i`, a filter, whole; `None` when it is NULL. Errors: 22P03 for a damaged one.
-#[inline(always)]
-pub fn argument<T: FilterType>(call: &Call, i: usize) -> Result<Option<T::Whole<'_>>> {
-    Ok(call.value(i).map(|value| T::whole(value.into_bytes())).transpose()?)
+/// Argument `i`, a `bloom`, whole; `None` when it is NULL. Errors: 22P03 for a damaged one.
+pub fn bloom(call: &Call, i: usize) -> Result<Option<View<'_>>> {
+    Ok(call.value(i).map(|value| View::parse_trusted(value.into_bytes())).transpose()?)
+}
+
+/// Argument `i`, a `counting_bloom`, likewise.
+pub fn counting_bloom(call: &Call, i: usize) -> Result<Option<Counting<'_>>> {
+    Ok(call.value(i).map(|value| Counting::parse_trusted(value.into_bytes())).transpose()?)
 }

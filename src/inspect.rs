@@ -2,7 +2,7 @@
 //! filters together.
 
 use crate::error::During;
-use crate::filter_type::{Bloom, argument};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::Value;
@@ -15,15 +15,13 @@ fn float(value: f64) -> Option<Datum> {
     Some(Datum::from(value.to_bits()))
 }
 
-/// An estimate from one filter.
 fn of_one(call: &Call, estimate: fn(&View<'_>) -> f64) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
-    Ok(float(estimate(&view)))
+    Ok(bloom(call, 0)?.and_then(|view| float(estimate(&view))))
 }
 
 /// An estimate from the cardinalities of two filters and of their union.
 fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Outcome {
-    let (Some(a), Some(b)) = (argument::<Bloom>(call, 0)?, argument::<Bloom>(call, 1)?) else { return Ok(None) };
+    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else { return Ok(None) };
     let union = estimate::union_cardinality(&a, &b).during(function)?;
     Ok(float(estimate(estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
@@ -61,7 +59,7 @@ fn header(call: &Call) -> Outcome {
 }
 
 fn info(call: &Call) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else { return Ok(None) };
     let found = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([

@@ -3,7 +3,7 @@
 
 use crate::element::{ElementType, Given, ProbeKey};
 use crate::error::unsupported;
-use crate::filter_type::Bloom;
+use crate::filter_type::FilterType;
 use crate::pg::call::{Call, Element, Outcome};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
@@ -43,7 +43,7 @@ fn keys(call: &Call) -> Outcome {
 /// `bloom_contains_key(filter, key)`, `filter @=> key`: what `filter @> element` is.
 fn contains(call: &Call) -> Outcome {
     // SAFETY: remembered by the site of this call.
-    let filters = call.remembered(|| Ok(unsafe { FilterCache::<Bloom>::new() }))?;
+    let filters = call.remembered(|| Ok(unsafe { FilterCache::new(FilterType::Bloom) }))?;
     let Some(key) = call.value(1) else { return Ok(None) };
     let key = ProbeKey::parse(key.bytes())?;
     let Some(mut filter) = filters.filter(call, 0, 1)? else { return Ok(None) };

@@ -1,13 +1,10 @@
 //! `pg_bloom`: Bloom filters as a PostgreSQL data type.
 //!
-//! Everything about filters is in the crate `pg_bloom_core`; this one is the glue: it turns datums into element bytes
-//! and stored bytes into datums. The SQL objects are declared by hand in `sql/pg_bloom.sql`; each C function there has
-//! the name of a function here, in the file that says so in its first comment: `datatype`, `build`, `membership`,
-//! `key`, `merge`, `inspect`, `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`.
-//! `settings` has the settings, and `read_ahead` what no statement names: Bloom Scan.
-//!
-//! They rest on `probe`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`:
-//! ARCHITECTURE.md says what each of these rooms knows, and which uses which.
+//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file that says so in its
+//! first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`, `counting`, `sizing`, `parquet`,
+//! `aggregate`, `set`, `find`, `planner` or `index`. `settings` has the settings, and `read_ahead` what no statement
+//! names: Bloom Scan. ARCHITECTURE.md says what these rooms know, and what is below them: `probe`, `overfull`,
+//! `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
 
 #![deny(clippy::disallowed_methods, clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]

@@ -2,19 +2,20 @@
 //! `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::element::ElementType;
-use crate::filter_type::{Bloom, CountingBloom, FilterType, argument};
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::probe::{FilterCache, probe};
 use pg_bloom_core::filter::estimate;
-use pg_bloom_core::memory;
 use pgrx::pg_sys::Datum;
 
 /// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`.
-fn contains<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Outcome {
-    Ok(probe::<S, FILTER, ELEMENT>(call)?.map(Datum::from))
+#[inline(always)]
+fn contains(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
+    Ok(probe(call, filter_type, filter)?.map(Datum::from))
 }
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
@@ -22,15 +23,14 @@ fn contains<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Cal
 fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
     let (element_type, filters) = call.remembered(|| {
         // SAFETY: remembered by the site of this call, the only way to get it.
-        Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::<Bloom>::new() }))
+        Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::new(Bloom) }))
     })?;
     element_type.refresh(call)?;
     let elements = elements(call, 1, element_type.oid);
     let Some(mut filter) = filters.filter(call, 0, elements.len())? else { return Ok(None) };
-    let hasher = element_type.hasher_for(filter.header(), Bloom::CONTAINS)?;
+    let hasher = element_type.hasher_for(filter.header(), Bloom.contains())?;
     // SAFETY: the type is that of the array's elements.
-    let hashes = memory::collect(elements.iter().map(|&element| unsafe { hasher.hash(element) }));
-    let answers = filter.contains_each(&hashes, until)?;
+    let answers = unsafe { filter.contains_each(&hasher, &elements, until)? };
     Ok(Some((elements, answers)))
 }
 
@@ -51,17 +51,17 @@ fn elements_answered(call: &Call, wanted: bool) -> Outcome {
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe::<Bloom, 0, 1>(call)? else { return Ok(None) };
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
+    let Some(yes) = probe(call, Bloom, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else { return Ok(None) };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[ResultColumn::Bool(yes), ResultColumn::F64(confidence)])))
 }
 
 pg_functions! {
-    bloom_contains => contains::<Bloom, 0, 1>;
-    bloom_contained => contains::<Bloom, 1, 0>;
-    counting_bloom_contains => contains::<CountingBloom, 0, 1>;
-    counting_bloom_contained => contains::<CountingBloom, 1, 0>;
+    bloom_contains => |call| contains(call, Bloom, 0);
+    bloom_contained => |call| contains(call, Bloom, 1);
+    counting_bloom_contains => |call| contains(call, CountingBloom, 0);
+    counting_bloom_contained => |call| contains(call, CountingBloom, 1);
     bloom_contains_any => |call| decided_by(call, true);
     bloom_contains_all => |call| decided_by(call, false);
     bloom_present => |call| elements_answered(call, true);

@@ -1,31 +1,34 @@
 //! Warnings about overfull filters, or errors, as `pg_bloom.overfill` says.
 
 use crate::error::invalid_parameter;
-use crate::filter_type::FilterType;
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::pg::call::error::warn;
 use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::filter::overfull::{Overfull, overfull};
 
-/// What to do about an overfull filter that was built of its elements.
-pub const BUILT: &str = "Build it with a larger capacity, or with none to size it for what it sees.";
-/// The same of one that elements were added to.
-pub const ADDED: &str = "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).";
-/// The same of one that was merged from others.
-pub const MERGED: &str = "Build the filters with one capacity, enough for their union.";
-/// The same of one with counters.
-pub const COUNTING: &str = "Build it with a larger capacity, or remove elements.";
+/// What to do about an overfull filter of a type.
+type Advice = (FilterType, &'static str);
+
+/// Of one that was built of its elements.
+pub const BUILT: Advice = (Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
+/// Of one that elements were added to.
+pub const ADDED: Advice =
+    (Bloom, "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).");
+/// Of one that was merged from others.
+pub const MERGED: Advice = (Bloom, "Build the filters with one capacity, enough for their union.");
+/// Of one with counters.
+pub const COUNTING: Advice = (CountingBloom, "Build it with a larger capacity, or remove elements.");
 
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
-/// Makes a filter the result, with a warning if it is overfull. Errors: 22023 if it is and `pg_bloom.overfill` is
-/// `error`.
-pub fn finish<T: FilterType>(call: &Call, advice: &str, filter: PgBuffer) -> Outcome {
+/// Makes a filter the result, with a warning if it is overfull, or 22023 if `pg_bloom.overfill` is `error`.
+pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> Outcome {
     let overfill = settings::OVERFILL.get();
     let is_of_interest = overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
-    if is_of_interest && let Some(over) = T::with_bits(&T::whole(filter.bytes())?, overfull) {
+    if is_of_interest && let Some(over) = filter_type.whole(filter.bytes())?.with_bits(overfull) {
         if overfill == Overfill::Error {
             return Err(describe(&over, advice, ""));
         }

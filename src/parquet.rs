@@ -1,7 +1,7 @@
 //! Exchange with Parquet files: `bloom_to_parquet`, `bloom_from_parquet`.
 
 use crate::element::parquet_tag;
-use crate::filter_type::{Bloom, argument};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
@@ -10,7 +10,7 @@ use pgrx::pg_sys::Datum;
 
 /// `bloom_to_parquet(filter)`: header and bits as a Parquet file has them.
 fn to_parquet(call: &Call) -> Outcome {
-    let Some(view) = argument::<Bloom>(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else { return Ok(None) };
     let bytes: PgBuffer = parquet::export(&view, settings::max_filter_bytes())?;
     Ok(Some(bytes.into_datum()))
 }

@@ -12,7 +12,7 @@ use super::site::{ElementHead, Params, SharedParams, require_same_parameters, tr
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::error::During;
-use crate::filter_type::{CountingBloom, argument};
+use crate::filter_type::counting_bloom;
 use crate::overfull;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::varlena::PgBuffer;
@@ -20,7 +20,6 @@ use pg_bloom_core::counting::counters::{self, BLOCK_BYTES};
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::{Header, Kind};
 
-/// The other aggregate, for messages.
 const UNION: &str = "counting_bloom_union_agg";
 
 /// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
@@ -94,7 +93,6 @@ impl CountingState<'_> {
         }
     }
 
-    /// Counts the hashes of the batch.
     #[inline(never)]
     fn flush(&mut self) {
         let head = self.head();
@@ -102,15 +100,6 @@ impl CountingState<'_> {
             counting::add_all(counters, head.params, &head.batch[..head.len as usize]);
         }
         head.len = 0;
-    }
-
-    fn absorb(&mut self, call: &Call, shared: &mut SharedParams, filter: &Counting<'_>, aggregate: &str) -> Result<()> {
-        let summed = counting::summed_header(&self.header(), &filter.header).during(aggregate)?;
-        self.head().params = shared.in_place_of(call, self.params, &summed)?;
-        if !filter.header.kind.is_none() {
-            counters::sum_into(self.counters(call)?, filter.counters);
-        }
-        Ok(())
     }
 
     /// The filter so far: the result, or what another process continues with. The state stays as it is.
@@ -130,7 +119,7 @@ fn union_transition(call: &Call) -> Outcome {
     if state.is_none() {
         call.require_aggregate()?;
     }
-    let Some(filter) = argument::<CountingBloom>(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(filter) = counting_bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
     added(call, state, &filter, UNION).map(|state| Some(state.into_datum()))
 }
 
@@ -146,7 +135,11 @@ fn added<'c>(
     if aggregate == CountingHead::NAME {
         require_same_parameters::<CountingHead>(state.params, &filter.header)?;
     }
-    state.absorb(call, shared, filter, aggregate)?;
+    let summed = counting::summed_header(&state.header(), &filter.header).during(aggregate)?;
+    state.head().params = shared.in_place_of(call, state.params, &summed)?;
+    if !filter.header.kind.is_none() {
+        counters::sum_into(state.counters(call)?, filter.counters);
+    }
     Ok(state)
 }
 
@@ -162,7 +155,7 @@ fn serialise(call: &Call) -> Outcome {
 /// The final function of both.
 fn finish(call: &Call) -> Outcome {
     match with_state(call, |state: &mut CountingState| Ok(state.filter()))? {
-        Some(filter) => overfull::finish::<CountingBloom>(call, overfull::COUNTING, filter),
+        Some(filter) => overfull::finish(call, overfull::COUNTING, filter),
         None => empty_counting().map(Some),
     }
 }

@@ -6,7 +6,7 @@ use super::memory::{Payload, PgList, aggregate_memory};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::empty_bloom;
 use crate::error::During;
-use crate::filter_type::{Bloom, argument};
+use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
 use crate::pg::value::varlena::PgBuffer;
@@ -44,7 +44,6 @@ unsafe impl Head for MergeHead {
 type MergeState<'c> = Group<'c, MergeHead>;
 
 impl<'c> MergeState<'c> {
-    /// This state, or one of no filters.
     fn or_new(state: Option<MergeState<'c>>, call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
         let new = || {
             let merged = MergedFilters::new(&mut aggregate_memory(call)?, operation);
@@ -74,7 +73,7 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: argument 0 is the state.
     let state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
-    let Some(view) = argument::<Bloom>(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(view) = bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
     let mut state = MergeState::or_new(state, call, operation)?;
     state.with_filters(call, |merged, memory| merged.take(memory, &view))?;
     Ok(Some(state.into_datum()))
@@ -102,13 +101,9 @@ fn finished(call: &Call) -> Result<Option<PgBuffer>> {
 
 fn finish_union(call: &Call) -> Outcome {
     match finished(call)? {
-        Some(filter) => overfull::finish::<Bloom>(call, overfull::MERGED, filter),
+        Some(filter) => overfull::finish(call, overfull::MERGED, filter),
         None => empty_bloom().map(Some),
     }
-}
-
-fn finish_intersection(call: &Call) -> Outcome {
-    Ok(finished(call)?.map(PgBuffer::into_datum))
 }
 
 pg_functions! {
@@ -117,7 +112,7 @@ pg_functions! {
     bloom_union_agg_final => finish_union;
     bloom_intersection_agg_transition => |call| transition(call, Operation::Intersection);
     bloom_intersection_agg_combine => |call| combine_states(call, Operation::Intersection);
-    bloom_intersection_agg_final => finish_intersection;
+    bloom_intersection_agg_final => |call| Ok(finished(call)?.map(PgBuffer::into_datum));
     bloom_merge_agg_serialise => serialise;
     bloom_merge_agg_deserialise => deserialise::<MergeHead>;
 }

@@ -18,7 +18,6 @@ pub trait ElementHead: Head {
     /// The header that its arguments ask for, without a kind. Errors: 22023 and 54000 for invalid arguments.
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
 
-    /// Without elements.
     fn new(params: Params) -> Self;
 
     fn params(&self) -> &Header<'_>;
@@ -98,8 +97,7 @@ impl CallSite {
         Ok(())
     }
 
-    /// The hash of the row's element, if that needs nothing of PostgreSQL and it is certain that the row has the
-    /// parameters of the state: so of most rows.
+    /// The hash of the row's element, if that needs nothing of PostgreSQL and the row has the state's parameters.
     #[inline(always)]
     pub fn hash_at_once(&self, call: &Call, params: &Header<'_>) -> Option<u64> {
         if !self.is_fixed || !are_same(params, &self.header) {
@@ -110,8 +108,7 @@ impl CallSite {
     }
 }
 
-/// Whether parameters may be those of one aggregate. One state of an unsized build may be a list, and another bits to
-/// be folded.
+/// Whether parameters may be those of one aggregate: a state of an unsized build may be a list, or bits to be folded.
 #[inline(always)]
 fn are_same(a: &Header<'_>, b: &Header<'_>) -> bool {
     a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements()
@@ -131,8 +128,7 @@ pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -
         .hint("Use constants, or group by what decides the parameters."))
 }
 
-/// The header of filters being built, which is there as long as their states, and not to be seen any longer. Its kind
-/// is that of the elements, even if none came yet.
+/// The header of filters being built, there as long as their states. Its kind is that of elements, even of none yet.
 pub type Params = &'static Header<'static>;
 
 /// Parameters that live as long as `context`.
@@ -150,12 +146,10 @@ fn allocate(context: Context<'_>, header: &Header<'_>) -> Params {
     }
 }
 
-/// The parameters that a call site used first, kept as long as the site, which remembers them; others are kept with
-/// their state.
+/// The parameters that a call site used first, kept as long as the site; others are kept with their state.
 pub struct SharedParams(Option<Params>);
 
 impl SharedParams {
-    /// What the site of this call shares.
     pub fn of(call: &Call) -> Result<&mut SharedParams> {
         call.remembered(|| Ok(SharedParams(None)))
     }

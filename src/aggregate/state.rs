@@ -9,10 +9,9 @@
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
 //! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that
-//! one needs is prefetched when it arrives, long before its bits are set with those of the others. (On an Intel Xeon a
-//! large filter would be built 12 % faster with a batch for each range of its blocks, on an AMD EPYC more slowly.)
-//! Without a capacity there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a
-//! temporary file ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! one needs is prefetched when it arrives, long before its bits are set with those of the others. Without a capacity
+//! there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a temporary file
+//! ([`super::spill`]). The parameters are shared by all groups of a call site.
 //!
 //! This file has the functions of SQL, and how a state grows; [`merge`] is how states merge and end.
 
@@ -23,7 +22,6 @@ use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_para
 use super::spill::{Spill, with_entries};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, empty_bloom, request};
-use crate::filter_type::Bloom;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
@@ -35,7 +33,6 @@ use pgrx::pg_sys::{self, Datum};
 const FIRST_BYTES: usize = 64;
 /// Bytes of a dense state, without its bits: what was prefetched for so few hashes is in the fastest cache still.
 const BATCH_BYTES: usize = 1024;
-/// The fewest bytes of hashes that are worth a file.
 const WORTH_A_FILE: usize = 128 << 10;
 
 #[repr(C)]
@@ -135,7 +132,6 @@ impl BloomState<'_> {
     }
 
     /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
-    /// There is for nearly all elements of a large group.
     #[inline(always)]
     fn push_at_once(&mut self, hash: u64) -> bool {
         let len = self.len;
@@ -259,7 +255,6 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// A dense state as a filter.
     fn dense_view(&mut self) -> View<'_> {
         View { header: *self.params, body: Body::Dense(self.flush()) }
     }
@@ -280,7 +275,6 @@ fn bytes_of(room: u32) -> usize {
     room as usize * 8 + size_of::<BloomHead>()
 }
 
-/// Refuses a state that would outgrow any filter.
 fn too_many() -> Error {
     Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
         .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
@@ -316,7 +310,7 @@ fn finish(call: &Call) -> Outcome {
         Ok((state.finish()?, !state.header().is_to_be_sized() || state.is_dense()))
     })?;
     match finished {
-        Some((filter, true)) => overfull::finish::<Bloom>(call, overfull::BUILT, filter),
+        Some((filter, true)) => overfull::finish(call, overfull::BUILT, filter),
         Some((filter, false)) => Ok(Some(filter.into_datum())),
         None => empty_bloom().map(Some),
     }

@@ -38,7 +38,6 @@ pub unsafe trait Head: Sized + 'static {
     const BYTES: usize = size_of::<Self>();
 }
 
-/// A state that another process serialised.
 #[repr(C)]
 struct Handed {
     tag: Tag,

@@ -48,7 +48,6 @@ impl ElementType {
         ElementType::new(call.function()?, oid, base)
     }
 
-    /// The type of the elements of argument `i`, an array.
     pub fn of_array(call: &Call, i: usize) -> Result<ElementType> {
         let array = catalog::base_type(existing(call.argument_type(i)?)?);
         let element = catalog::element_type(array).ok_or_else(|| {
@@ -184,7 +183,6 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
-/// What an argument is.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Given {
     Element,

@@ -45,22 +45,21 @@ impl Hasher {
         let datum = element.datum;
         // SAFETY: promised by the caller.
         unsafe {
-            match &self.reader {
-                Reader::Scalar(reader) => match reader.source {
-                    Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
-                    Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
-                    Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
-                    Source::Int8 => hash_integer(self.form, datum.value() as i64),
-                    _ => self.hash_rarer(element),
-                },
-                Reader::Composite(_) => self.hash_rarer(element),
+            let Reader::Scalar(reader) = &self.reader else { return self.hash_rarer(element) };
+            match reader.source {
+                Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
+                Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
+                Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
+                Source::Int8 => hash_integer(self.form, datum.value() as i64),
+                _ => self.hash_rarer(element),
             }
         }
     }
 
     /// Whether elements that are whole and uncompressed are hashed without calling PostgreSQL.
     pub fn is_in_place(&self) -> bool {
-        matches!(&self.reader, Reader::Scalar(reader) if reader.is_in_place())
+        let Reader::Scalar(reader) = &self.reader else { return false };
+        !reader.convert && !matches!(reader.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
     /// The hash of an element, if that needs nothing of PostgreSQL.
@@ -123,7 +122,6 @@ fn hash_float(form: Form, value: f64) -> Option<u64> {
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 32;
 
-/// An element that filters are probed for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeKey {
     pub(super) tag: Tag,

@@ -29,7 +29,7 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
     let mut open = Vec::new();
     enter(jsonb, convert, &mut open, into);
     while let Some(level) = open.last_mut() {
-        let Some((key, value)) = level.members.next() else {
+        let Some((key, value)) = level.sorted.next().or_else(|| level.members.next()) else {
             into.write(level.closing);
             open.pop();
             continue;
@@ -65,93 +65,86 @@ pub enum Scalar<'a> {
 /// what `step` makes of the keys that lead there from `root`. An array is no step.
 pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P, mut visit: impl FnMut(P, Scalar<'_>)) {
     let mut open = Vec::new();
-    memory::push(&mut open, (root, members(jsonb)));
-    while let Some((path, (keys, values))) = open.last_mut() {
+    memory::push(&mut open, (root, Members::of(jsonb)));
+    while let Some((path, members)) = open.last_mut() {
         interrupt::check_for_interrupts();
-        let path = match keys.as_mut().and_then(Iterator::next) {
-            Some(key) => step(*path, key.string()),
-            None => *path,
+        let Some((key, value)) = members.next() else {
+            open.pop();
+            continue;
         };
-        match values.next() {
-            None => drop(open.pop()),
-            Some(JsonItem::Scalar(scalar)) => visit(path, scalar),
-            Some(JsonItem::Container(container)) => memory::push(&mut open, (path, members(container))),
+        let path = key.map_or(*path, |key| step(*path, key));
+        match value {
+            JsonItem::Scalar(scalar) => visit(path, scalar),
+            JsonItem::Container(container) => memory::push(&mut open, (path, Members::of(container))),
         }
     }
 }
 
 /// Calls `visit` with each string that `?` finds in a jsonb: a key of an object, one in an array, or all there is.
 pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
-    let (keys, values) = members(jsonb);
-    match keys {
-        Some(keys) => keys.for_each(|key| visit(key.string())),
-        None => values.for_each(|value| {
-            if let JsonItem::Scalar(Scalar::String(string)) = value {
-                visit(string);
-            }
-        }),
+    for member in Members::of(jsonb) {
+        if let (Some(string), _) | (None, JsonItem::Scalar(Scalar::String(string))) = member {
+            visit(string);
+        }
     }
-}
-
-/// The keys of a container, if it is an object, and its values.
-fn members(container: &[u8]) -> (Option<Entries<'_>>, Entries<'_>) {
-    let header = word(container, 0);
-    let count = (header & COUNT) as usize;
-    if header & IS_OBJECT == 0 {
-        return (None, Entries { container, entries: count, next: 0, until: count, at: 0 });
-    }
-    let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
-    let mut passed = keys.clone();
-    passed.by_ref().for_each(drop);
-    (Some(keys), Entries { until: 2 * count, ..passed })
 }
 
 fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into: &mut impl Sink) {
-    let (keys, values) = members(container);
-    let (opening, closing): (&[u8], &[u8]) = match &keys {
+    let mut members = Members::of(container);
+    let (opening, closing): (&[u8], &[u8]) = match &members.keys {
         Some(_) => (b"{", b"}"),
         None if word(container, 0) & IS_SCALAR != 0 => (b"", b""),
         None => (b"[", b"]"),
     };
     into.write(opening);
-    let members = match keys {
-        Some(keys) if convert && !keys.clone().all(|key| key.string().is_ascii()) => Members::sorted(keys, values),
-        keys => Members::Stored(keys, values),
-    };
-    memory::push(open, Level { closing, is_started: false, members });
+    let mut sorted = Vec::new();
+    if let Some(mut keys) = members.keys.clone().filter(|_| convert)
+        && !keys.all(|key| key.string().is_ascii())
+    {
+        memory::reserve(&mut sorted, keys.until);
+        sorted.extend(members.by_ref());
+        let order = |a, b| in_utf8(a, true, |a| in_utf8(b, true, |b| json::key_order(a, b)));
+        sorted.sort_by(|(a, _), (b, _)| order(a.unwrap_or_default(), b.unwrap_or_default()));
+    }
+    memory::push(open, Level { closing, is_started: false, sorted: sorted.into_iter(), members });
 }
 
 /// A container, with some of its members written.
 struct Level<'a> {
     closing: &'static [u8],
     is_started: bool,
+    /// Members in the order of their keys in UTF-8, where that may be another one than stored.
+    sorted: std::vec::IntoIter<(Option<&'a [u8]>, JsonItem<'a>)>,
+    /// The others.
     members: Members<'a>,
 }
 
-/// The members of a container that are still to be written.
-enum Members<'a> {
-    /// The keys of an object, and values, in the order in which they are stored.
-    Stored(Option<Entries<'a>>, Entries<'a>),
-    /// In the order of their keys in UTF-8.
-    Sorted(std::vec::IntoIter<(&'a [u8], JsonItem<'a>)>),
+/// The members of a container in the order in which they are stored: values, each with its key in an object.
+struct Members<'a> {
+    keys: Option<Entries<'a>>,
+    values: Entries<'a>,
 }
 
 impl<'a> Members<'a> {
-    fn sorted(keys: Entries<'a>, values: Entries<'a>) -> Members<'a> {
-        let mut members = memory::list(keys.until);
-        members.extend(keys.map(JsonItem::string).zip(values));
-        members.sort_by(|(a, _), (b, _)| in_utf8(a, true, |a| in_utf8(b, true, |b| json::key_order(a, b))));
-        Members::Sorted(members.into_iter())
-    }
-
-    fn next(&mut self) -> Option<(Option<&'a [u8]>, JsonItem<'a>)> {
-        match self {
-            Members::Stored(keys, values) => {
-                let key = keys.as_mut().and_then(Iterator::next).map(JsonItem::string);
-                Some((key, values.next()?))
-            }
-            Members::Sorted(members) => members.next().map(|(key, value)| (Some(key), value)),
+    fn of(container: &'a [u8]) -> Members<'a> {
+        let header = word(container, 0);
+        let count = (header & COUNT) as usize;
+        if header & IS_OBJECT == 0 {
+            return Members { keys: None, values: Entries { container, entries: count, next: 0, until: count, at: 0 } };
         }
+        let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
+        let mut passed = keys.clone();
+        passed.by_ref().for_each(drop);
+        Members { keys: Some(keys), values: Entries { until: 2 * count, ..passed } }
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Option<&'a [u8]>, JsonItem<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.keys.as_mut().and_then(Iterator::next).map(JsonItem::string);
+        Some((key, self.values.next()?))
     }
 }
 
@@ -167,7 +160,6 @@ enum JsonItem<'a> {
 }
 
 impl<'a> JsonItem<'a> {
-    /// The bytes of a key.
     fn string(self) -> &'a [u8] {
         let JsonItem::Scalar(Scalar::String(bytes)) = self else { damaged() };
         bytes

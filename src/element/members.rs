@@ -19,7 +19,6 @@ pub enum Reader {
     Composite(Rc<Parts>),
 }
 
-/// What the values of a type are made of.
 pub enum Parts {
     Array(Member),
     /// A row of these columns, as many as its type has; there is none for a column that was dropped.

@@ -43,7 +43,6 @@ pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
     })
 }
 
-/// What a type is as an element.
 #[derive(Clone)]
 pub struct Resolved {
     pub reader: Reader,
@@ -70,7 +69,6 @@ pub struct Resolver {
     function: Oid,
     /// What the user sees.
     whole: Oid,
-    /// Text is converted to UTF-8.
     convert: bool,
     /// What is known so far, so that the time taken depends on the number of types rather than on how they are
     /// combined; nothing yet of a type that is being looked at.
@@ -144,7 +142,6 @@ impl Resolver {
         Ok((resolved.kind().to_owned(), Member { reader: resolved.reader, storage }))
     }
 
-    /// A type that is a range type, or a multirange type over that.
     fn range(&mut self, oid: Oid, range: Oid, parts: fn(RangeType) -> Parts, tag: Tag) -> Result<Resolved> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));

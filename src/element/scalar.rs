@@ -18,11 +18,8 @@ pub enum Source {
     Float4,
     Float8,
     Numeric,
-    /// text, varchar.
     Text,
-    /// char(n).
     Bpchar,
-    /// "char".
     Char,
     Name,
     /// An enum, by its label.
@@ -32,13 +29,11 @@ pub enum Source {
     Bytea,
     Uuid,
     Date,
-    /// timestamp with or without time zone.
     Timestamp,
     Bool,
     Time,
     Timetz,
     Interval,
-    /// pg_lsn, xid8.
     Unsigned,
     Jsonb,
     /// Another type, by its own extended hash.
@@ -47,7 +42,6 @@ pub enum Source {
 
 #[derive(Clone, Copy)]
 pub struct ScalarReader {
-    /// Says how values of the type are kept.
     pub source: Source,
     /// Text must be converted to UTF-8.
     pub convert: bool,
@@ -116,11 +110,6 @@ impl ScalarReader {
         }
     }
 
-    /// Whether elements that are whole and uncompressed can be read without calling PostgreSQL.
-    pub fn is_in_place(&self) -> bool {
-        !self.convert && !matches!(self.source, Source::Enum | Source::Jsonb | Source::Other)
-    }
-
     /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
     ///
     /// # Safety
@@ -155,8 +144,6 @@ impl ScalarReader {
         if self.convert && !text.is_ascii() { encoding::with_utf8(text, work) } else { work(text) }
     }
 
-    /// The extended hash of the element's type.
-    ///
     /// # Safety
     /// As [`ScalarReader::with_bytes`].
     unsafe fn own_hash(&self, datum: pg_sys::Datum) -> u64 {

@@ -25,9 +25,8 @@
 //! pages of TOAST per row,
 //!
 //! ```text
-//! a probe, p ≤ 2 (the whole value is fetched)   p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! a probe, p > 2 (two slices)                   2 · (random_page_cost + 300 · cpu_operator_cost)
-//! what reads all of it                          p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
+//! a probe, p ≤ 2; what reads the whole value    p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
 //! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page 3 to 4.5 µs,
@@ -38,7 +37,7 @@ mod statistics;
 
 use statistics::{DEFAULT, share_of_clause};
 
-use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::pg::call::{Call, Outcome};
 use pgrx::pg_sys::{self, Datum};
 
@@ -53,13 +52,12 @@ const SHORT_PAGES: f64 = 2.0;
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
-unsafe fn selectivity<S: FilterType>(call: &Call, filter: usize) -> Outcome {
+unsafe fn selectivity(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
     // SAFETY: promised by the caller.
-    let share = unsafe { share_of_clause::<S>(call, filter) };
+    let share = unsafe { share_of_clause(call, filter_type, filter) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT).to_bits())))
 }
 
-/// The cost of fetching a whole value of this many pages.
 fn whole_value(pages: f64) -> f64 {
     // SAFETY: reading settings of the process.
     let (page, operator) = unsafe { (pg_sys::seq_page_cost, pg_sys::cpu_operator_cost) };
@@ -88,10 +86,10 @@ unsafe fn support(call: &Call, fetch: fn(f64) -> f64) -> Outcome {
 
 // SAFETY of all: their arguments are declared so.
 pg_functions! {
-    bloom_contains_selectivity => |call| unsafe { selectivity::<Bloom>(call, 0) };
-    bloom_contained_selectivity => |call| unsafe { selectivity::<Bloom>(call, 1) };
-    counting_bloom_contains_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 0) };
-    counting_bloom_contained_selectivity => |call| unsafe { selectivity::<CountingBloom>(call, 1) };
+    bloom_contains_selectivity => |call| unsafe { selectivity(call, Bloom, 0) };
+    bloom_contained_selectivity => |call| unsafe { selectivity(call, Bloom, 1) };
+    counting_bloom_contains_selectivity => |call| unsafe { selectivity(call, CountingBloom, 0) };
+    counting_bloom_contained_selectivity => |call| unsafe { selectivity(call, CountingBloom, 1) };
     bloom_join_selectivity => |_| Ok(Some(Datum::from(DEFAULT.to_bits())));
     bloom_probe_support => |call| unsafe { support(call, slices) };
     bloom_whole_support => |call| unsafe { support(call, whole_value) };

@@ -12,7 +12,7 @@
 //! `text` and `"char"`, never come here: `index/filters/cost` has them.
 
 use super::statistics;
-use crate::filter_type::{Bloom, CountingBloom, FilterType};
+use crate::filter_type::FilterType;
 use crate::key_condition::KeyCondition;
 use crate::pg::call::nodes::{argument, column};
 use crate::pg::call::{Call, Element};
@@ -39,7 +39,8 @@ pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
             return None;
         }
         let is_filter = |column: *mut pg_sys::Var| {
-            [Bloom::NAME, CountingBloom::NAME].iter().any(|name| statistics::is_own(call, (*column).vartype, name))
+            let is_own = |of: FilterType| statistics::is_own(call, (*column).vartype, of);
+            is_own(FilterType::Bloom) || is_own(FilterType::CountingBloom)
         };
         let of_filters = |i| column(argument(node, i)?).filter(|&column| is_filter(column));
         let variable = (0..2).find_map(of_filters)?;
@@ -112,7 +113,6 @@ unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var
 /// Elements of an array that are looked up if all must be there. The condition itself probes for the others.
 const MOST_OF_ALL: usize = 4;
 
-/// What a call asks a filter for.
 #[derive(Clone, Copy)]
 enum Asks {
     Element,

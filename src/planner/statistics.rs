@@ -14,7 +14,6 @@ use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
 use pgrx::{pg_sys, varatt_is_1b_e};
-use std::ffi::CStr;
 
 /// The share of rows to expect where nothing is known.
 pub const DEFAULT: f64 = 0.1;
@@ -26,7 +25,6 @@ const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A column of elements.
 struct ColumnStatistics<'a> {
     /// The type of the elements in the clause.
     element: pg_sys::Oid,
@@ -40,7 +38,7 @@ struct ColumnStatistics<'a> {
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
-pub unsafe fn share_of_clause<S: FilterType>(call: &Call, filter: usize) -> Option<f64> {
+pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usize) -> Option<f64> {
     let (root, operator, arguments, relation) = (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
     let mut statistics = pg_sys::VariableStatData::default();
     let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
@@ -54,7 +52,7 @@ pub unsafe fn share_of_clause<S: FilterType>(call: &Call, filter: usize) -> Opti
             return None;
         }
         let is_elements = column_is_left == (filter == 1);
-        let share = match constant(call, other, S::NAME) {
+        let share = match constant(call, other, filter_type) {
             // NULL: no row is kept.
             Some(None) if is_elements => Some(0.0),
             Some(Some(value)) if is_elements => {
@@ -62,7 +60,7 @@ pub unsafe fn share_of_clause<S: FilterType>(call: &Call, filter: usize) -> Opti
                     .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
                 let may_look = !statistics.statsTuple.is_null()
                     && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
-                ColumnStatistics { element, statistics: &statistics, may_look }.share::<S>(call, value.bytes())
+                ColumnStatistics { element, statistics: &statistics, may_look }.share(call, filter_type, value.bytes())
             }
             _ => None,
         };
@@ -73,19 +71,19 @@ pub unsafe fn share_of_clause<S: FilterType>(call: &Call, filter: usize) -> Opti
     }
 }
 
-/// The value of an expression that is a constant of the extension's type with this name, or a domain over it:
-/// `Some(None)` is a NULL. A large value out of line is left where it is.
+/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)` is a NULL. A large
+/// value out of line is left where it is.
 ///
 /// # Safety
 /// `node` must be a valid expression.
-unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, type_name: &CStr) -> Option<Option<Value<'a>>> {
+unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, of: FilterType) -> Option<Option<Value<'a>>> {
     // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its type is.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_Const {
             return None;
         }
         let constant: *const pg_sys::Const = node.cast();
-        if !is_own(call, (*constant).consttype, type_name) {
+        if !is_own(call, (*constant).consttype, of) {
             return None;
         }
         if (*constant).constisnull {
@@ -100,23 +98,26 @@ unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, type_name: &CStr
     }
 }
 
-/// Whether values of a type are those of the extension's own type with this name.
-pub fn is_own(call: &Call, oid: pg_sys::Oid, type_name: &CStr) -> bool {
+/// Whether values of a type are those of the extension's own type of filters.
+pub fn is_own(call: &Call, oid: pg_sys::Oid, of: FilterType) -> bool {
     oid != pg_sys::InvalidOid
-        && call.function().is_ok_and(|function| catalog::base_type(oid) == catalog::type_beside(function, type_name))
+        && call.function().is_ok_and(|function| catalog::base_type(oid) == catalog::type_beside(function, of.name()))
 }
 
 impl ColumnStatistics<'_> {
-    fn share<S: FilterType>(&self, call: &Call, filter: &[u8]) -> Option<f64> {
-        let filter = S::whole(filter).ok()?;
+    fn share(&self, call: &Call, filter_type: FilterType, filter: &[u8]) -> Option<f64> {
+        let filter = filter_type.whole(filter).ok()?;
         let element = ElementType::of_type(call, 0, self.element).ok()?;
-        let hasher = element.hasher_for(S::header(&filter), S::CONTAINS).ok()?;
+        let hasher = element.hasher_for(filter.header(), filter_type.contains()).ok()?;
         // SAFETY: what is asked for are values of the column, as its statistics have them.
-        let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| S::contains(&filter, hash));
+        let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
-        let distinct = self.distinct();
+        let (found, mut is_default) = (std::ptr::from_ref(self.statistics).cast_mut(), false);
+        // SAFETY: the function reads what was found about the column.
+        let distinct = unsafe { pg_sys::get_variable_numdistinct(found, &mut is_default) };
+        let distinct = (!is_default).then_some(distinct);
         let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
-        let most = distinct.map_or(1.0, |distinct| S::with_bits(&filter, |view| share_of(view, distinct)));
+        let most = distinct.map_or(1.0, |distinct| filter.with_bits(|view| share_of(view, distinct)));
         let unknown = if distinct.is_some() { most } else { DEFAULT };
         let (common_found, common) = self.common(contains);
         let others = match self.bounds(contains) {
@@ -167,22 +168,11 @@ impl ColumnStatistics<'_> {
         })
     }
 
-    /// Share of NULLs.
     fn nulls(&self) -> f64 {
         let row = self.statistics.statsTuple;
         // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
         let share = || unsafe { (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac };
         if row.is_null() { 0.0 } else { share().into() }
-    }
-
-    /// Distinct values, if that is known.
-    fn distinct(&self) -> Option<f64> {
-        let mut is_default = false;
-        // SAFETY: the function reads what was found about the column.
-        let distinct = unsafe {
-            pg_sys::get_variable_numdistinct(std::ptr::from_ref(self.statistics).cast_mut(), &mut is_default)
-        };
-        (!is_default).then_some(distinct)
     }
 
     /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.

@@ -9,14 +9,15 @@
 //! in the memory of the call site; a few filters at a time, and of large ones just the last.
 
 use crate::element::Hasher;
-use crate::filter_type::FilterType;
+use crate::filter_type::{FilterType, Start, Whole};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Call, Result};
+use crate::pg::call::{Call, Element, Result};
 use crate::pg::memory;
 use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
+use pg_bloom_core::memory::list;
 use pgrx::pg_sys;
 
 /// Filters that a call site remembers.
@@ -28,17 +29,18 @@ const SHORT_BYTES: usize = 16 << 10;
 const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
-/// How many elements ahead memory is prefetched.
-const AHEAD: usize = 16;
+/// Elements for which memory is prefetched before it is read.
+pub const MOST_AT_ONCE: usize = 32;
 
-pub struct FilterCache<S: FilterType> {
-    places: [Option<CachedFilter<S>>; PLACES],
+pub struct FilterCache {
+    filter_type: FilterType,
+    places: [Option<CachedFilter>; PLACES],
     /// The place probed last.
     last: usize,
 }
 
 /// A filter that is stored out of line.
-struct CachedFilter<S: FilterType> {
+struct CachedFilter {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
@@ -46,53 +48,59 @@ struct CachedFilter<S: FilterType> {
     value: Value<'static>,
     /// The memory for all of it, once it was fetched later, and its first byte.
     whole: Option<(*mut u8, *mut u8)>,
-    /// Slices fetched so far.
     slices: usize,
     /// What the whole value is: borrowed from the bytes above, which are freed together with it.
-    view: Option<S::Whole<'static>>,
+    view: Option<Whole<'static>>,
     /// How elements are read for this filter, once that is known.
     hasher: Option<Hasher>,
 }
 
-pub enum Filter<'a, S: FilterType> {
-    /// All of it, and whether the call site remembers it.
-    Whole(S::Whole<'a>, bool),
+pub enum Filter<'a> {
+    Whole(Whole<'a>),
     /// The start of one out of line, where that is, and the number of slices that were fetched.
-    Slices(S::Start<'a>, *mut pg_sys::varlena, &'a mut usize),
+    Slices(Start<'a>, *mut pg_sys::varlena, &'a mut usize),
 }
 
-impl<'a, S: FilterType> Filter<'a, S> {
+impl Filter<'_> {
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Whole(view, _) => S::header(view),
-            Filter::Slices(start, ..) => S::start_header(start),
+            Filter::Whole(whole) => whole.header(),
+            Filter::Slices(start, ..) => start.header(),
         }
     }
 
-    /// [`Filter::contains`] for each of these hashes in turn. Ends after the answer `until`.
-    pub fn contains_each(&mut self, hashes: &[Option<u64>], until: Option<bool>) -> Result<Vec<bool>> {
-        let mut answers = pg_bloom_core::memory::list(hashes.len());
-        for (i, &hash) in hashes.iter().enumerate() {
-            check_for_interrupts();
-            if let Some(&Some(ahead)) = hashes.get(i + AHEAD) {
-                self.prefetch(ahead);
+    /// Whether each of these elements may be in it, in turn, up to the first answer that is `until`. The memory that
+    /// answers need is prefetched for many elements at once.
+    ///
+    /// # Safety
+    /// The elements must be of the type that the hasher was made for.
+    pub unsafe fn contains_each(
+        &mut self,
+        hasher: &Hasher,
+        elements: &[Element],
+        until: Option<bool>,
+    ) -> Result<Vec<bool>> {
+        let mut answers = list(elements.len());
+        for elements in elements.chunks(MOST_AT_ONCE) {
+            let mut hashes = [None; MOST_AT_ONCE];
+            for (hash, &element) in hashes.iter_mut().zip(elements) {
+                // SAFETY: promised by the caller.
+                *hash = unsafe { hasher.hash(element) };
+                if let (Filter::Whole(whole), Some(hash)) = (&*self, *hash) {
+                    whole.prefetch(hash);
+                }
             }
-            let answer = self.contains(hash)?;
-            answers.push(answer);
-            if until == Some(answer) {
-                break;
+            for &hash in &hashes[..elements.len()] {
+                check_for_interrupts();
+                let answer = self.contains(hash)?;
+                answers.push(answer);
+                if until == Some(answer) {
+                    return Ok(answers);
+                }
             }
         }
         Ok(answers)
-    }
-
-    /// Prefetches the memory that asking for this hash needs, if all of the filter is there.
-    #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
-        if let Filter::Whole(view, _) = self {
-            S::prefetch(view, hash);
-        }
     }
 
     /// Whether the element with this hash may be in it; `None` is one that can't. Errors: 22P03 for a damaged value.
@@ -100,8 +108,8 @@ impl<'a, S: FilterType> Filter<'a, S> {
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
-            Filter::Whole(view, _) => Ok(S::contains(view, hash)),
-            Filter::Slices(start, pointer, slices) => S::contains_in_slices(start, hash, |from, length| {
+            Filter::Whole(whole) => Ok(whole.contains(hash)),
+            Filter::Slices(start, pointer, slices) => start.contains(hash, |from, length| {
                 **slices += 1;
                 // SAFETY: the pointer is the argument of this call.
                 Ok(unsafe { Value::owned(slice(*pointer, from, length)?) })
@@ -110,20 +118,20 @@ impl<'a, S: FilterType> Filter<'a, S> {
     }
 }
 
-impl<S: FilterType> FilterCache<S> {
+impl FilterCache {
     /// # Safety
     /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it: what it has is in the
     /// memory of the site.
-    pub unsafe fn new() -> Self {
-        FilterCache { places: std::array::from_fn(|_| None), last: 0 }
+    pub unsafe fn new(filter_type: FilterType) -> Self {
+        FilterCache { filter_type, places: std::array::from_fn(|_| None), last: 0 }
     }
 
     /// Argument `i`, a filter to be probed for `probes` elements; `None` for NULL. Errors: 22P03 for a damaged value.
-    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a, S>>> {
+    pub fn filter<'a>(&'a mut self, call: &'a Call, i: usize, probes: usize) -> Result<Option<Filter<'a>>> {
         let Some(datum) = call.datum(i) else { return Ok(None) };
         let Some(identity) = call.identity(i) else {
             let Some(value) = call.value(i) else { return Ok(None) };
-            return Ok(Some(Filter::Whole(S::whole(value.into_bytes())?, false)));
+            return Ok(Some(Filter::Whole(self.filter_type.whole(value.into_bytes())?)));
         };
         if !self.is_at(self.last, identity) {
             self.find_or_make(call, datum, identity)?;
@@ -132,19 +140,22 @@ impl<S: FilterType> FilterCache<S> {
         if place.view.is_none() && (probes + place.slices) * SLICE_BYTES >= place.length {
             self.fetch_whole(call, datum)?;
         }
-        self.places[self.last].as_mut().expect("the place is there").filter(datum).map(Some)
+        let place = self.places[self.last].as_mut().expect("the place is there");
+        if let Some(whole) = place.view {
+            return Ok(Some(Filter::Whole(whole)));
+        }
+        let start = self.filter_type.start(place.value.bytes(), place.length)?;
+        Ok(Some(Filter::Slices(start, datum.cast_mut_ptr(), &mut place.slices)))
     }
 
-    /// Argument `i`, if it is the filter probed last and all of it is there, and how elements are read for it. This is
-    /// all that most calls need.
+    /// Argument `i`, if it is the filter probed last and all of it is there, as for most calls, and its hasher.
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&S::Whole<'_>, &Hasher)> {
+    pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
         let place = self.places[self.last].as_ref().filter(|place| place.identity == identity)?;
-        Some((S::shorter(place.view.as_ref()?), place.hasher.as_ref()?))
+        Some((place.view.as_ref()?, place.hasher.as_ref()?))
     }
 
-    /// Remembers how elements are read for the filter probed last.
     pub fn remember_hasher(&mut self, hasher: Hasher) {
         if let Some(place) = self.places[self.last].as_mut() {
             place.hasher = Some(hasher);
@@ -179,20 +190,20 @@ impl<S: FilterType> FilterCache<S> {
         };
         // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than that is.
         let bytes = unsafe { std::slice::from_raw_parts(value.bytes().as_ptr(), value.len()) };
-        let view = if is_whole { Some(S::whole(bytes)?) } else { S::start(bytes, length).map(|_| None)? };
+        let of = self.filter_type;
+        let view = if is_whole { Some(of.whole(bytes)?) } else { of.start(bytes, length).map(|_| None)? };
         let place = CachedFilter { identity, length, value, whole: None, slices: 1, view, hasher: None };
         self.places[self.last] = Some(place);
         self.make_room();
         Ok(())
     }
 
-    /// Fetches all of the value probed last.
     #[inline(never)]
     fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
         let context = call.site_context()?;
         let Some(place) = self.places[self.last].as_mut() else { return Ok(()) };
         let length = place.length;
-        let prefix = S::start_header(&S::start(place.value.bytes(), length)?).prefix_bytes();
+        let prefix = self.filter_type.start(place.value.bytes(), length)?.header().prefix_bytes();
         // It is allocated already if an earlier attempt ended in an error that was caught.
         let (_, first) = *place.whole.get_or_insert_with(|| memory::allocate_aligned(context, length, prefix));
         // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long as the place.
@@ -200,15 +211,15 @@ impl<S: FilterType> FilterCache<S> {
             fetch_pieces(datum.cast_mut_ptr(), first, length)?;
             std::slice::from_raw_parts(first, length)
         };
-        place.view = Some(S::whole(bytes)?);
+        place.view = Some(self.filter_type.whole(bytes)?);
         self.make_room();
         Ok(())
     }
 
     /// Forgets all but the filter probed last, if they have too many bytes in total.
     fn make_room(&mut self) {
-        let bytes: usize = self.places.iter().flatten().map(CachedFilter::bytes).sum();
-        if bytes > MOST_BYTES {
+        let bytes = |place: &CachedFilter| if place.whole.is_some() { place.length } else { place.value.len() };
+        if self.places.iter().flatten().map(bytes).sum::<usize>() > MOST_BYTES {
             let last = self.last;
             (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
         }
@@ -222,20 +233,5 @@ impl<S: FilterType> FilterCache<S> {
                 unsafe { pg_sys::pfree(memory.cast()) };
             }
         }
-    }
-}
-
-impl<S: FilterType> CachedFilter<S> {
-    /// Bytes of the value that are kept.
-    fn bytes(&self) -> usize {
-        if self.whole.is_some() { self.length } else { self.value.len() }
-    }
-
-    fn filter(&mut self, datum: pg_sys::Datum) -> Result<Filter<'_, S>> {
-        if let Some(view) = &self.view {
-            return Ok(Filter::Whole(*S::shorter(view), true));
-        }
-        let start = S::start(self.value.bytes(), self.length)?;
-        Ok(Filter::Slices(start, datum.cast_mut_ptr(), &mut self.slices))
     }
 }

@@ -3,95 +3,78 @@
 
 mod cache;
 
-pub use cache::FilterCache;
-
-use cache::Filter;
+pub use cache::{FilterCache, MOST_AT_ONCE};
 
 use crate::element::ElementType;
 use crate::filter_type::FilterType;
 use crate::pg::call::{Call, Element, Result};
 
-/// Elements that are probed for at once at most.
-pub const MOST_AT_ONCE: usize = 32;
-
-/// What a call site remembers that probes for one element, argument `ELEMENT`.
-struct ProbeSite<S: FilterType, const ELEMENT: usize> {
+/// What a call site remembers that probes a filter, one argument, for one element, the other.
+struct ProbeSite {
     element: ElementType,
-    filters: FilterCache<S>,
+    filters: FilterCache,
 }
 
 #[inline(always)]
 #[allow(clippy::mut_from_ref, reason = "it is that of this call, which gets it once")]
-fn site<S: FilterType, const ELEMENT: usize>(call: &Call) -> Result<&mut ProbeSite<S, ELEMENT>> {
+fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut ProbeSite> {
     // SAFETY: remembered by the site of this call, the only way to get it.
-    let filters = || unsafe { FilterCache::new() };
-    call.remembered(|| Ok(ProbeSite { element: ElementType::of_argument(call, ELEMENT)?, filters: filters() }))
+    let filters = || unsafe { FilterCache::new(filter_type) };
+    call.remembered(|| Ok(ProbeSite { element: ElementType::of_argument(call, 1 - filter)?, filters: filters() }))
 }
 
-/// Whether argument `ELEMENT` may be in the filter that argument `FILTER` is. Errors: 42804 for an element of another
-/// kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
+/// Whether one of two arguments, the element, may be in the other, argument `filter`. Errors: 42804 for an element of
+/// another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
 #[inline(always)]
-pub fn probe<S: FilterType, const FILTER: usize, const ELEMENT: usize>(call: &Call) -> Result<Option<bool>> {
-    let site = site::<S, ELEMENT>(call)?;
+pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
+    let site = site(call, filter_type, filter)?;
     // Elements of a type that can't be altered are always read the same way.
     if !site.element.is_alterable()
-        && let Some((view, hasher)) = site.filters.last(call, FILTER)
-        && let Some(element) = call.element(ELEMENT)
+        && let Some((whole, hasher)) = site.filters.last(call, filter)
+        && let Some(element) = call.element(1 - filter)
     {
         // SAFETY: the type is that of the argument.
         let hash = unsafe { hasher.hash(element) };
-        return Ok(Some(hash.is_some_and(|hash| S::contains(view, hash))));
+        return Ok(Some(hash.is_some_and(|hash| whole.contains(hash))));
     }
-    probe_any(call, site, FILTER)
+    probe_any(call, site, filter_type, filter)
 }
 
 /// The same for a filter other than the last one probed, or one that is passed whole.
 #[inline(never)]
-fn probe_any<S: FilterType, const ELEMENT: usize>(
-    call: &Call,
-    site: &mut ProbeSite<S, ELEMENT>,
-    filter: usize,
-) -> Result<Option<bool>> {
-    let ProbeSite { element: type_of_element, filters } = site;
-    let Some(element) = call.element(ELEMENT) else { return Ok(None) };
-    let Some(mut filter) = filters.filter(call, filter, 1)? else { return Ok(None) };
-    type_of_element.refresh(call)?;
-    let hasher = type_of_element.hasher_for(filter.header(), S::CONTAINS)?;
+fn probe_any(call: &Call, site: &mut ProbeSite, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
+    let Some(element) = call.element(1 - filter) else { return Ok(None) };
+    let Some(mut probed) = site.filters.filter(call, filter, 1)? else { return Ok(None) };
+    site.element.refresh(call)?;
+    let hasher = site.element.hasher_for(probed.header(), filter_type.contains())?;
     // SAFETY: the type is that of the argument.
-    let found = filter.contains(unsafe { hasher.hash(element) })?;
-    if !matches!(filter, Filter::Whole(_, false)) {
-        filters.remember_hasher(hasher);
+    let found = probed.contains(unsafe { hasher.hash(element) })?;
+    if call.identity(filter).is_some() {
+        site.filters.remember_hasher(hasher);
     }
     Ok(Some(found))
 }
 
-/// Whether each of these elements may be in the filter that argument `FILTER` is, where argument `ELEMENT` is the
-/// element of a row. All of the memory that their answers need is prefetched before any of it is read.
+/// Whether each of these elements may be in the filter that argument `filter` is, where the other argument is the
+/// element of a row.
 ///
 /// # Safety
 /// The elements must be of the type of that argument.
-pub unsafe fn probe_each<S: FilterType, const FILTER: usize, const ELEMENT: usize>(
+pub unsafe fn probe_each(
     call: &Call,
+    filter_type: FilterType,
+    filter: usize,
     elements: &[Element],
     answers: &mut [bool],
 ) -> Result<()> {
-    let site = site::<S, ELEMENT>(call)?;
-    let Some(mut filter) = site.filters.filter(call, FILTER, elements.len())? else {
+    let site = site(call, filter_type, filter)?;
+    let Some(mut filter) = site.filters.filter(call, filter, elements.len())? else {
         answers.fill(false);
         return Ok(());
     };
     site.element.refresh(call)?;
-    let hasher = site.element.hasher_for(filter.header(), S::CONTAINS)?;
-    let mut hashes = [None; MOST_AT_ONCE];
-    for (hash, &element) in hashes.iter_mut().zip(elements) {
-        // SAFETY: promised by the caller.
-        *hash = unsafe { hasher.hash(element) };
-        if let Some(hash) = *hash {
-            filter.prefetch(hash);
-        }
-    }
-    for (answer, hash) in answers.iter_mut().zip(hashes) {
-        *answer = filter.contains(hash)?;
-    }
+    let hasher = site.element.hasher_for(filter.header(), filter_type.contains())?;
+    // SAFETY: promised by the caller.
+    answers.copy_from_slice(&unsafe { filter.contains_each(&hasher, elements, None)? });
     Ok(())
 }

@@ -6,10 +6,8 @@ use crate::pg::method::table::row_at;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys;
 
-/// Rows that are read for one batch at most, with those that other conditions reject: then it is asked again whether
-/// the query was cancelled, and memory is given back.
-const MOST_READ: usize = 8 * MOST_AT_ONCE;
-/// Pages that the rows of one batch may be on: each stays pinned until the batch is read that follows it.
+/// Pages that are read for one batch, those of rejected rows included. Each may stay pinned until the next batch is
+/// read, before which it is asked whether the query was cancelled.
 const MOST_PAGES: usize = 4;
 /// Bytes of memory for elements after which a batch reads no more rows.
 const MOST_BYTES: usize = 1 << 20;
@@ -25,26 +23,27 @@ pub struct Batch {
     /// Whether the filter may have each of them, and how many were looked at to be handed out.
     answers: [bool; MOST_AT_ONCE],
     next: usize,
-    /// Has the memory of the elements, and of what probing needs.
-    context: *mut pg_sys::ExprContext,
-}
-
-/// What reading found.
-#[derive(Default)]
-pub struct Read {
+    /// Rows to read next: few at first, as no more may be wanted.
+    size: usize,
     /// Whether the table has no more rows.
     pub is_end: bool,
-    /// Rows that other conditions rejected.
-    pub rejected: usize,
-    /// Rows that ours rejected: those whose element is NULL, and those that aren't in the filter.
-    pub removed: usize,
+    /// Has the memory of the elements, and of what probing needs.
+    context: *mut pg_sys::ExprContext,
+    /// Conditions that are evaluated before ours; null for none.
+    before: *mut pg_sys::ExprState,
+    condition: ProbeState,
 }
 
 impl Batch {
     /// # Safety
     /// The state must be that of the query, which has the table open, and nothing be done with this when that has
-    /// ended.
-    pub unsafe fn new(state: *mut pg_sys::EState, table: pg_sys::Relation) -> Batch {
+    /// ended. The conditions must be prepared for its rows.
+    pub unsafe fn new(
+        state: *mut pg_sys::EState,
+        table: pg_sys::Relation,
+        before: *mut pg_sys::ExprState,
+        condition: ProbeState,
+    ) -> Batch {
         // SAFETY: promised by the caller; the slots live as long as the query.
         unsafe {
             let slot = || {
@@ -60,7 +59,11 @@ impl Batch {
                 len: 0,
                 answers: [false; MOST_AT_ONCE],
                 next: 0,
+                size: 1,
+                is_end: false,
                 context: pg_sys::CreateExprContext(state),
+                before,
+                condition,
             }
         }
     }
@@ -74,50 +77,43 @@ impl Batch {
         slot
     }
 
-    /// Reads up to `most` rows that pass the conditions `before`, null for none, and that have an element; and asks
-    /// which of them the filter may have.
+    /// Reads rows that pass the conditions before ours and have an element, and asks which of them the filter may have.
+    /// Counts those that conditions before ours reject, and those whose element is NULL or not in the filter.
     ///
     /// # Safety
-    /// The scan must be one of the table, and the conditions prepared for it.
-    pub unsafe fn fill(
-        &mut self,
-        table: pg_sys::TableScanDesc,
-        most: usize,
-        before: *mut pg_sys::ExprState,
-        condition: &mut ProbeState,
-    ) -> Read {
+    /// The scan must be one of the table.
+    pub unsafe fn fill(&mut self, table: pg_sys::TableScanDesc, counters: Option<&mut pg_sys::Instrumentation>) {
         (self.len, self.next) = (0, 0);
         // SAFETY: promised by the caller; nothing of the batch before is used any more.
         unsafe {
             let memory = (*self.context).ecxt_per_tuple_memory;
             pg_sys::MemoryContextReset(memory);
-            let mut read = self.read(table, most.min(MOST_AT_ONCE), before, condition.element);
+            let (rejected, nulls) = self.read(table);
             let outside = pg_sys::MemoryContextSwitchTo(memory);
             let answers = &mut self.answers[..self.len];
             if self.len > 0 {
-                condition.probe(&self.elements[..self.len], answers);
+                self.condition.probe(&self.elements[..self.len], answers);
             }
             pg_sys::MemoryContextSwitchTo(outside);
-            read.removed += answers.iter().filter(|&&may_have| !may_have).count();
-            read
+            self.size = (self.size * 2).min(MOST_AT_ONCE);
+            if let Some(counters) = counters {
+                counters.nfiltered1 += rejected as f64;
+                counters.nfiltered2 += (nulls + answers.iter().filter(|&&may_have| !may_have).count()) as f64;
+            }
         }
     }
 
-    /// Reads rows and evaluates their elements, all under one guard.
+    /// Reads rows and evaluates their elements, all under one guard. Returns how many rows conditions before ours
+    /// rejected, and how many had no element.
     ///
     /// # Safety
-    /// As [`Batch::fill`], and `most` no more than there are slots.
-    unsafe fn read(
-        &mut self,
-        table: pg_sys::TableScanDesc,
-        most: usize,
-        before: *mut pg_sys::ExprState,
-        element: *mut pg_sys::ExprState,
-    ) -> Read {
-        let mut read = Read::default();
+    /// As [`Batch::fill`].
+    unsafe fn read(&mut self, table: pg_sys::TableScanDesc) -> (usize, usize) {
+        let (mut rejected, mut nulls) = (0, 0);
         let (mut pages, mut last) = (0, pg_sys::InvalidBlockNumber);
-        // SAFETY: promised by the caller; `len` stays below `most`. What is called has the arguments that it expects,
-        // and nothing here owns anything.
+        let (size, before, element) = (self.size, self.before, self.condition.element);
+        // SAFETY: promised by the caller; `len` stays below `size`, of which there are slots. What is called has the
+        // arguments that it expects, and nothing here owns anything.
         unsafe {
             let memory = (*self.context).ecxt_per_tuple_memory;
             let next_row = (*(*(*table).rs_rd).rd_tableam).scan_getnextslot.expect("tables can be scanned");
@@ -129,12 +125,9 @@ impl Batch {
                     let evaluate = (*expression).evalfunc.unwrap_unchecked();
                     evaluate(expression, context, is_null)
                 };
-                for _ in 0..MOST_READ {
-                    if self.len >= most || pages > MOST_PAGES || (*memory).mem_allocated > MOST_BYTES {
-                        break;
-                    }
+                while self.len < size && pages <= MOST_PAGES && (*memory).mem_allocated <= MOST_BYTES {
                     if !next_row(table, pg_sys::ScanDirection::ForwardScanDirection, self.row) {
-                        read.is_end = true;
+                        self.is_end = true;
                         break;
                     }
                     let slot = *self.slots.as_ptr().add(self.len);
@@ -146,11 +139,11 @@ impl Batch {
                     let (outside, mut is_null) = (pg_sys::CurrentMemoryContext, false);
                     pg_sys::CurrentMemoryContext = memory;
                     if !before.is_null() && evaluate(before, &mut is_null).value() == 0 {
-                        read.rejected += 1;
+                        rejected += 1;
                     } else {
                         let datum = evaluate(element, &mut is_null);
                         if is_null {
-                            read.removed += 1;
+                            nulls += 1;
                         } else {
                             *self.elements.as_mut_ptr().add(self.len) = Element { datum };
                             self.len += 1;
@@ -160,7 +153,14 @@ impl Batch {
                 }
             });
         }
-        read
+        (rejected, nulls)
+    }
+
+    /// Begins again, perhaps with another filter.
+    pub fn restart(&mut self) {
+        self.clear();
+        self.condition.forget();
+        (self.size, self.is_end) = (1, false);
     }
 
     /// Lets go of all rows.

@@ -9,10 +9,10 @@
 //! plan.custom_private  before, and which condition ours is
 //! ```
 
-use crate::filter_type::{Bloom, CountingBloom};
+use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::membership::symbols;
 use crate::pg::call::nodes::argument;
-use crate::pg::call::{Call, Element, Result, raise};
+use crate::pg::call::{Call, Element, raise};
 use crate::probe::probe_each;
 use pgrx::pg_sys::{self, NodeTag};
 use std::ffi::CStr;
@@ -21,18 +21,17 @@ use std::ffi::CStr;
 pub struct ProbeCondition {
     /// The C function: strict, immutable, with two arguments and a boolean result.
     function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    filter_type: FilterType,
     /// Which argument is the filter; the other one is the element.
     filter: usize,
-    /// Probes the filter of the call for each of these elements.
-    probe: unsafe fn(&Call, &[Element], &mut [bool]) -> Result<()>,
 }
 
 /// All of them. A plan has the number of its own.
 static CONDITIONS: [ProbeCondition; 4] = [
-    ProbeCondition { function: symbols::bloom_contains, filter: 0, probe: probe_each::<Bloom, 0, 1> },
-    ProbeCondition { function: symbols::bloom_contained, filter: 1, probe: probe_each::<Bloom, 1, 0> },
-    ProbeCondition { function: symbols::counting_bloom_contains, filter: 0, probe: probe_each::<CountingBloom, 0, 1> },
-    ProbeCondition { function: symbols::counting_bloom_contained, filter: 1, probe: probe_each::<CountingBloom, 1, 0> },
+    ProbeCondition { function: symbols::bloom_contains, filter_type: Bloom, filter: 0 },
+    ProbeCondition { function: symbols::bloom_contained, filter_type: Bloom, filter: 1 },
+    ProbeCondition { function: symbols::counting_bloom_contains, filter_type: CountingBloom, filter: 0 },
+    ProbeCondition { function: symbols::counting_bloom_contained, filter_type: CountingBloom, filter: 1 },
 ];
 
 /// The function that a node calls by an operator or by its name.
@@ -144,7 +143,8 @@ impl ProbeState {
             Call::new(self.call)
         };
         // SAFETY: promised by the caller.
-        unsafe { (condition.probe)(&call, elements, answers) }.unwrap_or_else(|error| raise(error));
+        unsafe { probe_each(&call, condition.filter_type, condition.filter, elements, answers) }
+            .unwrap_or_else(|error| raise(error));
     }
 }
 

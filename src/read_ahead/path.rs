@@ -23,12 +23,10 @@ const METHODS: &pg_sys::CustomPathMethods = &pg_sys::CustomPathMethods {
 };
 
 session_locals! {
-    /// Which other library is called first.
     static NEXT: OnceCell<pg_sys::set_rel_pathlist_hook_type> = const { OnceCell::new() };
 }
 
-/// Lets sequential scans read ahead from now on. Panics the second time: the library that is called first would be this
-/// one.
+/// Lets sequential scans read ahead from now on. Panics the second time: this library would be its own `NEXT`.
 pub fn define() {
     // SAFETY: the library that was there before is called too; the methods stay where they are.
     unsafe {
@@ -51,37 +49,27 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(next) = NEXT.with(|next| next.get().copied().flatten()) {
             guarded!(next(root, rel, number, entry));
         }
-        if (*rel).tuples < LEAST_ROWS || !is_plain_table(&*rel, &*entry) || !settings::READ_AHEAD.get() {
+        let (scan, partial) = (sequential_scan((*rel).pathlist), sequential_scan((*rel).partial_pathlist));
+        if (*rel).tuples < LEAST_ROWS || scan.or(partial).is_none() || !settings::READ_AHEAD.get() {
             return;
         }
         let Some(chosen) = worthy_restriction(root, &*rel) else { return };
-        if let Some(scan) = sequential_scan((*rel).pathlist) {
+        if let Some(scan) = scan {
             pg_sys::add_path(rel, path(scan, chosen));
         }
-        if let Some(scan) = sequential_scan((*rel).partial_pathlist) {
-            pg_sys::add_partial_path(rel, path(scan, chosen));
+        if let Some(partial) = partial {
+            pg_sys::add_partial_path(rel, path(partial, chosen));
         }
     });
 }
 
-/// Whether this is a table or a partition that may be scanned as it is: no parent of others, and no sample.
-fn is_plain_table(rel: &pg_sys::RelOptInfo, entry: &pg_sys::RangeTblEntry) -> bool {
-    matches!(rel.reloptkind, pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL)
-        && entry.rtekind == pg_sys::RTEKind::RTE_RELATION
-        && matches!(entry.relkind as u8, b'r' | b'm')
-        && !entry.inh
-        && entry.tablesample.is_null()
-}
-
-/// The plain sequential scan among paths. It isn't there if another one is cheaper.
+/// The plain sequential scan among paths, unless another one is cheaper. Only tables and partitions have one: samples,
+/// parents of other tables and all else that a query names have paths of other kinds.
 unsafe fn sequential_scan(paths: *mut pg_sys::List) -> Option<*mut pg_sys::Path> {
     // SAFETY: a list of paths.
     unsafe {
         items(paths).map(|path| path.cast::<pg_sys::Path>()).find(|&path| {
-            (*path).type_ == NodeTag::T_Path
-                && (*path).pathtype == NodeTag::T_SeqScan
-                && (*path).param_info.is_null()
-                && (*path).pathkeys.is_null()
+            (*path).type_ == NodeTag::T_Path && (*path).pathtype == NodeTag::T_SeqScan && (*path).param_info.is_null()
         })
     }
 }
@@ -137,8 +125,7 @@ unsafe fn is_worthy(filter: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Whether all rows of this query's only table will be read. An expression that fails for one of them then fails the
-/// query, whether it is evaluated ahead of time or not.
+/// Whether all rows of this query's only table will be read, so that an expression that fails fails the query anyway.
 unsafe fn is_read_to_end(mut root: *mut pg_sys::PlannerInfo) -> bool {
     // SAFETY: the planner's state of a query, and those of the queries around it.
     unsafe {

@@ -6,17 +6,13 @@ use crate::pg::call::guard::{Entry, guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::nth;
 use crate::pg::version;
-use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys::{self, CustomScanState, NodeTag};
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
 /// What EXPLAIN calls such a scan.
 pub const NAME: &CStr = c"Bloom Scan";
-const LABEL: &CStr = c"Bloom Filter";
-const REMOVED: &CStr = c"Rows Removed by Bloom Filter";
 
-/// How PostgreSQL makes the state of a plan.
 pub const METHODS: &pg_sys::CustomScanMethods =
     &pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) };
 
@@ -36,20 +32,14 @@ const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     ExplainCustomScan: Some(explain),
 };
 
-/// The state of a scan in an execution: PostgreSQL's, and behind it ours, which it doesn't see. All of it may be zero
-/// until the scan begins. PostgreSQL passes it to all functions below.
+/// The state of a scan, which PostgreSQL passes to all functions below: its own, and behind it ours. All of it may be
+/// zero until the scan begins.
 #[repr(C)]
 struct Scan {
     state: CustomScanState,
     batch: Batch,
-    condition: ProbeState,
-    /// Conditions that are evaluated before ours; null for none.
-    before: *mut pg_sys::ExprState,
-    /// These and ours, for a row that has changed.
+    /// The conditions before ours, and ours, for a row that has changed.
     again: *mut pg_sys::ExprState,
-    /// Rows to read in the next batch: few at first, as no more may be wanted.
-    size: usize,
-    is_end: bool,
 }
 
 #[pgrx::pg_guard]
@@ -63,8 +53,7 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
     })
 }
 
-/// Prepares the scan. PostgreSQL has prepared it for rows that it keeps otherwise than the table does: what depends on
-/// that is prepared again.
+/// Prepares the scan: what PostgreSQL prepared for virtual rows is prepared again for the table's own.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
     // SAFETY: PostgreSQL calls this with the state of a plan of this library, with its table open, in memory of the
@@ -78,16 +67,15 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
         version::init_scan_slot(estate, scan, table);
         pg_sys::ExecAssignScanProjectionInfo(scan);
         let plan: *mut pg_sys::CustomScan = (*state).plan.cast();
-        let (ours, others, numbers) = (condition(plan), (*plan).scan.plan.qual, (*plan).custom_private);
-        let count = item(numbers, 0);
+        let (ours, others) = (condition(plan), (*plan).scan.plan.qual);
+        // A plan must keep this form: a worker may have another version of the library than the session that planned.
+        let [count, number] = [0, 1].map(|i| (*(*(*plan).custom_private).elements.add(i)).int_value);
         let before = pg_sys::list_truncate(pg_sys::list_copy(others), count);
-        (*own).before = pg_sys::ExecInitQual(before, state);
+        let prepared = pg_sys::ExecInitQual(before, state);
         // This also checks that the user may call the function.
         (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
         (*state).qual = pg_sys::ExecInitQual(pg_sys::list_copy_tail(others, count), state);
-        (*own).condition = ProbeState::new(ours, item(numbers, 1) as usize, state);
-        (*own).batch = Batch::new(estate, table);
-        (*own).size = 1;
+        (*own).batch = Batch::new(estate, table, prepared, ProbeState::new(ours, number as usize, state));
     });
 }
 
@@ -100,24 +88,13 @@ unsafe fn condition(plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     unsafe { nth((*plan).custom_exprs, 0).expect("a plan has its condition") }
 }
 
-/// Item `i` of a list of numbers. A plan must keep this form: a worker may have another version of the library than the
-/// session that planned.
-///
-/// # Safety
-/// It must have that.
-unsafe fn item(list: *mut pg_sys::List, i: usize) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { (*(*list).elements.add(i)).int_value }
-}
-
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: PostgreSQL calls this. The first part of the state is that of any scan.
     unsafe { Entry::new() }.run(|| unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) })
 }
 
-/// The next row that may be wanted, or null. It has no guard, which would take too long for each row: it calls nothing
-/// of PostgreSQL, and `fill` has one.
+/// The next row that may be wanted, or null. A guard would take too long for each row: only `fill` calls PostgreSQL.
 unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the scan's slot.
     unsafe {
@@ -144,14 +121,8 @@ unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
             let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
             scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
         }
-        while !own.is_end {
-            let read = own.batch.fill(scan.ss_currentScanDesc, own.size, own.before, &mut own.condition);
-            own.is_end = read.is_end;
-            own.size = (own.size * 2).min(MOST_AT_ONCE);
-            if let Some(counters) = scan.ps.instrument.as_mut() {
-                counters.nfiltered1 += read.rejected as f64;
-                counters.nfiltered2 += read.removed as f64;
-            }
+        while !own.batch.is_end {
+            own.batch.fill(scan.ss_currentScanDesc, scan.ps.instrument.as_mut());
             if let Some(slot) = own.batch.next() {
                 return slot;
             }
@@ -178,9 +149,7 @@ unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
     // SAFETY: PostgreSQL calls this for a scan that has begun; that of the table may have.
     unsafe { Entry::new() }.run(|| unsafe {
         let own = &mut *state.cast::<Scan>();
-        own.batch.clear();
-        own.condition.forget();
-        (own.size, own.is_end) = (1, false);
+        own.batch.restart();
         let table = own.state.ss.ss_currentScanDesc;
         if !table.is_null() {
             let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
@@ -223,9 +192,10 @@ unsafe extern "C-unwind" fn initialize_shared(
 ) {
     // SAFETY: PostgreSQL calls this while the table is open, with as much memory as was asked for.
     unsafe { Entry::new() }.run(|| unsafe {
-        let (table, snapshot) = ((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot);
-        pg_sys::table_parallelscan_initialize(table, shared.cast(), snapshot);
-        share(state, shared);
+        let scan = &mut (*state).ss;
+        let table = scan.ss_currentRelation;
+        pg_sys::table_parallelscan_initialize(table, shared.cast(), (*scan.ps.state).es_snapshot);
+        scan.ss_currentScanDesc = version::begin_parallel_scan(table, shared.cast());
     });
 }
 
@@ -250,16 +220,10 @@ unsafe extern "C-unwind" fn initialize_worker(
     shared: *mut c_void,
 ) {
     // SAFETY: PostgreSQL calls this while the table is open; the leader initialized the memory.
-    unsafe { Entry::new() }.run(|| unsafe { share(state, shared) });
-}
-
-/// Scans a part of the table, as all processes of a query do that share this.
-unsafe fn share(state: *mut CustomScanState, shared: *mut c_void) {
-    // SAFETY: promised by the caller: the table is open, and the memory was initialized.
-    unsafe {
+    unsafe { Entry::new() }.run(|| unsafe {
         let scan = &mut (*state).ss;
         scan.ss_currentScanDesc = version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
-    }
+    });
 }
 
 /// Adds our condition, and how many rows it rejected.
@@ -274,7 +238,7 @@ unsafe extern "C-unwind" fn explain(
         let plan = (*state).ss.ps.plan;
         let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
         let text = pg_sys::deparse_expression(condition(plan.cast()), names, (*explained).verbose, false);
-        pg_sys::ExplainPropertyText(LABEL.as_ptr(), text, explained);
+        pg_sys::ExplainPropertyText(c"Bloom Filter".as_ptr(), text, explained);
         let counters = (*state).ss.ps.instrument;
         if !(*explained).analyze || counters.is_null() {
             return;
@@ -282,7 +246,8 @@ unsafe extern "C-unwind" fn explain(
         let (removed, loops) = ((*counters).nfiltered2, (*counters).nloops);
         if removed > 0.0 || (*explained).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             let average = if loops > 0.0 { removed / loops } else { 0.0 };
-            pg_sys::ExplainPropertyFloat(REMOVED.as_ptr(), null(), average, 0, explained);
+            let label = c"Rows Removed by Bloom Filter".as_ptr();
+            pg_sys::ExplainPropertyFloat(label, null(), average, 0, explained);
         }
     });
 }

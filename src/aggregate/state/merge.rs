@@ -136,8 +136,7 @@ impl BloomState<'_> {
         Ok(value)
     }
 
-    /// The finished filter. The state stays as it is, except that its hashes may be sorted. Errors: 54000 for one that
-    /// is too large.
+    /// The finished filter. The state stays, its hashes perhaps sorted. Errors: 54000 for one that is too large.
     pub fn finish(&mut self) -> Result<PgBuffer> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
