@@ -277,13 +277,12 @@ impl StandIns {
                 return None;
             }
             if place == self.of.len() {
-                memory::push(&mut self.of, written);
+                self.of.push(written);
             }
             written = FIRST + place as u32;
         }
-        let mut bytes = [0; 4];
-        let written = char::from_u32(written)?.encode_utf8(&mut bytes);
-        written.bytes().for_each(|byte| memory::push(&mut self.pattern, byte));
+        // It takes no more bytes than what it stands for, which there is room for.
+        self.pattern.extend_from_slice(char::from_u32(written)?.encode_utf8(&mut [0; 4]).as_bytes());
         Some(())
     }
 

@@ -18,8 +18,8 @@
 //! pattern has few windows: those of two characters have two hashes, all others one. Without windows of three, `%传F%`
 //! reads what has 传, and `%ン2%` all.
 //!
-//! By a model with real filters on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones
-//! chosen by their content all read more of the text at the same size of the index.
+//! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones chosen by their
+//! content all read more of the text at the same size of the index.
 //!
 //! # Folding
 //!
@@ -49,9 +49,7 @@ const WIDE: u32 = 0x2000;
 /// How the bytes of a text make characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-8.
     Utf8,
-    /// Any other.
     Other,
 }
 
@@ -194,7 +192,6 @@ impl Windows {
         count
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -215,8 +212,7 @@ fn put(places: &mut [u64], window: Window) -> bool {
     is_new
 }
 
-/// The hashes of windows.
-pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
+pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 

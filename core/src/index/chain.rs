@@ -54,7 +54,7 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// A page with these bytes, whose checksum is 0. PostgreSQL's header is zero.
+/// A page with these bytes, whose checksum is 0.
 fn page(size: PageSize, special: Special, bytes: &[u8]) -> Vec<u8> {
     let mut page = vec![0; size.bytes()];
     special.write(&mut page);
@@ -69,15 +69,14 @@ fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
     require(found == expected, || Damage::new(page, problem()))
 }
 
-/// Where the tiles of an index are, as its metapage and the directory pages say.
+/// Where the tiles of an index are, as its metapage and the directory pages say. In pages that are written
+/// PostgreSQL's header is zero.
 pub trait Tiles: Sized {
     /// Reads it. Errors: [`Damage`] for pages that no code here writes; those of reading.
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Self, P::Error>;
 
-    /// What all metapages say.
     fn chain(&self) -> &Chain;
 
-    /// The metapage. PostgreSQL's header is zero.
     fn metapage(&self) -> Vec<u8>;
 }
 
@@ -85,9 +84,8 @@ pub trait Tiles: Sized {
 /// metapage since the directory was current. Nothing else changes: pages of new tiles are read as empty.
 #[derive(Clone, Debug)]
 pub struct Growth<D> {
-    /// What the metapage says from now on.
     pub directory: D,
-    /// Number and bytes of a directory page. PostgreSQL's header is zero.
+    /// Number and bytes of a directory page.
     pub page: Option<(PageNumber, Vec<u8>)>,
 }
 
@@ -102,7 +100,7 @@ pub struct Chain {
     pages: Vec<PageNumber>,
 }
 
-/// What a metapage and the directory pages say.
+/// An index's metapage and directory pages, as far as both indexes have the same.
 pub(super) struct Stored {
     pub chain: Chain,
     pub fields: Vec<u8>,

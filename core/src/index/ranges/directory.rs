@@ -129,7 +129,6 @@ impl Run {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
     pub options: Options,
-    /// What the metapages of both indexes say.
     pub chain: Chain,
     /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
     pub keys_per_row: u16,
@@ -139,7 +138,6 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
         let levels = Default::default();
         Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], levels }

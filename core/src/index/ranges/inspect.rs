@@ -27,18 +27,16 @@ pub struct Expectation {
     pub beside_present: f64,
 }
 
-/// What the bits of an index say.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Survey {
     /// Ranges that have elements.
     pub ranges: u64,
-    /// An estimate of their elements, each counted in every range that has it.
+    /// Their elements, each counted in every range that has it: an estimate.
     pub elements: f64,
     /// Bits of all tiles.
     pub bits: u64,
     /// The share of ranges with elements that are read unnecessarily for an absent key, by the present bits.
     pub fpr: f64,
-    /// Ranges with so many elements that their rate is expected to be over five times the promised one.
     pub overfull: u64,
 }
 
