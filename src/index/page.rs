@@ -75,7 +75,7 @@ impl<'a> IndexPages<'a> {
     /// page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
-        let allocated = chain.allocated();
+        let allocated = chain.allocated;
         if page >= allocated {
             return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
@@ -87,7 +87,7 @@ impl<'a> IndexPages<'a> {
 
     /// Checks that nobody has written to the pages that will be allocated: XX002 if some session has.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
-        for page in (before.allocated()..after.allocated()).take_while(|&page| self.has(page)) {
+        for page in (before.allocated..after.allocated).take_while(|&page| self.has(page)) {
             if !self.read(page, |page| page.is_none_or(|page| page.iter().all(|&byte| byte == 0))) {
                 let problem = "it must be empty, since it was not allocated yet";
                 return Err(damaged(self.relation, Damage::new(page, problem)));

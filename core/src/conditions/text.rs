@@ -35,7 +35,8 @@
 pub(super) mod fold;
 
 use super::{Condition, Window, place_of};
-use crate::{interrupt, memory};
+use crate::interrupt::Meter;
+use crate::memory;
 
 /// The most hashes that are looked for.
 pub(super) const MOST_HASHES: usize = 256;
@@ -72,23 +73,19 @@ fn character(bytes: &[u8]) -> Option<(u32, usize)> {
 /// Calls `visit` with each character of a text, not folded; with `None` for a byte that is of none.
 #[inline(always)]
 fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<u32>)) {
-    let (mut at, mut stop) = (0, interrupt::STRIDE);
-    while at < text.len() {
-        let byte = text[at];
+    let (mut rest, mut meter) = (text, Meter::default());
+    while let Some(&byte) = rest.first() {
+        let mut length = 1;
         if byte.is_ascii() || encoding == Encoding::Other {
             visit(Some(byte.into()));
-            at += 1;
-        } else if let Some((c, length)) = character(&text[at..]) {
+        } else if let Some((c, bytes)) = character(rest) {
             visit(Some(c));
-            at += length;
+            length = bytes;
         } else {
             visit(None);
-            at += 1;
         }
-        if at >= stop {
-            interrupt::check();
-            stop += interrupt::STRIDE;
-        }
+        rest = &rest[length..];
+        meter.add(length);
     }
 }
 

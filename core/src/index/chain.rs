@@ -96,8 +96,10 @@ pub struct Chain {
     pub rows_built: u64,
     /// Changes with every change of the directory.
     pub(super) generation: u32,
-    allocated: PageNumber,
-    pages: Vec<PageNumber>,
+    /// How many pages were allocated, including the metapage. The file may end before they do.
+    pub allocated: PageNumber,
+    /// The directory pages, oldest first.
+    pub pages: Vec<PageNumber>,
 }
 
 /// An index's metapage and directory pages, as far as both indexes have the same.
@@ -113,16 +115,6 @@ pub(super) struct Stored {
 impl Chain {
     pub(super) const fn empty() -> Chain {
         Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
-    }
-
-    /// How many pages were allocated, including the metapage. The file may end before they do.
-    pub fn allocated(&self) -> PageNumber {
-        self.allocated
-    }
-
-    /// The directory pages, oldest first.
-    pub fn pages(&self) -> &[PageNumber] {
-        &self.pages
     }
 
     /// Whether a metapage is still the one that this was read from. Nothing else of it is checked.

@@ -32,7 +32,7 @@ pub fn info(named: &NamedIndex) -> Result<Info> {
         levels: Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1) as i32,
         rows_built: directory.chain.rows_built,
         elements: Some(survey.elements),
-        bits_per_element: Some(survey.bits_per_element()),
+        bits_per_element: Some(survey.bits as f64 / survey.elements.max(1.0)),
         target_fpr: Some(expected.fpr),
         current_fpr: Some(survey.fpr),
         overfull_ranges: Some(survey.overfull),

@@ -87,7 +87,7 @@ impl Build {
                 sink.write(&page)?;
             }
         }
-        if !directory.chain.pages().is_empty() {
+        if !directory.chain.pages.is_empty() {
             sink.write(&directory.chain.newest_page(directory.size, &directory.newest).1)?;
         }
         Ok(directory)

@@ -102,5 +102,4 @@ impl Directory {
             pages => self.chain.allocate(pages),
         }
     }
-
 }

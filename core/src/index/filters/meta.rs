@@ -139,7 +139,7 @@ impl Directory {
         let next = last.filter(|last| last.page == row_page).map_or(0, |last| last.slots);
         let fits = first_slot == next && width <= room(self.size) - next;
         require(fits, || wrong("the first slot of a tile", first_slot.into()))?;
-        let allocated = self.chain.allocated();
+        let allocated = self.chain.allocated;
         require((1..allocated).contains(&row_page), || wrong("the row page of a tile", row_page))?;
         let grid = Grid::new(self.size, known, width);
         let end = u64::from(first_page).saturating_add(grid.pages());
@@ -158,7 +158,7 @@ impl Directory {
             require(pages.start == end, || Damage::field(META_PAGE, "a page without an owner", end))?;
             end = pages.end;
         }
-        let allocated = self.chain.allocated();
+        let allocated = self.chain.allocated;
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
 }
@@ -206,7 +206,7 @@ impl Directory {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
         let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
         let full = is_full.then(|| self.chain.newest_page(self.size, &self.newest).1);
-        if is_full || self.chain.pages().is_empty() {
+        if is_full || self.chain.pages.is_empty() {
             self.chain.add_page()?;
             self.newest.clear();
         }

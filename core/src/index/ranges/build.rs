@@ -200,12 +200,12 @@ impl Build {
         }
         let columns = self.columns(width, &mut loads);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &typical(&loads));
-        let (size, mut bits) = (self.directory.options.size, Vec::new());
-        bits.resize_with(width.columns() as usize, || no_bits(shape, size));
+        let mut bits = Vec::new();
+        bits.resize_with(width.columns() as usize, || no_bits(shape));
         for (of_slot, range) in columns.slots().zip(ranges) {
             for &hash in gathered.range(range) {
-                let footprint = footprint(shape, shape.block_bits(size), hash);
-                set(&mut bits[column(&of_slot, footprint.share) as usize], shape, size, &footprint);
+                let footprint = footprint(shape, hash);
+                set(&mut bits[column(&of_slot, footprint.share) as usize], shape, &footprint);
             }
         }
         self.write_tile(sink, shape, &bits, columns)
@@ -243,8 +243,7 @@ impl Build {
                 None => self.directory.shape_for(level, width, above.target, &typical(&loads)),
             };
             if blocks.is_none() {
-                let size = self.directory.options.size;
-                slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape, size)));
+                slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape)));
             }
             self.write_tile(sink, shape, &slots, Columns::even(width, 1))?;
             (slots, loads) = (rest, other_loads);
@@ -260,7 +259,7 @@ impl Build {
         bits: &[Vec<u64>],
         columns: Columns,
     ) -> Result<(), S::Error> {
-        let size = self.directory.options.size;
+        let size = shape.size;
         if self.directory.open_runs().len() == most_open_runs(size) {
             sink.write(&self.directory.close()?.1)?;
         }
@@ -283,8 +282,8 @@ impl Build {
                         }
                     }
                 }
-                if shape.block_bits(size) < size.block_bits() {
-                    columns.write(&mut block[shape.block_bits(size) as usize * row_bytes..]);
+                if shape.block_bits() < size.block_bits() {
+                    columns.write(&mut block[shape.block_bits() as usize * row_bytes..]);
                 }
             }
             special.write(&mut page);

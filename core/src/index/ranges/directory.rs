@@ -119,9 +119,9 @@ impl Run {
 
     /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
     fn tile(&self, within: u32) -> TileAddress {
-        let TileAddress { shape, ordinal, first_slot, first_page, size } = self.first;
+        let TileAddress { shape, ordinal, first_slot, first_page } = self.first;
         let (first_slot, first_page) = (first_slot + within * shape.slots(), first_page + within * shape.pages);
-        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page, size }
+        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page }
     }
 }
 
@@ -200,7 +200,7 @@ impl Directory {
 
     /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
-        let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
+        let newest = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_open = move |run: &&Run| run.first.first_page > newest;
         let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
         let mut open = memory::collect(open.copied());
@@ -246,12 +246,12 @@ impl Directory {
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        let (ordinal, first_slot, size) = (self.tiles(shape.level), first_slot as u32, self.options.size);
+        let (ordinal, first_slot) = (self.tiles(shape.level), first_slot as u32);
         let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
         match self.levels[shape.level as usize].last_mut().filter(follows) {
             // No directory page is between them.
             Some(last) => last.tiles += tiles,
-            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles }),
+            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page }, tiles }),
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ fn next_width(first_range: u64) -> Width {
         0..8 => 8,
         8..72 => 32,
         72..136 => 64,
-        _ => MAX_WIDTH,
+        _ => MAX_WIDTH.into(),
     })
 }
 
@@ -189,8 +189,9 @@ impl Directory {
     /// The shape of the next tiles of a level: that of its last one, if it may stay.
     pub(super) fn shape_for(&self, level: Level, width: Width, target: Target, loads: &[f64]) -> TileShape {
         let columns_per_slot = self.options.columns_per_slot(level, self.end_slot(level));
-        let shape = TileShape { level, width, columns_per_slot, num_hashes: target.num_hashes, pages: 0 };
-        let shape = rate::with_pages(shape, self.options.size, target, loads);
+        let (num_hashes, size) = (target.num_hashes, self.options.size);
+        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages: 0, size };
+        let shape = rate::with_pages(shape, target, loads);
         let last = self.last_tile(level).map(|tile| tile.shape);
         let stays = |last: &TileShape| {
             TileShape { pages: shape.pages, ..*last } == shape && rate::may_stay(last.pages, shape.pages)

@@ -40,12 +40,6 @@ pub struct Survey {
     pub overfull: u64,
 }
 
-impl Survey {
-    pub fn bits_per_element(&self) -> f64 {
-        self.bits as f64 / self.elements.max(1.0)
-    }
-}
-
 impl Directory {
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
@@ -99,7 +93,8 @@ impl Directory {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
                 let fill = Fill::of(pages, &tile, u32::MAX)?;
-                survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.columns());
+                survey.bits +=
+                    tile.shape.blocks() * u64::from(tile.shape.size.block_bits() * tile.shape.width.columns());
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 if level > Level::Zero {
@@ -128,7 +123,7 @@ impl Directory {
         let promised = self.options.promised(tile.first_slot.into());
         let own = share(promised, Level::Zero, self.top(tile.ordinal));
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
-        let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits(tile.size));
-        greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
+        let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits());
+        greatest_load(bits, 1e-4, |elements| tile.shape.rate(elements) <= rate)
     }
 }

@@ -109,7 +109,7 @@ impl Directory {
             end += 1;
         }
         directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
-        let allocated = directory.chain.allocated();
+        let allocated = directory.chain.allocated;
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero, Level::One)?;
         directory.check_covered(Level::One, Level::Two)?;
@@ -146,9 +146,8 @@ impl Directory {
         let possible = Width::ALL.into_iter().find(|possible| possible.columns() == width.into());
         let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
         let columns_per_slot = more_columns.saturating_add(1);
-        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages };
-        let (ordinal, size) = (self.tiles(level), self.options.size);
-        let run = Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles };
+        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages, size: self.options.size };
+        let run = Run { first: TileAddress { shape, ordinal: self.tiles(level), first_slot, first_page }, tiles };
         let expected = self.end_slot(level);
         let columns = [1, self.options.columns_per_slot(level, expected)];
         let most_pages = most.pages(level, width);
@@ -193,7 +192,7 @@ impl Directory {
     fn open_records(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Run { first: TileAddress { shape, first_slot, first_page, .. }, tiles } in self.open_runs() {
-            let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
+            let TileShape { level, width, columns_per_slot, num_hashes, pages, .. } = shape;
             bytes.extend([level as u8, width.columns() as u8, num_hashes, columns_per_slot - 1]);
             bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(u32::to_le_bytes));
         }
@@ -261,7 +260,7 @@ impl Most {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
         // A slot of level 2 may be a tile of another width.
         let wider = if shape.level == Level::Two { f64::from(MAX_WIDTH / Width::MIN.columns()) } else { 1.0 };
-        let full = elements(shape, self.size, bits, bits) * wider;
+        let full = elements(shape, bits, bits) * wider;
         let known = &mut self.elements[shape.level as usize];
         *known = known.max(full);
     }

@@ -121,19 +121,19 @@ fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
 }
 
 /// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with such loads.
-pub fn with_pages(shape: TileShape, size: PageSize, target: Target, loads: &[f64]) -> TileShape {
-    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, size, loads) <= target.fpr;
-    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(size.block_bits());
+pub fn with_pages(shape: TileShape, target: Target, loads: &[f64]) -> TileShape {
+    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, loads) <= target.fpr;
+    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(shape.size.block_bits());
     let guess = blocks / f64::from(shape.width.blocks_per_page());
     let pages = first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
     TileShape { pages, ..shape }
 }
 
 /// The mean of the rates of columns with these numbers of distinct elements.
-pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
+pub fn mean_rate(shape: TileShape, loads: &[f64]) -> f64 {
     let mut sorted = loads.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let sum: f64 = sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64 * shape.rate(size, equal[0])).sum();
+    let sum: f64 = sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64 * shape.rate(equal[0])).sum();
     sum / loads.len().max(1) as f64
 }
 

@@ -19,7 +19,7 @@
 
 use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
 use crate::memory;
 
 /// Words of a hash that belong to one level.
@@ -37,7 +37,6 @@ pub struct TileAddress {
     /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
     pub first_slot: u32,
     pub first_page: PageNumber,
-    pub size: PageSize,
 }
 
 impl TileAddress {
@@ -53,20 +52,21 @@ impl TileAddress {
     /// Where an element is probed.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probe {
-        let width = self.shape.width;
-        let Footprint { block, positions, share } = footprint(self.shape, self.shape.block_bits(self.size), hash);
+        let TileShape { width, size, .. } = self.shape;
+        let Footprint { block, positions, share } = footprint(self.shape, hash);
         let per_page = u64::from(width.blocks_per_page());
-        let row = (block % per_page) as u32 * self.size.block_bits();
+        let row = (block % per_page) as u32 * size.block_bits();
         // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
         let offset = |row: u32| (PAGE_HEADER_BYTES + row as usize * width.bytes()) as u16;
         let offsets = positions.map(|position| offset(row + u32::from(position)));
-        let last_row = offset(row + self.size.block_bits() - 1);
+        let last_row = offset(row + size.block_bits() - 1);
         Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
     /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::written`].
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
-        Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
+        let size = self.shape.size;
+        Ok(self.special().written(page, size, at)?.map(|page| &page[size.payload()]))
     }
 }
 
@@ -79,9 +79,9 @@ pub(super) struct Footprint {
     pub share: u32,
 }
 
-/// Where an element is in a tile whose blocks have so many positions.
 #[inline(always)]
-pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footprint {
+pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
+    let block_bits = u64::from(shape.block_bits());
     let first = shape.level as u32 * WORDS_PER_LEVEL;
     let mut positions = [0; MAX_HASHES];
     let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
@@ -89,7 +89,7 @@ pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footpri
         let bits = word(hash, j);
         for (position, i) in positions.iter_mut().zip(0..) {
             let sixteen = bits >> (16 * i) & 0xFFFF;
-            *position = ((sixteen * u64::from(block_bits)) >> 16) as u16;
+            *position = ((sixteen * block_bits) >> 16) as u16;
         }
     }
     // The highest bits choose the block, which there are few of; the lowest 32 are for the column.
@@ -132,7 +132,7 @@ impl Probe {
     /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::written`].
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
-        let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;
+        let TileShape { width, size, .. } = self.tile.shape;
         let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(Slots::default()) };
         // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;

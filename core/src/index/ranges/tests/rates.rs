@@ -21,7 +21,7 @@ fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64
         }
         let first = tile.first_slot as usize;
         let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.slots() as usize)];
-        expected += mean_rate(tile.shape, tile.size, own) * own.len() as f64;
+        expected += mean_rate(tile.shape, own) * own.len() as f64;
     }
     (wrong, expected)
 }
@@ -56,8 +56,8 @@ fn levels_and_both_together() {
             let first = tile.first_slot as usize;
             let own = &zero[first..zero.len().min(first + tile.shape.slots() as usize)];
             let upper = index.directory.tile_of(Level::One, tile.ordinal).filter(|_| covered);
-            let asked = upper.map_or(1.0, |upper| upper.shape.rate(upper.size, one[tile.ordinal as usize]));
-            product += mean_rate(tile.shape, tile.size, own) * own.len() as f64 * asked;
+            let asked = upper.map_or(1.0, |upper| upper.shape.rate(one[tile.ordinal as usize]));
+            product += mean_rate(tile.shape, own) * own.len() as f64 * asked;
         }
         assert!(product / count as f64 <= fpr, "{product}");
         let more = lookups * 10;
@@ -102,8 +102,7 @@ fn promises_are_kept() {
 #[test]
 fn positions_are_uniform() {
     let shape = |level| shape(level, Width::MIN, 8, 1);
-    let tile =
-        |level| TileAddress { shape: shape(level), ordinal: 0, first_slot: 0, first_page: 0, size: PageSize::DEFAULT };
+    let tile = |level| TileAddress { shape: shape(level), ordinal: 0, first_slot: 0, first_page: 0 };
     let elements = 200_000u64;
     let mut counts = Level::ALL.map(|_| vec![0u32; 8160]);
     let mut common = [0; 2];
