@@ -86,7 +86,7 @@ fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
         ranges * PAGES_PER_RANGE as f64,
         present - 1.0,
         survey.overfull,
-        index.directory.runs(),
+        index.runs(),
     );
 }
 

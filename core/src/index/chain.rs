@@ -16,8 +16,9 @@ use crate::memory;
 pub const META_PAGE: PageNumber = 0;
 
 const META: Special = Special { kind: PageKind::Meta, number: 0 };
-const META_HEADER: usize = 40;
-const DIRECTORY_HEADER: usize = 12;
+/// Bytes of a payload before the fields of the index, and before the records of a directory page.
+pub(super) const META_HEADER: usize = 40;
+pub(super) const DIRECTORY_HEADER: usize = 12;
 /// Where the checksum is in the payload of both.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
@@ -27,18 +28,6 @@ pub(super) struct ChainForm {
     pub magic: [u8; 4],
     /// Bytes of the index's own fields.
     pub fields: usize,
-}
-
-impl ChainForm {
-    /// Bytes of records that the metapage has room for.
-    pub const fn room(&self, size: PageSize) -> usize {
-        size.payload_bytes() - META_HEADER - self.fields
-    }
-}
-
-/// Bytes of records that a directory page has room for.
-pub(super) const fn room(size: PageSize) -> usize {
-    size.payload_bytes() - DIRECTORY_HEADER
 }
 
 /// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
@@ -132,13 +121,6 @@ impl Chain {
         }
         self.allocated = end as u32;
         Ok(first)
-    }
-
-    /// Allocates a directory page, which becomes the newest.
-    pub(super) fn add_page(&mut self) -> error::Result<()> {
-        let page = self.allocate(1)?;
-        self.pages.push(page);
-        Ok(())
     }
 
     /// The newest directory page, which there must be, with these records, and its number.

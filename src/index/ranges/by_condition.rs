@@ -49,7 +49,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     }
     let ranges = RangePages::new(table, options);
     for range in found {
-        let Some(lines) = options.lines_of(range) else {
+        let Some(lines) = options.split.and_then(|split| split.lines_of(range)) else {
             add_pages(ranges.pages(range), rows);
             continue;
         };

@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::error;
-use crate::index::chain::{self, Chain, ChainForm, Growth, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, DIRECTORY_HEADER, Growth, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
@@ -204,10 +204,11 @@ impl Directory {
     /// full, another one becomes the newest; then returns the full one.
     pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
-        let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
+        let is_full = self.newest.len() + new.len() + TILE_BYTES > self.size.payload_bytes() - DIRECTORY_HEADER;
         let full = is_full.then(|| self.chain.newest_page(self.size, &self.newest).1);
         if is_full || self.chain.pages.is_empty() {
-            self.chain.add_page()?;
+            let page = self.chain.allocate(1)?;
+            self.chain.pages.push(page);
             self.newest.clear();
         }
         if !new.is_empty() {

@@ -39,15 +39,13 @@ pub enum PageKind {
     Meta = 1,
     /// Where the tiles are.
     Directory = 2,
-    /// Bits of a tile of level 0 of ranges.
+    /// Bits of a tile of ranges; so are `LevelOne` and `LevelTwo`.
     LevelZero = 3,
-    /// Bits of a tile of level 1 of ranges.
     LevelOne = 4,
     /// Blocks of the filters of rows.
     Filters = 5,
     /// Which rows these are.
     Rows = 6,
-    /// Bits of a tile of level 2 of ranges.
     LevelTwo = 7,
 }
 

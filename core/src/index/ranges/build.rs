@@ -18,10 +18,9 @@
 use super::directory::{Directory, Options};
 use super::meta::most_open_runs;
 use super::pending::{Above, Gathered, bits_of, no_bits, set, words_per_block};
-use super::rate::{Target, check_fpr, mean, typical};
+use super::rate::{Target, mean, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
 use super::tile::footprint;
-use crate::error;
 use crate::index::page::PageSink;
 use crate::memory;
 use std::ops::Range;
@@ -48,9 +47,8 @@ fn targets(options: &Options, top: Level) -> [Target; 3] {
 
 impl Build {
     /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128 ranges, and as many
-    /// bytes for level 2 as they take, but at least those of eight slots. Errors: those of [`super::rate::check_fpr`].
-    pub fn new(options: Options, hold: usize) -> error::Result<Build> {
-        options.fpr.map_or(Ok(()), check_fpr)?;
+    /// bytes for level 2 as they take, but at least those of eight slots. The options must be possible.
+    pub fn new(options: Options, hold: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
         let tiles = ranges.div_ceil(MAX_WIDTH.into());
         let top = if ranges <= options.slots_alone(Level::Zero) {
@@ -67,7 +65,7 @@ impl Build {
         let (directory, gathered) = (Directory::empty(options), Gathered::default());
         let mut build = Build { directory, top: Level::Zero, target, gathered, above: [one, two], per_range: None };
         build.raise(top);
-        Ok(build)
+        build
     }
 
     /// Adds levels for the tiles that come next.

@@ -73,11 +73,6 @@ impl Options {
         first..first + pages
     }
 
-    /// The lines of a range's page, in their order; `None` for all.
-    pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        self.split?.lines_of(range)
-    }
-
     /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they have some each.
     /// Page 0 of a table that was empty has a tile to itself, so that the pages after it may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
@@ -194,10 +189,6 @@ impl Directory {
         if is_covered { Level::Two } else { Level::One }
     }
 
-    pub fn runs(&self) -> usize {
-        self.levels.iter().map(Vec::len).sum()
-    }
-
     /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
         let newest = self.chain.pages.last().copied().unwrap_or(META_PAGE);
@@ -232,10 +223,6 @@ impl Directory {
         runs[skipped..].iter().flat_map(move |run| from(run).map(move |within| run.tile(within)))
     }
 
-    pub(super) fn place(&mut self, run: Run) {
-        self.levels[run.first.shape.level as usize].push(run);
-    }
-
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
     /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
     /// are too few numbers left for pages or slots.
@@ -248,10 +235,11 @@ impl Directory {
         }
         let (ordinal, first_slot) = (self.tiles(shape.level), first_slot as u32);
         let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
-        match self.levels[shape.level as usize].last_mut().filter(follows) {
+        let runs = &mut self.levels[shape.level as usize];
+        match runs.last_mut().filter(follows) {
             // No directory page is between them.
             Some(last) => last.tiles += tiles,
-            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page }, tiles }),
+            None => runs.push(Run { first: TileAddress { shape, ordinal, first_slot, first_page }, tiles }),
         }
         Ok(())
     }

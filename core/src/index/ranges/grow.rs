@@ -18,8 +18,6 @@
 //! A tile is sized by those columns of the one before it that look complete ([`typical`]). So the second tile corrects
 //! a wrong guess for the first one, and a change of the rows' width is followed after 128 ranges. The first tile of a
 //! level above is sized for the sum of what is below it, which is too much if keys are repeated between ranges.
-//!
-//! Allocating pages only counts them: the file is extended when a page gets its first bit.
 
 use super::directory::Directory;
 use super::fill::Fill;

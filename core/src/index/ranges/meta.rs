@@ -13,12 +13,12 @@
 
 use super::directory::{Directory, Options, Run};
 use super::fill::elements;
-use super::rate::{MAX_TILE_PAGES, check_fpr};
+use super::rate::{MAX_PART_FPR, MAX_TILE_PAGES, MIN_FPR};
 use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use super::tile::TileAddress;
 use crate::error;
-use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, META_HEADER, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 
 const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
@@ -30,7 +30,7 @@ const NONE_COVERED: u32 = u32::MAX;
 
 /// Runs that the metapage has room for; a directory page has room for more.
 pub(super) const fn most_open_runs(size: PageSize) -> usize {
-    FORM.room(size) / RUN_BYTES
+    (size.payload_bytes() - META_HEADER - FORM.fields) / RUN_BYTES
 }
 
 fn field(field: &str, found: impl Into<u64>) -> Damage {
@@ -84,7 +84,8 @@ impl Directory {
             if is_flat { [covered, [NONE_COVERED; 2]] } else { [[Split::NO_PAGE; 2], covered] };
         let split = split_of(divided, split_pages)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
-        require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
+        let is_promised = fpr.is_none_or(|fpr| (MIN_FPR..=MAX_PART_FPR).contains(&fpr));
+        require(is_promised, || field("false positive rate", rate.to_bits()))?;
         let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
         require(is_possible && (split.is_none() || pages_per_range == 1), || {
             field("pages per range", pages_per_range)
@@ -129,7 +130,7 @@ impl Directory {
             let run = self.parse_run(record, *end, most);
             let run = run.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
             *end = run.end_page();
-            self.place(run);
+            self.levels[run.first.shape.level as usize].push(run);
             most.add(run.first.shape);
         }
         Ok(())
@@ -201,8 +202,8 @@ impl Directory {
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.
     pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
-        let records = self.open_records();
-        self.chain.add_page()?;
+        let (records, page) = (self.open_records(), self.chain.allocate(1)?);
+        self.chain.pages.push(page);
         Ok(self.chain.newest_page(self.options.size, &records))
     }
 }

@@ -32,7 +32,6 @@
 
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
-use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::{first, greatest_load, rate};
 
@@ -63,14 +62,6 @@ pub struct Target {
     pub num_hashes: u8,
     /// Bits per element in the limit of many blocks.
     pub bits: f64,
-}
-
-/// Errors: [`InvalidParameter::IndexRate`] unless a rate is from [`MIN_FPR`] to [`MAX_PART_FPR`].
-pub fn check_fpr(fpr: f64) -> Result<()> {
-    if (MIN_FPR..=MAX_PART_FPR).contains(&fpr) {
-        return Ok(());
-    }
-    Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_PART_FPR }.into())
 }
 
 impl Options {

@@ -38,7 +38,7 @@ fn use_it(index: &mut Index) {
 #[test]
 fn many_runs_fill_directory_pages() {
     let mut index = with_many_runs();
-    assert!(index.directory.chain.pages.len() >= 2, "{} runs", index.directory.runs());
+    assert!(index.directory.chain.pages.len() >= 2, "{} runs", index.runs());
     check(&index);
     for range in (0..180 * 128u64).step_by(11) {
         assert!(index.search(element(range * 100 + 2)).unwrap().contains(&(range as u32)));
@@ -52,7 +52,7 @@ fn problem(index: &Index) -> String {
             assert!(!damage.problem.is_empty());
             damage.problem
         }
-        other => panic!("accepted: {:?}", other.map(|index| index.directory.runs())),
+        other => panic!("accepted: {:?}", other.map(|index| index.runs())),
     }
 }
 
@@ -270,7 +270,7 @@ fn more_tiles_to_probe_than_possible_are_refused() {
 #[test]
 fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
-    let runs = index.directory.runs();
+    let runs = index.runs();
     // The last run is a tile of level 1.
     let last = index.directory.levels[Level::One as usize].last().unwrap().first.first_page;
     let page = &mut index.memory.pages[0];

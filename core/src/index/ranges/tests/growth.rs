@@ -55,7 +55,7 @@ fn ranges_may_be_skipped() {
     assert!(index.search(element(1)).unwrap().contains(&1_000_000));
     index.insert(999_000, element(2)).unwrap();
     assert!(index.search(element(2)).unwrap().contains(&999_000));
-    assert!(index.directory.runs() < 404 && index.directory.chain.pages.is_empty());
+    assert!(index.runs() < 404 && index.directory.chain.pages.is_empty());
     // The last range that a heap can have.
     let error = empty(options(8192, FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
     assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
@@ -225,6 +225,6 @@ fn a_hundred_thousand_ranges() {
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
         assert!(survey.fpr < FPR, "{survey:?}");
     }
-    let runs = (built.directory.runs(), appended.directory.runs());
+    let runs = (built.runs(), appended.runs());
     assert!(runs.0 < 220 && runs.1 < 80, "{runs:?}");
 }

@@ -16,7 +16,8 @@ fn each_row_is_in_the_lines_of_its_range() {
         for (page, line) in (0..40).flat_map(|page| (1..=291).map(move |line| (page, line))) {
             let range = options.range_of(RowId { page, line });
             assert!(options.pages_of(range).contains(&page.into()));
-            assert!(options.lines_of(range).is_none_or(|mut lines| lines.any(|of| of == line)));
+            let lines = split.and_then(|split| split.lines_of(range));
+            assert!(lines.is_none_or(|mut lines| lines.any(|of| of == line)));
             assert!(u64::from(range) < options.ranges_of(page + 1));
         }
     }
@@ -251,7 +252,10 @@ fn pages_with_few_wide_rows_are_whole_again() {
     for (n, hashes) in (1000..).zip(&documents[1000..]) {
         let range = index.directory.options.range_of(row(n));
         assert!(index.search(hashes[7]).unwrap().contains(&range));
-        assert_eq!(index.directory.options.lines_of(range).is_none(), row(n).page >= whole_from);
+        assert_eq!(
+            index.directory.options.split.and_then(|split| split.lines_of(range)).is_none(),
+            row(n).page >= whole_from
+        );
     }
     for (range, hashes) in (0..).zip(&documents[..1000]) {
         assert!(index.search(hashes[899]).unwrap().contains(&range));
