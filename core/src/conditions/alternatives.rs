@@ -74,7 +74,6 @@ pub struct RowTest {
 /// Conditions on places, which must all hold.
 struct Alternative {
     all: Vec<Condition>,
-    /// Which of them is watched.
     watched: usize,
 }
 
@@ -137,7 +136,6 @@ impl RowTest {
         self.row = self.row.wrapping_add(1).max(1);
     }
 
-    /// Adds the hash of one of the row's parts.
     #[inline(always)]
     pub fn add(&mut self, hash: u64) {
         // That of a hash which no alternative has is asked for by none.

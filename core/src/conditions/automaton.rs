@@ -49,9 +49,7 @@ pub struct Automaton {
     pub arcs: Vec<Vec<(usize, usize)>>,
     /// The characters of each color, one of which its arcs read. `None`: any, or none.
     pub colors: Vec<Option<Vec<u32>>>,
-    /// The state before the first character.
     pub initial: usize,
-    /// The state after a match.
     pub last: usize,
 }
 
@@ -131,21 +129,16 @@ fn distinct(color: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> 
     if color.len() > 4 * most || color.iter().any(|&c| c == 0 || (encoding == Encoding::Other && c >= 0x80)) {
         return None;
     }
+    let folded = |&c: &u32| {
+        let mut all = 0u64;
+        fold::fold(c, |c| all = all << 32 | u64::from(c));
+        (all, c)
+    };
     // One of those that fold to the same stands for all.
-    let mut folded: Vec<([u32; 2], u32)> = memory::collect(color.iter().map(|&c| (folded(c), c)));
+    let mut folded = memory::collect(color.iter().map(folded));
     folded.sort_unstable();
-    folded.dedup_by_key(|(folded, _)| *folded);
+    folded.dedup_by_key(|(all, _)| *all);
     (folded.len() <= most).then(|| memory::collect(folded.into_iter().map(|(_, c)| c)))
-}
-
-/// What a character folds to, 0 for nothing.
-fn folded(c: u32) -> [u32; 2] {
-    let (mut all, mut count) = ([0; 2], 0);
-    fold::fold(c, |c| {
-        all[count] = c;
-        count += 1;
-    });
-    all
 }
 
 impl Last {

@@ -38,13 +38,10 @@ use super::{Condition, Window, place_of};
 use crate::interrupt::Meter;
 use crate::memory;
 
-/// The most hashes that are looked for.
 pub(super) const MOST_HASHES: usize = 256;
 /// What characters of a window weigh together.
 pub(super) const WEIGHT: u32 = 4;
-/// What two of them weigh that are one too.
 const PAIR_WEIGHT: u32 = 3;
-/// Characters from this one on weigh two.
 const WIDE: u32 = 0x2000;
 
 /// How the bytes of a text make characters.

@@ -24,7 +24,6 @@ const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
 pub(super) struct ChainForm {
-    /// What a metapage begins with.
     pub magic: [u8; 4],
     /// Bytes of the index's own fields.
     pub fields: usize,
@@ -81,7 +80,6 @@ pub struct Growth<D> {
 /// What the metapages of both indexes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Rows that the index was built from.
     pub rows_built: u64,
     /// Changes with every change of the directory.
     pub(super) generation: u32,

@@ -163,7 +163,6 @@ impl Directory {
     }
 }
 
-/// Filters with at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;
 
 impl Directory {

@@ -162,7 +162,6 @@ impl Tile {
         self.first_page + (block / self.grid.per_page) as u32
     }
 
-    /// Its slots in its row page.
     pub fn slots(&self) -> Range<u16> {
         self.first_slot..self.first_slot + self.width
     }

@@ -175,7 +175,6 @@ pub trait Pages {
     /// Errors: those of reading a page.
     fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
 
-    /// Announces that a page will be read soon.
     fn prefetch(&mut self, _page: PageNumber) {}
 }
 

@@ -21,7 +21,6 @@ pub struct Options {
     pub fpr: Option<f64>,
     /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
-    /// How pages are split among ranges, if they are.
     pub split: Option<Split>,
     /// Whether it can be decided later that pages are split: those of a tile that is added.
     pub may_split: bool,
@@ -60,13 +59,11 @@ impl Options {
         split.map_or(1.0 / f64::from(self.pages_per_range), |split| split.ranges.into())
     }
 
-    /// How many ranges so many pages of a table are.
     pub fn ranges_of(&self, table_pages: u32) -> u64 {
         let whole = table_pages.div_ceil(self.pages_per_range);
         self.split.map_or(whole.into(), |split| split.first_range(table_pages))
     }
 
-    /// The pages of a table that a range has rows on.
     pub fn pages_of(&self, range: u32) -> Range<u64> {
         let pages = u64::from(self.pages_per_range);
         let first = self.split.map_or(u64::from(range) * pages, |split| split.page_of(range));
@@ -93,7 +90,6 @@ impl Options {
 /// Neighbouring tiles of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The first of them.
     pub first: TileAddress,
     pub tiles: u32,
 }
@@ -177,7 +173,6 @@ impl Directory {
         }
     }
 
-    /// How many tiles every lookup probes.
     pub fn always_probed(&self) -> u32 {
         Level::ALL.into_iter().map(|level| self.tiles_alone(level)).sum()
     }

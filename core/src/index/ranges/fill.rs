@@ -17,7 +17,6 @@ use std::ops::Range;
 /// The columns of a tile, by the bits of some of its pages.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    /// Those of each slot.
     pub columns: Columns,
     /// An estimate of the distinct elements of each column; a lower bound if all of its bits are set.
     pub loads: Vec<f64>,
@@ -25,11 +24,6 @@ pub struct Fill {
     blocks: f64,
     /// The sum over blocks of the rate of each column there.
     rates: [f64; MAX_WIDTH as usize],
-}
-
-/// The bits of a byte as eight counters of a byte each, the first bit's in the highest.
-fn counters_of(byte: u8) -> u64 {
-    u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101
 }
 
 /// How many bits of each column are set in a block, in rows of so many bytes.
@@ -40,7 +34,8 @@ fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
         let mut counters = [0u64; MAX_WIDTH as usize / 8];
         for row in rows.chunks_exact(bytes) {
             for (counter, &byte) in counters.iter_mut().zip(row) {
-                *counter += counters_of(byte);
+                // The bits of a byte as eight counters of a byte each, the first bit's in the highest.
+                *counter += u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7 & 0x0101_0101_0101_0101;
             }
         }
         for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {

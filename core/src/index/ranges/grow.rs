@@ -142,7 +142,6 @@ impl Directory {
         Ok(Growth { directory, page })
     }
 
-    /// Slots of a level without a tile.
     fn free_slots(&self, level: Level) -> u64 {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }

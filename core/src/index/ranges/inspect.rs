@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::rate::{mean, share};
-use super::shape::Level;
+use super::shape::{Level, MAX_WIDTH};
 use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
@@ -93,8 +93,7 @@ impl Directory {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
                 let fill = Fill::of(pages, &tile, u32::MAX)?;
-                survey.bits +=
-                    tile.shape.blocks() * u64::from(tile.shape.size.block_bits() * tile.shape.width.columns());
+                survey.bits += u64::from(tile.shape.pages) * u64::from(tile.shape.size.block_bits() * MAX_WIDTH);
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 if level > Level::Zero {

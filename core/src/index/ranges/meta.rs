@@ -25,7 +25,6 @@ const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
 /// Bytes of the heap that an element is expected for at least.
 const LEAST_BYTES: u64 = 20;
-/// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
 
 /// Runs that the metapage has room for; a directory page has room for more.

@@ -72,7 +72,6 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// No slots yet. Tiles get this width.
     pub fn new(level: Level, width: Width, target: Target, size: PageSize, hold: usize) -> Above {
         let (slots, loads, open) = (Vec::new(), Vec::new(), Vec::new());
         Above { level, width, target, size, slots, loads, held: 0, hold, blocks: None, open }
@@ -95,7 +94,6 @@ impl Above {
         self.fills_tiles() && self.blocks.is_some_and(is_over)
     }
 
-    /// A tile of this width whose slots have so many blocks.
     pub fn shape(&self, width: Width, blocks: u64) -> TileShape {
         let (num_hashes, pages) = (self.target.num_hashes, (blocks / u64::from(width.blocks_per_page())) as u32);
         TileShape { level: self.level, width, columns_per_slot: 1, num_hashes, pages, size: self.size }
@@ -183,7 +181,6 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
 
-/// Those of a slot without hashes in a tile of this shape.
 pub(super) fn no_bits(shape: TileShape) -> Vec<u64> {
     memory::zeroed(shape.blocks() as usize * words_per_block(shape.size))
 }
@@ -198,7 +195,6 @@ fn set_all(bits: &mut [u64], shape: TileShape, hashes: &[u64]) {
     hashes.iter().for_each(|&hash| set(bits, shape, &footprint(shape, hash)));
 }
 
-/// Sets the bits of an element in those of a slot.
 #[inline]
 pub(super) fn set(bits: &mut [u64], shape: TileShape, footprint: &Footprint) {
     let words = words_per_block(shape.size);

@@ -35,7 +35,6 @@ use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::index::page::PageSize;
 use crate::sizing::{first, greatest_load, rate};
 
-/// The smallest rate that may be chosen.
 pub const MIN_FPR: f64 = 1e-7;
 /// The largest of an index with a key for each row.
 pub const MAX_FPR: f64 = 0.1;
@@ -138,7 +137,6 @@ pub fn typical(loads: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The mean, if there are any.
 pub fn mean(loads: &[f64]) -> Option<f64> {
     (!loads.is_empty()).then(|| loads.iter().sum::<f64>() / loads.len() as f64)
 }

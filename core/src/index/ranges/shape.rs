@@ -28,20 +28,17 @@ pub const RANGES_ALONE: u64 = 512;
 /// Tiles of level 1 that end within so many of their slots have no slot in level 2.
 pub const TILES_ALONE: u64 = 512;
 
+/// A slot of level 0 is a range of heap pages, one of another level a whole tile of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Level 0: a slot is a range of heap pages.
     Zero = 0,
-    /// Level 1: a slot is a whole tile of level 0.
     One = 1,
-    /// Level 2: a slot is a whole tile of level 1.
     Two = 2,
 }
 
 impl Level {
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
 
-    /// The level whose tiles are the slots of this one.
     pub fn below(self) -> Option<Level> {
         (self as usize).checked_sub(1).map(|below| Level::ALL[below])
     }
@@ -81,7 +78,6 @@ impl Width {
         self.0 as usize / 8
     }
 
-    /// Filter blocks in a page.
     pub const fn blocks_per_page(self) -> u32 {
         MAX_WIDTH / self.0 as u32
     }
@@ -98,7 +94,6 @@ pub struct TileShape {
     pub num_hashes: u8,
     /// Pages, at least one; blocks fill each of them.
     pub pages: u32,
-    /// That of its pages.
     pub size: PageSize,
 }
 

@@ -22,9 +22,7 @@ use crate::hash::{reduce, word};
 use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
 use crate::memory;
 
-/// Words of a hash that belong to one level.
 const WORDS_PER_LEVEL: u32 = 16;
-/// Positions that one word has bits for.
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 
@@ -49,7 +47,6 @@ impl TileAddress {
         self.first_page..self.first_page + self.shape.pages
     }
 
-    /// Where an element is probed.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probe {
         let TileShape { width, size, .. } = self.shape;
@@ -97,20 +94,6 @@ pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
     Footprint { block: reduce(bits, shape.blocks()), positions, share: bits as u32 }
 }
 
-/// The slots that may have an element, a bit for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Slots(pub u128);
-
-impl Iterator for Slots {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let slot = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (slot < MAX_WIDTH).then_some(slot)
-    }
-}
-
 /// The rows of one page that decide which slots may have an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
@@ -129,11 +112,12 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::written`].
+    /// The slots that may have the element, a bit for each; none of a page that was not written. Errors: those of
+    /// [`Special::written`].
     #[inline]
-    pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
+    pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let TileShape { width, size, .. } = self.tile.shape;
-        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(Slots::default()) };
+        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(0) };
         // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
@@ -142,13 +126,12 @@ impl Probe {
         }
         let having = all >> (MAX_WIDTH - width.columns());
         if self.tile.shape.columns_per_slot == 1 {
-            return Ok(Slots(having));
+            return Ok(having);
         }
         let slots = self.columns(page)?.slots().zip(0..);
-        Ok(Slots(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum()))
+        Ok(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum())
     }
 
-    /// The columns of each slot, in a page of the tile.
     fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
         let shape = self.tile.shape;
         Columns::read(shape, &page[usize::from(self.last_row)..][..shape.width.bytes()], self.page)
@@ -163,7 +146,6 @@ impl Probe {
         Ok(column(&columns, self.share) as u8)
     }
 
-    /// The bits of the element for one of the tile's slots.
     pub fn mark(self, slot: u8) -> Mark {
         Mark { probe: self, slot }
     }
@@ -188,7 +170,7 @@ impl Mark {
 
     /// Whether all of them are set. Errors: those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.slots(page)?.0 >> self.slot & 1 == 1)
+        Ok(self.probe.slots(page)? >> self.slot & 1 == 1)
     }
 }
 

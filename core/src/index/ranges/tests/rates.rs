@@ -17,7 +17,7 @@ fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64
     for tile in index.directory.tiles_from(level, 0) {
         for i in 0..lookups {
             let probe = tile.probe(element(1 << 50 | i));
-            wrong += probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap().count() as u64;
+            wrong += probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap().count_ones() as u64;
         }
         let first = tile.first_slot as usize;
         let own = &loads[first.min(loads.len())..loads.len().min(first + tile.shape.slots() as usize)];
