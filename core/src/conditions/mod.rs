@@ -209,7 +209,6 @@ impl Condition {
     /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
     pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
         match self {
-            // Only a whole condition is unknown, and has no hashes.
             Condition::Unknown => {}
             Condition::Has(hash) => visit(*hash),
             Condition::All(conditions) => conditions.iter().take(1).for_each(|condition| condition.watched(visit)),

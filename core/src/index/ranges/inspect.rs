@@ -44,11 +44,15 @@ impl Directory {
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);
+        // From tile to tile of level 0 the highest level above it rises.
+        let first_of_two = self.covered_from[Level::One as usize].and_then(|first| self.tile(Level::One, first));
         for run in &self.levels[Level::Zero as usize] {
             let TileAddress { shape, first_slot, ordinal, .. } = run.first;
             let (slots, fpr) = (f64::from(shape.slots()), self.options.promised(first_slot.into()));
-            let of_top = self.split_by_top(ordinal, run.end_tile());
-            for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
+            let end = run.end_tile();
+            let one = self.tiles_alone(Level::Zero).clamp(ordinal, end);
+            let two = first_of_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
+            for (top, count) in Level::ALL.into_iter().zip([one - ordinal, two - one, end - two].map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;
                 expected.beside_present += count * (slots - 1.0) * rate;
@@ -64,14 +68,6 @@ impl Directory {
         expected.fpr = self.options.fpr.unwrap_or(promised);
         expected.beside_present /= f64::max(tiles, 1.0);
         expected
-    }
-
-    /// How many tiles of level 0, from `first` to `end`, have each level as their highest: it rises from tile to tile.
-    fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
-        let below_two = self.covered_from[Level::One as usize].and_then(|first| self.tile(Level::One, first));
-        let one = self.tiles_alone(Level::Zero).clamp(first, end);
-        let two = below_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
-        [one - first, two - one, end - two]
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which

@@ -35,8 +35,8 @@
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at
-//! most what was added later; a page without bits, or after the end of the file, was never written, so it has no
-//! elements.
+//! most what was added later, for rows that no lookup before could see; a range without a tile, and a page
+//! without bits or after the end of the file, has no elements.
 //!
 //! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows, with two 132 (the
 //! example `index_figures`). Two levels that read as few need more bits, and 128 pages per range instead of 8.

@@ -40,9 +40,7 @@ pub const MIN_FPR: f64 = 1e-7;
 pub const MAX_FPR: f64 = 0.1;
 /// The largest of one with many keys for each row: a lookup asks for several of them.
 pub const MAX_PART_FPR: f64 = 0.5;
-/// Heap pages that a lookup may read unnecessarily in the part of a table that was there at the build.
-const PAGES_BUILT: f64 = 1.0;
-/// The same for each doubling of the table since.
+/// Heap pages that a lookup may read unnecessarily for each doubling of the table since the build.
 const PAGES_GROWN: f64 = 0.08;
 /// A smaller table is taken for one of so many pages, which it may become.
 const LEAST_PAGES: u64 = 1 << 16;
@@ -70,7 +68,7 @@ impl Options {
         let built = LEAST_PAGES.max(self.table_pages.into());
         match self.fpr {
             Some(fpr) => fpr,
-            None if page < built => PAGES_BUILT / built as f64,
+            None if page < built => 1.0 / built as f64,
             None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
         }
     }

@@ -41,9 +41,6 @@ impl Directory {
 
     /// Calls `found` with each range that may have elements with which a condition holds, in ascending order. It must
     /// not be unknown. Errors: [`super::Damage`] for a page that is not of its tile; those of reading.
-    ///
-    /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
-    /// were committed, so a directory that was current when the lookup began knows all tiles that matter.
     pub fn search_for<P: Pages>(
         &self,
         pages: &mut P,

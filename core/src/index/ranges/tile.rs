@@ -103,7 +103,6 @@ pub struct Probe {
     offsets: [u16; MAX_HASHES],
     /// Where the last row of the block begins.
     last_row: u16,
-    /// Which of a slot's columns has the element, as a share of 2^32.
     share: u32,
 }
 
