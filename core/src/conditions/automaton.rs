@@ -62,14 +62,11 @@ type Cut = Vec<Vec<Window>>;
 impl Automaton {
     /// What a text must have in which there is a match.
     pub fn condition(&self, encoding: Encoding) -> Condition {
-        let mut conditions = MOST_CHARACTERS.iter().map(|&most| self.condition_of(encoding, most));
+        let mut conditions = MOST_CHARACTERS.iter().filter_map(|&most| {
+            let distinct = |color: &Option<Vec<u32>>| distinct(color.as_ref()?, encoding, most);
+            self.cuts(&memory::collect(self.colors.iter().map(distinct))).map(condition_of_cuts)
+        });
         conditions.find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
-    }
-
-    fn condition_of(&self, encoding: Encoding, most: usize) -> Condition {
-        let colors: Vec<Option<Vec<u32>>> =
-            memory::collect(self.colors.iter().map(|color| color.as_ref().and_then(|c| distinct(c, encoding, most))));
-        self.cuts(&colors).map_or(Condition::Unknown, condition_of_cuts)
     }
 
     /// The cuts up to the nearest last state. `None` if there are too many nodes or steps, if no path has windows, or if
@@ -189,7 +186,7 @@ fn condition_of_cuts(mut cuts: Vec<Cut>) -> Condition {
             continue;
         }
         let of_step = |windows: Vec<Window>| Condition::all_of(hashes_of(windows.into_iter()), MOST_HASHES);
-        memory::push(&mut conditions, Condition::any(memory::collect(cut.into_iter().map(of_step))));
+        memory::push(&mut conditions, Condition::any(cut.into_iter().map(of_step)));
     }
     Condition::all([all_windows(alone)].into_iter().chain(conditions))
 }

@@ -23,9 +23,8 @@
 //!
 //! # Folding
 //!
-//! The same index serves LIKE and ILIKE: both texts and patterns are folded, by a table of our own (`fold`), and a
-//! window is of folded characters. Those of which it isn't known what every locale takes them for end the runs of a
-//! pattern of ILIKE; in a text they make windows for LIKE.
+//! The same index serves LIKE and ILIKE: texts and patterns are folded before they have windows (`fold`). Characters
+//! that are not known there end the runs of a pattern of ILIKE; in a text they make windows for LIKE.
 //!
 //! Bytes that make no character end a run, and no window of a text has them. In encodings other than UTF-8 each byte is
 //! taken for a character and weighs one, and only `A` to `Z` are folded. No byte of another character can be taken for

@@ -151,7 +151,6 @@ impl Directory {
     /// Checks that each page that was allocated has one owner, and no other page has one.
     fn check_taken(&self, mut taken: Taken) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
-        // The metapage is the first.
         let mut end = META_PAGE + 1;
         for pages in taken.into_iter().filter(|pages| !pages.is_empty()) {
             require(pages.start >= end, || Damage::field(META_PAGE, "a page of two owners", pages.start))?;

@@ -4,7 +4,7 @@
 //! it is full, all of them move to a new directory page, which never changes. A billion rows with 65 rows per page are
 //! about 240 runs: 128 tiles of level 0, a tile of level 1, and so on. The metapage has room for 403.
 
-use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
+use super::shape::{Level, MOST_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
@@ -42,9 +42,9 @@ impl Options {
     /// Tiles of a level that end within so many slots have none above.
     pub(super) const fn slots_alone(&self, level: Level) -> u64 {
         match level {
-            Level::Zero if !self.is_flat => RANGES_ALONE,
-            Level::One => TILES_ALONE,
-            _ => u64::MAX,
+            Level::Zero if self.is_flat => u64::MAX,
+            Level::Zero | Level::One => MOST_ALONE,
+            Level::Two => u64::MAX,
         }
     }
 

@@ -64,7 +64,7 @@ pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use inspect::{Expectation, Survey};
 pub use rate::{MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, mean_rate, share, target, typical, with_pages};
-pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};
+pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{Mark, Probe, TileAddress, changes};
 

@@ -23,10 +23,8 @@ use std::ops::Range;
 pub const MAX_HASHES: usize = 60;
 /// The most heap pages of a range: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
 pub const MAX_PAGES_PER_RANGE: u32 = 1024;
-/// Tiles of level 0 that end within so many ranges have no slot in level 1.
-pub const RANGES_ALONE: u64 = 512;
-/// Tiles of level 1 that end within so many of their slots have no slot in level 2.
-pub const TILES_ALONE: u64 = 512;
+/// Tiles of levels 0 and 1 that end within so many slots of their level have none in the level above.
+pub const MOST_ALONE: u64 = 512;
 
 /// A slot of level 0 is a range of heap pages, one of another level a whole tile of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
