@@ -69,8 +69,8 @@ impl Automaton {
         conditions.find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
     }
 
-    /// The cuts up to the nearest last state. `None` if there are too many nodes or steps, if no path has windows, or if
-    /// none leads there.
+    /// The cuts up to the nearest last state. `None` if nodes or steps are too many, if no path has windows, or if none
+    /// leads there.
     fn cuts(&self, colors: &[Option<Vec<u32>>]) -> Option<Vec<Cut>> {
         let (mut nodes, mut cuts, mut count) = (HashMap::new(), Vec::new(), 0);
         // The nodes at the distance that there are cuts for.
