@@ -110,7 +110,7 @@ impl Automaton {
     }
 }
 
-/// The distance of a node that a path leads to, or of one that stands for it. If there is neither yet, adds it to `new`.
+/// The distance of a node that a path leads to, or of one that stands for it. Without either, adds it to `new`.
 fn reach(nodes: &mut HashMap<Node, usize>, node: Node, distance: usize, new: &mut Vec<Node>) -> usize {
     let (state, last) = node;
     let known = last.endings().filter_map(|ending| nodes.get(&(state, ending)).copied()).min();
