@@ -86,8 +86,8 @@ impl RowPage {
         Ok(())
     }
 
-    /// The changes that give a free slot to a row, before its blocks are written. Other sessions don't take it then, and
-    /// lookups don't find it yet. After a crash or an error it stays claimed by a dead row, and VACUUM frees it.
+    /// The changes that give a free slot to a row, before its blocks are written. Other sessions don't take it then,
+    /// and lookups don't find it yet. After a crash or an error it stays claimed by a dead row, and VACUUM frees it.
     pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
         let ([a, b, c, d, e, f], at) = (row.to_bytes(), self.row_at(slot));
         let claimed = (self.state_at(slot), State::Claimed as u8);
