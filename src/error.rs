@@ -126,9 +126,6 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
         InvalidParameter::Rate(..) => {
             "A rate of 0.01 means that one in a hundred absent elements is reported as present."
         }
-        InvalidParameter::IndexRate { .. } => {
-            "It is the share of all ranges that are read unnecessarily for an absent key."
-        }
         InvalidParameter::Capacity(_) => {
             "The capacity is the number of distinct elements expected; NULL sizes the filter for what it sees."
         }

@@ -192,7 +192,7 @@ fn rows() -> Vec<Vec<u8>> {
         // The directory pages come right after the metapage.
         let meta = index.memory.pages[0][size.payload()].to_vec();
         let pages =
-            index.directory.chain.pages().iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
+            index.directory.chain.pages.iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
         inputs.push([&[0; 7][..], &meta, &pages.copied().collect::<Vec<u8>>()].concat());
     }
     inputs

@@ -77,7 +77,7 @@ fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
     let (pages, ranges, absent) = look_up(index, lookups, |i| element(1 << 40 | i));
     let (_, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
     let survey = index.directory.survey(&mut index.memory).expect("sound pages");
-    let bytes = u64::from(index.directory.chain.allocated()) * index.directory.options.size.bytes() as u64;
+    let bytes = u64::from(index.directory.chain.allocated) * index.directory.options.size.bytes() as u64;
     println!(
         "{rows} rows {how}: {:.2} bytes a row; absent: {pages:.2} pages of the index, {:.2} expected, {:.2} of the heap, \
          {absent:.2} us; present: {:.3} ranges beside; overfull {}; {} runs; {seconds:.2} s",
@@ -86,7 +86,7 @@ fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
         ranges * PAGES_PER_RANGE as f64,
         present - 1.0,
         survey.overfull,
-        index.directory.runs(),
+        index.runs(),
     );
 }
 
@@ -110,7 +110,7 @@ type Tiles = Vec<(u64, TileShape)>;
 
 /// The rate of a tile's slots, which have so many ranges each.
 fn rate_of(shape: TileShape, ranges: u64) -> f64 {
-    mean_rate(shape, PageSize::DEFAULT, &[(ranges * PER_RANGE) as f64])
+    mean_rate(shape, &[(ranges * PER_RANGE) as f64])
 }
 
 fn print(rows: u64, how: &str, index_pages: u64, read: f64, heap_pages: f64) {
@@ -140,11 +140,12 @@ fn model_built(rows: u64, top: Level, how: &str) {
     let fpr = options.promised(0);
     let shape = |level, width, ranges: u64| {
         let target = target(options.size, share(fpr, level, top));
-        let shape = TileShape { level, width, columns_per_slot: 1, num_hashes: target.num_hashes, pages: 0 };
-        with_pages(shape, options.size, target, &[(ranges * PER_RANGE) as f64])
+        let (num_hashes, size) = (target.num_hashes, options.size);
+        let shape = TileShape { level, width, columns_per_slot: 1, num_hashes, pages: 0, size };
+        with_pages(shape, target, &[(ranges * PER_RANGE) as f64])
     };
     let full = u64::from(MAX_WIDTH);
-    let width = if top == Level::Two { Width::within((tiles / 64) as u32) } else { Width::MAX };
+    let width = if top == Level::Two { Width::within(tiles / 64) } else { Width::MAX };
     let above = full * u64::from(width.columns());
     let zero = vec![(tiles, shape(Level::Zero, Width::MAX, 1))];
     let one = pieces(Level::One, width, if top > Level::Zero { tiles } else { 0 }, |w| shape(Level::One, w, full));
@@ -226,7 +227,7 @@ impl Grown {
                 heap_pages += probed * self.rate(&tile) * ranges * PAGES_PER_RANGE as f64;
             }
         }
-        print(rows, "appended", self.directory.chain.allocated().into(), read, heap_pages);
+        print(rows, "appended", self.directory.chain.allocated.into(), read, heap_pages);
     }
 }
 

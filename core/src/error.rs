@@ -69,8 +69,6 @@ pub enum InvalidParameter {
     Mismatch { why: Mismatch, a: Parameters, b: Parameters, larger: Parameters },
     /// A false positive rate that a layout can't keep.
     Rate(f64, Layout),
-    /// A false positive rate that an index can't keep, and those between which it must be.
-    IndexRate { fpr: f64, least: f64, greatest: f64 },
     /// A capacity below one.
     Capacity(i64),
     /// A counting filter without a capacity, or with one below one.

@@ -70,7 +70,7 @@ impl<'a> IndexPages<'a> {
     /// page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
-        let allocated = chain.allocated();
+        let allocated = chain.allocated;
         if page >= allocated {
             return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
@@ -84,7 +84,7 @@ impl<'a> IndexPages<'a> {
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         let is_written = |&at: &u32| self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)));
         let problem = "it must be empty, since it was not allocated yet";
-        match (before.allocated()..after.allocated()).take_while(|&at| self.has(at)).find(is_written) {
+        match (before.allocated..after.allocated).take_while(|&at| self.has(at)).find(is_written) {
             Some(page) => Err(damaged(self.relation, Damage::new(page, problem))),
             None => Ok(()),
         }

@@ -119,7 +119,7 @@ fn look_up(index: &mut Index, given: &Rows, like: &View<'_>) {
 /// Changes bytes of its directory, or of any page, and uses what is left.
 fn damaged(index: &mut Index, damage: &[u8]) {
     let mut memory = std::mem::take(&mut index.memory);
-    pages::damage(&mut memory, index.directory.chain.pages(), BYTES, damage);
+    pages::damage(&mut memory, &index.directory.chain.pages, BYTES, damage);
     open_and_use(memory);
 }
 
@@ -147,7 +147,7 @@ fn use_it(mut index: Index) {
     for (number, _) in directory.groups() {
         for tile in directory.tiles(number) {
             let pages = tile.pages();
-            assert!(pages.is_empty() || pages.start >= 1 && pages.end <= directory.chain.allocated());
+            assert!(pages.is_empty() || pages.start >= 1 && pages.end <= directory.chain.allocated);
             assert!(tile.width >= 1);
         }
         for page in directory.row_pages(number) {

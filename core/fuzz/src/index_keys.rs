@@ -90,7 +90,7 @@ fn reopened(index: Index) -> Index {
 /// Changes bytes of its directory, or of any page, and uses what is left.
 fn damaged(index: &mut Index, damage: &[u8]) {
     let mut memory = std::mem::take(&mut index.memory);
-    pages::damage(&mut memory, index.directory.chain.pages(), BYTES, damage);
+    pages::damage(&mut memory, &index.directory.chain.pages, BYTES, damage);
     open_and_use(memory);
 }
 
@@ -119,7 +119,7 @@ fn use_it(index: &mut Index) {
         let mut end = 0;
         for tile in directory.tiles_from(level, 0).take(MOST_TILES) {
             let pages = tile.pages();
-            assert!(pages.start >= 1 && pages.start < pages.end && pages.end <= directory.chain.allocated());
+            assert!(pages.start >= 1 && pages.start < pages.end && pages.end <= directory.chain.allocated);
             assert!(end == 0 || tile.first_slot == end, "slots without a gap");
             assert_eq!(directory.tile_of(level, tile.first_slot), Some(tile));
             assert_eq!(directory.tile(level, tile.ordinal), Some(tile));

@@ -28,13 +28,10 @@ impl Alternatives {
     /// How many alternatives a condition has.
     pub fn count(condition: &Condition) -> usize {
         match condition {
-            Condition::All(conditions) => conditions.iter().map(Alternatives::count_own).max().unwrap_or(1),
-            other => Alternatives::count_own(other),
+            Condition::All(all) => all.iter().map(Alternatives::count).max().unwrap_or(1),
+            Condition::Any(each) => each.len(),
+            _ => 1,
         }
-    }
-
-    fn count_own(condition: &Condition) -> usize {
-        if let Condition::Any(conditions) = condition { conditions.len() } else { 1 }
     }
 
     /// Those of a condition: if all of several must hold, those of the one that has most.
@@ -42,7 +39,7 @@ impl Alternatives {
         let (every, mut each) = match condition {
             Condition::Any(each) => (Condition::Unknown, each),
             Condition::All(mut all) => {
-                let most = (0..all.len()).max_by_key(|&i| Alternatives::count_own(&all[i])).unwrap_or(0);
+                let most = (0..all.len()).max_by_key(|&i| Alternatives::count(&all[i])).unwrap_or(0);
                 let each = match all.swap_remove(most) {
                     Condition::Any(each) => each,
                     other => vec![other],
@@ -77,12 +74,10 @@ pub struct RowTest {
 /// Conditions on places, which must all hold.
 struct Alternative {
     all: Vec<Condition>,
-    /// Which of them is watched.
     watched: usize,
 }
 
 impl RowTest {
-    /// For these alternatives.
     pub fn new(alternatives: &Alternatives) -> RowTest {
         /// Bits for hashes that are watched, at least; and for each alternative.
         const BITS: usize = 1 << 12;
@@ -136,13 +131,11 @@ impl RowTest {
         self.watched[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// Begins with another row.
     pub fn begin_row(&mut self) {
         // After four billion rows one may be compared for what another has, which is right.
         self.row = self.row.wrapping_add(1).max(1);
     }
 
-    /// Adds the hash of one of the row's parts.
     #[inline(always)]
     pub fn add(&mut self, hash: u64) {
         // That of a hash which no alternative has is asked for by none.

@@ -30,7 +30,7 @@
 use super::text::{Encoding, Last, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight};
 use crate::conditions::{Condition, Window};
 use crate::{interrupt, memory};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::str;
 
 /// Nodes of a search; an automaton with more says nothing.
@@ -49,49 +49,76 @@ pub struct Automaton {
     pub arcs: Vec<Vec<(usize, usize)>>,
     /// The characters of each color, one of which its arcs read. `None`: any, or none.
     pub colors: Vec<Option<Vec<u32>>>,
-    /// The state before the first character.
     pub initial: usize,
-    /// The state after a match.
     pub last: usize,
 }
 
 /// A state, and the characters of windows to come.
 type Node = (usize, Last);
 
-/// A step that completes windows: the distance that it begins at, and the node that it leads to.
-struct Step {
-    from: usize,
-    to: Node,
-    windows: Vec<Window>,
-}
-
-/// The nodes as far as they are known, with their distances.
-#[derive(Default)]
-struct Search {
-    nodes: HashMap<Node, usize>,
-    queue: VecDeque<(Node, usize)>,
-    steps: Vec<Step>,
-}
+/// The steps of a cut, by their windows.
+type Cut = Vec<Vec<Window>>;
 
 impl Automaton {
     /// What a text must have in which there is a match.
     pub fn condition(&self, encoding: Encoding) -> Condition {
-        let mut conditions = MOST_CHARACTERS.iter().map(|&most| self.condition_of(encoding, most));
+        let mut conditions = MOST_CHARACTERS.iter().filter_map(|&most| {
+            let distinct = |color: &Option<Vec<u32>>| distinct(color.as_ref()?, encoding, most);
+            self.cuts(&memory::collect(self.colors.iter().map(distinct))).map(condition_of_cuts)
+        });
         conditions.find(|condition| !condition.is_unknown()).unwrap_or(Condition::Unknown)
     }
 
-    fn condition_of(&self, encoding: Encoding, most: usize) -> Condition {
-        let colors: Vec<Option<Vec<u32>>> =
-            memory::collect(self.colors.iter().map(|color| color.as_ref().and_then(|c| distinct(c, encoding, most))));
-        let Some((search, length)) = Search::run(self, &colors) else { return Condition::Unknown };
-        let mut cuts: Vec<Vec<Vec<Window>>> = memory::collect((0..length).map(|_| Vec::new()));
-        for Step { from, to, windows } in search.steps {
-            if from < length && search.nodes[&to] == from + 1 {
-                memory::push(&mut cuts[from], windows);
+    /// The cuts up to the nearest last state. `None` if nodes or steps are too many, if no path has windows, or if none
+    /// leads there.
+    fn cuts(&self, colors: &[Option<Vec<u32>>]) -> Option<Vec<Cut>> {
+        let (mut nodes, mut cuts, mut count) = (HashMap::new(), Vec::new(), 0);
+        // The nodes at the distance that there are cuts for.
+        let mut here = Vec::new();
+        reach(&mut nodes, (self.initial, Last::default()), 0, &mut here);
+        while !here.is_empty() {
+            let (distance, mut steps, mut next) = (cuts.len(), Vec::new(), 0);
+            while let Some(&(state, last)) = here.get(next) {
+                interrupt::check();
+                if state == self.last {
+                    return (distance > 0).then_some(cuts);
+                }
+                next += 1;
+                let (any, known): (Vec<_>, Vec<_>) =
+                    self.arcs[state].iter().partition(|(color, _)| colors[*color].is_none());
+                any.into_iter().for_each(|(_, to)| _ = reach(&mut nodes, (to, Last::default()), distance, &mut here));
+                for (color, to) in known {
+                    for &c in colors[color].iter().flatten() {
+                        let (kept, windows) = last.followed_by(c);
+                        if windows.is_empty() {
+                            reach(&mut nodes, (to, kept), distance, &mut here);
+                        } else {
+                            memory::push(&mut steps, ((to, kept), windows));
+                            count += 1;
+                        }
+                    }
+                }
+                if nodes.len() > MOST_NODES || count > MOST_STEPS {
+                    return None;
+                }
             }
+            here.clear();
+            let mut is_further = |node| reach(&mut nodes, node, distance + 1, &mut here) > distance;
+            cuts.push(memory::collect(steps.into_iter().filter_map(|(to, windows)| is_further(to).then_some(windows))));
         }
-        condition_of_cuts(cuts)
+        None
     }
+}
+
+/// The distance of a node that a path leads to, or of one that stands for it. Without either, adds it to `new`.
+fn reach(nodes: &mut HashMap<Node, usize>, node: Node, distance: usize, new: &mut Vec<Node>) -> usize {
+    let (state, last) = node;
+    let known = last.endings().filter_map(|ending| nodes.get(&(state, ending)).copied()).min();
+    known.unwrap_or_else(|| {
+        nodes.insert(node, distance);
+        memory::push(new, node);
+        distance
+    })
 }
 
 /// The folded characters of a color, each one or two, or none; `None` if they are too many or not known.
@@ -99,87 +126,28 @@ fn distinct(color: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> 
     if color.len() > 4 * most || color.iter().any(|&c| c == 0 || (encoding == Encoding::Other && c >= 0x80)) {
         return None;
     }
+    let folded = |&c: &u32| {
+        let mut all = 0u64;
+        fold::fold(c, |c| all = all << 32 | u64::from(c));
+        (all, c)
+    };
     // One of those that fold to the same stands for all.
-    let mut folded: Vec<([u32; 2], u32)> = memory::collect(color.iter().map(|&c| (folded(c), c)));
+    let mut folded = memory::collect(color.iter().map(folded));
     folded.sort_unstable();
-    folded.dedup_by_key(|(folded, _)| *folded);
+    folded.dedup_by_key(|(all, _)| *all);
     (folded.len() <= most).then(|| memory::collect(folded.into_iter().map(|(_, c)| c)))
 }
 
-/// What a character folds to, 0 for nothing.
-fn folded(c: u32) -> [u32; 2] {
-    let (mut all, mut count) = ([0; 2], 0);
-    fold::fold(c, |c| {
-        all[count] = c;
-        count += 1;
-    });
-    all
-}
-
-impl Search {
-    /// All nodes that a path leads to, up to those of the last state, and how far that is. `None` if they are too many,
-    /// if no path has windows, or if none leads there.
-    fn run(automaton: &Automaton, colors: &[Option<Vec<u32>>]) -> Option<(Search, usize)> {
-        let mut search = Search::default();
-        search.reach((automaton.initial, Last::default()), 0);
-        let mut length: Option<usize> = None;
-        while let Some((node, distance)) = search.queue.pop_front() {
-            interrupt::check();
-            // It was reached by a shorter path since, or is beyond the end.
-            if search.nodes[&node] < distance || length.is_some_and(|length| distance > length) {
-                continue;
-            }
-            let (state, last) = node;
-            if state == automaton.last {
-                length = length.or(Some(distance));
-                continue;
-            }
-            let (any, known): (Vec<_>, Vec<_>) =
-                automaton.arcs[state].iter().partition(|(color, _)| colors[*color].is_none());
-            any.into_iter().for_each(|(_, to)| _ = search.reach((to, Last::default()), distance));
-            for (color, to) in known {
-                for &c in colors[color].iter().flatten() {
-                    search.step(distance, to, last, c);
-                }
-            }
-            if search.nodes.len() > MOST_NODES || search.steps.len() > MOST_STEPS {
-                return None;
-            }
-        }
-        length.filter(|&length| length > 0).map(|length| (search, length))
-    }
-
-    /// Follows an arc by a character.
-    fn step(&mut self, distance: usize, to: usize, mut last: Last, c: u32) {
-        let mut windows = Vec::new();
-        fold::fold(c, |c| last.add(c, &mut |window| memory::push(&mut windows, window)));
-        let further = distance + usize::from(!windows.is_empty());
-        let to = self.reach((to, last.kept()), further);
-        if !windows.is_empty() {
-            windows.sort_unstable();
-            windows.dedup();
-            memory::push(&mut self.steps, Step { from: distance, to, windows });
-        }
-    }
-
-    /// A node that a path leads to, or one that stands for it.
-    fn reach(&mut self, node: Node, distance: usize) -> Node {
-        let shorter = |last| (node.0, last);
-        let is_known = |other: &Node| self.nodes.get(other).is_some_and(|&known| known <= distance);
-        if let Some(known) = node.1.endings().map(shorter).find(is_known) {
-            return known;
-        }
-        self.nodes.insert(node, distance);
-        // Steps without windows come before those with one.
-        match self.queue.back() {
-            Some((_, farthest)) if *farthest > distance => self.queue.push_front((node, distance)),
-            _ => self.queue.push_back((node, distance)),
-        }
-        node
-    }
-}
-
 impl Last {
+    /// The characters to keep after one more, and the distinct windows that it completes.
+    fn followed_by(mut self, c: u32) -> (Last, Vec<Window>) {
+        let mut windows = Vec::new();
+        fold::fold(c, |c| self.add(c, &mut |window| memory::push(&mut windows, window)));
+        windows.sort_unstable();
+        windows.dedup();
+        (self.kept(), windows)
+    }
+
     /// The characters that a window to come may begin with: as many from the last one on as weigh less than a window.
     fn kept(self) -> Last {
         let weighs = |of: &Last| {
@@ -198,7 +166,7 @@ impl Last {
 }
 
 /// A text must have one of the alternatives of each cut. Those with the fewest come first, and the last are left out.
-fn condition_of_cuts(mut cuts: Vec<Vec<Vec<Window>>>) -> Condition {
+fn condition_of_cuts(mut cuts: Vec<Cut>) -> Condition {
     cuts.iter_mut().for_each(|cut| {
         cut.sort_unstable();
         cut.dedup();
@@ -218,7 +186,7 @@ fn condition_of_cuts(mut cuts: Vec<Vec<Vec<Window>>>) -> Condition {
             continue;
         }
         let of_step = |windows: Vec<Window>| Condition::all_of(hashes_of(windows.into_iter()), MOST_HASHES);
-        memory::push(&mut conditions, Condition::any(memory::collect(cut.into_iter().map(of_step))));
+        memory::push(&mut conditions, Condition::any(cut.into_iter().map(of_step)));
     }
     Condition::all([all_windows(alone)].into_iter().chain(conditions))
 }
@@ -277,13 +245,12 @@ impl StandIns {
                 return None;
             }
             if place == self.of.len() {
-                memory::push(&mut self.of, written);
+                self.of.push(written);
             }
             written = FIRST + place as u32;
         }
-        let mut bytes = [0; 4];
-        let written = char::from_u32(written)?.encode_utf8(&mut bytes);
-        written.bytes().for_each(|byte| memory::push(&mut self.pattern, byte));
+        // It takes no more bytes than what it stands for, which there is room for.
+        self.pattern.extend_from_slice(char::from_u32(written)?.encode_utf8(&mut [0; 4]).as_bytes());
         Some(())
     }
 

@@ -4,19 +4,7 @@
 //! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both sides get them
 //! from the functions here, so that they cannot differ. The hash of a part is XXH64 over its bytes with a seed for each
 //! kind of part. So a part never meets one of another kind, nor a whole value, whose seed is 0. All are frozen, since
-//! stored indexes depend on them.
-//!
-//! | part | seed | bytes |
-//! |---|---:|---|
-//! | a member of an array | 2 | the hash of the member as an element, little-endian |
-//! | a window of a text | 3 | its number, little-endian: see [`Window`] and [`text`] |
-//! | one with a wide character and others once more | 7 | the same |
-//! | a word | 4 | the lexeme |
-//! | a value in a JSON document | that of its path | a byte for its type, then its canonical bytes |
-//! | a key of a JSON document, at its top | 6 | the key |
-//!
-//! The seed of the path `a.b` is XXH64 of `b` with the seed XXH64 of `a` with the seed 5. Arrays are not part of a
-//! path: `{"a": [1]}` has the value 1 at `a`.
+//! stored indexes depend on them: "Parts of values" in core/src/index/pages.md lists the seeds and the bytes.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -35,8 +23,10 @@ use crate::memory;
 const MEMBER: u64 = 2;
 const WINDOW: u64 = 3;
 const WORD: u64 = 4;
+/// The seed of the path without keys; that of a path is the hash of its last key with the seed of the path before it.
 const ROOT: u64 = 5;
 const KEY: u64 = 6;
+/// A window of two characters once more.
 const AGAIN: u64 = 7;
 
 /// The hash of a member of an array, from its hash as an element.
@@ -57,15 +47,14 @@ impl Window {
 
     /// The last of these characters, each of 32 bits and none 0, of which the last is the lowest.
     #[inline(always)]
-    const fn of(characters: u128, count: u32) -> Window {
-        let (mut bits, mut wide, mut at, mut back) = (0, 0, 0, 0);
-        while back < count {
+    fn of(characters: u128, count: u32) -> Window {
+        let (mut bits, mut wide, mut at) = (0, 0, 0);
+        for back in 0..count {
             let c = (characters >> (32 * back)) as u32;
-            bits |= (c as u64) << at;
             let is_wide = c >= 1 << Window::NARROW;
-            wide |= (is_wide as u64) << back;
+            bits |= u64::from(c) << at;
+            wide |= u64::from(is_wide) << back;
             at += if is_wide { Window::WIDE } else { Window::NARROW };
-            back += 1;
         }
         Window(bits | wide << Window::CHARACTERS)
     }
@@ -84,7 +73,6 @@ impl Window {
     }
 }
 
-/// The hash of a lexeme.
 pub fn word(lexeme: &[u8]) -> u64 {
     seeded(lexeme, WORD)
 }
@@ -94,12 +82,12 @@ pub fn key(key: &[u8]) -> u64 {
     seeded(key, KEY)
 }
 
-/// Where a value is in a JSON document: the keys that lead to it.
+/// Where a value is in a JSON document: the keys that lead to it. Arrays are not part of a path: `{"a": [1]}` has the
+/// value 1 at `a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonPath(u64);
 
 /// The type of a value in a JSON document that has no others in it.
-#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
     Null = 0,
@@ -110,7 +98,6 @@ pub enum Leaf {
 }
 
 impl JsonPath {
-    /// The document itself.
     pub const ROOT: JsonPath = JsonPath(ROOT);
 
     /// The value of a key in an object at this path.
@@ -144,7 +131,6 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// No row matches.
     pub const NONE: Condition = Condition::Any(Vec::new());
 
     /// All of these conditions: what is unknown among them is left out.
@@ -223,7 +209,6 @@ impl Condition {
     /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
     pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
         match self {
-            // Only a whole condition is unknown, and has no hashes.
             Condition::Unknown => {}
             Condition::Has(hash) => visit(*hash),
             Condition::All(conditions) => conditions.iter().take(1).for_each(|condition| condition.watched(visit)),

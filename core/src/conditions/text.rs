@@ -18,14 +18,13 @@
 //! pattern has few windows: those of two characters have two hashes, all others one. Without windows of three, `%传F%`
 //! reads what has 传, and `%ン2%` all.
 //!
-//! By a model with real filters on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones
-//! chosen by their content all read more of the text at the same size of the index.
+//! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones chosen by their
+//! content all read more of the text at the same size of the index.
 //!
 //! # Folding
 //!
-//! The same index serves LIKE and ILIKE: both texts and patterns are folded, by a table of our own (`fold`), and a
-//! window is of folded characters. Those of which it isn't known what every locale takes them for end the runs of a
-//! pattern of ILIKE; in a text they make windows for LIKE.
+//! The same index serves LIKE and ILIKE: texts and patterns are folded before they have windows (`fold`). Characters
+//! that are not known there end the runs of a pattern of ILIKE; in a text they make windows for LIKE.
 //!
 //! Bytes that make no character end a run, and no window of a text has them. In encodings other than UTF-8 each byte is
 //! taken for a character and weighs one, and only `A` to `Z` are folded. No byte of another character can be taken for
@@ -35,23 +34,19 @@
 pub(super) mod fold;
 
 use super::{Condition, Window, place_of};
-use crate::{interrupt, memory};
+use crate::interrupt::Meter;
+use crate::memory;
 
-/// The most hashes that are looked for.
 pub(super) const MOST_HASHES: usize = 256;
 /// What characters of a window weigh together.
 pub(super) const WEIGHT: u32 = 4;
-/// What two of them weigh that are one too.
 const PAIR_WEIGHT: u32 = 3;
-/// Characters from this one on weigh two.
 const WIDE: u32 = 0x2000;
 
 /// How the bytes of a text make characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-8.
     Utf8,
-    /// Any other.
     Other,
 }
 
@@ -74,23 +69,19 @@ fn character(bytes: &[u8]) -> Option<(u32, usize)> {
 /// Calls `visit` with each character of a text, not folded; with `None` for a byte that is of none.
 #[inline(always)]
 fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<u32>)) {
-    let (mut at, mut stop) = (0, interrupt::STRIDE);
-    while at < text.len() {
-        let byte = text[at];
+    let (mut rest, mut meter) = (text, Meter::default());
+    while let Some(&byte) = rest.first() {
+        let mut length = 1;
         if byte.is_ascii() || encoding == Encoding::Other {
             visit(Some(byte.into()));
-            at += 1;
-        } else if let Some((c, length)) = character(&text[at..]) {
+        } else if let Some((c, bytes)) = character(rest) {
             visit(Some(c));
-            at += length;
+            length = bytes;
         } else {
             visit(None);
-            at += 1;
         }
-        if at >= stop {
-            interrupt::check();
-            stop += interrupt::STRIDE;
-        }
+        rest = &rest[length..];
+        meter.add(length);
     }
 }
 
@@ -194,7 +185,6 @@ impl Windows {
         count
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -215,8 +205,7 @@ fn put(places: &mut [u64], window: Window) -> bool {
     is_new
 }
 
-/// The hashes of windows.
-pub fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
+pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 

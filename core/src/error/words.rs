@@ -91,9 +91,6 @@ impl InvalidParameter {
                 format!("cannot {} bloom filters of different parameters", using(function, "merge"))
             }
             InvalidParameter::Rate(fpr, layout) => rate(*fpr, *layout),
-            InvalidParameter::IndexRate { fpr, least, greatest } => {
-                format!("false positive rate of an index must be from {least} to {greatest}, not {fpr}")
-            }
             InvalidParameter::Capacity(capacity) => {
                 format!("capacity of a bloom filter must be at least 1, not {capacity}")
             }

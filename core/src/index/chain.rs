@@ -16,29 +16,17 @@ use crate::memory;
 pub const META_PAGE: PageNumber = 0;
 
 const META: Special = Special { kind: PageKind::Meta, number: 0 };
-const META_HEADER: usize = 40;
-const DIRECTORY_HEADER: usize = 12;
+/// Bytes of a payload before the fields of the index, and before the records of a directory page.
+pub(super) const META_HEADER: usize = 40;
+pub(super) const DIRECTORY_HEADER: usize = 12;
 /// Where the checksum is in the payload of both.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
 const GENERATION: usize = PAGE_HEADER_BYTES + 12;
 
 pub(super) struct ChainForm {
-    /// What a metapage begins with.
     pub magic: [u8; 4],
     /// Bytes of the index's own fields.
     pub fields: usize,
-}
-
-impl ChainForm {
-    /// Bytes of records that the metapage has room for.
-    pub const fn room(&self, size: PageSize) -> usize {
-        size.payload_bytes() - META_HEADER - self.fields
-    }
-}
-
-/// Bytes of records that a directory page has room for.
-pub(super) const fn room(size: PageSize) -> usize {
-    size.payload_bytes() - DIRECTORY_HEADER
 }
 
 /// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
@@ -54,7 +42,7 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// A page with these bytes, whose checksum is 0. PostgreSQL's header is zero.
+/// A page with these bytes, whose checksum is 0.
 fn page(size: PageSize, special: Special, bytes: &[u8]) -> Vec<u8> {
     let mut page = vec![0; size.bytes()];
     special.write(&mut page);
@@ -69,15 +57,14 @@ fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
     require(found == expected, || Damage::new(page, problem()))
 }
 
-/// Where the tiles of an index are, as its metapage and the directory pages say.
+/// Where the tiles of an index are, as its metapage and the directory pages say. In pages that are written
+/// PostgreSQL's header is zero.
 pub trait Tiles: Sized {
     /// Reads it. Errors: [`Damage`] for pages that no code here writes; those of reading.
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Self, P::Error>;
 
-    /// What all metapages say.
     fn chain(&self) -> &Chain;
 
-    /// The metapage. PostgreSQL's header is zero.
     fn metapage(&self) -> Vec<u8>;
 }
 
@@ -85,24 +72,24 @@ pub trait Tiles: Sized {
 /// metapage since the directory was current. Nothing else changes: pages of new tiles are read as empty.
 #[derive(Clone, Debug)]
 pub struct Growth<D> {
-    /// What the metapage says from now on.
     pub directory: D,
-    /// Number and bytes of a directory page. PostgreSQL's header is zero.
+    /// Number and bytes of a directory page.
     pub page: Option<(PageNumber, Vec<u8>)>,
 }
 
 /// What the metapages of both indexes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Rows that the index was built from.
     pub rows_built: u64,
     /// Changes with every change of the directory.
     pub(super) generation: u32,
-    allocated: PageNumber,
-    pages: Vec<PageNumber>,
+    /// How many pages were allocated, including the metapage. The file may end before they do.
+    pub allocated: PageNumber,
+    /// The directory pages, oldest first.
+    pub pages: Vec<PageNumber>,
 }
 
-/// What a metapage and the directory pages say.
+/// An index's metapage and directory pages, as far as both indexes have the same.
 pub(super) struct Stored {
     pub chain: Chain,
     pub fields: Vec<u8>,
@@ -115,16 +102,6 @@ pub(super) struct Stored {
 impl Chain {
     pub(super) const fn empty() -> Chain {
         Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
-    }
-
-    /// How many pages were allocated, including the metapage. The file may end before they do.
-    pub fn allocated(&self) -> PageNumber {
-        self.allocated
-    }
-
-    /// The directory pages, oldest first.
-    pub fn pages(&self) -> &[PageNumber] {
-        &self.pages
     }
 
     /// Whether a metapage is still the one that this was read from. Nothing else of it is checked.
@@ -142,13 +119,6 @@ impl Chain {
         }
         self.allocated = end as u32;
         Ok(first)
-    }
-
-    /// Allocates a directory page, which becomes the newest.
-    pub(super) fn add_page(&mut self) -> error::Result<()> {
-        let page = self.allocate(1)?;
-        self.pages.push(page);
-        Ok(())
     }
 
     /// The newest directory page, which there must be, with these records, and its number.

@@ -52,7 +52,7 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let mut building = Building {
         options,
         // Those of half of the memory, since tiles need memory too.
-        build: Build::new(Options { may_split: false, ..options }, maintenance_memory() / 2 / size_of::<u64>())?,
+        build: Build::new(Options { may_split: false, ..options }, maintenance_memory() / 2 / size_of::<u64>()),
         index: begin_index(index)?,
         range: 0,
         gathered: GatheredKeys::new(&column),

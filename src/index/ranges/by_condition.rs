@@ -45,7 +45,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
     for range in found {
         interrupt::check_for_interrupts();
-        match (options.lines_of(range), pages.pages(range).next()) {
+        match (options.split.and_then(|split| split.lines_of(range)), pages.pages(range).next()) {
             // Lines that the page doesn't have are skipped by PostgreSQL.
             (Some(lines), Some(page)) => {
                 lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);

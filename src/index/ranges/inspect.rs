@@ -35,7 +35,7 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
         I32(levels as i32),
         count(directory.chain.rows_built),
         F64(survey.elements),
-        F64(survey.bits_per_element()),
+        F64(survey.bits as f64 / survey.elements.max(1.0)),
         F64(expected.fpr),
         F64(survey.fpr),
         count(survey.overfull),

@@ -32,7 +32,6 @@ pub struct Build {
     directory: Directory,
     /// Most bytes of filters that are kept.
     hold: usize,
-    held: usize,
     groups: Vec<Open>,
     /// All tiles so far. Their row page is not set until it is written.
     tiles: Vec<Tile>,
@@ -41,7 +40,7 @@ pub struct Build {
 impl Build {
     /// Begins an index with pages of this size. At most `hold` bytes of filters are kept in memory.
     pub fn new(size: PageSize, hold: usize) -> Build {
-        Build { directory: Directory::empty(size), hold, held: 0, groups: Vec::new(), tiles: Vec::new() }
+        Build { directory: Directory::empty(size), hold, groups: Vec::new(), tiles: Vec::new() }
     }
 
     /// Adds a row with its filter. Errors: [`crate::Class::TooLarge`] if page numbers run out; those of writing.
@@ -64,10 +63,9 @@ impl Build {
         memory::reserve(&mut open.bits, bits.len());
         open.bits.extend_from_slice(&bits);
         memory::push(&mut open.rows, row);
-        self.held += bits.len();
         if open.rows.len() == usize::from(self.directory.widest(&open.group)) {
             self.flush(sink, number)?;
-        } else if self.held > self.hold {
+        } else if self.groups.iter().map(|open| open.bits.len()).sum::<usize>() > self.hold {
             let largest = (0..self.groups.len()).max_by_key(|&number| self.groups[number].bits.len());
             self.flush(sink, largest.unwrap_or(number))?;
         }
@@ -87,7 +85,7 @@ impl Build {
                 sink.write(&page)?;
             }
         }
-        if !directory.chain.pages().is_empty() {
+        if !directory.chain.pages.is_empty() {
             sink.write(&directory.chain.newest_page(directory.size, &directory.newest).1)?;
         }
         Ok(directory)
@@ -100,7 +98,7 @@ impl Build {
             first = self.tile(sink, number, first)?;
         }
         let open = &mut self.groups[number];
-        self.held -= std::mem::take(&mut open.bits).len();
+        open.bits = Vec::new();
         open.rows.clear();
         Ok(())
     }

@@ -11,7 +11,6 @@ use crate::index::page::{PageNumber, PageSize};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     pub size: PageSize,
-    /// What the metapages of both indexes say.
     pub chain: Chain,
     /// The records of the newest directory page.
     pub(super) newest: Vec<u8>,
@@ -28,7 +27,6 @@ struct Member {
 }
 
 impl Directory {
-    /// The directory of an index without rows.
     pub fn empty(size: PageSize) -> Directory {
         Directory { size, chain: Chain::empty(), newest: Vec::new(), tiles: 0, groups: Vec::new() }
     }
@@ -36,6 +34,10 @@ impl Directory {
     /// All groups with their numbers.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
         (0..).zip(self.groups.iter().map(|member| &member.group))
+    }
+
+    pub fn group(&self, number: u32) -> Option<&Group> {
+        self.groups.get(number as usize).map(|member| &member.group)
     }
 
     /// The number of a group, if it has tiles.
@@ -66,7 +68,6 @@ impl Directory {
         self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
     }
 
-    /// A slot of a row page.
     pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
         let tiles = self.tiles(page.group);
         let place = (page.page, number);
@@ -100,9 +101,5 @@ impl Directory {
             0 => Ok(0),
             pages => self.chain.allocate(pages),
         }
-    }
-
-    pub fn group(&self, number: u32) -> Option<&Group> {
-        self.groups.get(number as usize).map(|member| &member.group)
     }
 }

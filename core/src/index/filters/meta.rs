@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::error;
-use crate::index::chain::{self, Chain, ChainForm, Growth, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, DIRECTORY_HEADER, Growth, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 use crate::kind::{Kind, MAX_NAME, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
@@ -139,7 +139,7 @@ impl Directory {
         let next = last.filter(|last| last.page == row_page).map_or(0, |last| last.slots);
         let fits = first_slot == next && width <= room(self.size) - next;
         require(fits, || wrong("the first slot of a tile", first_slot.into()))?;
-        let allocated = self.chain.allocated();
+        let allocated = self.chain.allocated;
         require((1..allocated).contains(&row_page), || wrong("the row page of a tile", row_page))?;
         let grid = Grid::new(self.size, known, width);
         let end = u64::from(first_page).saturating_add(grid.pages());
@@ -151,19 +151,17 @@ impl Directory {
     /// Checks that each page that was allocated has one owner, and no other page has one.
     fn check_taken(&self, mut taken: Taken) -> Result<(), Damage> {
         taken.sort_unstable_by_key(|pages| pages.start);
-        // The metapage is the first.
         let mut end = META_PAGE + 1;
         for pages in taken.into_iter().filter(|pages| !pages.is_empty()) {
             require(pages.start >= end, || Damage::field(META_PAGE, "a page of two owners", pages.start))?;
             require(pages.start == end, || Damage::field(META_PAGE, "a page without an owner", end))?;
             end = pages.end;
         }
-        let allocated = self.chain.allocated();
+        let allocated = self.chain.allocated;
         require(allocated == end, || Damage::field(META_PAGE, "number of pages", allocated))
     }
 }
 
-/// Filters with at most so many blocks are small.
 const SMALL_BLOCKS: u64 = 4;
 
 impl Directory {
@@ -204,10 +202,11 @@ impl Directory {
     /// full, another one becomes the newest; then returns the full one.
     pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
         let new = if self.group(tile.group).is_none() { group_record(group) } else { Vec::new() };
-        let is_full = self.newest.len() + new.len() + TILE_BYTES > chain::room(self.size);
+        let is_full = self.newest.len() + new.len() + TILE_BYTES > self.size.payload_bytes() - DIRECTORY_HEADER;
         let full = is_full.then(|| self.chain.newest_page(self.size, &self.newest).1);
-        if is_full || self.chain.pages().is_empty() {
-            self.chain.add_page()?;
+        if is_full || self.chain.pages.is_empty() {
+            let page = self.chain.allocate(1)?;
+            self.chain.pages.push(page);
             self.newest.clear();
         }
         if !new.is_empty() {

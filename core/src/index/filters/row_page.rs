@@ -19,7 +19,7 @@ pub enum State {
     Used = 2,
 }
 
-/// How many slots a row page has.
+/// Slots that a row page has room for.
 pub(super) const fn room(size: PageSize) -> u16 {
     (size.payload_bytes() / (1 + RowId::BYTES)) as u16
 }
@@ -86,7 +86,8 @@ impl RowPage {
         Ok(())
     }
 
-    /// The changes that give a free slot to a row, before its blocks are written.
+    /// The changes that give a free slot to a row, before its blocks are written. Other sessions don't take it then,
+    /// and lookups don't find it yet. After a crash or an error it stays claimed by a dead row, and VACUUM frees it.
     pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
         let ([a, b, c, d, e, f], at) = (row.to_bytes(), self.row_at(slot));
         let claimed = (self.state_at(slot), State::Claimed as u8);
@@ -98,7 +99,6 @@ impl RowPage {
         (self.state_at(slot), State::Used as u8)
     }
 
-    /// The change that frees a slot.
     pub fn free(&self, slot: u16) -> (u16, u8) {
         (self.state_at(slot), State::Free as u8)
     }

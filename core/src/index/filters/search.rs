@@ -17,7 +17,7 @@ pub enum Sought {
 /// A condition on a filter: that it has at least one of these elements.
 pub type FilterCondition = Vec<Sought>;
 
-/// How many pages of tiles are prefetched at first; then as many as are read.
+/// Pages of tiles that are prefetched at first; then as many as are read.
 const AHEAD: usize = 32;
 
 impl Directory {

@@ -30,7 +30,7 @@ const LIST_HASHES: u32 = 6;
 const LIST_BITS: u64 = 12;
 
 /// What slots have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Holds {
     /// The bits of filters: rows that are found need no recheck.
@@ -44,7 +44,6 @@ pub enum Holds {
 /// What the filters of a tile have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What slots have.
     pub holds: Holds,
     /// The shape of the slots; it has no blocks if they have nothing.
     pub shape: Shape,
@@ -59,7 +58,6 @@ impl Group {
         Group { holds: Holds::Nothing, shape, tag: Tag::None, name: "".into() }
     }
 
-    /// A group of this kind of elements.
     pub fn new(holds: Holds, shape: Shape, kind: Kind<'_>) -> Group {
         Group { holds, shape, tag: kind.tag, name: kind.name.into() }
     }
@@ -90,7 +88,6 @@ impl Group {
         self.shape.layout.block_bits().div_ceil(8) as usize
     }
 
-    /// How many blocks a page has room for.
     pub(super) fn blocks_per_page(&self, size: PageSize) -> u32 {
         (size.payload_bytes() / self.block_bytes()) as u32
     }
@@ -161,26 +158,17 @@ impl Tile {
         self.first_page..self.first_page + self.grid.pages() as u32
     }
 
-    /// The page with a block of its slots.
     pub(super) fn page_of(&self, block: u64) -> PageNumber {
         self.first_page + (block / self.grid.per_page) as u32
     }
 
-    /// Its slots in its row page.
     pub fn slots(&self) -> Range<u16> {
         self.first_slot..self.first_slot + self.width
     }
 }
 
-/// A slot that belongs to a row, or is being given to one, in steps each of which is a WAL record and releases its
-/// locks:
-///
-/// 1. [`super::RowPage::claim`], under the exclusive lock of a row page that has a free slot. After this other sessions
-///    won't take the slot, and lookups don't find it yet.
-/// 2. [`Slot::chunks`]: the bits are written to the pages of the tile in their order, up to four pages with one record.
-/// 3. [`super::RowPage::publish`].
-///
-/// After a crash or an error in between, the slot stays claimed by a dead row, and VACUUM frees it.
+/// A slot that belongs to a row, or is being given to one: under the exclusive lock of a row page that has a free slot
+/// by [`super::RowPage::claim`], then [`Slot::chunks`] in their order, then [`super::RowPage::publish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub tile: Tile,

@@ -32,7 +32,6 @@ use std::ops::Range;
 /// The number of a page in the index file; PostgreSQL's block number.
 pub type PageNumber = u32;
 
-/// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -40,15 +39,13 @@ pub enum PageKind {
     Meta = 1,
     /// Where the tiles are.
     Directory = 2,
-    /// Bits of a tile of level 0 of ranges.
+    /// Bits of a tile of ranges; so are `LevelOne` and `LevelTwo`.
     LevelZero = 3,
-    /// Bits of a tile of level 1 of ranges.
     LevelOne = 4,
     /// Blocks of the filters of rows.
     Filters = 5,
     /// Which rows these are.
     Rows = 6,
-    /// Bits of a tile of level 2 of ranges.
     LevelTwo = 7,
 }
 
@@ -79,14 +76,11 @@ impl Damage {
     }
 }
 
-/// Fails with this damage unless the condition holds.
 pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<(), Damage> {
     if holds { Ok(()) } else { Err(damage()) }
 }
 
-/// Bytes of PostgreSQL's page header.
 pub const PAGE_HEADER_BYTES: usize = 24;
-/// Bytes of PostgreSQL's special space, at the end of a page, which say what it is.
 pub const SPECIAL_BYTES: usize = 8;
 const PAGE_VERSION: u8 = 3;
 /// Distinguishes pages of this access method from those of others.
@@ -97,7 +91,6 @@ const PAGE_ID: u16 = 0xFB1F;
 pub struct PageSize(u32);
 
 impl PageSize {
-    /// The size that nearly every server has.
     pub const DEFAULT: PageSize = PageSize(8192);
 
     /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
@@ -109,7 +102,6 @@ impl PageSize {
         self.0 as usize
     }
 
-    /// Where the payload is in a page.
     pub const fn payload(self) -> Range<usize> {
         PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
     }
@@ -177,20 +169,17 @@ impl Special {
 
 /// The pages of an index: in shared buffers, or in memory for tests.
 pub trait Pages {
-    /// What reading can fail with.
     type Error: From<Damage>;
 
     /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
     /// Errors: those of reading a page.
     fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
 
-    /// Announces that a page will be read soon.
     fn prefetch(&mut self, _page: PageNumber) {}
 }
 
 /// Takes the pages of an index that is being built.
 pub trait PageSink {
-    /// What writing can fail with.
     type Error: From<Error>;
 
     /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the metapage comes from the

@@ -32,12 +32,10 @@ pub struct RowSet {
 }
 
 impl RowSet {
-    /// A set without rows, which takes at most so many bytes.
     pub fn new(most_bytes: usize) -> RowSet {
         RowSet { words: Vec::new(), most_bytes }
     }
 
-    /// Bytes that it takes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.words[..])
     }

@@ -18,10 +18,9 @@
 use super::directory::{Directory, Options};
 use super::meta::most_open_runs;
 use super::pending::{Above, Gathered, bits_of, no_bits, set, words_per_block};
-use super::rate::{Target, check_fpr, mean, typical};
+use super::rate::{Target, mean, typical};
 use super::shape::{Columns, Level, MAX_WIDTH, TileShape, Width, column};
 use super::tile::footprint;
-use crate::error;
 use crate::index::page::PageSink;
 use crate::memory;
 use std::ops::Range;
@@ -48,9 +47,8 @@ fn targets(options: &Options, top: Level) -> [Target; 3] {
 
 impl Build {
     /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128 ranges, and as many
-    /// bytes for level 2 as they take, but at least those of eight slots. Errors: those of [`super::rate::check_fpr`].
-    pub fn new(options: Options, hold: usize) -> error::Result<Build> {
-        options.fpr.map_or(Ok(()), check_fpr)?;
+    /// bytes for level 2 as they take, but at least those of eight slots. The options must be possible.
+    pub fn new(options: Options, hold: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
         let tiles = ranges.div_ceil(MAX_WIDTH.into());
         let top = if ranges <= options.slots_alone(Level::Zero) {
@@ -67,7 +65,7 @@ impl Build {
         let (directory, gathered) = (Directory::empty(options), Gathered::default());
         let mut build = Build { directory, top: Level::Zero, target, gathered, above: [one, two], per_range: None };
         build.raise(top);
-        Ok(build)
+        build
     }
 
     /// Adds levels for the tiles that come next.
@@ -200,12 +198,12 @@ impl Build {
         }
         let columns = self.columns(width, &mut loads);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &typical(&loads));
-        let (size, mut bits) = (self.directory.options.size, Vec::new());
-        bits.resize_with(width.columns() as usize, || no_bits(shape, size));
+        let mut bits = Vec::new();
+        bits.resize_with(width.columns() as usize, || no_bits(shape));
         for (of_slot, range) in columns.slots().zip(ranges) {
             for &hash in gathered.range(range) {
-                let footprint = footprint(shape, shape.block_bits(size), hash);
-                set(&mut bits[column(&of_slot, footprint.share) as usize], shape, size, &footprint);
+                let footprint = footprint(shape, hash);
+                set(&mut bits[column(&of_slot, footprint.share) as usize], shape, &footprint);
             }
         }
         self.write_tile(sink, shape, &bits, columns)
@@ -243,8 +241,7 @@ impl Build {
                 None => self.directory.shape_for(level, width, above.target, &typical(&loads)),
             };
             if blocks.is_none() {
-                let size = self.directory.options.size;
-                slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape, size)));
+                slots = memory::collect(slots.into_iter().map(|hashes| bits_of(&hashes, shape)));
             }
             self.write_tile(sink, shape, &slots, Columns::even(width, 1))?;
             (slots, loads) = (rest, other_loads);
@@ -260,7 +257,7 @@ impl Build {
         bits: &[Vec<u64>],
         columns: Columns,
     ) -> Result<(), S::Error> {
-        let size = self.directory.options.size;
+        let size = shape.size;
         if self.directory.open_runs().len() == most_open_runs(size) {
             sink.write(&self.directory.close()?.1)?;
         }
@@ -283,8 +280,8 @@ impl Build {
                         }
                     }
                 }
-                if shape.block_bits(size) < size.block_bits() {
-                    columns.write(&mut block[shape.block_bits(size) as usize * row_bytes..]);
+                if shape.block_bits() < size.block_bits() {
+                    columns.write(&mut block[shape.block_bits() as usize * row_bytes..]);
                 }
             }
             special.write(&mut page);

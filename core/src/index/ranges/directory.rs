@@ -4,7 +4,7 @@
 //! it is full, all of them move to a new directory page, which never changes. A billion rows with 65 rows per page are
 //! about 240 runs: 128 tiles of level 0, a tile of level 1, and so on. The metapage has room for 403.
 
-use super::shape::{Level, RANGES_ALONE, TILES_ALONE, TileShape, Width};
+use super::shape::{Level, MOST_ALONE, TileShape, Width};
 use super::split::Split;
 use super::tile::TileAddress;
 use crate::error::{Result, TooLarge};
@@ -21,7 +21,6 @@ pub struct Options {
     pub fpr: Option<f64>,
     /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
-    /// How pages are split among ranges, if they are.
     pub split: Option<Split>,
     /// Whether it can be decided later that pages are split: those of a tile that is added.
     pub may_split: bool,
@@ -43,9 +42,9 @@ impl Options {
     /// Tiles of a level that end within so many slots have none above.
     pub(super) const fn slots_alone(&self, level: Level) -> u64 {
         match level {
-            Level::Zero if !self.is_flat => RANGES_ALONE,
-            Level::One => TILES_ALONE,
-            _ => u64::MAX,
+            Level::Zero if self.is_flat => u64::MAX,
+            Level::Zero | Level::One => MOST_ALONE,
+            Level::Two => u64::MAX,
         }
     }
 
@@ -60,22 +59,15 @@ impl Options {
         split.map_or(1.0 / f64::from(self.pages_per_range), |split| split.ranges.into())
     }
 
-    /// How many ranges so many pages of a table are.
     pub fn ranges_of(&self, table_pages: u32) -> u64 {
         let whole = table_pages.div_ceil(self.pages_per_range);
         self.split.map_or(whole.into(), |split| split.first_range(table_pages))
     }
 
-    /// The pages of a table that a range has rows on.
     pub fn pages_of(&self, range: u32) -> Range<u64> {
         let pages = u64::from(self.pages_per_range);
         let first = self.split.map_or(u64::from(range) * pages, |split| split.page_of(range));
         first..first + pages
-    }
-
-    /// The lines of a range's page, in their order; `None` for all.
-    pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        self.split?.lines_of(range)
     }
 
     /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they have some each.
@@ -98,7 +90,6 @@ impl Options {
 /// Neighbouring tiles of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The first of them.
     pub first: TileAddress,
     pub tiles: u32,
 }
@@ -119,9 +110,9 @@ impl Run {
 
     /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
     fn tile(&self, within: u32) -> TileAddress {
-        let TileAddress { shape, ordinal, first_slot, first_page, size } = self.first;
+        let TileAddress { shape, ordinal, first_slot, first_page } = self.first;
         let (first_slot, first_page) = (first_slot + within * shape.slots(), first_page + within * shape.pages);
-        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page, size }
+        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page }
     }
 }
 
@@ -129,7 +120,6 @@ impl Run {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directory {
     pub options: Options,
-    /// What the metapages of both indexes say.
     pub chain: Chain,
     /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
     pub keys_per_row: u16,
@@ -139,7 +129,6 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
         let levels = Default::default();
         Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], levels }
@@ -184,7 +173,6 @@ impl Directory {
         }
     }
 
-    /// How many tiles every lookup probes.
     pub fn always_probed(&self) -> u32 {
         Level::ALL.into_iter().map(|level| self.tiles_alone(level)).sum()
     }
@@ -196,13 +184,9 @@ impl Directory {
         if is_covered { Level::Two } else { Level::One }
     }
 
-    pub fn runs(&self) -> usize {
-        self.levels.iter().map(Vec::len).sum()
-    }
-
     /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
-        let newest = self.chain.pages().last().copied().unwrap_or(META_PAGE);
+        let newest = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_open = move |run: &&Run| run.first.first_page > newest;
         let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
         let mut open = memory::collect(open.copied());
@@ -234,10 +218,6 @@ impl Directory {
         runs[skipped..].iter().flat_map(move |run| from(run).map(move |within| run.tile(within)))
     }
 
-    pub(super) fn place(&mut self, run: Run) {
-        self.levels[run.first.shape.level as usize].push(run);
-    }
-
     /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
     /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
     /// are too few numbers left for pages or slots.
@@ -248,12 +228,13 @@ impl Directory {
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        let (ordinal, first_slot, size) = (self.tiles(shape.level), first_slot as u32, self.options.size);
+        let (ordinal, first_slot) = (self.tiles(shape.level), first_slot as u32);
         let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
-        match self.levels[shape.level as usize].last_mut().filter(follows) {
+        let runs = &mut self.levels[shape.level as usize];
+        match runs.last_mut().filter(follows) {
             // No directory page is between them.
             Some(last) => last.tiles += tiles,
-            None => self.place(Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles }),
+            None => runs.push(Run { first: TileAddress { shape, ordinal, first_slot, first_page }, tiles }),
         }
         Ok(())
     }

@@ -18,8 +18,6 @@
 //! A tile is sized by those columns of the one before it that look complete ([`typical`]). So the second tile corrects
 //! a wrong guess for the first one, and a change of the rows' width is followed after 128 ranges. The first tile of a
 //! level above is sized for the sum of what is below it, which is too much if keys are repeated between ranges.
-//!
-//! Allocating pages only counts them: the file is extended when a page gets its first bit.
 
 use super::directory::Directory;
 use super::fill::Fill;
@@ -43,7 +41,7 @@ fn next_width(first_range: u64) -> Width {
         0..8 => 8,
         8..72 => 32,
         72..136 => 64,
-        _ => MAX_WIDTH,
+        _ => MAX_WIDTH.into(),
     })
 }
 
@@ -144,7 +142,6 @@ impl Directory {
         Ok(Growth { directory, page })
     }
 
-    /// Slots of a level without a tile.
     fn free_slots(&self, level: Level) -> u64 {
         level.below().map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
     }
@@ -189,8 +186,9 @@ impl Directory {
     /// The shape of the next tiles of a level: that of its last one, if it may stay.
     pub(super) fn shape_for(&self, level: Level, width: Width, target: Target, loads: &[f64]) -> TileShape {
         let columns_per_slot = self.options.columns_per_slot(level, self.end_slot(level));
-        let shape = TileShape { level, width, columns_per_slot, num_hashes: target.num_hashes, pages: 0 };
-        let shape = rate::with_pages(shape, self.options.size, target, loads);
+        let (num_hashes, size) = (target.num_hashes, self.options.size);
+        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages: 0, size };
+        let shape = rate::with_pages(shape, target, loads);
         let last = self.last_tile(level).map(|tile| tile.shape);
         let stays = |last: &TileShape| {
             TileShape { pages: shape.pages, ..*last } == shape && rate::may_stay(last.pages, shape.pages)

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::fill::Fill;
 use super::rate::{mean, share};
-use super::shape::Level;
+use super::shape::{Level, MAX_WIDTH};
 use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
@@ -27,36 +27,32 @@ pub struct Expectation {
     pub beside_present: f64,
 }
 
-/// What the bits of an index say.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Survey {
     /// Ranges that have elements.
     pub ranges: u64,
-    /// An estimate of their elements, each counted in every range that has it.
+    /// Their elements, each counted in every range that has it: an estimate.
     pub elements: f64,
     /// Bits of all tiles.
     pub bits: u64,
     /// The share of ranges with elements that are read unnecessarily for an absent key, by the present bits.
     pub fpr: f64,
-    /// Ranges with so many elements that their rate is expected to be over five times the promised one.
     pub overfull: u64,
-}
-
-impl Survey {
-    pub fn bits_per_element(&self) -> f64 {
-        self.bits as f64 / self.elements.max(1.0)
-    }
 }
 
 impl Directory {
     pub fn expectation(&self) -> Expectation {
         let mut expected = Expectation { pages: 1.0 + f64::from(self.always_probed()), fpr: 0.0, beside_present: 0.0 };
         let (mut ranges, mut tiles) = (0.0, 0.0);
+        // From tile to tile of level 0 the highest level above it rises.
+        let first_of_two = self.covered_from[Level::One as usize].and_then(|first| self.tile(Level::One, first));
         for run in &self.levels[Level::Zero as usize] {
             let TileAddress { shape, first_slot, ordinal, .. } = run.first;
             let (slots, fpr) = (f64::from(shape.slots()), self.options.promised(first_slot.into()));
-            let of_top = self.split_by_top(ordinal, run.end_tile());
-            for (top, count) in Level::ALL.into_iter().zip(of_top.map(f64::from)) {
+            let end = run.end_tile();
+            let one = self.tiles_alone(Level::Zero).clamp(ordinal, end);
+            let two = first_of_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
+            for (top, count) in Level::ALL.into_iter().zip([one - ordinal, two - one, end - two].map(f64::from)) {
                 let rate = share(fpr, Level::Zero, top);
                 expected.fpr += count * slots * fpr;
                 expected.beside_present += count * (slots - 1.0) * rate;
@@ -72,14 +68,6 @@ impl Directory {
         expected.fpr = self.options.fpr.unwrap_or(promised);
         expected.beside_present /= f64::max(tiles, 1.0);
         expected
-    }
-
-    /// How many tiles of level 0, from `first` to `end`, have each level as their highest: it rises from tile to tile.
-    fn split_by_top(&self, first: u32, end: u32) -> [u32; 3] {
-        let below_two = self.covered_from[Level::One as usize].and_then(|first| self.tile(Level::One, first));
-        let one = self.tiles_alone(Level::Zero).clamp(first, end);
-        let two = below_two.map_or(end, |tile| tile.first_slot.clamp(one, end));
-        [one - first, two - one, end - two]
     }
 
     /// How many distinct elements a range has, in the mean of a sample: a page or two of the tile in the middle, which
@@ -101,7 +89,7 @@ impl Directory {
             let mut below = Vec::new();
             for tile in self.tiles_from(level, 0) {
                 let fill = Fill::of(pages, &tile, u32::MAX)?;
-                survey.bits += tile.shape.blocks() * u64::from(tile.size.block_bits() * tile.shape.width.columns());
+                survey.bits += u64::from(tile.shape.pages) * u64::from(tile.shape.size.block_bits() * MAX_WIDTH);
                 let covered = tile.ordinal.checked_sub(self.tiles_alone(level));
                 let rate = covered.map_or(1.0, |slot| probed.get(slot as usize).copied().unwrap_or(1.0));
                 if level > Level::Zero {
@@ -130,7 +118,7 @@ impl Directory {
         let promised = self.options.promised(tile.first_slot.into());
         let own = share(promised, Level::Zero, self.top(tile.ordinal));
         let rate = OVERFULL * own / (1.0 + (OVERFULL - 1.0) * own);
-        let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits(tile.size));
-        greatest_load(bits, 1e-4, |elements| tile.shape.rate(tile.size, elements) <= rate)
+        let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits());
+        greatest_load(bits, 1e-4, |elements| tile.shape.rate(elements) <= rate)
     }
 }

@@ -13,24 +13,23 @@
 
 use super::directory::{Directory, Options, Run};
 use super::fill::elements;
-use super::rate::{MAX_TILE_PAGES, check_fpr};
+use super::rate::{MAX_PART_FPR, MAX_TILE_PAGES, MIN_FPR};
 use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use super::tile::TileAddress;
 use crate::error;
-use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, ChainForm, META_HEADER, META_PAGE, Stored, Tiles};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
 
 const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
 const RUN_BYTES: usize = 20;
 /// Bytes of the heap that an element is expected for at least.
 const LEAST_BYTES: u64 = 20;
-/// No tile has a slot in the level above.
 const NONE_COVERED: u32 = u32::MAX;
 
 /// Runs that the metapage has room for; a directory page has room for more.
 pub(super) const fn most_open_runs(size: PageSize) -> usize {
-    FORM.room(size) / RUN_BYTES
+    (size.payload_bytes() - META_HEADER - FORM.fields) / RUN_BYTES
 }
 
 fn field(field: &str, found: impl Into<u64>) -> Damage {
@@ -84,7 +83,8 @@ impl Directory {
             if is_flat { [covered, [NONE_COVERED; 2]] } else { [[Split::NO_PAGE; 2], covered] };
         let split = split_of(divided, split_pages)?;
         let fpr = (rate.to_bits() != 0).then_some(rate);
-        require(fpr.is_none_or(|fpr| check_fpr(fpr).is_ok()), || field("false positive rate", rate.to_bits()))?;
+        let is_promised = fpr.is_none_or(|fpr| (MIN_FPR..=MAX_PART_FPR).contains(&fpr));
+        require(is_promised, || field("false positive rate", rate.to_bits()))?;
         let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
         require(is_possible && (split.is_none() || pages_per_range == 1), || {
             field("pages per range", pages_per_range)
@@ -109,7 +109,7 @@ impl Directory {
             end += 1;
         }
         directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
-        let allocated = directory.chain.allocated();
+        let allocated = directory.chain.allocated;
         require(u64::from(allocated) == end, || field("number of pages", allocated))?;
         directory.check_covered(Level::Zero, Level::One)?;
         directory.check_covered(Level::One, Level::Two)?;
@@ -129,7 +129,7 @@ impl Directory {
             let run = self.parse_run(record, *end, most);
             let run = run.map_err(|problem| Damage::new(page, format!("run {number} of tiles: {problem}")))?;
             *end = run.end_page();
-            self.place(run);
+            self.levels[run.first.shape.level as usize].push(run);
             most.add(run.first.shape);
         }
         Ok(())
@@ -146,9 +146,8 @@ impl Directory {
         let possible = Width::ALL.into_iter().find(|possible| possible.columns() == width.into());
         let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
         let columns_per_slot = more_columns.saturating_add(1);
-        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages };
-        let (ordinal, size) = (self.tiles(level), self.options.size);
-        let run = Run { first: TileAddress { shape, ordinal, first_slot, first_page, size }, tiles };
+        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages, size: self.options.size };
+        let run = Run { first: TileAddress { shape, ordinal: self.tiles(level), first_slot, first_page }, tiles };
         let expected = self.end_slot(level);
         let columns = [1, self.options.columns_per_slot(level, expected)];
         let most_pages = most.pages(level, width);
@@ -193,7 +192,7 @@ impl Directory {
     fn open_records(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Run { first: TileAddress { shape, first_slot, first_page, .. }, tiles } in self.open_runs() {
-            let TileShape { level, width, columns_per_slot, num_hashes, pages } = shape;
+            let TileShape { level, width, columns_per_slot, num_hashes, pages, .. } = shape;
             bytes.extend([level as u8, width.columns() as u8, num_hashes, columns_per_slot - 1]);
             bytes.extend([pages, tiles, first_slot, first_page].into_iter().flat_map(u32::to_le_bytes));
         }
@@ -202,8 +201,8 @@ impl Directory {
 
     /// Moves the runs of the metapage to a new directory page, and returns that with its number.
     pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
-        let records = self.open_records();
-        self.chain.add_page()?;
+        let (records, page) = (self.open_records(), self.chain.allocate(1)?);
+        self.chain.pages.push(page);
         Ok(self.chain.newest_page(self.options.size, &records))
     }
 }
@@ -261,7 +260,7 @@ impl Most {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
         // A slot of level 2 may be a tile of another width.
         let wider = if shape.level == Level::Two { f64::from(MAX_WIDTH / Width::MIN.columns()) } else { 1.0 };
-        let full = elements(shape, self.size, bits, bits) * wider;
+        let full = elements(shape, bits, bits) * wider;
         let known = &mut self.elements[shape.level as usize];
         *known = known.max(full);
     }

@@ -35,8 +35,8 @@
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at
-//! most what was added later; a page without bits, or after the end of the file, was never written, so it has no
-//! elements.
+//! most what was added later, for rows that no lookup before could see; a range without a tile, and a page
+//! without bits or after the end of the file, has no elements.
 //!
 //! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows, with two 132 (the
 //! example `index_figures`). Two levels that read as few need more bits, and 128 pages per range instead of 8.
@@ -63,10 +63,10 @@ pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use inspect::{Expectation, Survey};
-pub use rate::{MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, check_fpr, mean_rate, share, target, typical, with_pages};
-pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, RANGES_ALONE, TILES_ALONE, TileShape, Width};
+pub use rate::{MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, mean_rate, share, target, typical, with_pages};
+pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
-pub use tile::{Mark, Probe, Slots, TileAddress, changes};
+pub use tile::{Mark, Probe, TileAddress, changes};
 
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,6 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// No slots yet. Tiles get this width.
     pub fn new(level: Level, width: Width, target: Target, size: PageSize, hold: usize) -> Above {
         let (slots, loads, open) = (Vec::new(), Vec::new(), Vec::new());
         Above { level, width, target, size, slots, loads, held: 0, hold, blocks: None, open }
@@ -91,27 +90,26 @@ impl Above {
 
     /// Whether the next slot, which has so many elements, should begin another tile.
     pub fn is_other(&self, load: f64) -> bool {
-        let is_over = |blocks| self.shape(Width::MIN, blocks).rate(self.size, load) > self.target.fpr * MOST_OVER;
+        let is_over = |blocks| self.shape(Width::MIN, blocks).rate(load) > self.target.fpr * MOST_OVER;
         self.fills_tiles() && self.blocks.is_some_and(is_over)
     }
 
-    /// A tile of this width whose slots have so many blocks.
     pub fn shape(&self, width: Width, blocks: u64) -> TileShape {
-        let pages = (blocks / u64::from(width.blocks_per_page())) as u32;
-        TileShape { level: self.level, width, columns_per_slot: 1, num_hashes: self.target.num_hashes, pages }
+        let (num_hashes, pages) = (self.target.num_hashes, (blocks / u64::from(width.blocks_per_page())) as u32);
+        TileShape { level: self.level, width, columns_per_slot: 1, num_hashes, pages, size: self.size }
     }
 
     /// Keeps a slot as its hashes, or if there are too many, as bits.
     pub fn keep_hashes(&mut self, hashes: Vec<u64>, load: f64) {
         if let Some(blocks) = self.blocks {
-            return self.keep(bits_of(&hashes, self.shape(Width::MIN, blocks), self.size), load);
+            return self.keep(bits_of(&hashes, self.shape(Width::MIN, blocks)), load);
         }
         self.keep(hashes, load);
         if self.held > self.hold {
             let blocks = self.blocks_for(&typical(&self.loads), 1);
-            let (shape, size) = (self.shape(Width::MIN, blocks), self.size);
+            let shape = self.shape(Width::MIN, blocks);
             self.blocks = Some(blocks);
-            self.slots.iter_mut().for_each(|slot| *slot = bits_of(slot, shape, size));
+            self.slots.iter_mut().for_each(|slot| *slot = bits_of(slot, shape));
         }
     }
 
@@ -124,7 +122,7 @@ impl Above {
 
     /// Blocks of a slot for such loads, in a multiple of so many pages.
     fn blocks_for(&self, loads: &[f64], multiple: u32) -> u64 {
-        let shape = with_pages(self.shape(Width::MIN, 0), self.size, self.target, loads);
+        let shape = with_pages(self.shape(Width::MIN, 0), self.target, loads);
         u64::from(shape.pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
     }
 
@@ -136,9 +134,9 @@ impl Above {
         self.blocks = Some(blocks);
         let shape = self.shape(Width::MIN, blocks);
         if self.open.is_empty() {
-            self.open = no_bits(shape, self.size);
+            self.open = no_bits(shape);
         }
-        set_all(&mut self.open, shape, self.size, hashes);
+        set_all(&mut self.open, shape, hashes);
     }
 
     /// The bits of the slot that was open, and about how many elements it has. After it there is none.
@@ -148,7 +146,7 @@ impl Above {
         let ones: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
         let mut blocks = (bits.len() / words) as u64;
         let all = blocks * u64::from(self.size.block_bits());
-        let load = elements(self.shape(Width::MIN, blocks), self.size, all as f64, ones as f64);
+        let load = elements(self.shape(Width::MIN, blocks), all as f64, ones as f64);
         if self.slots.is_empty() {
             let (needed, per_page) = (self.blocks_for(&[load], 1), u64::from(Width::MIN.blocks_per_page()));
             while blocks >= 2 * needed && blocks.is_multiple_of(2 * per_page) {
@@ -183,26 +181,23 @@ pub(super) fn words_per_block(size: PageSize) -> usize {
     size.block_bits().div_ceil(64) as usize
 }
 
-/// Those of a slot without hashes in a tile of this shape.
-pub(super) fn no_bits(shape: TileShape, size: PageSize) -> Vec<u64> {
-    memory::zeroed(shape.blocks() as usize * words_per_block(size))
+pub(super) fn no_bits(shape: TileShape) -> Vec<u64> {
+    memory::zeroed(shape.blocks() as usize * words_per_block(shape.size))
 }
 
-/// The bits of a slot in a tile of this shape.
-pub(super) fn bits_of(hashes: &[u64], shape: TileShape, size: PageSize) -> Vec<u64> {
-    let mut bits = no_bits(shape, size);
-    set_all(&mut bits, shape, size, hashes);
+pub(super) fn bits_of(hashes: &[u64], shape: TileShape) -> Vec<u64> {
+    let mut bits = no_bits(shape);
+    set_all(&mut bits, shape, hashes);
     bits
 }
 
-fn set_all(bits: &mut [u64], shape: TileShape, size: PageSize, hashes: &[u64]) {
-    hashes.iter().for_each(|&hash| set(bits, shape, size, &footprint(shape, shape.block_bits(size), hash)));
+fn set_all(bits: &mut [u64], shape: TileShape, hashes: &[u64]) {
+    hashes.iter().for_each(|&hash| set(bits, shape, &footprint(shape, hash)));
 }
 
-/// Sets the bits of an element in those of a slot.
 #[inline]
-pub(super) fn set(bits: &mut [u64], shape: TileShape, size: PageSize, footprint: &Footprint) {
-    let words = words_per_block(size);
+pub(super) fn set(bits: &mut [u64], shape: TileShape, footprint: &Footprint) {
+    let words = words_per_block(shape.size);
     let block = &mut bits[footprint.block as usize * words..][..words];
     for &position in &footprint.positions[..usize::from(shape.num_hashes)] {
         block[usize::from(position / 64)] |= 1 << (position % 64);

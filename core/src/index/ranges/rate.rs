@@ -32,19 +32,15 @@
 
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
-use crate::error::{InvalidParameter, Result};
 use crate::index::page::PageSize;
 use crate::sizing::{first, greatest_load, rate};
 
-/// The smallest rate that may be chosen.
 pub const MIN_FPR: f64 = 1e-7;
 /// The largest of an index with a key for each row.
 pub const MAX_FPR: f64 = 0.1;
 /// The largest of one with many keys for each row: a lookup asks for several of them.
 pub const MAX_PART_FPR: f64 = 0.5;
-/// Heap pages that a lookup may read unnecessarily in the part of a table that was there at the build.
-const PAGES_BUILT: f64 = 1.0;
-/// The same for each doubling of the table since.
+/// Heap pages that a lookup may read unnecessarily for each doubling of the table since the build.
 const PAGES_GROWN: f64 = 0.08;
 /// A smaller table is taken for one of so many pages, which it may become.
 const LEAST_PAGES: u64 = 1 << 16;
@@ -65,14 +61,6 @@ pub struct Target {
     pub bits: f64,
 }
 
-/// Errors: [`InvalidParameter::IndexRate`] unless a rate is from [`MIN_FPR`] to [`MAX_PART_FPR`].
-pub fn check_fpr(fpr: f64) -> Result<()> {
-    if (MIN_FPR..=MAX_PART_FPR).contains(&fpr) {
-        return Ok(());
-    }
-    Err(InvalidParameter::IndexRate { fpr, least: MIN_FPR, greatest: MAX_PART_FPR }.into())
-}
-
 impl Options {
     /// The share of ranges, about this one, that a lookup of an absent key may read unnecessarily.
     pub fn promised(&self, range: u64) -> f64 {
@@ -80,7 +68,7 @@ impl Options {
         let built = LEAST_PAGES.max(self.table_pages.into());
         match self.fpr {
             Some(fpr) => fpr,
-            None if page < built => PAGES_BUILT / built as f64,
+            None if page < built => 1.0 / built as f64,
             None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
         }
     }
@@ -121,19 +109,19 @@ fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
 }
 
 /// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with such loads.
-pub fn with_pages(shape: TileShape, size: PageSize, target: Target, loads: &[f64]) -> TileShape {
-    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, size, loads) <= target.fpr;
-    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(size.block_bits());
+pub fn with_pages(shape: TileShape, target: Target, loads: &[f64]) -> TileShape {
+    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, loads) <= target.fpr;
+    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(shape.size.block_bits());
     let guess = blocks / f64::from(shape.width.blocks_per_page());
     let pages = first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
     TileShape { pages, ..shape }
 }
 
 /// The mean of the rates of columns with these numbers of distinct elements.
-pub fn mean_rate(shape: TileShape, size: PageSize, loads: &[f64]) -> f64 {
+pub fn mean_rate(shape: TileShape, loads: &[f64]) -> f64 {
     let mut sorted = loads.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let sum: f64 = sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64 * shape.rate(size, equal[0])).sum();
+    let sum: f64 = sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64 * shape.rate(equal[0])).sum();
     sum / loads.len().max(1) as f64
 }
 
@@ -147,7 +135,6 @@ pub fn typical(loads: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The mean, if there are any.
 pub fn mean(loads: &[f64]) -> Option<f64> {
     (!loads.is_empty()).then(|| loads.iter().sum::<f64>() / loads.len() as f64)
 }

@@ -5,11 +5,12 @@
 
 use super::directory::Directory;
 use super::shape::Level;
-use super::tile::{Mark, Slots, TileAddress};
+use super::tile::{Mark, TileAddress};
 use crate::conditions::Condition;
 use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
 use crate::memory;
+use std::iter;
 
 impl Directory {
     /// Where the bits of an element belong, from the highest level down; `None` if the range has no tile yet.
@@ -40,9 +41,6 @@ impl Directory {
 
     /// Calls `found` with each range that may have elements with which a condition holds, in ascending order. It must
     /// not be unknown. Errors: [`super::Damage`] for a page that is not of its tile; those of reading.
-    ///
-    /// A range without a tile is one without elements. Rows that a session may see were given their bits before they
-    /// were committed, so a directory that was current when the lookup began knows all tiles that matter.
     pub fn search_for<P: Pages>(
         &self,
         pages: &mut P,
@@ -83,12 +81,12 @@ impl Directory {
         mut found: impl FnMut(u32, f64),
     ) -> Result<(), P::Error> {
         let probe = |tile: &TileAddress, (): &()| {
-            let slots = Slots(condition.slots(u128::MAX, &mut having(pages, tile))?);
+            let slots = each(condition.slots(u128::MAX, &mut having(pages, tile))?);
             // A sample reads few of them.
             if most == u32::MAX
                 && let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below())
             {
-                let reported = slots.filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
+                let reported = slots.clone().filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
                 reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
             }
             Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
@@ -139,11 +137,20 @@ fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
     (0..picked).map(move |i| ((u64::from(i) * u64::from(count) / u64::from(picked)) as u32, weight))
 }
 
+/// The numbers of the bits that are set.
+fn each(mut bits: u128) -> impl Iterator<Item = u32> + Clone {
+    iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(bit)
+    })
+}
+
 /// From a hash to the slots of a tile that may have it.
 fn having<P: Pages>(pages: &mut P, tile: &TileAddress) -> impl FnMut(u64) -> Result<u128, P::Error> {
     |hash| {
         let probe = tile.probe(hash);
-        Ok(pages.with(probe.page, |page| probe.slots(page))??.0)
+        Ok(pages.with(probe.page, |page| probe.slots(page))??)
     }
 }
 
@@ -159,7 +166,7 @@ fn probe_each<P: Pages>(
     let mut found = Vec::new();
     for &number in numbers {
         let slots = alternatives.each[number as usize].slots(possible, &mut having)?;
-        Slots(slots).for_each(|slot| memory::push(&mut found, (slot, number)));
+        each(slots).for_each(|slot| memory::push(&mut found, (slot, number)));
     }
     found.sort_unstable();
     let of_slot = |pairs: &[(u32, u32)]| (pairs[0].0, memory::collect(pairs.iter().map(|&(_, number)| number)));

@@ -23,26 +23,20 @@ use std::ops::Range;
 pub const MAX_HASHES: usize = 60;
 /// The most heap pages of a range: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
 pub const MAX_PAGES_PER_RANGE: u32 = 1024;
-/// Tiles of level 0 that end within so many ranges have no slot in level 1.
-pub const RANGES_ALONE: u64 = 512;
-/// Tiles of level 1 that end within so many of their slots have no slot in level 2.
-pub const TILES_ALONE: u64 = 512;
+/// Tiles of levels 0 and 1 that end within so many slots of their level have none in the level above.
+pub const MOST_ALONE: u64 = 512;
 
-/// The levels of an index.
+/// A slot of level 0 is a range of heap pages, one of another level a whole tile of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Level 0: a slot is a range of heap pages.
     Zero = 0,
-    /// Level 1: a slot is a whole tile of level 0.
     One = 1,
-    /// Level 2: a slot is a whole tile of level 1.
     Two = 2,
 }
 
 impl Level {
     pub const ALL: [Level; 3] = [Level::Zero, Level::One, Level::Two];
 
-    /// The level whose tiles are the slots of this one.
     pub fn below(self) -> Option<Level> {
         (self as usize).checked_sub(1).map(|below| Level::ALL[below])
     }
@@ -60,14 +54,12 @@ impl Width {
     pub const ALL: [Width; 5] = [Width(8), Width(16), Width(32), Width(64), Width(128)];
 
     /// The narrowest with room for this number of columns; the widest if none has.
-    pub fn holding(columns: impl Into<u64>) -> Width {
-        let columns = columns.into();
+    pub fn holding(columns: u64) -> Width {
         Width::ALL.into_iter().find(|width| u64::from(width.0) >= columns).unwrap_or(Width::MAX)
     }
 
     /// The widest with at most this number of columns; the narrowest if there is none.
-    pub fn within(columns: impl Into<u64>) -> Width {
-        let columns = columns.into();
+    pub fn within(columns: u64) -> Width {
         Width::ALL.into_iter().rfind(|width| u64::from(width.0) <= columns).unwrap_or(Width::MIN)
     }
 
@@ -75,7 +67,6 @@ impl Width {
         self.0 as u32
     }
 
-    /// Slots with so many columns each.
     pub const fn slots(self, columns_per_slot: u8) -> u32 {
         self.columns() / columns_per_slot as u32
     }
@@ -85,7 +76,6 @@ impl Width {
         self.0 as usize / 8
     }
 
-    /// Filter blocks in a page.
     pub const fn blocks_per_page(self) -> u32 {
         MAX_WIDTH / self.0 as u32
     }
@@ -94,7 +84,6 @@ impl Width {
 /// What tiles of one run have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
-    /// Whether its slots are ranges or tiles.
     pub level: Level,
     pub width: Width,
     /// Columns of a slot in the mean: one; two where slots have different numbers of them.
@@ -103,6 +92,7 @@ pub struct TileShape {
     pub num_hashes: u8,
     /// Pages, at least one; blocks fill each of them.
     pub pages: u32,
+    pub size: PageSize,
 }
 
 impl TileShape {
@@ -116,13 +106,13 @@ impl TileShape {
     }
 
     /// Bits of a column in a block: one less than there are rows if the last row says which columns slots have.
-    pub const fn block_bits(self, size: PageSize) -> u32 {
-        size.block_bits() - (self.columns_per_slot > 1) as u32
+    pub const fn block_bits(self) -> u32 {
+        self.size.block_bits() - (self.columns_per_slot > 1) as u32
     }
 
     /// The false positive rate of a column with this number of distinct elements, by exact occupancy.
-    pub fn rate(self, size: PageSize, elements: f64) -> f64 {
-        rate::expected_in_blocks(self.block_bits(size), u32::from(self.num_hashes), self.blocks(), elements)
+    pub fn rate(self, elements: f64) -> f64 {
+        rate::expected_in_blocks(self.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
     }
 }
 
@@ -171,7 +161,6 @@ impl Columns {
         Ok(Columns { firsts, width: shape.width })
     }
 
-    /// The last row of a block.
     pub fn write(self, row: &mut [u8]) {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }

@@ -29,7 +29,6 @@ pub struct Split {
     pub lines: u16,
     /// Ranges of a page, at least two.
     pub ranges: u16,
-    /// The first page that is split.
     pub first_page: u32,
     /// The first page after it that is whole again; [`Split::NO_PAGE`] if there is none.
     pub end_page: u32,
@@ -39,7 +38,6 @@ impl Split {
     /// No page of a table has this number.
     pub const NO_PAGE: u32 = u32::MAX;
 
-    /// That of all pages.
     pub const fn of_all(lines: u16, ranges: u16) -> Split {
         Split { lines, ranges, first_page: 0, end_page: Split::NO_PAGE }
     }

@@ -20,9 +20,9 @@ fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
     Options { fpr: Some(fpr), ..Options::of_whole_pages(size, 8, guess) }
 }
 
-/// The shape of a tile whose slots have a column each.
+/// The shape of a tile whose slots have a column each, in pages of the usual size.
 fn shape(level: Level, width: Width, num_hashes: u8, pages: u32) -> TileShape {
-    TileShape { level, width, columns_per_slot: 1, num_hashes, pages }
+    TileShape { level, width, columns_per_slot: 1, num_hashes, pages, size: PageSize::DEFAULT }
 }
 
 /// An element that no other number is.
@@ -64,8 +64,8 @@ fn check(index: &Index) {
     let read = Index::open(index.memory.clone(), size).unwrap();
     assert_eq!(read.directory, index.directory);
     let mut taken: BTreeSet<u32> = [META_PAGE].into();
-    taken.extend(index.directory.chain.pages());
-    assert_eq!(taken.len(), 1 + index.directory.chain.pages().len());
+    taken.extend(&index.directory.chain.pages);
+    assert_eq!(taken.len(), 1 + index.directory.chain.pages.len());
     for level in Level::ALL {
         let mut next = index.directory.tiles_from(level, 0).next().map_or(0, |first| u64::from(first.first_slot));
         for (tile, ordinal) in index.directory.tiles_from(level, 0).zip(0..) {
@@ -83,7 +83,7 @@ fn check(index: &Index) {
         }
         assert_eq!(index.directory.end_slot(level), next);
     }
-    assert_eq!(taken.len() as u32, index.directory.chain.allocated());
+    assert_eq!(taken.len() as u32, index.directory.chain.allocated);
     for level in [Level::Zero, Level::One] {
         for tile in index.directory.tiles_from(level, index.directory.tiles_alone(level)) {
             assert!(index.directory.tile_of(Level::ALL[level as usize + 1], tile.ordinal).is_some());

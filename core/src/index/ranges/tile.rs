@@ -19,12 +19,10 @@
 
 use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
+use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
 use crate::memory;
 
-/// Words of a hash that belong to one level.
 const WORDS_PER_LEVEL: u32 = 16;
-/// Positions that one word has bits for.
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 
@@ -37,7 +35,6 @@ pub struct TileAddress {
     /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
     pub first_slot: u32,
     pub first_page: PageNumber,
-    pub size: PageSize,
 }
 
 impl TileAddress {
@@ -50,23 +47,23 @@ impl TileAddress {
         self.first_page..self.first_page + self.shape.pages
     }
 
-    /// Where an element is probed.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probe {
-        let width = self.shape.width;
-        let Footprint { block, positions, share } = footprint(self.shape, self.shape.block_bits(self.size), hash);
+        let TileShape { width, size, .. } = self.shape;
+        let Footprint { block, positions, share } = footprint(self.shape, hash);
         let per_page = u64::from(width.blocks_per_page());
-        let row = (block % per_page) as u32 * self.size.block_bits();
+        let row = (block % per_page) as u32 * size.block_bits();
         // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
         let offset = |row: u32| (PAGE_HEADER_BYTES + row as usize * width.bytes()) as u16;
         let offsets = positions.map(|position| offset(row + u32::from(position)));
-        let last_row = offset(row + self.size.block_bits() - 1);
+        let last_row = offset(row + size.block_bits() - 1);
         Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
     }
 
     /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::written`].
     pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
-        Ok(self.special().written(page, self.size, at)?.map(|page| &page[self.size.payload()]))
+        let size = self.shape.size;
+        Ok(self.special().written(page, size, at)?.map(|page| &page[size.payload()]))
     }
 }
 
@@ -79,9 +76,9 @@ pub(super) struct Footprint {
     pub share: u32,
 }
 
-/// Where an element is in a tile whose blocks have so many positions.
 #[inline(always)]
-pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footprint {
+pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
+    let block_bits = u64::from(shape.block_bits());
     let first = shape.level as u32 * WORDS_PER_LEVEL;
     let mut positions = [0; MAX_HASHES];
     let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
@@ -89,26 +86,12 @@ pub(super) fn footprint(shape: TileShape, block_bits: u32, hash: u64) -> Footpri
         let bits = word(hash, j);
         for (position, i) in positions.iter_mut().zip(0..) {
             let sixteen = bits >> (16 * i) & 0xFFFF;
-            *position = ((sixteen * u64::from(block_bits)) >> 16) as u16;
+            *position = ((sixteen * block_bits) >> 16) as u16;
         }
     }
     // The highest bits choose the block, which there are few of; the lowest 32 are for the column.
     let bits = word(hash, first);
     Footprint { block: reduce(bits, shape.blocks()), positions, share: bits as u32 }
-}
-
-/// The slots that may have an element, a bit for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Slots(pub u128);
-
-impl Iterator for Slots {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let slot = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (slot < MAX_WIDTH).then_some(slot)
-    }
 }
 
 /// The rows of one page that decide which slots may have an element.
@@ -120,7 +103,6 @@ pub struct Probe {
     offsets: [u16; MAX_HASHES],
     /// Where the last row of the block begins.
     last_row: u16,
-    /// Which of a slot's columns has the element, as a share of 2^32.
     share: u32,
 }
 
@@ -129,11 +111,12 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element; none of a page that was not written. Errors: those of [`Special::written`].
+    /// The slots that may have the element, a bit for each; none of a page that was not written. Errors: those of
+    /// [`Special::written`].
     #[inline]
-    pub fn slots(&self, page: Option<&[u8]>) -> Result<Slots, Damage> {
-        let TileAddress { shape: TileShape { width, .. }, size, .. } = self.tile;
-        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(Slots::default()) };
+    pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
+        let TileShape { width, size, .. } = self.tile.shape;
+        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(0) };
         // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
@@ -142,13 +125,12 @@ impl Probe {
         }
         let having = all >> (MAX_WIDTH - width.columns());
         if self.tile.shape.columns_per_slot == 1 {
-            return Ok(Slots(having));
+            return Ok(having);
         }
         let slots = self.columns(page)?.slots().zip(0..);
-        Ok(Slots(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum()))
+        Ok(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum())
     }
 
-    /// The columns of each slot, in a page of the tile.
     fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
         let shape = self.tile.shape;
         Columns::read(shape, &page[usize::from(self.last_row)..][..shape.width.bytes()], self.page)
@@ -163,7 +145,6 @@ impl Probe {
         Ok(column(&columns, self.share) as u8)
     }
 
-    /// The bits of the element for one of the tile's slots.
     pub fn mark(self, slot: u8) -> Mark {
         Mark { probe: self, slot }
     }
@@ -188,7 +169,7 @@ impl Mark {
 
     /// Whether all of them are set. Errors: those of [`Probe::slots`].
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.slots(page)?.0 >> self.slot & 1 == 1)
+        Ok(self.probe.slots(page)? >> self.slot & 1 == 1)
     }
 }
 

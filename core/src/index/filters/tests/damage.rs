@@ -37,7 +37,7 @@ fn check_addresses(index: &Index) {
     for (number, _) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
             let pages = tile.pages();
-            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated());
+            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated);
             assert!(tile.width > 0);
         }
     }
@@ -45,14 +45,14 @@ fn check_addresses(index: &Index) {
 
 /// The pages that say where tiles are.
 fn directory_pages(index: &Index) -> Vec<u32> {
-    [0].into_iter().chain(index.directory.chain.pages().iter().copied()).collect()
+    [0].into_iter().chain(index.directory.chain.pages.iter().copied()).collect()
 }
 
 /// Of which each decides what is written where.
 #[test]
 fn each_flipped_bit_of_the_directory_is_refused() {
     let index = sample(1024);
-    assert!(!index.directory.chain.pages().is_empty());
+    assert!(!index.directory.chain.pages.is_empty());
     for at in directory_pages(&index) {
         for bit in 24 * 8..1024 * 8 {
             let mut memory = index.memory.clone();
@@ -97,7 +97,7 @@ fn each_number_of_the_directory_agrees_with_the_others() {
                 memory.pages[at as usize][half..half + 2].copy_from_slice(&new.to_le_bytes());
                 sign(&mut memory.pages[at as usize], index.directory.size);
                 if let Ok(read) = Index::open(memory, index.directory.size) {
-                    assert_eq!(read.directory.chain.allocated(), index.directory.chain.allocated());
+                    assert_eq!(read.directory.chain.allocated, index.directory.chain.allocated);
                     check(&read);
                 }
             }
@@ -116,7 +116,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u8..), 1..4),
     ) {
         let mut index = sample(bytes);
-        let directory = [0, *index.directory.chain.pages().last().unwrap() as usize];
+        let directory = [0, *index.directory.chain.pages.last().unwrap() as usize];
         for (page, at, value) in changes {
             let (page, at) = if is_directory {
                 (directory[page.index(2)], 24 + at.index(60))

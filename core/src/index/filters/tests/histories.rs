@@ -154,12 +154,12 @@ fn slots_are_used_again() {
             index.insert(RowId { page: round, line }, &View::parse(bytes).unwrap()).unwrap();
         }
         if round == 1 {
-            allocated = index.directory.chain.allocated();
+            allocated = index.directory.chain.allocated;
         }
         let (removed, left) = index.remove(|row| row.page < round).unwrap();
         assert_eq!((removed, left), (if round == 0 { 0 } else { 60 }, 60));
     }
-    assert_eq!(index.directory.chain.allocated(), allocated);
+    assert_eq!(index.directory.chain.allocated, allocated);
 }
 
 /// A directory that was read before tiles were added finds all that was added before it was read.

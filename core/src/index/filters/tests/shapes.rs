@@ -21,7 +21,7 @@ fn size_is_that_of_the_filters() {
         [(10, 10_000, 1.4, 1.7), (100, 10_000, 1.35, 1.45), (1000, 10_000, 1.08, 1.2), (700, 100_000, 1.08, 1.25)]
     {
         let [(built, stored), (added, _)] = both(count, elements);
-        let factor = |index: &Index| f64::from(index.directory.chain.allocated()) * 8192.0 / stored as f64;
+        let factor = |index: &Index| f64::from(index.directory.chain.allocated) * 8192.0 / stored as f64;
         assert!(factor(&built) <= most_built, "{count} of {elements} built: {}", factor(&built));
         assert!(factor(&added) <= most_added, "{count} of {elements} added: {}", factor(&added));
     }
@@ -48,7 +48,7 @@ fn lists_are_as_small_as_they_are() {
     let view = View::parse(&bytes).unwrap();
     let rows = (0..1000).map(|page| (RowId { page, line: 1 }, view));
     let index = Index::build(PageSize::DEFAULT, 1 << 20, rows).unwrap();
-    assert!(index.directory.chain.allocated() < 12, "{} pages", index.directory.chain.allocated());
+    assert!(index.directory.chain.allocated < 12, "{} pages", index.directory.chain.allocated);
 }
 
 /// All of these and any of those.
@@ -89,7 +89,7 @@ fn the_worked_example() {
     let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
     index.insert(RowId { page: 7, line: 2 }, &view).unwrap();
     let tile = index.directory.tiles(0)[0];
-    assert_eq!((tile.row_page, tile.first_page, index.directory.chain.pages()), (1, 2, &[3][..]));
+    assert_eq!((tile.row_page, tile.first_page, &index.directory.chain.pages[..]), (1, 2, &[3][..]));
     assert_eq!(index.memory.pages[1][24], State::Used as u8);
     assert_eq!(index.memory.pages[1][24 + 1165..][..6], [7, 0, 0, 0, 2, 0]);
     assert_eq!(index.memory.pages[2][24..][..value.len() - prefix], value[prefix..]);

@@ -24,7 +24,7 @@ fn use_it(index: &mut Index) {
         if let Some(places) = index.directory.places(range, hash) {
             assert!(places.len() <= Level::ALL.len());
             for mark in &places {
-                assert!(mark.page() < index.directory.chain.allocated());
+                assert!(mark.page() < index.directory.chain.allocated);
                 if let Some(page) = index.memory.pages.get(mark.page() as usize) {
                     let _ = memory::set(mark, &mut page.clone());
                 }
@@ -38,7 +38,7 @@ fn use_it(index: &mut Index) {
 #[test]
 fn many_runs_fill_directory_pages() {
     let mut index = with_many_runs();
-    assert!(index.directory.chain.pages().len() >= 2, "{} runs", index.directory.runs());
+    assert!(index.directory.chain.pages.len() >= 2, "{} runs", index.runs());
     check(&index);
     for range in (0..180 * 128u64).step_by(11) {
         assert!(index.search(element(range * 100 + 2)).unwrap().contains(&(range as u32)));
@@ -52,20 +52,20 @@ fn problem(index: &Index) -> String {
             assert!(!damage.problem.is_empty());
             damage.problem
         }
-        other => panic!("accepted: {:?}", other.map(|index| index.directory.runs())),
+        other => panic!("accepted: {:?}", other.map(|index| index.runs())),
     }
 }
 
 /// The pages that say where tiles are.
 fn directory_pages(index: &Index) -> Vec<u32> {
-    [META_PAGE].into_iter().chain(index.directory.chain.pages().iter().copied()).collect()
+    [META_PAGE].into_iter().chain(index.directory.chain.pages.iter().copied()).collect()
 }
 
 /// In an index of three levels whose directory has several pages, without which no bit can be trusted.
 #[test]
 fn each_flipped_bit_of_the_directory_is_refused() {
     let mut index = with_many_runs();
-    assert!(index.directory.tiles(Level::Two) > 0 && index.directory.chain.pages().len() >= 2);
+    assert!(index.directory.tiles(Level::Two) > 0 && index.directory.chain.pages.len() >= 2);
     for at in directory_pages(&index) {
         for bit in 24 * 8..1024 * 8 {
             index.memory.pages[at as usize][bit / 8] ^= 1 << (bit % 8);
@@ -97,7 +97,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
 #[test]
 fn each_number_of_the_directory_agrees_with_the_others() {
     let mut index = with_many_runs();
-    let (size, allocated) = (index.directory.options.size, index.directory.chain.allocated());
+    let (size, allocated) = (index.directory.options.size, index.directory.chain.allocated);
     let mut accepted = 0;
     for at in directory_pages(&index) {
         let sound = index.memory.pages[at as usize].clone();
@@ -111,10 +111,10 @@ fn each_number_of_the_directory_agrees_with_the_others() {
                 sign(page, size);
                 if let Ok(read) = Directory::read(&mut index.memory, size) {
                     accepted += 1;
-                    assert_eq!(read.chain.allocated(), allocated, "{new} instead of {old} at {word} of page {at}");
+                    assert_eq!(read.chain.allocated, allocated, "{new} instead of {old} at {word} of page {at}");
                     let runs = read.levels.iter().flatten();
                     let of_tiles: u64 = runs.map(|run| run.end_page() - u64::from(run.first.first_page)).sum();
-                    assert_eq!(1 + read.chain.pages().len() as u64 + of_tiles, allocated.into());
+                    assert_eq!(1 + read.chain.pages.len() as u64 + of_tiles, allocated.into());
                 }
             }
         }
@@ -270,7 +270,7 @@ fn more_tiles_to_probe_than_possible_are_refused() {
 #[test]
 fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
-    let runs = index.directory.runs();
+    let runs = index.runs();
     // The last run is a tile of level 1.
     let last = index.directory.levels[Level::One as usize].last().unwrap().first.first_page;
     let page = &mut index.memory.pages[0];

@@ -55,7 +55,7 @@ fn ranges_may_be_skipped() {
     assert!(index.search(element(1)).unwrap().contains(&1_000_000));
     index.insert(999_000, element(2)).unwrap();
     assert!(index.search(element(2)).unwrap().contains(&999_000));
-    assert!(index.directory.runs() < 404 && index.directory.chain.pages().is_empty());
+    assert!(index.runs() < 404 && index.directory.chain.pages.is_empty());
     // The last range that a heap can have.
     let error = empty(options(8192, FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
     assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
@@ -69,8 +69,8 @@ fn sizes_are_the_least_that_keep_the_rate() {
             for loads in [vec![1.0], vec![520.0], vec![400.0, 500.0, 600.0], vec![5000.0; 8], vec![10.0, 10.0, 3000.0]]
             {
                 let shape = shape(Level::Zero, width, target.num_hashes, 0);
-                let pages = with_pages(shape, size, target, &loads).pages;
-                let rate = |pages| mean_rate(TileShape { pages, ..shape }, size, &loads);
+                let pages = with_pages(shape, target, &loads).pages;
+                let rate = |pages| mean_rate(TileShape { pages, ..shape }, &loads);
                 assert!(rate(pages) <= target.fpr, "{pages} pages for {loads:?}");
                 assert!(pages == 1 || rate(pages - 1) > target.fpr, "{pages} pages for {loads:?}");
             }
@@ -78,7 +78,7 @@ fn sizes_are_the_least_that_keep_the_rate() {
     }
     // Empty ranges need what there is anyway.
     let shape = shape(Level::Zero, Width::MAX, 1, 0);
-    assert_eq!(with_pages(shape, size, target(size, FPR), &[]).pages, 1);
+    assert_eq!(with_pages(shape, target(size, FPR), &[]).pages, 1);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn pages_read(index: &mut Index) -> f64 {
 }
 
 fn bytes_per_row(index: &Index, rows: u64) -> f64 {
-    f64::from(index.directory.chain.allocated()) * 8192.0 / rows as f64
+    f64::from(index.directory.chain.allocated) * 8192.0 / rows as f64
 }
 
 /// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages per range.
@@ -225,6 +225,6 @@ fn a_hundred_thousand_ranges() {
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
         assert!(survey.fpr < FPR, "{survey:?}");
     }
-    let runs = (built.directory.runs(), appended.directory.runs());
+    let runs = (built.runs(), appended.runs());
     assert!(runs.0 < 220 && runs.1 < 80, "{runs:?}");
 }

@@ -164,8 +164,8 @@ proptest! {
         elements in prop::collection::vec((any::<u64>(), 0u8..8), 1..20),
     ) {
         let size = PageSize::new(bytes).unwrap();
-        let shape = shape(Level::ALL[level], Width::ALL[width], num_hashes, pages);
-        let tile = TileAddress { shape, ordinal: 0, first_slot: 77, first_page: 3, size };
+        let shape = TileShape { size, ..shape(Level::ALL[level], Width::ALL[width], num_hashes, pages) };
+        let tile = TileAddress { shape, ordinal: 0, first_slot: 77, first_page: 3 };
         let mut disk = vec![vec![0u8; bytes]; pages as usize];
         let mut expected = vec![false; pages as usize * (bytes - 32) * 8];
         for &(hash, slot) in &elements {
@@ -210,7 +210,7 @@ fn building_is_adding() {
             for page in tile.pages() {
                 let [a, b] = [&built, &added]
                     .map(|index| tile.payload(index.memory.pages.get(page as usize).map(Vec::as_slice), page).unwrap());
-                let zeros = vec![0; tile.size.payload_bytes()];
+                let zeros = vec![0; tile.shape.size.payload_bytes()];
                 assert!(a.unwrap_or(&zeros) == b.unwrap_or(&zeros), "page {page}");
             }
         }
@@ -252,7 +252,7 @@ fn more_ranges_than_expected() {
     for (expected, count) in [(512, 513), (512, 640), (10, 700), (0, 66_000), (40_000, 66_000), (65_536, 65_537)] {
         let options = Options { table_pages: expected * 8, ..options(1024, 0.001, 5) };
         let mut index = empty(options);
-        let mut build = Build::new(options, 1 << 16).unwrap();
+        let mut build = Build::new(options, 1 << 16);
         for range in 0..count {
             build.range(&mut index.memory, &[element(range)]).unwrap();
         }
@@ -278,8 +278,8 @@ fn repeated_elements_are_folded() {
     check(&index);
     // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
     let target = target(options.size, share(0.001, Level::Two, Level::Two));
-    let shape = shape(Level::Two, Width::MIN, target.num_hashes, 0);
-    let needed = with_pages(shape, options.size, target, &[shared as f64]).pages;
+    let shape = TileShape { size: options.size, ..shape(Level::Two, Width::MIN, target.num_hashes, 0) };
+    let needed = with_pages(shape, target, &[shared as f64]).pages;
     let first = index.directory.tile(Level::Two, 0).unwrap().shape;
     let needed = u64::from(needed) * u64::from(Width::MIN.blocks_per_page());
     assert!((needed..needed * 5 / 2).contains(&first.blocks()), "{} blocks where {needed} are needed", first.blocks());
@@ -334,8 +334,8 @@ fn an_old_directory_stays_true() {
 /// Frozen: stored pages depend on it. The worked example of pages.md.
 #[test]
 fn the_worked_example() {
-    let shape = shape(Level::Zero, Width::holding(32u32), 9, 4);
-    let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10, size: PageSize::DEFAULT };
+    let shape = shape(Level::Zero, Width::holding(32), 9, 4);
+    let tile = TileAddress { shape, ordinal: 0, first_slot: 8, first_page: 10 };
     let mark = tile.probe(hash(b"a")).mark((21 - tile.first_slot) as u8);
     let mut page = vec![0; 8192];
     memory::set(&mark, &mut page).unwrap();

@@ -30,7 +30,7 @@ impl Index {
         let mut memory = Memory::new(options.size);
         let ranges = ranges.into_iter();
         let table_pages = ranges.size_hint().0 as u32 * options.pages_per_range;
-        let mut build = Build::new(Options { table_pages, ..options }, hold)?;
+        let mut build = Build::new(Options { table_pages, ..options }, hold);
         let mut rows = 0;
         for range in ranges {
             rows += range.as_ref().len() as u64;
@@ -39,6 +39,11 @@ impl Index {
         let directory = build.finish(&mut memory, rows)?;
         memory.pages[0] = directory.metapage();
         Ok(Index { memory, directory })
+    }
+
+    /// How many runs of tiles there are.
+    pub fn runs(&self) -> usize {
+        self.directory.levels.iter().map(Vec::len).sum()
     }
 
     /// Adds an element. Returns how many bytes of how many pages changed. Errors: as `grow` and [`changes`].
