@@ -3,7 +3,9 @@
 use super::toast::fetch_large;
 use crate::pg::call::guard::Held;
 use pg_bloom_core::{Buffer, interrupt, memory};
-use pgrx::{pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, varsize_any, varsize_any_exhdr};
+use pgrx::{
+    pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
+};
 use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -104,22 +106,31 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
-    /// Appends a value to these words, and says where; `None` if it is out of line. Takes memory if there is no room.
+    /// Appends a value to these words, as it is or with a length of four bytes before it, and says where; `None` if it is
+    /// out of line. Compressed it stays so. Takes memory if there is no room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
     pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
-        let pointer: *const u8 = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller; the words have room for what is copied.
+        let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller; the words have room for what is copied, a short length grown to four bytes.
         unsafe {
-            if varatt_is_1b_e(pointer.cast()) {
+            let is_short = varatt_is_1b(pointer);
+            if is_short && varatt_is_1b_e(pointer) {
                 return None;
             }
-            let (start, bytes) = (words.len(), varsize_any(pointer.cast()));
-            let count = bytes.div_ceil(size_of::<u64>());
+            let (from, skipped, bytes): (*const u8, _, _) = match is_short {
+                true => (vardata_any(pointer).cast(), LENGTH_BYTES, varsize_any_exhdr(pointer)),
+                false => (pointer.cast(), 0, varsize_any(pointer)),
+            };
+            let (start, count) = (words.len(), (skipped + bytes).div_ceil(size_of::<u64>()));
             memory::reserve(words, count);
             words.resize(start + count, 0);
-            pointer.copy_to_nonoverlapping(words.as_mut_ptr().add(start).cast(), bytes);
+            let value: *mut pg_sys::varlena = words.as_mut_ptr().add(start).cast();
+            from.copy_to_nonoverlapping(value.cast::<u8>().add(skipped), bytes);
+            if is_short {
+                set_varsize_4b(value, (skipped + bytes) as i32);
+            }
             Some(start)
         }
     }
