@@ -106,8 +106,8 @@ impl<'a> Value<'a> {
         Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
     }
 
-    /// Appends a value to these words, as it is or with a length of four bytes before it, and says where; `None` if it is
-    /// out of line. Compressed it stays so. Takes memory if there is no room.
+    /// Appends a value to these words, as it is or with a length of four bytes before it, and says where; `None` if it
+    /// is out of line. Compressed it stays so. Takes memory if there is no room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
