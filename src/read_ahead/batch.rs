@@ -78,11 +78,11 @@ impl Batch {
     }
 
     /// Reads rows that pass the conditions before ours and have an element, and asks which of them the filter may have.
-    /// Counts those that conditions before ours reject, and those whose element is NULL or not in the filter.
+    /// Returns how many conditions before ours reject, and how many have an element that is NULL or not in the filter.
     ///
     /// # Safety
     /// The scan must be one of the table.
-    pub unsafe fn fill(&mut self, table: pg_sys::TableScanDesc, counters: Option<&mut pg_sys::Instrumentation>) {
+    pub unsafe fn fill(&mut self, table: pg_sys::TableScanDesc) -> (usize, usize) {
         (self.len, self.next) = (0, 0);
         // SAFETY: promised by the caller; nothing of the batch before is used any more.
         unsafe {
@@ -96,10 +96,7 @@ impl Batch {
             }
             pg_sys::MemoryContextSwitchTo(outside);
             self.size = (self.size * 2).min(MOST_AT_ONCE);
-            if let Some(counters) = counters {
-                counters.nfiltered1 += rejected as f64;
-                counters.nfiltered2 += (nulls + answers.iter().filter(|&&may_have| !may_have).count()) as f64;
-            }
+            (rejected, nulls + answers.iter().filter(|&&may_have| !may_have).count())
         }
     }
 

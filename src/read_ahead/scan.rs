@@ -122,7 +122,11 @@ unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
             scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
         }
         while !own.batch.is_end {
-            own.batch.fill(scan.ss_currentScanDesc, scan.ps.instrument.as_mut());
+            let (rejected, removed) = own.batch.fill(scan.ss_currentScanDesc);
+            if let Some(counters) = scan.ps.instrument.as_mut() {
+                counters.nfiltered1 += rejected as f64;
+                counters.nfiltered2 += removed as f64;
+            }
             if let Some(slot) = own.batch.next() {
                 return slot;
             }
