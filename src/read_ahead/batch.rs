@@ -6,8 +6,10 @@ use crate::pg::method::table::row_at;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys;
 
-/// Pages that are read for one batch, those of rejected rows included. Each may stay pinned until the next batch is
-/// read, before which it is asked whether the query was cancelled.
+/// Rows that are read for one batch at most, with those that are rejected: then it is asked again whether the query was
+/// cancelled, and memory is given back, that of arrays included, which isn't counted below.
+const MOST_READ: usize = 8 * MOST_AT_ONCE;
+/// Pages that the rows of one batch may be on: each stays pinned until the batch is read that follows it.
 const MOST_PAGES: usize = 4;
 /// Bytes of memory for elements after which a batch reads no more rows.
 const MOST_BYTES: usize = 1 << 20;
@@ -122,7 +124,10 @@ impl Batch {
                     let evaluate = (*expression).evalfunc.unwrap_unchecked();
                     evaluate(expression, context, is_null)
                 };
-                while self.len < size && pages <= MOST_PAGES && (*memory).mem_allocated <= MOST_BYTES {
+                for _ in 0..MOST_READ {
+                    if self.len >= size || pages > MOST_PAGES || (*memory).mem_allocated > MOST_BYTES {
+                        break;
+                    }
                     if !next_row(table, pg_sys::ScanDirection::ForwardScanDirection, self.row) {
                         self.is_end = true;
                         break;

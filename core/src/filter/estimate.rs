@@ -26,6 +26,8 @@
 //!   64,000    50,087    the result; if the small filter had been full, 4,000 would be the last that agrees
 //! ```
 //!
+//! For a sparse filter the number is exact.
+//!
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since
 //! an absent element is probed at one bit of each.
 
@@ -193,7 +195,8 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     }
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones: finer ones vary less.
+/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer sizes vary less, but
+/// are higher for bits that were spread. A size with all bits set agrees with every estimate.
 fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     let mut coarser: Vec<(f64, f64)> = Vec::new();
     for &(blocks, elements) in sizes.iter().rev() {
@@ -211,6 +214,10 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
 /// of a union, except for its size.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
+    // Nothing of the other filter is copied.
+    if a.header.is_unsized() || b.header.is_unsized() {
+        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
+    }
     if header.payload_bytes() <= SMALL_UNION_BYTES {
         let value: Vec<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
