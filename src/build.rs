@@ -36,7 +36,7 @@ fn from_array(call: &Call) -> Outcome {
 }
 
 fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
-    let distinct = sparse::sort_distinct(&mut hashes);
+    let distinct = sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     hashes
 }

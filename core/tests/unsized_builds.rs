@@ -37,7 +37,7 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
             settle_dense(&largest, &bits, elements, limit).expect("it fits the limit")
         }
         None => {
-            let distinct = sparse::sort_distinct(&mut list);
+            let distinct = sparse::sort_distinct(&mut list, 0);
             from_hashes(header, &list[..distinct], limit).expect("it fits the limit")
         }
     }
@@ -52,7 +52,7 @@ fn the_filter_does_not_depend_on_how_many_states_there_were() {
             let header = Header { kind: Kind::of(tag), ..Header::unsized_(layout, fpr) };
             let all: Vec<u64> = (0..20_000).map(|i| word(i, seed as u32)).collect();
             let mut whole = all.clone();
-            let distinct = sparse::sort_distinct(&mut whole);
+            let distinct = sparse::sort_distinct(&mut whole, 0);
             let expected: Vec<u8> = from_hashes(&header, &whole[..distinct], LIMIT).expect("it fits the limit");
             let rate = |bytes: &[u8]| estimate::current_fpr(&View::parse(bytes).expect("a filter"));
             assert!(rate(&expected) <= fpr);

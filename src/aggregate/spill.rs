@@ -84,7 +84,7 @@ impl Spill {
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
         self.read(0..1, &[], &mut hashes)?;
-        let distinct = sparse::sort_distinct(&mut hashes);
+        let distinct = sparse::sort_distinct(&mut hashes, 0);
         Ok(!hashes.is_empty() && distinct * 4 >= hashes.len() * 3)
     }
 
@@ -94,7 +94,7 @@ impl Spill {
         file.clear();
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {
-            let distinct = sparse::sort_distinct(hashes);
+            let distinct = sparse::sort_distinct(hashes, 0);
             hashes[..distinct].iter().for_each(|&hash| run.ends[range_of(hash)] += 1);
             with_entries(&hashes[..distinct], |entries| file.append(entries))
         })?;

@@ -3,8 +3,8 @@
 //! ```text
 //! rows ──transition──▶ state ──serialise──▶ bytes ──combine──▶ state ──final──▶ bloom
 //!
-//! small:  | params | -     | … | len | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
-//! dense:  | params | dense | … | len | room |  batch        |     dense ──▶ | payload |
+//! small:  | params | -     | … | len | sorted | room |  h0 h1 h2 …  |      64, 128, 256 … bytes
+//! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
 //! ```
 //!
 //! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
@@ -43,6 +43,8 @@ struct BloomHead {
     others: Others,
     /// Hashes in memory.
     len: u32,
+    /// How many of them, from the first, ascend strictly.
+    sorted: u32,
 }
 
 /// Where elements are besides those whose hashes are in memory.
@@ -71,7 +73,7 @@ impl ElementHead for BloomHead {
 
     fn new(params: Params) -> BloomHead {
         let (tag, room) = (Tag::Bloom, room_of(FIRST_BYTES));
-        BloomHead { tag, room, params, others: Others::None, len: 0 }
+        BloomHead { tag, room, params, others: Others::None, len: 0, sorted: 0 }
     }
 
     #[inline(always)]
@@ -199,7 +201,7 @@ impl BloomState<'_> {
         let spill: *mut Spill = self.spill_to(call)?;
         // SAFETY: it is there; the hashes are no part of it.
         with_entries(self.hashes(), |entries| unsafe { &mut *spill }.write(entries))?;
-        self.head().len = 0;
+        self.forget_hashes();
         Ok(())
     }
 
@@ -207,6 +209,12 @@ impl BloomState<'_> {
     fn still_full_without_repetitions(&mut self) -> bool {
         self.sort();
         self.len > self.room / 2
+    }
+
+    /// Forgets the hashes in memory, which are in the file or in bits.
+    fn forget_hashes(&mut self) {
+        let head = self.head();
+        (head.len, head.sorted) = (0, 0);
     }
 
     /// The file of a state that is not dense.
@@ -222,7 +230,10 @@ impl BloomState<'_> {
 
     /// Sorts the hashes and drops repeated ones.
     fn sort(&mut self) {
-        self.head().len = sparse::sort_distinct(self.hashes()) as u32;
+        let sorted = self.sorted as usize;
+        let distinct = sparse::sort_distinct(self.hashes(), sorted) as u32;
+        let head = self.head();
+        (head.len, head.sorted) = (distinct, distinct);
     }
 
     fn resize(&mut self, bytes: usize) -> Result<()> {
@@ -247,7 +258,7 @@ impl BloomState<'_> {
             self.set_bits(header, &mut payload)?;
         }
         let before = std::mem::replace(&mut self.head().others, Others::Dense(payload));
-        self.head().len = 0;
+        self.forget_hashes();
         match before {
             Others::Dense(old) => old.free(),
             Others::None | Others::Spilled(_) => self.resize(size_of::<BloomHead>())?,

@@ -152,15 +152,19 @@ pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
     held.meet(given).ok_or_else(|| KindMismatch::Element(held.to_string(), given.to_string()).into())
 }
 
-/// The filter with more elements, whose hashes ascend strictly; one of no size gets the size that these need. Errors:
+/// The filter with more elements, whose hashes ascend; one of no size gets the size that these need. Errors:
 /// [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes.
 pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     let header = Header { kind: meet_kind(view.header.kind, kind)?, ..view.header };
     match view.body {
+        Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
-            let new = memory::collect(hashes.iter().map(|hash| hash.to_le_bytes()));
-            let all = memory::collect(sparse::union(entries, &new));
-            from_more_hashes(&header, &all, view.payload_bytes() as u64, limit)
+            let mut all = memory::list(entries.len() + hashes.len());
+            all.extend(interrupt::each(sparse::values(entries)));
+            let sorted = all.len();
+            all.extend(hashes);
+            let distinct = sparse::sort_distinct(&mut all, sorted);
+            from_more_hashes(&header, &all[..distinct], view.payload_bytes() as u64, limit)
         }
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();

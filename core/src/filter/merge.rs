@@ -101,7 +101,7 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
-        && header.fits_sparse(sparse::union(x, y).count())
+        && (header.fits_sparse(x.len() + y.len()) || header.fits_sparse(sparse::union(x, y).count()))
     {
         return list_of(&header, &memory::collect(sparse::union(x, y)), given, limit);
     }

@@ -254,7 +254,7 @@ impl Builder {
         if !self.filter.header().is_unsized() && !self.is_unknown() {
             return self.add_hashes();
         }
-        let distinct = sort_distinct(&mut self.hashes);
+        let distinct = sort_distinct(&mut self.hashes, 0);
         self.hashes.truncate(distinct);
         if distinct > self.room / 2 {
             self.room *= 2;
@@ -263,7 +263,7 @@ impl Builder {
     }
 
     fn add_hashes(&mut self) -> Result<()> {
-        let distinct = sort_distinct(&mut self.hashes);
+        let distinct = sort_distinct(&mut self.hashes, 0);
         let view = self.filter.view();
         let kind = Kind { tag: self.tag, name: &self.name };
         // A filter that has all of them stays as it is.

@@ -24,25 +24,55 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
 /// Lists of at least this many hashes are sorted piece by piece.
 const LONG: usize = 1 << 18;
 
-/// Sorts hashes and drops repetitions. Returns how many are left.
-pub fn sort_distinct(hashes: &mut [u64]) -> usize {
-    if !hashes.is_sorted() {
-        sort_below(hashes, u64::BITS);
+/// Sorts hashes, of which the first `sorted` ascend strictly, and drops repetitions. Returns how many are left.
+pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
+    if sorted == hashes.len() {
+        return sorted;
+    }
+    if hashes.len() >= LONG {
+        sort_long(hashes, u64::BITS);
+    } else {
+        hashes[sorted..].sort_unstable();
+        if sorted > 0 && hashes[sorted - 1] >= hashes[sorted] {
+            merge_runs(hashes, sorted);
+        }
     }
     dedup(hashes)
 }
 
-/// Sorts hashes, given a bit above which all agree: of a long list first those without that bit, then those with it,
-/// down to short pieces. It can be cancelled between the pieces.
-fn sort_below(hashes: &mut [u64], bit: u32) {
+/// Merges two ascending runs, of which the first has `sorted` hashes. The second is copied, and they are merged from
+/// their ends. Without memory for the copy the list is sorted in place.
+fn merge_runs(hashes: &mut [u64], sorted: usize) {
+    let mut new = Vec::new();
+    if new.try_reserve_exact(hashes.len() - sorted).is_err() {
+        hashes.sort_unstable();
+        return;
+    }
+    new.extend_from_slice(&hashes[sorted..]);
+    let (mut old, mut end) = (sorted, hashes.len());
+    while let Some(&last) = new.last() {
+        end -= 1;
+        if old > 0 && hashes[old - 1] > last {
+            old -= 1;
+            hashes[end] = hashes[old];
+        } else {
+            hashes[end] = last;
+            new.pop();
+        }
+    }
+}
+
+/// Sorts a long list, given a bit above which all its hashes agree: first the hashes without that bit, then those with
+/// it, down to short pieces. It can be cancelled between the pieces.
+fn sort_long(hashes: &mut [u64], bit: u32) {
     if hashes.len() < LONG || bit == 0 {
         hashes.sort_unstable();
         interrupt::check();
         return;
     }
     let (without, with) = split(hashes, bit - 1);
-    sort_below(without, bit - 1);
-    sort_below(with, bit - 1);
+    sort_long(without, bit - 1);
+    sort_long(with, bit - 1);
 }
 
 /// Moves hashes without a bit before those with it, by Lomuto's partition without branches.

@@ -101,7 +101,7 @@ impl BloomState<'_> {
     fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         match self.spilled() {
             Some((spill, own)) => spill.for_each_batch(own, |hashes| {
-                let distinct = sparse::sort_distinct(hashes);
+                let distinct = sparse::sort_distinct(hashes, 0);
                 visit(&hashes[..distinct])
             }),
             None => {

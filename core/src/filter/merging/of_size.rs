@@ -87,7 +87,7 @@ impl<M: MergeMemory> OfSize<M> {
     /// Sorts a list and drops repeated hashes.
     pub(super) fn sort(&mut self) {
         if let Held::Hashes(hashes, sorted) = &mut self.held {
-            *sorted = sparse::sort_distinct(hashes);
+            *sorted = sparse::sort_distinct(hashes, *sorted);
             hashes.truncate(*sorted);
         }
     }

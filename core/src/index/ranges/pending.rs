@@ -33,14 +33,14 @@ impl Gathered {
             memory::reserve(&mut self.hashes, hashes.len().max(start));
         }
         self.hashes.extend_from_slice(hashes);
-        let distinct = sparse::sort_distinct(&mut self.hashes[start..]);
+        let distinct = sparse::sort_distinct(&mut self.hashes[start..], 0);
         self.hashes.truncate(start + distinct);
         self.ends.push(self.hashes.len());
     }
 
     /// All of its hashes, each once.
     pub fn distinct(mut self) -> Vec<u64> {
-        let distinct = sparse::sort_distinct(&mut self.hashes);
+        let distinct = sparse::sort_distinct(&mut self.hashes, 0);
         self.hashes.truncate(distinct);
         self.hashes
     }
