@@ -143,9 +143,9 @@ fn kill_a_worker(client: &mut Client) {
 
 #[test]
 fn each_page_is_visited_once() {
-    let web = Web::new(4_500);
+    let web = Web::new(3_000);
     let reachable = web.reachable() as i64;
-    assert!(reachable > 4_400);
+    assert!(reachable > 2_900);
     let server = Server::start("");
     let mut client = server.database("crawl");
     // The blocks that define something, as the page has them.
@@ -160,7 +160,7 @@ fn each_page_is_visited_once() {
     define("FUNCTION push_exactly(");
     run(
         &mut client,
-        "TRUNCATE queue, pages; DROP TABLE crawled; SELECT bloom_set_create('crawled', 'text', 4500, 0.01)",
+        "TRUNCATE queue, pages; DROP TABLE crawled; SELECT bloom_set_create('crawled', 'text', 3000, 0.01)",
     );
 
     let set = Queue { push: "push", pop: "pop", table: "frontier" };

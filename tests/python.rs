@@ -6,8 +6,8 @@ mod common;
 use common::{Server, output, page, python};
 use std::path::Path;
 
-/// Elements of each key kind that are asked, every fifth of a million.
-const ELEMENTS: &str = "200000";
+/// Elements of each key kind that are asked, every fifth of half a million.
+const ELEMENTS: &str = "100000";
 
 /// Runs a program of tests/python/ in a database with the extension.
 fn passes(program: &str, arguments: &[&str]) {

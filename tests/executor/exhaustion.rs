@@ -221,7 +221,7 @@ fn errors_are_told_wherever_the_memory_ends() {
         "CREATE INDEX ON t USING bloom_filter (x)",
     ];
     let mut refused = 0;
-    for step in 0..40 {
+    for step in 0..20 {
         for sql in calls {
             let mut client = server.connect("copied");
             let mut process = Process::of(&mut client, server.connect("copied"));
@@ -231,7 +231,7 @@ fn errors_are_told_wherever_the_memory_ends() {
                 run(&mut client, "SELECT bloom_set_add('s', 'x')");
             }
             run(&mut client, "BEGIN");
-            process.allow((2 << 20) + step * 700_000);
+            process.allow((2 << 20) + step * 1_400_000);
             let found = sqlstate(&mut client, sql);
             process.allow_all();
             run(&mut client, "ROLLBACK");
@@ -243,7 +243,7 @@ fn errors_are_told_wherever_the_memory_ends() {
             assert_eq!(again, "00000", "after {sql} with {step} steps");
         }
     }
-    assert!(refused > 30, "{refused} calls had too little memory");
+    assert!(refused > 15, "{refused} calls had too little memory");
 }
 
 /// What is asked where the stack ends, with an answer that is always the same: the table is [`DEEP`].
@@ -333,7 +333,7 @@ const LONG_ERROR: &str = "
 /// goes on.
 fn fails_by_the_long_error_or_for_lack_of_memory(server: &Server, sql: &str) {
     let mut states = BTreeMap::<String, usize>::new();
-    for more in (0..200 << 20).step_by(1 << 18) {
+    for more in (0..200 << 20).step_by(1 << 19) {
         let mut client = server.connect("long");
         let mut process = Process::of(&mut client, server.connect("long"));
         // The libraries are loaded.

@@ -5,7 +5,7 @@ use crate::common::{Server, plan, run, value};
 use postgres::Client;
 
 /// Elements of the table.
-const ELEMENTS: i64 = 4_000_000;
+const ELEMENTS: i64 = 2_000_000;
 /// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is rounded to.
 const SLACK: i64 = 6_000;
 

@@ -165,7 +165,7 @@ fn nothing_is_lost_or_given_twice_while_a_set_grows() {
         fpr: 1e-6,
         universe: 600_000,
         sizes: &[1, 50, 3000, 40_000],
-        transactions: 60,
+        transactions: 40,
         removes: false,
         calls_twice: false,
     });
@@ -182,7 +182,7 @@ fn nothing_is_lost_or_given_twice_in_a_set_that_forgets() {
         fpr: 1e-4,
         universe: 30_000,
         sizes: &[1, 50, 300, 2000],
-        transactions: 80,
+        transactions: 50,
         removes: false,
         calls_twice: true,
     });
@@ -197,7 +197,7 @@ fn nothing_is_lost_or_given_twice_while_elements_are_removed_and_rows_joined() {
         fpr: 0.0,
         universe: 250_000,
         sizes: &[1, 50, 3000, 100_000],
-        transactions: 60,
+        transactions: 40,
         removes: true,
         calls_twice: false,
     });

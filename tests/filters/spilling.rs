@@ -28,14 +28,14 @@ fn left_nothing(client: &mut Client, what: &str) {
     assert!(!log.contains("temporary file leak"), "{what}\n{log}");
 }
 
-/// Frames over the table's 30 groups of 1,000 rows: growing, moving, shrinking, by partition. For each what of the rows
+/// Frames over the table's 12 groups of 2,500 rows: growing, moving, shrinking, by partition. For each what of the rows
 /// y is in the frame of the row x.
 const WINDOWS: [(&str, &str); 5] = [
-    ("ORDER BY x / 1000", "y / 1000 <= x / 1000"),
-    ("ORDER BY x / 1000 GROUPS BETWEEN 20 PRECEDING AND CURRENT ROW", "y / 1000 BETWEEN x / 1000 - 20 AND x / 1000"),
-    ("ORDER BY x / 1000 RANGE BETWEEN 20 PRECEDING AND 5 FOLLOWING", "y / 1000 BETWEEN x / 1000 - 20 AND x / 1000 + 5"),
-    ("ORDER BY x / 1000 GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "y / 1000 >= x / 1000"),
-    ("PARTITION BY x % 2 ORDER BY x / 1000", "y % 2 = x % 2 AND y / 1000 <= x / 1000"),
+    ("ORDER BY x / 2500", "y / 2500 <= x / 2500"),
+    ("ORDER BY x / 2500 GROUPS BETWEEN 7 PRECEDING AND CURRENT ROW", "y / 2500 BETWEEN x / 2500 - 7 AND x / 2500"),
+    ("ORDER BY x / 2500 RANGE BETWEEN 7 PRECEDING AND 2 FOLLOWING", "y / 2500 BETWEEN x / 2500 - 7 AND x / 2500 + 2"),
+    ("ORDER BY x / 2500 GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "y / 2500 >= x / 2500"),
+    ("PARTITION BY x % 2 ORDER BY x / 2500", "y % 2 = x % 2 AND y / 2500 <= x / 2500"),
 ];
 
 #[test]
@@ -89,7 +89,7 @@ fn script(client: &mut Client, statements: &[(&str, &str)]) {
 #[test]
 fn subtransactions_close_each_file_once() {
     let mut client = database("subtransactions");
-    let window = "SELECT bloom_cardinality(bloom_agg(x / (x - 22000)) OVER (ORDER BY x / 1000)) FROM t";
+    let window = "SELECT bloom_cardinality(bloom_agg(x / (x - 22000)) OVER (ORDER BY x / 2500)) FROM t";
     let groups = "SELECT x / 20000, bloom_cardinality(bloom_agg(x / (x - 22000))) FROM t GROUP BY 1 ORDER BY 1";
     for query in [window, groups] {
         let declare = format!("DECLARE c CURSOR FOR {query}");
@@ -133,7 +133,7 @@ fn subtransactions_close_each_file_once() {
             &mut client,
             &format!(
                 "DO $$ DECLARE r record; n integer := 0; BEGIN
-                     FOR r IN SELECT bloom_agg(x) OVER (ORDER BY x / 1000) AS f FROM t LOOP
+                     FOR r IN SELECT bloom_agg(x) OVER (ORDER BY x / 2500) AS f FROM t LOOP
                          n := n + 1;
                          IF n % 12000 = 0 THEN
                              BEGIN PERFORM * FROM ({query}) AS q; EXCEPTION WHEN division_by_zero THEN NULL; END;
@@ -187,7 +187,7 @@ fn many_groups_take_no_more_with_less_memory() {
         run(&mut client, "SET max_parallel_workers_per_gather = 0; SET jit = off; SELECT bloom_agg(1)");
         run(
             &mut client,
-            "CREATE TEMPORARY TABLE t AS SELECT i % 300 AS g, i AS x FROM generate_series(1, 3000000) AS i",
+            "CREATE TEMPORARY TABLE t AS SELECT i % 300 AS g, i AS x FROM generate_series(1, 1500000) AS i",
         );
         run(&mut client, &format!("ANALYZE t; SET work_mem = '{work_mem}'"));
         let before = memory(&mut client, "VmRSS:");

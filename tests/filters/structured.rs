@@ -5,7 +5,7 @@ use crate::common::{bound, rows, run};
 use crate::server;
 
 /// Elements that are added, and as many that are asked for and were not.
-const COUNT: i32 = 20_000;
+const COUNT: i32 = 10_000;
 
 /// A type, and distinct values of it as an expression of the integer i from 1 to 2 · [`COUNT`], which `h` has in both
 /// halves of its 64 bits.

@@ -8,7 +8,7 @@ pub fn values(sql_type: &str) -> &'static [&'static str] {
             "bloom_empty()",
             "bloom_empty(NULL, 0.5, 'parquet')",
             "bloom_empty(1)",
-            "bloom_empty(200000000)",
+            "bloom_empty(20000000)",
             "bloom_from_array(ARRAY[1, 2], 1000)",
             "bloom_from_array(ARRAY['x'], 1000, 0.01, 'classic')",
             "bloom_from_array(ARRAY[inet '::1'], 3, 1e-9)",

@@ -179,7 +179,7 @@ fn errors_of_two(layout: Layout, capacities: [u64; 2], fpr: f64, union: usize, c
 #[test]
 fn two_filters_are_compared_within_the_stated_error() {
     const CAPACITY: u64 = 6000;
-    const SEEDS: u64 = 30;
+    const SEEDS: u64 = 15;
     for layout in Layout::ALL {
         for (fpr, times) in [(0.1, 1), (0.01, 1), (1e-3, 1), (0.01, 2), (0.01, 8)] {
             for (union, roots) in [(3000, 0.5), (6000, 0.5), (12_000, 1.0)] {

@@ -106,7 +106,7 @@ fn each_number_of_the_directory_agrees_with_the_others() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Of any page, or of those of the directory alone.
     #[test]

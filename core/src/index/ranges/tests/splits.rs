@@ -62,6 +62,8 @@ fn mean_found(index: &mut Index, ranges: u32) -> f64 {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// What is built and what is added later is found, whatever the slots have.
     #[test]
     fn documents_are_found(
