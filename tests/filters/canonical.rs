@@ -251,7 +251,7 @@ fn jsonb_that_prints_far_more_than_it_has_is_hashed_in_little_memory_and_can_be_
     let mut client = server().database("large");
     run(
         &mut client,
-        "CREATE TABLE large AS SELECT jsonb_agg(1e131071) AS j FROM generate_series(1, 100) AS i;
+        "CREATE TABLE large AS SELECT jsonb_agg(1e131071) AS j FROM generate_series(1, 40) AS i;
          CREATE TABLE filters AS SELECT bloom_agg(j) AS f FROM large",
     );
     assert!(value::<i32>(&mut client, "SELECT pg_column_size(j) FROM large") < 10_000);

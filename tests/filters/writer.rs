@@ -52,12 +52,12 @@ impl Family {
     fn random(random: &mut Random) -> Family {
         let layout = *random.pick(&LAYOUTS);
         let least = if layout == "parquet" { 6.0 } else { 9.0 };
-        let share = |random: &mut Random| random.below(1_000_000) as f64 / 1e6;
         let fpr = match random.below(3) {
             0 => *random.pick(&[0.5, 0.1, 0.05, 0.01, 0.001]),
-            _ => 10f64.powf(-0.302 - share(random) * (least - 0.31)),
+            // Few, since the writer takes long to find the size of a rate that it hasn't met.
+            _ => 10f64.powf(-0.302 - random.below(8) as f64 / 8.0 * (least - 0.31)),
         };
-        let capacity = 10f64.powf(share(random) * 2.6) as u64;
+        let capacity = 10f64.powf(random.below(2_600) as f64 / 1e3) as u64;
         static KNOWN: [Element; 9] = ELEMENTS;
         Family { element: random.pick(&KNOWN), layout, fpr, capacity }
     }
@@ -223,7 +223,7 @@ fn session(name: &str) -> Client {
 fn the_writer_builds_merges_and_folds_as_the_server_does() {
     let mut client = session("written");
     let mut random = Random(29);
-    let count = times(120);
+    let count = times(160);
     let filters: Vec<Expression> =
         (0..count).map(|i| Family::random(&mut random).expression(&mut random, i % 4)).collect();
     let (values, [sparse, dense, counters]) = compare(&mut client, &filters);
@@ -257,7 +257,7 @@ fn the_writer_builds_merges_and_folds_as_the_server_does() {
 fn the_writer_sizes_filters_as_the_server_does() {
     let mut client = session("estimated");
     let mut random = Random(30);
-    let filters: Vec<Expression> = (0..times(150))
+    let filters: Vec<Expression> = (0..times(200))
         .map(|_| {
             let family = Family::random(&mut random);
             let capacity = 10f64.powf(random.below(7_000) as f64 / 1e3) as u64;
