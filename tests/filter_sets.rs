@@ -351,7 +351,7 @@ fn large_batches_leave_few_versions() {
 /// all have rows in common, make a table 13 times as large. What VACUUM finds there is enough from then on.
 #[test]
 fn large_batches_of_many_sessions_leave_no_more_versions_from_time_to_time() {
-    let [filled, once, twice] = sizes("sessions", 8, setting("SET_BATCHES", 24), 500);
+    let [filled, once, twice] = sizes("sessions", 8, setting("SET_BATCHES", 16), 500);
     assert!(once <= 25.0 * filled && twice <= 1.5 * once);
 }
 

@@ -26,7 +26,7 @@
 //! | `damage` | damaged files: an error or an answer, never a crash |
 //!
 //! `common::asking` asks each question twice, by the index and by a sequential scan: the oracle of all these tests.
-//! Random tests print their seed, and take another from `INDEX_SEED`. `SOAK=10` makes them twenty times as long.
+//! Random tests print their seed, and take another from `INDEX_SEED`. `SOAK=10` makes them thirty times as long.
 
 #[path = "index/actions.rs"]
 mod actions;

@@ -310,9 +310,9 @@ pub fn random(seed: u64) -> Random {
     Random(seed)
 }
 
-/// How often something is done: half as often, or as many times that as `SOAK` says. A smaller part, as 0.25, is for a
-/// run that has to be short; it is done once at least.
+/// How often something is done: a third as often, or as many times that as `SOAK` says. A smaller part, as 0.25, is for
+/// a run that has to be short; it is done once at least.
 pub fn times(usual: usize) -> usize {
-    let factor = std::env::var("SOAK").map_or(0.5, |text| text.parse::<f64>().expect("SOAK is a number"));
+    let factor = std::env::var("SOAK").map_or(1.0 / 3.0, |text| text.parse::<f64>().expect("SOAK is a number"));
     ((usual as f64 * factor).round() as usize).max(1)
 }

@@ -89,6 +89,7 @@ fn calls(client: &mut Client) -> Vec<String> {
                 "bloom" if i == 1 => Some("g"),
                 "bytea" if of_counting => Some("c::bytea"),
                 "cstring" if of_counting => Some("bloom_out(bloom(c))"),
+                "bigint" if of_counting => Some("8000000::bigint"),
                 t => argument(t),
             })
             .collect();

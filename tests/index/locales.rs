@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 /// The languages with rules of their own, and some without.
 const COLLATIONS: &str = "SELECT quote_ident(collname) FROM pg_collation
     WHERE collencoding IN (-1, 6) AND collisdeterministic AND (collprovider = 'b'
-        OR collname IN ('C', 'C.utf8', 'en_US.utf8', 'und-x-icu', 'tr-x-icu', 'az-x-icu', 'lt-x-icu', 'el-x-icu', 'nl-x-icu', 'en-x-icu'))
+        OR collname IN ('C', 'C.utf8', 'en_US.utf8', 'und-x-icu', 'tr-x-icu', 'lt-x-icu', 'el-x-icu', 'nl-x-icu'))
     ORDER BY 1";
 /// Marks that are written over or under a letter.
 const MARKS: &str = "ARRAY['', U&'\\0300', U&'\\0301', U&'\\0307', U&'\\0323']";
