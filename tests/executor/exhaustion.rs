@@ -147,13 +147,13 @@ fn every_function_fails_with_an_error_or_works() {
     }
     run(&mut client, "SET work_mem = '1GB'");
     let mut ended = BTreeMap::new();
-    for sql in &calls {
+    for (number, sql) in calls.iter().enumerate() {
         // What makes a table makes it again.
         run(&mut client, "BEGIN");
         let expected = sqlstate(&mut client, sql);
         run(&mut client, "ROLLBACK");
         assert!(!expected.starts_with("XX"), "{expected}: {sql}");
-        for megabytes in [8, 50] {
+        for megabytes in [8, 50].into_iter().take(1 + number % 2) {
             run(&mut client, "BEGIN");
             process.allow(megabytes << 20);
             let found = sqlstate(&mut client, sql);
@@ -164,8 +164,8 @@ fn every_function_fails_with_an_error_or_works() {
             *ended.entry(found).or_insert(0) += 1;
         }
     }
-    println!("{} calls with two limits each: {ended:?}", calls.len());
-    assert!(ended["53200"] > 80 && ended["00000"] > 30, "{ended:?}");
+    println!("{} calls with one limit or two: {ended:?}", calls.len());
+    assert!(ended["53200"] > 80 && ended["00000"] > 15, "{ended:?}");
     let restarted: String = value(&mut bystander, "SELECT pg_postmaster_start_time()::text");
     assert_eq!(started, restarted);
     for sql in ["SELECT bloom_fold(f, 0.5) FROM large", "SELECT f & g FROM large"] {

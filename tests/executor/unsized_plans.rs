@@ -28,7 +28,7 @@ fn the_number_of_processes_is_of_no_account() {
     let mut client = server.database(name);
     run(
         &mut client,
-        "CREATE TABLE t WITH (parallel_workers = 8) AS SELECT x FROM generate_series(1, 400000) AS x; ANALYZE t",
+        "CREATE TABLE t WITH (parallel_workers = 8) AS SELECT x FROM generate_series(1, 250000) AS x; ANALYZE t",
     );
     // As hashes; as bits, where one process has more of them than the largest filter has bytes, and as both.
     for setup in [

@@ -165,7 +165,7 @@ fn nothing_is_lost_or_given_twice_while_a_set_grows() {
         fpr: 1e-6,
         universe: 600_000,
         sizes: &[1, 50, 3000, 40_000],
-        transactions: 40,
+        transactions: 30,
         removes: false,
         calls_twice: false,
     });
@@ -197,7 +197,7 @@ fn nothing_is_lost_or_given_twice_while_elements_are_removed_and_rows_joined() {
         fpr: 0.0,
         universe: 250_000,
         sizes: &[1, 50, 3000, 100_000],
-        transactions: 40,
+        transactions: 30,
         removes: true,
         calls_twice: false,
     });

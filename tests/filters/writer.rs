@@ -223,7 +223,7 @@ fn session(name: &str) -> Client {
 fn the_writer_builds_merges_and_folds_as_the_server_does() {
     let mut client = session("written");
     let mut random = Random(29);
-    let count = times(160);
+    let count = times(240);
     let filters: Vec<Expression> =
         (0..count).map(|i| Family::random(&mut random).expression(&mut random, i % 4)).collect();
     let (values, [sparse, dense, counters]) = compare(&mut client, &filters);
@@ -257,7 +257,7 @@ fn the_writer_builds_merges_and_folds_as_the_server_does() {
 fn the_writer_sizes_filters_as_the_server_does() {
     let mut client = session("estimated");
     let mut random = Random(30);
-    let filters: Vec<Expression> = (0..times(200))
+    let filters: Vec<Expression> = (0..times(300))
         .map(|_| {
             let family = Family::random(&mut random);
             let capacity = 10f64.powf(random.below(7_000) as f64 / 1e3) as u64;

@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from itertools import pairwise
 
 from layouts import BLOCK_BITS
 
@@ -16,13 +17,13 @@ class Occupancy:
 
     def __init__(self, cells):
         self.cells = cells
-        self.hit = [1.0] + [0.0] * cells
+        self.hit = [1.0]
 
     def throw(self):
-        hit, cells = self.hit, self.cells
-        for x in range(cells, 0, -1):
-            hit[x] = hit[x] * x / cells + hit[x - 1] * (cells - x + 1) / cells
-        hit[0] = 0.0
+        cells = self.cells
+        # One more can be hit than before.
+        hit = self.hit + [0.0] * (len(self.hit) <= cells)
+        self.hit = [0.0] + [b * x / cells + a * (cells - x + 1) / cells for x, (a, b) in enumerate(pairwise(hit), 1)]
 
     def moment(self, k):
         return math.fsum(p * (x / self.cells) ** k for x, p in enumerate(self.hit) if p)
