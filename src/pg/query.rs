@@ -22,7 +22,7 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// No rows of this table yet. Raises 0A000 if the caller takes no set. Errors: 55000 if it was altered meanwhile.
+    /// An output without rows. Raises 0A000 if the caller takes no set. Errors: 55000 if the table was altered since.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         let type_of = |column: pg_sys::FormData_pg_attribute| (!column.attisdropped).then_some(column.atttypid);

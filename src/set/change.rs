@@ -17,7 +17,7 @@
 //! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
 //! buckets a row that joins two would come before both.)
 //!
-//! Whether a set is overfull is told from the rows of a call: leaves are split, so all are about equally dense.
+//! The rows of a call show whether a set is overfull: leaves are split, so all are about equally dense.
 
 use super::leaves::Item;
 use super::rows::MOST_ROWS_AT_ONCE;

@@ -310,8 +310,7 @@ pub fn random(seed: u64) -> Random {
     Random(seed)
 }
 
-/// How often something is done: a third as often, or as many times that as `SOAK` says. A smaller part, as 0.25, is for
-/// a run that has to be short; it is done once at least.
+/// How often a test repeats something: `SOAK` times the usual number, at least once. A third if `SOAK` isn't set.
 pub fn times(usual: usize) -> usize {
     let factor = std::env::var("SOAK").map_or(1.0 / 3.0, |text| text.parse::<f64>().expect("SOAK is a number"));
     ((usual as f64 * factor).round() as usize).max(1)

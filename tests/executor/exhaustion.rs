@@ -262,7 +262,7 @@ const QUESTIONS: [&str; 11] = [
     "SELECT count(*) FROM bloom_find(NULL::t, 'i', 77)",
 ];
 
-/// Tables with an index of each kind. A function for each question asks it after so many calls of itself.
+/// Tables with an index of each kind.
 const DEEP: &str = "
     CREATE TABLE t AS SELECT i, 'id ' || i % 50 || ' request ' || i AS body, ARRAY[i, i + 1] AS many,
         jsonb_build_object('a', jsonb_build_array(jsonb_build_object('b', i))) AS document FROM generate_series(1, 3000) AS i;

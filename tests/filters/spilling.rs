@@ -28,9 +28,9 @@ fn left_nothing(client: &mut Client, what: &str) {
     assert!(!log.contains("temporary file leak"), "{what}\n{log}");
 }
 
-/// Frames over the table's 12 groups of 2,500 rows: growing, moving, shrinking, by partition. For each what of the rows
-/// y is in the frame of the row x, and the last row: where a frame has a last group by its offset, PostgreSQL asks for
-/// the filter of each row anew.
+/// Frames over the table's 12 groups of 2,500 rows: growing, moving, shrinking, by partition. Each has the condition
+/// for a row y to be in the frame of the row x, and the last row. One has fewer rows, since PostgreSQL computes the
+/// filter of a frame that ends FOLLOWING once for each row.
 const WINDOWS: [(&str, &str, i32); 5] = [
     ("ORDER BY x / 2500", "y / 2500 <= x / 2500", 30_000),
     (

@@ -2,7 +2,7 @@
 //!
 //! Patterns are cut from texts that are not in the table; half of them have a letter of another text. Those count that
 //! at most twenty rows match: for others an index is of no use. They have 8 to 20 characters; in Chinese and Japanese 2
-//! to 6, of which one at least is Chinese or Japanese: manuals have much in English, of which 8 letters are asked.
+//! to 6, of which one at least is Chinese or Japanese: manuals have much in English, where a pattern has 8 letters.
 
 mod corpora;
 mod model;

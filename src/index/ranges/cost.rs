@@ -209,8 +209,8 @@ fn cost_of_parts(planned: &Planned, known: Known) -> Cost {
         return cost_of_rows(planned, startup, startup + total, given, pages_given);
     }
     // Each range has about one text out of line: a page, and one of the index by which it is found. PostgreSQL charges
-    // nothing for these. What it takes a sequential scan for, as a share of what that costs, is the coin in which this
-    // one is told: what it reads, and the rows that are compared after it.
+    // nothing for these. So the cost of this scan is scaled as that of a sequential scan is: by what PostgreSQL charges
+    // for one, as a share of what it takes together with the texts.
     let scan = planned.table_pages * next + planned.table_rows * planned.row_cost();
     let coin = scan / (scan + planned.table_pages * (1.0 / mean_pages) * (next + next));
     let total = (total + ranges * (random + next)) * coin;
@@ -269,8 +269,8 @@ fn expected(known: Known, condition: Option<Condition>, pages: f64, matches: f64
 }
 
 /// Pages of a tile that are probed for a condition: if the tile has no range for which it may hold, and what each range
-/// adds for which it may, for which all of the hashes are probed. Where all of many must be there, not more than some
-/// are probed in vain: nothing is left by then.
+/// adds for which it may, for which all of the hashes are probed. Where all of many must be there, a search that finds
+/// nothing ends after some of them: no range is left.
 fn probes(condition: &Condition) -> (f64, f64) {
     let sum = |conditions: &[Condition]| {
         conditions.iter().map(probes).fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1))

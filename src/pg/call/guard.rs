@@ -175,8 +175,8 @@ pub(super) fn note_panic() {
     }
 }
 
-/// Whether a panic is under way, so that what PostgreSQL gave is left to it to end. The call then fails: only who asks
-/// this hears of a panic that safe code began by `resume_unwind`, and may have caught.
+/// Whether a panic is under way, so that PostgreSQL itself must release what it gave. The call then fails: a panic that
+/// safe code began by `resume_unwind`, and may have caught, is seen nowhere but here.
 pub(in crate::pg) fn is_unwinding() -> bool {
     let is_unwinding = std::thread::panicking();
     if is_unwinding {
@@ -235,7 +235,7 @@ pub(in crate::pg) fn require_session() {
 }
 
 /// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL sets this before it
-/// calls what is to be done at the end, of which our own part is not the first where a session has temporary tables.
+/// runs its callbacks for the end. Ours is not the first one if the session has temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }

@@ -42,7 +42,7 @@ fn panic(_: &Call) -> Outcome {
 }
 
 /// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one
-/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic, with 3 a panic that no hook is told of.
+/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic, with 3 a panic that no hook sees.
 #[allow(clippy::disallowed_methods, reason = "what becomes of it is tried")]
 fn catch(call: &Call) -> Outcome {
     let fails = || match call.i32(0) {

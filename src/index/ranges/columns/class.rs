@@ -65,7 +65,7 @@ fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     }
 }
 
-/// XX000 for a number that is none of the operator class.
+/// Errors: XX000 if the operator class has no such strategy.
 pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     let mut strategies = operators_of(support).iter().map(|&(strategy, _)| strategy);
     strategies.find(|&strategy| strategy as i16 == number).ok_or_else(|| {
