@@ -343,7 +343,7 @@ fn sizes(database: &str, sessions: usize, batches: usize, elements: usize) -> [f
 /// removed from their pages, and a row that is split stays in its page.
 #[test]
 fn large_batches_leave_few_versions() {
-    let [filled, once, twice] = sizes("batches", 1, setting("SET_BATCHES", 60), 500);
+    let [filled, once, twice] = sizes("batches", 1, setting("SET_BATCHES", 40), 500);
     assert!(once <= 1.5 * filled && twice <= 1.25 * once);
 }
 
@@ -351,14 +351,14 @@ fn large_batches_leave_few_versions() {
 /// all have rows in common, make a table 13 times as large. What VACUUM finds there is enough from then on.
 #[test]
 fn large_batches_of_many_sessions_leave_no_more_versions_from_time_to_time() {
-    let [filled, once, twice] = sizes("sessions", 8, setting("SET_BATCHES", 16), 500);
+    let [filled, once, twice] = sizes("sessions", 8, setting("SET_BATCHES", 12), 500);
     assert!(once <= 25.0 * filled && twice <= 1.5 * once);
 }
 
 /// The same with smaller batches: 2.2 times the size.
 #[test]
 fn batches_of_many_sessions_leave_few_versions() {
-    let [filled, once, twice] = sizes("hundred", 8, setting("SET_BATCHES", 40), 100);
+    let [filled, once, twice] = sizes("hundred", 8, setting("SET_BATCHES", 30), 100);
     assert!(once <= 8.0 * filled && twice <= 1.5 * once);
 }
 

@@ -112,7 +112,7 @@ fn build_until_gone(client: &mut Client, parallel: bool) {
 
 #[test]
 fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
-    const ROUNDS: usize = 6;
+    const ROUNDS: usize = 4;
     let server = Server::start("max_worker_processes = 20\ncheckpoint_timeout = 30s\nmax_wal_size = 32MB");
     let mut client = server.database("crashes");
     let kinds = all_kinds(&mut client);

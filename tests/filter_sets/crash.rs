@@ -96,7 +96,7 @@ fn crash_again_and_again(database: &str, made_for: &str) {
                 })
                 .collect();
             if let Some(kill) = kill {
-                thread::sleep(Duration::from_millis(setting("SET_MILLISECONDS", 1200) as u64));
+                thread::sleep(Duration::from_millis(setting("SET_MILLISECONDS", 900) as u64));
                 if kill == 0 {
                     kill_a_session(&mut client, database);
                 } else {

@@ -1,8 +1,9 @@
 """Sizes of filters: section 14 of docs/format.md in plain Python."""
 
 import math
+from array import array
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from layouts import BLOCK_BITS
 
@@ -13,20 +14,26 @@ FULL = 40
 
 
 class Occupancy:
-    """How many of some cells are hit after some throws: a probability for each number."""
+    """How many of some cells are hit after some throws: a probability for each number, computed as far as it is asked for."""
 
     def __init__(self, cells):
         self.cells = cells
-        self.hit = [1.0]
+        self.after = [array("d", [1.0])]
 
     def throw(self):
-        cells = self.cells
+        cells, last = self.cells, self.after[-1]
         # One more can be hit than before.
-        hit = self.hit + [0.0] * (len(self.hit) <= cells)
-        self.hit = [0.0] + [b * x / cells + a * (cells - x + 1) / cells for x, (a, b) in enumerate(pairwise(hit), 1)]
+        hit = [*last, 0.0] if len(last) <= cells else last
+        more = (b * x / cells + a * (cells - x + 1) / cells for x, (a, b) in enumerate(pairwise(hit), 1))
+        self.after.append(array("d", chain([0.0], more)))
 
-    def moment(self, k):
-        return math.fsum(p * (x / self.cells) ** k for x, p in enumerate(self.hit) if p)
+    def moment(self, throws, k):
+        while len(self.after) <= throws:
+            self.throw()
+        return math.fsum(p * (x / self.cells) ** k for x, p in enumerate(self.after[throws]) if p)
+
+
+occupancy = cache(Occupancy)
 
 
 class BlockRates:
@@ -34,7 +41,6 @@ class BlockRates:
 
     def __init__(self, layout, k):
         self.layout, self.k = layout, k
-        self.chain = Occupancy(512)
         self.rates = [0.0]
 
     def __call__(self, j):
@@ -43,9 +49,7 @@ class BlockRates:
         # No more elements than fill the block.
         j = min(j, FULL * 512 // self.k)
         while len(self.rates) <= j:
-            for _ in range(self.k):
-                self.chain.throw()
-            self.rates.append(self.chain.moment(self.k))
+            self.rates.append(occupancy(512).moment(len(self.rates) * self.k, self.k))
         return self.rates[j]
 
 
@@ -72,10 +76,7 @@ def mean(middle, ratio, f):
 def classic_rate(k, bits, n):
     throws = n * k
     if bits <= 1024:
-        chain = Occupancy(bits)
-        for _ in range(throws):
-            chain.throw()
-        return chain.moment(k)
+        return occupancy(bits).moment(throws, k)
     load = throws / bits
     clear = math.exp(throws * math.log1p(-1 / bits))
     if load < 1e-5:
