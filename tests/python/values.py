@@ -354,7 +354,7 @@ def without_memory():
     a, b = Filter.build([], 200_000_000), Filter.build([], 400_000_000)
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (40 << 20), resource.RLIM_INFINITY))
     refused(MemoryError, lambda: a | b, "bytes")
     refused(MemoryError, lambda: Filter.build(iter(range(100_000_000))))
     assert 1 in Filter.build([1])
