@@ -104,9 +104,10 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     [blocks, h.blocks].into_iter().find_map(|blocks| {
         let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
         // A size may be slightly larger than the least that keeps the rate.
-        [0, 1, 5, 20, 50].into_iter().map(|less| most - most.saturating_mul(less).div_ceil(1000)).find(|&capacity| {
-            blocks_for(h, capacity).is_ok_and(|found| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found))
-        })
+        let fits = |capacity| blocks_for(h, capacity).is_ok_and(|found| found <= blocks);
+        let capacity = sizing::first(most, |capacity| !fits(capacity)) - 1;
+        let divides = |found: u64| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found);
+        (capacity > 0 && blocks_for(h, capacity).is_ok_and(divides)).then_some(capacity)
     })
 }
 
