@@ -255,7 +255,7 @@ fn describe(set: &Set, rate: f64) -> Error {
     let digits = (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize;
     invalid_parameter(format!("filter set {} holds more than its capacity of {capacity}", set.quoted_name()))
         .detail(format!(
-            "Its false positive rate is now about {rate:.digits$}, not {fpr}: that share of the new elements is taken for old ones.",
+            "Judging by the rows that change, its false positive rate is about {rate:.digits$}, not {fpr}: that share of the new elements is taken for old ones.",
         ))
         .hint("Make a set with a larger capacity, and use both for a while. Capacity costs only a few bits an element.")
 }
