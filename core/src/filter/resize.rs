@@ -101,7 +101,9 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     while blocks.is_multiple_of(2) && blocks / 2 >= wanted {
         blocks /= 2;
     }
-    [blocks, h.blocks].into_iter().find_map(|blocks| {
+    // No capacity may have the size of a small filter that was built without one, but larger powers of two have one.
+    let own = std::iter::successors(Some(h.blocks), |own| own.checked_mul(2)).take(12);
+    std::iter::once(blocks).chain(own).find_map(|blocks| {
         let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
         // A size may be slightly larger than the least that keeps the rate.
         let fits = |capacity| blocks_for(h, capacity).is_ok_and(|found| found <= blocks);

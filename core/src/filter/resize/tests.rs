@@ -94,6 +94,32 @@ proptest! {
     }
 }
 
+/// Their sizes are powers of two, which below 64 blocks may be those of no capacity.
+#[test]
+fn a_filter_without_a_capacity_is_told_one_that_works() {
+    let mut told = 0;
+    for layout in Layout::ALL {
+        for (fpr, count) in
+            [0.1, 0.01, 1e-4, 1e-6].into_iter().flat_map(|fpr| (3..300).step_by(7).map(move |n| (fpr, n)))
+        {
+            let given = of_rate(layout, None, fpr, &hashes(5, count));
+            if matches!(View::parse(&given).unwrap().body, Body::Sparse(_)) {
+                continue;
+            }
+            for capacity in [1, 5, 77, 1000, 12_345] {
+                let Err(error) = resized(&given, Some(capacity)) else { continue };
+                let Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide { possible, .. }) = error.problem()
+                else {
+                    panic!("{error:?}");
+                };
+                assert!(resized(&given, Some(possible.unwrap())).is_ok(), "{error:?}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 200, "{told}");
+}
+
 /// A filter that was folded has the number of hashes of another rate, and keeps it.
 #[test]
 fn a_folded_filter_is_resized_by_powers_of_two() {
