@@ -19,15 +19,23 @@ pub struct Arguments {
 impl Arguments {
     /// The arguments from number `first` on; those that the function doesn't have are NULL.
     pub fn of(call: &Call, first: usize) -> Arguments {
-        Arguments { capacity: call.i64(first), fpr: call.f64(first + 1), layout: call.word(first + 2) }
+        Arguments {
+            capacity: call.i64(first),
+            fpr: call.f64(first + 1),
+            layout: call.word(first + 2),
+        }
     }
 }
 
-/// Calls a function whose result depends on no setting, as the rate is given: argument `i`. Errors: 22004 for NULL.
+/// Calls a function whose result depends on no setting, as the rate is given: argument `i`. Errors:
+/// 22004 for NULL.
 pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) -> Outcome {
     if call.f64(i).is_none() {
-        return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "false positive rate must not be null")
-            .hint("Leave it out for pg_bloom.default_fpr."));
+        return Err(Error::new(
+            SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            "false positive rate must not be null",
+        )
+        .hint("Leave it out for pg_bloom.default_fpr."));
     }
     function(call)
 }
@@ -40,7 +48,8 @@ pub fn layout(name: &str) -> Result<Layout> {
     })
 }
 
-/// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or layout.
+/// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or
+/// layout.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
     let fpr = arguments.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
@@ -49,14 +58,15 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
     Ok(Request { capacity, fpr, layout })
 }
 
-/// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an invalid default rate.
+/// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an
+/// invalid default rate.
 pub fn empty_bloom() -> Result<Datum> {
     let header = request(&Arguments::default())?.header(u64::MAX)?;
     Ok(header.sparse::<PgBuffer>(0).into_datum())
 }
 
-/// The header that the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity or rate, or no
-/// capacity; 54000 for a filter that would be too large.
+/// The header that the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity
+/// or rate, or no capacity; 54000 for a filter that would be too large.
 pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity)?;
     let fpr = request(arguments)?.fpr;
@@ -64,5 +74,6 @@ pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
 }
 
 pub fn empty_counting() -> Result<Datum> {
-    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::DEFAULT_FPR.get())?).into_datum())
+    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::DEFAULT_FPR.get())?)
+        .into_datum())
 }

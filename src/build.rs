@@ -1,5 +1,5 @@
-//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`; spreading elements
-//! over several with `bloom_shard`.
+//! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`;
+//! spreading elements over several with `bloom_shard`.
 
 use crate::arguments::{Arguments, at_fpr, request};
 use crate::element::{ElementType, Given, hashes_of};
@@ -26,7 +26,8 @@ fn from_array(call: &Call) -> Outcome {
         return Ok(None);
     }
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
-    let filter: PgBuffer = build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
+    let filter: PgBuffer =
+        build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
     // One that was sized for its elements is overfull by chance at most.
     if header.is_to_be_sized() {
         Ok(Some(filter.into_datum()))
@@ -43,19 +44,24 @@ fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
 
 /// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(view) = bloom(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else {
+        return Ok(None);
+    };
     let (kind, hashes) = hashes_of(call, 1, given, &view.header, function)?;
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
-    let added = build::add(&view, kind, &distinct(hashes), settings::max_filter_bytes()).during(function)?;
+    let added = build::add(&view, kind, &distinct(hashes), settings::max_filter_bytes())
+        .during(function)?;
     overfull::finish(call, overfull::ADDED, added)
 }
 
 /// `bloom_shard(element, shards)`.
 fn shard(call: &Call) -> Outcome {
     let element_type = ElementType::remembered(call, 0, Given::Element)?;
-    let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else { return Ok(None) };
+    let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else {
+        return Ok(None);
+    };
     let shards = u32::try_from(shards).ok().filter(|&n| n > 0).ok_or_else(|| {
         invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
             .hint("Give the number of filters that the elements are spread over.")

@@ -1,5 +1,6 @@
-//! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add` and `||`, `…_remove`,
-//! `…_union` and `+`, what they say about themselves, and the cast to `bloom`.
+//! `counting_bloom`: filters from which elements can be removed. `counting_bloom_empty`, `…_add`
+//! and `||`, `…_remove`, `…_union` and `+`, what they say about themselves, and the cast to
+//! `bloom`.
 
 use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
 use crate::element::{Given, hashes_of};
@@ -23,7 +24,9 @@ fn empty(call: &Call) -> Outcome {
 
 /// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else {
+        return Ok(None);
+    };
     let (kind, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     if hashes.is_empty() {
         return Ok(call.datum(0));
@@ -33,7 +36,9 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
 
 /// The filter that argument 0 is, without what argument 1 is, which this SQL function removes.
 fn remove(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else {
+        return Ok(None);
+    };
     let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     let removed: Option<PgBuffer> = counting.remove(&hashes);
     Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
@@ -58,19 +63,31 @@ fn cardinality(call: &Call) -> Outcome {
 }
 
 fn info(call: &Call) -> Outcome {
-    let Some(counting) = counting_bloom(call, 0)? else { return Ok(None) };
+    let Some(counting) = counting_bloom(call, 0)? else {
+        return Ok(None);
+    };
     let (h, found) = (&counting.header, counting.info());
     let set = found.tally.set as f64;
     let columns = [
         ResultColumn::I32(i32::from(filter::VERSION)),
-        if h.kind.is_none() { ResultColumn::Null } else { ResultColumn::Text(h.kind.to_string()) },
-        h.capacity.elements().map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        if h.kind.is_none() {
+            ResultColumn::Null
+        } else {
+            ResultColumn::Text(h.kind.to_string())
+        },
+        h.capacity
+            .elements()
+            .map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
         ResultColumn::F64(h.fpr),
         ResultColumn::I64(found.num_counters as i64),
         ResultColumn::I32(h.num_hashes as i32),
         ResultColumn::I64(found.tally.set as i64),
         ResultColumn::I64(found.tally.saturated as i64),
-        ResultColumn::F64(if found.num_counters == 0 { 0.0 } else { set / found.num_counters as f64 }),
+        ResultColumn::F64(if found.num_counters == 0 {
+            0.0
+        } else {
+            set / found.num_counters as f64
+        }),
         ResultColumn::F64(found.cardinality),
         found.copies.map_or(ResultColumn::Null, ResultColumn::F64),
         ResultColumn::F64(found.current_fpr),

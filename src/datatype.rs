@@ -1,7 +1,8 @@
 //! The type `bloom`: text and binary input and output, the casts to and from `bytea`, comparison.
 //!
-//! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way in goes through the
-//! one parser, [`FilterType::check`]. The type `counting_bloom` differs in that alone: its other functions are these.
+//! Text is `\x` and the hexadecimal digits of the stored bytes, as `bytea` prints them. Every way
+//! in goes through the one parser, [`FilterType::check`]. The type `counting_bloom` differs in that
+//! alone: its other functions are these.
 
 use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
@@ -18,11 +19,17 @@ fn input(call: &Call, filter_type: FilterType) -> Outcome {
     let is_possible = text.len() as u64 <= 2 * (MAX_STORED_BYTES + 1);
     let filter: Option<PgBuffer> = if is_possible { from_hex(text) } else { None };
     let filter = filter.ok_or_else(|| {
-        let message =
-            format!("invalid input syntax for type {}: \"{}\"", filter_type.name().to_string_lossy(), shown(text));
-        Error::new(INVALID, message).hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
+        let message = format!(
+            "invalid input syntax for type {}: \"{}\"",
+            filter_type.name().to_string_lossy(),
+            shown(text)
+        );
+        Error::new(INVALID, message)
+            .hint("A bloom filter is written as \\x and an even number of hexadecimal digits.")
     })?;
-    filter_type.check(filter.bytes()).map_err(|error| Error::from(error).with_sqlstate(INVALID))?;
+    filter_type
+        .check(filter.bytes())
+        .map_err(|error| Error::from(error).with_sqlstate(INVALID))?;
     Ok(Some(filter.into_datum()))
 }
 
@@ -37,7 +44,8 @@ fn shown(text: &[u8]) -> String {
 
 /// `bloom(bytea)`: the cast from `bytea`.
 fn from_bytea(call: &Call, filter_type: FilterType) -> Outcome {
-    call.value(0).map_or(Ok(None), |bytes| validated(bytes.bytes(), filter_type))
+    call.value(0)
+        .map_or(Ok(None), |bytes| validated(bytes.bytes(), filter_type))
 }
 
 fn receive(call: &Call, filter_type: FilterType) -> Outcome {
@@ -52,14 +60,21 @@ fn validated(bytes: &[u8], filter_type: FilterType) -> Outcome {
 
 /// `bloom_send(bloom)`, and `bytea(bloom)`: the cast to `bytea`. Both are the stored bytes.
 fn to_bytea(call: &Call) -> Outcome {
-    Ok(call.value(0).map(|filter| PgBuffer::copy_of(filter.bytes()).into_datum()))
+    Ok(call
+        .value(0)
+        .map(|filter| PgBuffer::copy_of(filter.bytes()).into_datum()))
 }
 
 /// Compares two filters by their stored bytes: equal if and only if they are the same filter.
 fn compare(call: &Call) -> Result<Option<Ordering>> {
-    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else { return Ok(None) };
+    let (Some(a), Some(b)) = (call.value(0), call.value(1)) else {
+        return Ok(None);
+    };
     let (a, b) = (a.bytes(), b.bytes());
-    let strides = a.chunks(interrupt::STRIDE).zip(b.chunks(interrupt::STRIDE)).inspect(|_| interrupt::check());
+    let strides = a
+        .chunks(interrupt::STRIDE)
+        .zip(b.chunks(interrupt::STRIDE))
+        .inspect(|_| interrupt::check());
     let differs = strides.map(|(a, b)| a.cmp(b)).find(|ordering| ordering.is_ne());
     Ok(Some(differs.unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
@@ -71,10 +86,16 @@ fn compared(call: &Call, holds: fn(Ordering) -> bool) -> Outcome {
 
 /// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, for hash joins and grouping, with a seed.
 fn hash_64(call: &Call) -> Outcome {
-    let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else { return Ok(None) };
+    let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else {
+        return Ok(None);
+    };
     // PostgreSQL wants the low half to be the hash without a seed.
     let hash = hash::hash_long(filter.bytes());
-    let seeded = if seed == 0 { hash } else { hash::hash(&[hash, seed as u64].map(u64::to_le_bytes).concat()) };
+    let seeded = if seed == 0 {
+        hash
+    } else {
+        hash::hash(&[hash, seed as u64].map(u64::to_le_bytes).concat())
+    };
     Ok(Some(Datum::from(seeded as i64)))
 }
 

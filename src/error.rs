@@ -36,10 +36,18 @@ impl From<pg_bloom_core::Error> for Error {
 #[cold]
 fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
     let (state, hint) = match error.problem() {
-        Problem::InvalidBinary(problem) => (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, of_binary(problem)),
-        Problem::KindMismatch(problem) => (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function)),
-        Problem::InvalidParameter(problem) => (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, of_parameter(problem)),
-        Problem::TooLarge(problem) => (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, Some(of_too_large(problem))),
+        Problem::InvalidBinary(problem) => {
+            (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, of_binary(problem))
+        }
+        Problem::KindMismatch(problem) => {
+            (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function))
+        }
+        Problem::InvalidParameter(problem) => {
+            (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, of_parameter(problem))
+        }
+        Problem::TooLarge(problem) => {
+            (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, Some(of_too_large(problem)))
+        }
     };
     let described = Error::new(state, error.message(function));
     let described = error.detail().into_iter().fold(described, Error::detail);
@@ -66,9 +74,9 @@ fn of_binary(problem: &InvalidBinary) -> Option<String> {
 fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
     match problem {
         KindMismatch::Element(filter, element) => Some(advice_on_kinds(filter, element, function)),
-        KindMismatch::Filters { .. } => {
-            Some("Build both filters from elements of one type, with a cast where they differ.".into())
-        }
+        KindMismatch::Filters { .. } => Some(
+            "Build both filters from elements of one type, with a cast where they differ.".into(),
+        ),
         // SQL's arrays have members of one type.
         KindMismatch::Members { .. } => None,
     }
@@ -82,7 +90,10 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     }
     let begins = |start: &str| function.is_some_and(|function| function.starts_with(start));
     let (of_one, of_members) = if begins("counting_") {
-        ("counting_bloom_add or counting_bloom_remove", "counting_bloom_add_all or counting_bloom_remove_all")
+        (
+            "counting_bloom_add or counting_bloom_remove",
+            "counting_bloom_add_all or counting_bloom_remove_all",
+        )
     } else if begins("bloom_set_") {
         (
             "bloom_set_add, bloom_set_contains or bloom_set_remove",
@@ -91,8 +102,11 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     } else {
         ("bloom_add or bloom_contains", "bloom_add_all, bloom_contains_any or bloom_contains_all")
     };
-    let takes_members =
-        function.is_some_and(|name| ["_all", "_any", "_present", "_absent"].iter().any(|end| name.ends_with(end)));
+    let takes_members = function.is_some_and(|name| {
+        ["_all", "_any", "_present", "_absent"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    });
     if takes_members && is_array_of(filter, element) {
         format!("To use an array as one element, call {of_one}.")
     } else {
@@ -114,9 +128,13 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
             return Some(format!("The smallest with this rate and layout has {least} bytes."));
         }
         InvalidParameter::ResizeDoesNotDivide { possible: Some(possible), .. } => {
-            return Some(format!("Use capacity {possible}, or build the filter from its elements."));
+            return Some(format!(
+                "Use capacity {possible}, or build the filter from its elements."
+            ));
         }
-        InvalidParameter::ResizeDoesNotDivide { possible: None, .. } => "Build the filter from its elements.",
+        InvalidParameter::ResizeDoesNotDivide { possible: None, .. } => {
+            "Build the filter from its elements."
+        }
         InvalidParameter::Rate(fpr, _) if is_possible_fpr(Layout::Blocked, *fpr) => {
             "Use layout \"blocked\", which reaches 1e-9."
         }
@@ -132,8 +150,12 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
         InvalidParameter::CountingCapacity(_) => {
             "Give the number of distinct elements that it will have at a time: counters cannot be resized later."
         }
-        InvalidParameter::NoCountersYet => "Make the filter with a capacity: counting_bloom_empty(capacity).",
-        InvalidParameter::ResizeNeedsCapacity => "Give the number of distinct elements to make room for.",
+        InvalidParameter::NoCountersYet => {
+            "Make the filter with a capacity: counting_bloom_empty(capacity)."
+        }
+        InvalidParameter::ResizeNeedsCapacity => {
+            "Give the number of distinct elements to make room for."
+        }
         InvalidParameter::LayoutNotOfParquet(_) => {
             "Build it with layout 'parquet', for instance bloom_agg(x, capacity, fpr, 'parquet')."
         }

@@ -1,4 +1,5 @@
-//! All that tells the type `counting_bloom` from the type `bloom`: for input, probing, warnings, and the planner.
+//! All that tells the type `counting_bloom` from the type `bloom`: for input, probing, warnings,
+//! and the planner.
 
 use crate::pg::call::{Call, Result};
 use pg_bloom_core::counting::{self, Counting};
@@ -38,7 +39,8 @@ impl FilterType {
         }
     }
 
-    /// Reads a whole value that was stored, and so was checked before. Errors: 22P03 for a damaged one.
+    /// Reads a whole value that was stored, and so was checked before. Errors: 22P03 for a damaged
+    /// one.
     pub fn whole(self, bytes: &[u8]) -> pg_bloom_core::Result<Whole<'_>> {
         match self {
             FilterType::Bloom => View::parse_trusted(bytes).map(Whole::Bits),
@@ -111,8 +113,13 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Whether the element may be in the filter, of which `read` reads slices. Errors: 22P03 for a damaged value.
-    pub fn contains<B: AsRef<[u8]>>(&self, hash: u64, read: impl FnMut(usize, usize) -> Result<B>) -> Result<bool> {
+    /// Whether the element may be in the filter, of which `read` reads slices. Errors: 22P03 for a
+    /// damaged value.
+    pub fn contains<B: AsRef<[u8]>>(
+        &self,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B>,
+    ) -> Result<bool> {
         match self {
             Start::Bits(start) => start.contains(hash, read),
             Start::Counters(header) => counting::contains_in_slices(header, hash, read),
@@ -122,10 +129,16 @@ impl<'a> Start<'a> {
 
 /// Argument `i`, a `bloom`, whole; `None` when it is NULL. Errors: 22P03 for a damaged one.
 pub fn bloom(call: &Call, i: usize) -> Result<Option<View<'_>>> {
-    Ok(call.value(i).map(|value| View::parse_trusted(value.into_bytes())).transpose()?)
+    Ok(call
+        .value(i)
+        .map(|value| View::parse_trusted(value.into_bytes()))
+        .transpose()?)
 }
 
 /// Argument `i`, a `counting_bloom`, likewise.
 pub fn counting_bloom(call: &Call, i: usize) -> Result<Option<Counting<'_>>> {
-    Ok(call.value(i).map(|value| Counting::parse_trusted(value.into_bytes())).transpose()?)
+    Ok(call
+        .value(i)
+        .map(|value| Counting::parse_trusted(value.into_bytes()))
+        .transpose()?)
 }

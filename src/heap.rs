@@ -1,9 +1,10 @@
 //! The rows of a table's page, one column of which is read: all that are there, visible or not.
 //!
-//! This is the one room below the table access method. It relies on the layout of pages and rows of PostgreSQL's own
-//! access method `heap`. It decides nothing about visibility: a row that a snapshot sees is on its page, on the same
-//! line, as long as the snapshot is there. Under SERIALIZABLE the scan of the index has a predicate lock of the whole
-//! index, and PostgreSQL takes those of the rows when it reads them itself.
+//! This is the one room below the table access method. It relies on the layout of pages and rows of
+//! PostgreSQL's own access method `heap`. It decides nothing about visibility: a row that a
+//! snapshot sees is on its page, on the same line, as long as the snapshot is there. Under
+//! SERIALIZABLE the scan of the index has a predicate lock of the whole index, and PostgreSQL takes
+//! those of the rows when it reads them itself.
 //!
 //! ```text
 //! page  | header | line 1 | line 2 | …    free    … | row 2 | row 1 |
@@ -11,8 +12,8 @@
 //!                                                       ▲ a multiple of 8 bytes from where the row begins
 //! ```
 //!
-//! While a page is locked for sharing, others set hint bits in the headers of rows, and nothing else: so headers are
-//! read field by field, and only what follows them is ever a slice.
+//! While a page is locked for sharing, others set hint bits in the headers of rows, and nothing
+//! else: so headers are read field by field, and only what follows them is ever a slice.
 
 use crate::pg::call::Element;
 use crate::pg::catalog::Storage;
@@ -29,14 +30,16 @@ const LINE: usize = size_of::<pg_sys::ItemIdData>();
 /// Where a page says how far its lines go, and where its rows begin.
 const LOWER: usize = offset_of!(pg_sys::PageHeaderData, pd_lower);
 const UPPER: usize = offset_of!(pg_sys::PageHeaderData, pd_upper);
-/// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs follow.
+/// Fields of a row's header: two of bits, and where its columns begin; then the bits of NULLs
+/// follow.
 const INFOMASK2: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_infomask2);
 const INFOMASK: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_infomask);
 const HOFF: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
 const NULL_BITS: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits);
 /// What every row and every page is aligned to.
 const ALIGNMENT: usize = pg_sys::MAXIMUM_ALIGNOF as usize;
-const MOST_ROWS: usize = (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
+const MOST_ROWS: usize =
+    (PAGE_BYTES - PAGE_HEADER) / (NULL_BITS.next_multiple_of(ALIGNMENT) + LINE);
 
 /// Where a column is in the rows of a table.
 pub struct RowColumn<'r> {
@@ -44,7 +47,8 @@ pub struct RowColumn<'r> {
     /// How the columns before it are kept, and how it is.
     before: Vec<Storage>,
     own: Storage,
-    /// Whether rows that are older than the column have a value: the default that it was added with.
+    /// Whether rows that are older than the column have a value: the default that it was added
+    /// with.
     has_default_for_older: bool,
 }
 
@@ -53,16 +57,19 @@ pub enum Found {
     Null,
     /// A value, which may be compressed or out of line.
     Value(Element),
-    /// What only PostgreSQL can tell: the row is older than a column that was added with a default, or damaged.
+    /// What only PostgreSQL can tell: the row is older than a column that was added with a default,
+    /// or damaged.
     Unknown,
 }
 
 impl<'r> RowColumn<'r> {
-    /// The column of a table that an index is on; `None` for an expression, for a table of another access method, and
-    /// where PostgreSQL may remove rows that a snapshot still sees, since it has to notice that itself
-    /// (`old_snapshot_threshold`, before version 17).
+    /// The column of a table that an index is on; `None` for an expression, for a table of another
+    /// access method, and where PostgreSQL may remove rows that a snapshot still sees, since it has
+    /// to notice that itself (`old_snapshot_threshold`, before version 17).
     pub fn of_index(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
-        let number = usize::try_from(index.column_number()).ok().filter(|&number| number > 0)?;
+        let number = usize::try_from(index.column_number())
+            .ok()
+            .filter(|&number| number > 0)?;
         assert_eq!(index.table(), table.oid(), "the table of the index");
         if !table.is_heap() || version::may_snapshots_be_too_old() {
             return None;
@@ -71,7 +78,12 @@ impl<'r> RowColumn<'r> {
         let mut columns = table.columns();
         let before = columns.by_ref().take(number - 1).map(storage).collect();
         let own = columns.next()?;
-        Some(RowColumn { table, before, own: storage(own), has_default_for_older: own.atthasmissing })
+        Some(RowColumn {
+            table,
+            before,
+            own: storage(own),
+            has_default_for_older: own.atthasmissing,
+        })
     }
 
     pub fn is_of_variable_length(&self) -> bool {
@@ -116,7 +128,11 @@ struct HeapRow<'p> {
 impl HeapRow<'_> {
     #[inline(always)]
     fn is_null(&self, column: usize) -> bool {
-        !self.present.is_empty() && self.present.get(column / 8).is_none_or(|bits| bits & 1 << (column % 8) == 0)
+        !self.present.is_empty()
+            && self
+                .present
+                .get(column / 8)
+                .is_none_or(|bits| bits & 1 << (column % 8) == 0)
     }
 }
 
@@ -135,7 +151,8 @@ impl<'p> HeapPage<'p> {
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
-        // SAFETY: within the page, which the lock keeps, and aligned. Hint bits are set by storing a whole field.
+        // SAFETY: within the page, which the lock keeps, and aligned. Hint bits are set by storing
+        // a whole field.
         unsafe {
             let field = self.page.start().add(at);
             match BYTES {
@@ -147,12 +164,17 @@ impl<'p> HeapPage<'p> {
         }
     }
 
-    /// What a line says, counted from 0: where its row begins, what has become of it, and its bytes.
+    /// What a line says, counted from 0: where its row begins, what has become of it, and its
+    /// bytes.
     #[inline(always)]
     fn line(&self, line: usize) -> (usize, u32, usize) {
         let bits = self.field::<LINE>(PAGE_HEADER + line * LINE);
         let (low, flags, high) = ((bits & 0x7FFF) as usize, bits >> 15 & 3, (bits >> 17) as usize);
-        if cfg!(target_endian = "little") { (low, flags, high) } else { (high, flags, low) }
+        if cfg!(target_endian = "little") {
+            (low, flags, high)
+        } else {
+            (high, flags, low)
+        }
     }
 
     fn lines(&self) -> usize {
@@ -166,7 +188,8 @@ impl<'p> HeapPage<'p> {
         1.0 - (f64::from(free) / (PAGE_BYTES - PAGE_HEADER) as f64).min(1.0)
     }
 
-    /// Whether there is such a line, counted from 1, and it is in use, if only for a row that is gone.
+    /// Whether there is such a line, counted from 1, and it is in use, if only for a row that is
+    /// gone.
     pub fn has_line(&self, line: u16) -> bool {
         let number = usize::from(line);
         (1..=self.lines()).contains(&number) && self.line(number - 1).1 != pg_sys::LP_UNUSED
@@ -181,13 +204,20 @@ impl<'p> HeapPage<'p> {
         let columns = (self.field::<2>(start + INFOMASK2) & pg_sys::HEAP_NATTS_MASK) as usize;
         let has_nulls = self.field::<2>(start + INFOMASK) & pg_sys::HEAP_HASNULL != 0;
         let first = start + self.field::<1>(start + HOFF) as usize;
-        let nulls = start + NULL_BITS..start + NULL_BITS + if has_nulls { columns.div_ceil(8) } else { 0 };
+        let nulls =
+            start + NULL_BITS..start + NULL_BITS + if has_nulls { columns.div_ceil(8) } else { 0 };
         if !first.is_multiple_of(ALIGNMENT) || first < nulls.end || first > end {
             return None;
         }
         // SAFETY: both are in the row, behind its header, where nothing is changed under the lock.
-        let bytes = |at: usize, end: usize| unsafe { std::slice::from_raw_parts(self.page.start().add(at), end - at) };
-        Some(HeapRow { columns, present: bytes(nulls.start, nulls.end), data: bytes(first, end) })
+        let bytes = |at: usize, end: usize| unsafe {
+            std::slice::from_raw_parts(self.page.start().add(at), end - at)
+        };
+        Some(HeapRow {
+            columns,
+            present: bytes(nulls.start, nulls.end),
+            data: bytes(first, end),
+        })
     }
 
     /// Calls `visit` with the line of each row, counted from 1, and what the row has in the column.
@@ -202,15 +232,20 @@ impl<'p> HeapPage<'p> {
         }
     }
 
-    /// By which line an index finds the row of this line: another one of the page, where the row was updated without
-    /// being given to indexes. `None` if there is none any more.
+    /// By which line an index finds the row of this line: another one of the page, where the row
+    /// was updated without being given to indexes. `None` if there is none any more.
     pub fn root_of(&self, line: u16) -> Option<u16> {
         let roots = self.roots.get_or_init(|| {
             // PostgreSQL writes as many as a page can have rows, and no more.
             let mut roots = [0; MOST_ROWS];
             if self.lines() <= MOST_ROWS {
                 // SAFETY: the page is locked, and there is room for that many.
-                unsafe { pg_sys::heap_get_root_tuples(self.page.start().cast_mut().cast(), roots.as_mut_ptr()) };
+                unsafe {
+                    pg_sys::heap_get_root_tuples(
+                        self.page.start().cast_mut().cast(),
+                        roots.as_mut_ptr(),
+                    )
+                };
             }
             roots
         });

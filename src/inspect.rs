@@ -1,5 +1,5 @@
-//! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the cardinalities of two
-//! filters together.
+//! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the
+//! cardinalities of two filters together.
 
 use crate::error::During;
 use crate::filter_type::bloom;
@@ -21,7 +21,9 @@ fn of_one(call: &Call, estimate: fn(&View<'_>) -> f64) -> Outcome {
 
 /// An estimate from the cardinalities of two filters and of their union.
 fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Outcome {
-    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else { return Ok(None) };
+    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
+        return Ok(None);
+    };
     let union = estimate::union_cardinality(&a, &b).during(function)?;
     Ok(float(estimate(estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
@@ -31,23 +33,36 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
     vec![
         ResultColumn::I32(i32::from(filter::VERSION)),
         ResultColumn::Text(h.layout.name().into()),
-        if h.kind.is_none() { ResultColumn::Null } else { ResultColumn::Text(h.kind.to_string()) },
+        if h.kind.is_none() {
+            ResultColumn::Null
+        } else {
+            ResultColumn::Text(h.kind.to_string())
+        },
         ResultColumn::Text(if is_sparse { "sparse" } else { "dense" }.into()),
-        h.capacity.elements().map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        h.capacity
+            .elements()
+            .map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
         ResultColumn::F64(h.fpr),
         ResultColumn::I64((h.blocks * h.layout.block_bits()) as i64),
         ResultColumn::I32(h.num_hashes as i32),
     ]
 }
 
-/// `bloom_header(filter)`: what needs no more than the start of the value. Of a value out of line only the first slice
-/// is fetched, of a compressed one only the start is made.
+/// `bloom_header(filter)`: what needs no more than the start of the value. Of a value out of line
+/// only the first slice is fetched, of a compressed one only the start is made.
 fn header(call: &Call) -> Outcome {
-    let Some(datum) = call.datum(0) else { return Ok(None) };
-    // SAFETY: by declaration the argument is of variable length; a slice is a copy in the memory of this call.
+    let Some(datum) = call.datum(0) else {
+        return Ok(None);
+    };
+    // SAFETY: by declaration the argument is of variable length; a slice is a copy in the memory of
+    // this call.
     let value = unsafe {
         Value::in_place(datum).unwrap_or_else(|| {
-            Value::owned(pg_sys::pg_detoast_datum_slice(datum.cast_mut_ptr(), 0, START_BYTES as i32))
+            Value::owned(pg_sys::pg_detoast_datum_slice(
+                datum.cast_mut_ptr(),
+                0,
+                START_BYTES as i32,
+            ))
         })
     };
     // SAFETY: as above; it says how many bytes the value has with the length before it.
@@ -59,7 +74,9 @@ fn header(call: &Call) -> Outcome {
 }
 
 fn info(call: &Call) -> Outcome {
-    let Some(view) = bloom(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else {
+        return Ok(None);
+    };
     let found = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([

@@ -1,5 +1,6 @@
-//! `bloom_key`: an element in a form with which any filter can be probed. What conditions on a column of filters become
-//! for the index over it: `filter @> element` becomes `filter @=> bloom_key(element)`.
+//! `bloom_key`: an element in a form with which any filter can be probed. What conditions on a
+//! column of filters become for the index over it: `filter @> element` becomes
+//! `filter @=> bloom_key(element)`.
 
 use crate::element::{ElementType, Given, ProbeKey};
 use crate::error::unsupported;
@@ -19,19 +20,28 @@ fn input(_: &Call) -> Outcome {
 
 /// `bloom_key(element)`.
 fn key(call: &Call) -> Outcome {
-    let Some(element) = call.element(0) else { return Ok(None) };
+    let Some(element) = call.element(0) else {
+        return Ok(None);
+    };
     // SAFETY: the type is that of the argument.
     let key = unsafe { ElementType::remembered(call, 0, Given::Element)?.probe_key(Some(element)) };
     Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
 }
 
-/// `bloom_keys(anyarray)`, without NULLs. If there are none, one of no element: other kinds are an error still.
+/// `bloom_keys(anyarray)`, without NULLs. If there are none, one of no element: other kinds are an
+/// error still.
 fn keys(call: &Call) -> Outcome {
     let element_type = ElementType::remembered(call, 0, Given::Array)?;
     let elements = elements(call, 0, element_type.oid);
     // SAFETY: the type is that of the array's elements.
-    let value = |element| PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum();
-    let mut keys = memory::collect(elements.into_iter().map(|element| Element { datum: value(Some(element)) }));
+    let value = |element| {
+        PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum()
+    };
+    let mut keys = memory::collect(
+        elements
+            .into_iter()
+            .map(|element| Element { datum: value(Some(element)) }),
+    );
     if keys.is_empty() {
         memory::push(&mut keys, Element { datum: value(None) });
     }
@@ -44,9 +54,13 @@ fn keys(call: &Call) -> Outcome {
 fn contains(call: &Call) -> Outcome {
     // SAFETY: remembered by the site of this call.
     let filters = call.remembered(|| Ok(unsafe { FilterCache::new(FilterType::Bloom) }))?;
-    let Some(key) = call.value(1) else { return Ok(None) };
+    let Some(key) = call.value(1) else {
+        return Ok(None);
+    };
     let key = ProbeKey::parse(key.bytes())?;
-    let Some(mut filter) = filters.filter(call, 0, 1)? else { return Ok(None) };
+    let Some(mut filter) = filters.filter(call, 0, 1)? else {
+        return Ok(None);
+    };
     let hash = key.hash_for(filter.header())?;
     Ok(Some(Datum::from(filter.contains(hash)?)))
 }

@@ -1,7 +1,8 @@
 //! `filter @=> bloom_key(element)`: a condition on an index over filters.
 //!
-//! Keys of an index scan don't say of which type an element is. The key is made in the executor, where the expression
-//! still says it: so an element may be a parameter, or a column of another table in a join.
+//! Keys of an index scan don't say of which type an element is. The key is made in the executor,
+//! where the expression still says it: so an element may be a parameter, or a column of another
+//! table in a join.
 
 use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
@@ -38,7 +39,13 @@ impl KeyCondition {
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of an element, or of an array of elements.
-    pub unsafe fn of_element(&self, filter: *mut Node, asked: *mut Node, is_array: bool, collation: Oid) -> *mut Node {
+    pub unsafe fn of_element(
+        &self,
+        filter: *mut Node,
+        asked: *mut Node,
+        is_array: bool,
+        collation: Oid,
+    ) -> *mut Node {
         // SAFETY: promised by the caller.
         unsafe {
             let (mut argument, given) = (asked, pg_sys::exprType(asked));
@@ -46,7 +53,14 @@ impl KeyCondition {
             // Arguments of a polymorphic function are of the type that their domain is over.
             if is_array && base != given {
                 let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-                argument = pg_sys::makeRelabelType(asked.cast(), base, -1, pg_sys::get_typcollation(base), cast).cast();
+                argument = pg_sys::makeRelabelType(
+                    asked.cast(),
+                    base,
+                    -1,
+                    pg_sys::get_typcollation(base),
+                    cast,
+                )
+                .cast();
             }
             let (function, result) = if is_array {
                 (self.key_of_array, pg_sys::get_array_type(self.key))
@@ -55,7 +69,14 @@ impl KeyCondition {
             };
             let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
             let arguments = pg_sys::lappend(std::ptr::null_mut(), argument.cast());
-            let key = pg_sys::makeFuncExpr(function, result, arguments, pg_sys::InvalidOid, collation, written);
+            let key = pg_sys::makeFuncExpr(
+                function,
+                result,
+                arguments,
+                pg_sys::InvalidOid,
+                collation,
+                written,
+            );
             self.of_key(filter, key.cast(), is_array)
         }
     }
@@ -70,14 +91,25 @@ impl KeyCondition {
         // SAFETY: promised by the caller; a node is zeros except for what is set.
         unsafe {
             if !is_array {
-                return pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, left, right, none, none).cast();
+                return pg_sys::make_opclause(
+                    operator,
+                    pg_sys::BOOLOID,
+                    false,
+                    left,
+                    right,
+                    none,
+                    none,
+                )
+                .cast();
             }
-            let clause: *mut pg_sys::ScalarArrayOpExpr = pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
+            let clause: *mut pg_sys::ScalarArrayOpExpr =
+                pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
             (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
             (*clause).opno = operator;
             (*clause).opfuncid = operators::function_of(operator);
             (*clause).useOr = true;
-            (*clause).args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
+            (*clause).args =
+                pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
             (*clause).location = -1;
             clause.cast()
         }

@@ -1,10 +1,11 @@
 //! `pg_bloom`: Bloom filters as a PostgreSQL data type.
 //!
-//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file that says so in its
-//! first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`, `counting`, `sizing`, `parquet`,
-//! `aggregate`, `set`, `find`, `planner` or `index`. `settings` has the settings, and `read_ahead` what no statement
-//! names: Bloom Scan. ARCHITECTURE.md says what these rooms know, and what is below them: `probe`, `overfull`,
-//! `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
+//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file
+//! that says so in its first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`,
+//! `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`. `settings`
+//! has the settings, and `read_ahead` what no statement names: Bloom Scan. ARCHITECTURE.md says
+//! what these rooms know, and what is below them: `probe`, `overfull`, `arguments`,
+//! `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
 
 #![deny(clippy::disallowed_methods, clippy::too_many_lines)]
 #![deny(ffi_unwind_calls)]
@@ -52,8 +53,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
     pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
     pg_bloom_core::memory::install(pg::call::error::out_of_memory);
-    // With the reserve of memory before anything is defined, which can be done only once in a session.
-    // SAFETY: PostgreSQL calls this.
+    // With the reserve of memory before anything is defined, which can be done only once in a
+    // session. SAFETY: PostgreSQL calls this.
     unsafe { pg::call::guard::Entry::new() }.run(|| {
         settings::define();
         index::define();

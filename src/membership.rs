@@ -1,5 +1,5 @@
-//! Probing a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`, `bloom_contains_all`,
-//! `bloom_present`, `bloom_absent`, `bloom_query`.
+//! Probing a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`,
+//! `bloom_contains_all`, `bloom_present`, `bloom_absent`, `bloom_query`.
 
 use crate::element::ElementType;
 use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
@@ -12,14 +12,16 @@ use crate::probe::{FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::Datum;
 
-/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a `counting_bloom`.
+/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a
+/// `counting_bloom`.
 #[inline(always)]
 fn contains(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
     Ok(probe(call, filter_type, filter)?.map(Datum::from))
 }
 
-/// The elements of the array that is argument 1, and for each in turn whether it may be in the filter that is argument
-/// 0; `until` is an answer after which the others aren't needed. `None` if the filter is NULL.
+/// The elements of the array that is argument 1, and for each in turn whether it may be in the
+/// filter that is argument 0; `until` is an answer after which the others aren't needed. `None` if
+/// the filter is NULL.
 fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
     let (element_type, filters) = call.remembered(|| {
         // SAFETY: remembered by the site of this call, the only way to get it.
@@ -27,21 +29,27 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
     })?;
     element_type.refresh(call)?;
     let elements = elements(call, 1, element_type.oid);
-    let Some(mut filter) = filters.filter(call, 0, elements.len())? else { return Ok(None) };
+    let Some(mut filter) = filters.filter(call, 0, elements.len())? else {
+        return Ok(None);
+    };
     let hasher = element_type.hasher_for(filter.header(), Bloom.contains())?;
     // SAFETY: the type is that of the array's elements.
     let answers = unsafe { filter.contains_each(&hasher, &elements, until)? };
     Ok(Some((elements, answers)))
 }
 
-/// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which one "no" does.
+/// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which
+/// one "no" does.
 fn decided_by(call: &Call, answer: bool) -> Outcome {
-    Ok(probe_array(call, Some(answer))?.map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
+    Ok(probe_array(call, Some(answer))?
+        .map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
 fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    let Some((mut elements, answers)) = probe_array(call, None)? else { return Ok(None) };
+    let Some((mut elements, answers)) = probe_array(call, None)? else {
+        return Ok(None);
+    };
     let mut answers = answers.into_iter();
     elements.retain(|_| answers.next() == Some(wanted));
     let array = catalog::base_type(call.argument_type(1)?);
@@ -51,8 +59,12 @@ fn elements_answered(call: &Call, wanted: bool) -> Outcome {
 
 /// `bloom_query(filter, element)`.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe(call, Bloom, 0)? else { return Ok(None) };
-    let Some(view) = bloom(call, 0)? else { return Ok(None) };
+    let Some(yes) = probe(call, Bloom, 0)? else {
+        return Ok(None);
+    };
+    let Some(view) = bloom(call, 0)? else {
+        return Ok(None);
+    };
     let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
     Ok(Some(row(call, &[ResultColumn::Bool(yes), ResultColumn::F64(confidence)])))
 }

@@ -10,28 +10,36 @@ use pg_bloom_core::sizing;
 
 /// `bloom_union(filter, filter)`, `filter | filter`.
 fn union(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else { return Ok(None) };
+    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
+        return Ok(None);
+    };
     let merged = merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?;
     overfull::finish(call, overfull::MERGED, merged)
 }
 
 /// `bloom_intersection(filter, filter)`, `filter & filter`.
 fn intersection(call: &Call) -> Outcome {
-    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else { return Ok(None) };
+    let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
+        return Ok(None);
+    };
     let result: PgBuffer = merge::intersection(&a, &b).during("bloom_intersection")?;
     Ok(Some(result.into_datum()))
 }
 
 /// `bloom_fold(filter, fpr)`.
 fn fold(call: &Call) -> Outcome {
-    let (Some(view), Some(fpr)) = (bloom(call, 0)?, call.f64(1)) else { return Ok(None) };
+    let (Some(view), Some(fpr)) = (bloom(call, 0)?, call.f64(1)) else {
+        return Ok(None);
+    };
     let result: PgBuffer = resize::fold(&view, fpr)?;
     Ok(Some(result.into_datum()))
 }
 
 /// `bloom_resize(filter, capacity)`.
 fn resize(call: &Call) -> Outcome {
-    let Some(view) = bloom(call, 0)? else { return Ok(None) };
+    let Some(view) = bloom(call, 0)? else {
+        return Ok(None);
+    };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
     let resized = resize::resize(&view, capacity, settings::max_filter_bytes())?;
     overfull::finish(call, overfull::BUILT, resized)

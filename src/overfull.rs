@@ -12,22 +12,28 @@ use pg_bloom_core::filter::overfull::{Overfull, overfull};
 type Advice = (FilterType, &'static str);
 
 /// Of one that was built of its elements.
-pub const BUILT: Advice = (Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
+pub const BUILT: Advice =
+    (Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
 /// Of one that elements were added to.
-pub const ADDED: Advice =
-    (Bloom, "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).");
+pub const ADDED: Advice = (
+    Bloom,
+    "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).",
+);
 /// Of one that was merged from others.
 pub const MERGED: Advice = (Bloom, "Build the filters with one capacity, enough for their union.");
 /// Of one with counters.
-pub const COUNTING: Advice = (CountingBloom, "Build it with a larger capacity, or remove elements.");
+pub const COUNTING: Advice =
+    (CountingBloom, "Build it with a larger capacity, or remove elements.");
 
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
-/// Makes a filter the result, with a warning if it is overfull, or 22023 if `pg_bloom.overfill` is `error`.
+/// Makes a filter the result, with a warning if it is overfull, or 22023 if `pg_bloom.overfill` is
+/// `error`.
 pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> Outcome {
     let overfill = settings::OVERFILL.get();
-    let is_of_interest = overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
+    let is_of_interest =
+        overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
     if is_of_interest && let Some(over) = filter_type.whole(filter.bytes())?.with_bits(overfull) {
         if overfill == Overfill::Error {
             return Err(describe(&over, advice, ""));
@@ -45,17 +51,28 @@ fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
         // Smaller filters were merged into it: each of their bits was spread over several.
         format!("bloom filter has more bits set than its capacity of {capacity} allows")
     } else if over.cardinality.is_finite() {
-        format!("bloom filter holds about {:.0} elements, but its capacity is {capacity}", over.cardinality)
+        format!(
+            "bloom filter holds about {:.0} elements, but its capacity is {capacity}",
+            over.cardinality
+        )
     } else {
-        format!("bloom filter holds more elements than can be estimated, but its capacity is {capacity}")
+        format!(
+            "bloom filter holds more elements than can be estimated, but its capacity is {capacity}"
+        )
     };
     let (why, hint) = if spread {
-        (": bits of smaller filters were spread", "Build filters that will be merged with the same capacity.")
+        (
+            ": bits of smaller filters were spread",
+            "Build filters that will be merged with the same capacity.",
+        )
     } else {
         ("", advice)
     };
-    let detail =
-        format!("Its false positive rate is now {}, not {}{why}. {others}", significant(over.current_fpr), over.fpr);
+    let detail = format!(
+        "Its false positive rate is now {}, not {}{why}. {others}",
+        significant(over.current_fpr),
+        over.fpr
+    );
     invalid_parameter(message).detail(detail.trim_end()).hint(hint)
 }
 

@@ -1,5 +1,5 @@
-//! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the lookup table with
-//! `bloom_best_practices` and `bloom_sizing_table`.
+//! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the
+//! lookup table with `bloom_best_practices` and `bloom_sizing_table`.
 
 use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
@@ -21,58 +21,93 @@ fn best_practices(call: &Call) -> Outcome {
 }
 
 fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
-    [ResultColumn::I32(bits as i32), ResultColumn::I32(hashes as i32), ResultColumn::F64(fpr)]
+    [
+        ResultColumn::I32(bits as i32),
+        ResultColumn::I32(hashes as i32),
+        ResultColumn::F64(fpr),
+    ]
 }
 
 /// `bloom_sizing_table(layout)`.
 fn sizing_table(call: &Call) -> Outcome {
-    let cells = |row: table::SizingRow| row.cells().map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec());
+    let cells = |row: table::SizingRow| {
+        row.cells()
+            .map(move |(hashes, fpr)| columns(row.bits, hashes, fpr).to_vec())
+    };
     rows(call, table::rows(layout(call, 0)?).flat_map(cells))
 }
 
-/// `bloom_parameters(capacity, fpr, layout)`: NULL for a NULL capacity, since the size then depends on what is seen.
+/// `bloom_parameters(capacity, fpr, layout)`: NULL for a NULL capacity, since the size then depends
+/// on what is seen.
 fn parameters(call: &Call) -> Outcome {
     let request = request(&Arguments::of(call, 0))?;
-    let Some(capacity) = request.capacity else { return Ok(None) };
+    let Some(capacity) = request.capacity else {
+        return Ok(None);
+    };
     let size = sizing::size(request.layout, capacity, request.fpr)?;
     let columns = [
         ResultColumn::I64((size.blocks * size.layout.block_bits()) as i64),
         ResultColumn::I32(size.num_hashes as i32),
         ResultColumn::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
-        ResultColumn::F64(rate::expected(size.layout, size.num_hashes, size.blocks, capacity as f64)),
+        ResultColumn::F64(rate::expected(
+            size.layout,
+            size.num_hashes,
+            size.blocks,
+            capacity as f64,
+        )),
     ];
     Ok(Some(row(call, &columns)))
 }
 
 /// `bloom_capacity(bytes, fpr, layout)`.
 fn capacity(call: &Call) -> Outcome {
-    let Some(bytes) = call.i64(0) else { return Ok(None) };
+    let Some(bytes) = call.i64(0) else {
+        return Ok(None);
+    };
     let request = request(&Arguments { capacity: None, ..Arguments::of(call, 0) })?;
     let bytes = u64::try_from(bytes).map_err(|_| {
-        invalid_parameter(format!("a bloom filter cannot have {bytes} bytes")).hint("Give a positive size.")
+        invalid_parameter(format!("a bloom filter cannot have {bytes} bytes"))
+            .hint("Give a positive size.")
     })?;
     Ok(Some(Datum::from(filter::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
 }
 
 /// `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`.
 fn expected_fpr(call: &Call) -> Outcome {
-    let (Some(elements), Some(bits), Some(hashes)) = (call.i64(0), call.i64(1), call.i32(2)) else { return Ok(None) };
+    let (Some(elements), Some(bits), Some(hashes)) = (call.i64(0), call.i64(1), call.i32(2)) else {
+        return Ok(None);
+    };
     let layout = layout(call, 3)?;
     let is_fixed = layout == Layout::Parquet;
     let possible = if is_fixed { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
-    let hashes = u32::try_from(hashes).ok().filter(|k| possible.contains(k)).ok_or_else(|| {
-        let possible = if is_fixed { PARQUET_HASHES.to_string() } else { format!("from 1 to {MAX_HASHES}") };
-        invalid_parameter(format!("number of hashes in layout \"{}\" must be {possible}, not {hashes}", layout.name()))
+    let hashes = u32::try_from(hashes)
+        .ok()
+        .filter(|k| possible.contains(k))
+        .ok_or_else(|| {
+            let possible = if is_fixed {
+                PARQUET_HASHES.to_string()
+            } else {
+                format!("from 1 to {MAX_HASHES}")
+            };
+            invalid_parameter(format!(
+                "number of hashes in layout \"{}\" must be {possible}, not {hashes}",
+                layout.name()
+            ))
             .hint("bloom_parameters(capacity, fpr, layout) says how many are best.")
-    })?;
+        })?;
     if elements < 0 {
-        return Err(invalid_parameter(format!("number of elements must not be negative, but is {elements}"))
-            .hint("Give the number of distinct elements."));
+        return Err(invalid_parameter(format!(
+            "number of elements must not be negative, but is {elements}"
+        ))
+        .hint("Give the number of distinct elements."));
     }
     let blocks = u64::try_from(bits).unwrap_or(0) / layout.block_bits();
     if blocks == 0 {
-        return Err(invalid_parameter(format!("number of bits must be at least {}, not {bits}", layout.block_bits()))
-            .hint(format!("A block of layout \"{}\" has that many.", layout.name())));
+        return Err(invalid_parameter(format!(
+            "number of bits must be at least {}, not {bits}",
+            layout.block_bits()
+        ))
+        .hint(format!("A block of layout \"{}\" has that many.", layout.name())));
     }
     Ok(Some(Datum::from(rate::expected(layout, hashes, blocks, elements as f64).to_bits())))
 }

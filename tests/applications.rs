@@ -1,7 +1,7 @@
 //! The programs of docs/applications.md run, with real drivers, and print what the page says.
 //!
-//! The Python blocks of a section are one program. Each is run in a database of its own that has the page's tables, and
-//! then all in one after another, as a reader would.
+//! The Python blocks of a section are one program. Each is run in a database of its own that has
+//! the page's tables, and then all in one after another, as a reader would.
 
 mod common;
 
@@ -44,7 +44,10 @@ fn server() -> &'static Server {
 
 /// What each block of one program prints.
 fn outputs(server: &Server, blocks: &[&Example]) -> Vec<String> {
-    let program: String = blocks.iter().map(|block| format!("{}\nprint({MARK:?}, flush=True)\n", block.code)).collect();
+    let program: String = blocks
+        .iter()
+        .map(|block| format!("{}\nprint({MARK:?}, flush=True)\n", block.code))
+        .collect();
     let mut command = python::client(server);
     command.args(["-W", "error", "-c", &program]).stdin(Stdio::null());
     let printed = String::from_utf8(output(&mut command)).expect("the output is UTF-8");
@@ -58,9 +61,15 @@ fn python_programs_print_what_the_page_says() {
     let text = page();
     let lines: Vec<&str> = text.lines().collect();
     let blocks = examples(PAGE, &lines, "python");
-    let section = |block: &Example| lines[..block.line].iter().rposition(|line| line.starts_with("## "));
+    let section =
+        |block: &Example| lines[..block.line].iter().rposition(|line| line.starts_with("## "));
     let programs: Vec<&[Example]> = blocks.chunk_by(|a, b| section(a) == section(b)).collect();
-    assert!(programs.len() >= 3 && blocks.len() >= 6, "{} programs of {} blocks", programs.len(), blocks.len());
+    assert!(
+        programs.len() >= 3 && blocks.len() >= 6,
+        "{} programs of {} blocks",
+        programs.len(),
+        blocks.len()
+    );
     let mut printed = Vec::new();
     for program in &programs {
         drop(database("app"));
@@ -68,11 +77,14 @@ fn python_programs_print_what_the_page_says() {
     }
     assert_eq!(printed.len(), blocks.len());
     drop(database("app"));
-    let in_turn: Vec<String> =
-        programs.iter().flat_map(|program| outputs(server(), &program.iter().collect::<Vec<_>>())).collect();
+    let in_turn: Vec<String> = programs
+        .iter()
+        .flat_map(|program| outputs(server(), &program.iter().collect::<Vec<_>>()))
+        .collect();
     assert_eq!(in_turn, printed);
     if writes() {
-        std::fs::write(root().join(PAGE), rewritten(&lines, &blocks, &printed)).expect("the page can be written");
+        std::fs::write(root().join(PAGE), rewritten(&lines, &blocks, &printed))
+            .expect("the page can be written");
     }
     for (block, printed) in blocks.iter().zip(printed) {
         let expected = block.output.clone().map(|range| trimmed(&lines[range].join("\n")));
@@ -84,16 +96,23 @@ fn python_programs_print_what_the_page_says() {
 fn the_page_has_the_tested_rust() {
     let text = page();
     let lines: Vec<&str> = text.lines().collect();
-    let blocks: Vec<String> = examples(PAGE, &lines, "rust").into_iter().map(|block| block.code).collect();
-    let tested: Vec<&str> =
-        include_str!("applications/client.rs").lines().skip_while(|l| l.is_empty() || l.starts_with("//!")).collect();
+    let blocks: Vec<String> = examples(PAGE, &lines, "rust")
+        .into_iter()
+        .map(|block| block.code)
+        .collect();
+    let tested: Vec<&str> = include_str!("applications/client.rs")
+        .lines()
+        .skip_while(|l| l.is_empty() || l.starts_with("//!"))
+        .collect();
     assert_eq!(blocks.join("\n\n"), tested.join("\n"));
 }
 
 #[test]
 fn the_rust_of_the_page_works() {
     let mut client = database("rust");
-    let seen = |client: &mut Client, items: &[i64]| client::who_has_seen(client, items).expect("filters are asked");
+    let seen = |client: &mut Client, items: &[i64]| {
+        client::who_has_seen(client, items).expect("filters are asked")
+    };
     assert_eq!(seen(&mut client, &[1001, 3050]), [1, 3]);
     let filter = client::filter(&mut client, 3).expect("a filter is read");
     let more = filter.add_all([77]).expect("an item is added");

@@ -1,4 +1,5 @@
-//! Sessions that build, probe, merge and update the same filters at once: no error, no lost element, no memory kept.
+//! Sessions that build, probe, merge and update the same filters at once: no error, no lost
+//! element, no memory kept.
 
 mod common;
 
@@ -14,7 +15,8 @@ const FILTERS: usize = 20;
 /// How much the memory of a session may grow once it has done everything a few times, in kilobytes.
 const MOST_GROWTH: i32 = 16 << 10;
 
-/// What sessions do, by pgbench's language, and how often beside the others. A wrong answer is a division by zero.
+/// What sessions do, by pgbench's language, and how often beside the others. A wrong answer is a
+/// division by zero.
 const SCRIPTS: [(&str, usize, &str); 6] = [
     (
         "build",
@@ -90,13 +92,34 @@ fn sessions_at_once_lose_nothing() {
     let mut pgbench = server.program("pgbench");
     for (name, weight, sql) in SCRIPTS {
         let path = server.dir().join(format!("{name}.sql"));
-        std::fs::write(&path, sql.lines().map(|line| line.trim_start().to_owned() + "\n").collect::<String>())
-            .expect("the script can be written");
+        std::fs::write(
+            &path,
+            sql.lines()
+                .map(|line| line.trim_start().to_owned() + "\n")
+                .collect::<String>(),
+        )
+        .expect("the script can be written");
         pgbench.arg("-f").arg(format!("{}@{weight}", path.display()));
     }
     let initial: i64 = value(&mut client, "SELECT count(*) FROM added");
-    pgbench.args(["-n", "-M", "prepared", "--random-seed=15", "-c", &CLIENTS.to_string(), "-j", "2"]).args(length);
-    let ended = pgbench.arg("soak").stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("pgbench runs");
+    pgbench
+        .args([
+            "-n",
+            "-M",
+            "prepared",
+            "--random-seed=15",
+            "-c",
+            &CLIENTS.to_string(),
+            "-j",
+            "2",
+        ])
+        .args(length);
+    let ended = pgbench
+        .arg("soak")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("pgbench runs");
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     let complained = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success() && !complained.contains("ERROR"), "{complained}");
@@ -108,13 +131,19 @@ fn sessions_at_once_lose_nothing() {
         "SELECT max(kb) FILTER (WHERE third = 1), max(kb) FILTER (WHERE third = 3), count(*)
          FROM (SELECT pid, kb, ntile(3) OVER (PARTITION BY pid ORDER BY at) AS third FROM memory) AS m GROUP BY pid",
     );
-    let grown: Vec<(i32, i32)> =
-        grown.iter().filter(|row| row.get::<_, i64>(2) >= 9).map(|r| (r.get(0), r.get(1))).collect();
+    let grown: Vec<(i32, i32)> = grown
+        .iter()
+        .filter(|row| row.get::<_, i64>(2) >= 9)
+        .map(|r| (r.get(0), r.get(1)))
+        .collect();
     println!("memory of the sessions in the first and in the last third: {grown:?} kB");
     assert_eq!(grown.len(), CLIENTS, "not every session measured itself");
     assert!(grown.iter().all(|(first, last)| last - first < MOST_GROWTH), "{grown:?}");
 
-    let lost: i64 = value(&mut client, "SELECT count(*) FROM filters JOIN added USING (id) WHERE NOT seen @> x");
+    let lost: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM filters JOIN added USING (id) WHERE NOT seen @> x",
+    );
     let added: i64 = value(&mut client, "SELECT count(*) FROM added");
     println!("{added} elements, {lost} lost");
     assert_eq!(lost, 0);

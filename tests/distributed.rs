@@ -1,7 +1,9 @@
-//! Filters across servers: `docs/distributed.md` is run, statement by statement, and must print what it says.
+//! Filters across servers: `docs/distributed.md` is run, statement by statement, and must print
+//! what it says.
 //!
-//! A block of SQL in the page begins with a line that says where it runs; a block of text after it is what psql prints,
-//! with `…` for lines left out. Each server has one session for the whole page.
+//! A block of SQL in the page begins with a line that says where it runs; a block of text after it
+//! is what psql prints, with `…` for lines left out. Each server has one session for the whole
+//! page.
 
 mod common;
 
@@ -48,8 +50,23 @@ struct Session {
 impl Session {
     fn new(server: &Server) -> Session {
         let mut command = server.program("psql");
-        command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-P", "pager=off", "-U", "app", "-d", "app"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("psql runs");
+        command.args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-P",
+            "pager=off",
+            "-U",
+            "app",
+            "-d",
+            "app",
+        ]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("psql runs");
         let stdin = child.stdin.take().expect("standard input is a pipe");
         let stdout = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
         Session { child, stdin, stdout }
@@ -114,9 +131,14 @@ fn run_page(servers: &[Server; 3]) {
     for block in blocks() {
         match block.language {
             "sql" => {
-                assert!(printed.is_empty(), "the page doesn't show what is printed by\n{statements}");
+                assert!(
+                    printed.is_empty(),
+                    "the page doesn't show what is printed by\n{statements}"
+                );
                 let (first, rest) = block.lines.split_first().expect("a block has lines");
-                let place = first.strip_prefix("-- on ").unwrap_or_else(|| panic!("no server is named: {first}"));
+                let place = first
+                    .strip_prefix("-- on ")
+                    .unwrap_or_else(|| panic!("no server is named: {first}"));
                 let mut sql = for_version(version, &rest.join("\n"));
                 for (name, server) in NAMES.iter().zip(servers) {
                     let path = server.dir().to_str().expect("the path is UTF-8");
@@ -132,10 +154,14 @@ fn run_page(servers: &[Server; 3]) {
             }
             "text" => {
                 let actual: Vec<&str> = printed.iter().map(String::as_str).collect();
-                let end = actual.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+                let end = actual
+                    .iter()
+                    .rposition(|line| !line.is_empty())
+                    .map_or(0, |last| last + 1);
                 if !matches(&block.lines, &actual[..end]) {
                     let (says, printed) = (block.lines.join("\n"), actual.join("\n"));
-                    differences.push(format!("the page says\n{says}\nbut this was printed:\n{printed}"));
+                    differences
+                        .push(format!("the page says\n{says}\nbut this was printed:\n{printed}"));
                 }
                 printed.clear();
             }
@@ -148,13 +174,17 @@ fn run_page(servers: &[Server; 3]) {
 
 /// Whether lines are those of a pattern, in which `…` stands for any number of lines.
 ///
-/// How far a line is indented doesn't count: versions of PostgreSQL have different levels in the same plan.
+/// How far a line is indented doesn't count: versions of PostgreSQL have different levels in the
+/// same plan.
 fn matches(pattern: &[&str], lines: &[&str]) -> bool {
     match pattern.split_first() {
         None => lines.is_empty(),
         Some((&"…", rest)) => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
         Some((first, rest)) => {
-            lines.first().is_some_and(|line| line.trim_start() == first.trim_start()) && matches(rest, &lines[1..])
+            lines
+                .first()
+                .is_some_and(|line| line.trim_start() == first.trim_start())
+                && matches(rest, &lines[1..])
         }
     }
 }
@@ -180,7 +210,9 @@ fn wait_for_subscribers(servers: &[Server; 3]) {
          WHERE application_name = 'filters' AND state = 'streaming' AND replay_lsn >= '{end}'"
     );
     let start = Instant::now();
-    while !(value::<Option<bool>>(&mut subscriber, copied) == Some(true) && value::<bool>(&mut publisher, &applied)) {
+    while !(value::<Option<bool>>(&mut subscriber, copied) == Some(true)
+        && value::<bool>(&mut publisher, &applied))
+    {
         assert!(start.elapsed() < PATIENCE, "the subscriber doesn't catch up");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -194,28 +226,40 @@ fn the_page_prints_what_it_says() {
 
 /// The page's table of conditions, with whether they are sent.
 fn conditions() -> Vec<(String, bool)> {
-    let table = PAGE.split("| condition on `visits` | sent |\n|---|---|\n").nth(1).expect("the page has the table");
+    let table = PAGE
+        .split("| condition on `visits` | sent |\n|---|---|\n")
+        .nth(1)
+        .expect("the page has the table");
     let row = |line: &str| {
         let line = line.replace("\\|", "\u{1}");
         let mut cells = line.split('|').map(|cell| cell.trim().replace('\u{1}', "|"));
-        let condition = cells.nth(1).expect("a row has two cells").trim_matches('`').to_owned();
+        let condition = cells
+            .nth(1)
+            .expect("a row has two cells")
+            .trim_matches('`')
+            .to_owned();
         let answer = cells.next().expect("a row has two cells");
         assert!(answer == "yes" || answer.starts_with("no: "), "{answer}");
         (condition, answer == "yes")
     };
-    table.lines().take_while(|line| line.starts_with('|')).map(row).collect()
+    table
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .map(row)
+        .collect()
 }
 
 /// What the shards are asked for, by the plan of a statement.
 fn remote_queries(client: &mut Client, sql: &str) -> Vec<String> {
     let plan = column::<String>(client, &format!("EXPLAIN (VERBOSE, COSTS OFF) {sql}"));
-    plan.iter().filter_map(|line| line.trim_start().strip_prefix("Remote SQL: ").map(str::to_owned)).collect()
+    plan.iter()
+        .filter_map(|line| line.trim_start().strip_prefix("Remote SQL: ").map(str::to_owned))
+        .collect()
 }
 
 /// A filter of some of the rows' URLs, as a literal.
 fn filter(client: &mut Client) -> String {
-    let built =
-        "SELECT bloom_agg('https://example.com/' || i, 200, 0.01)::text FROM generate_series(1, 200000, 1000) AS i";
+    let built = "SELECT bloom_agg('https://example.com/' || i, 200, 0.01)::text FROM generate_series(1, 200000, 1000) AS i";
     format!("'{}'::bloom", value::<String>(client, built))
 }
 
@@ -223,10 +267,14 @@ fn filter(client: &mut Client) -> String {
 fn conditions_are_sent_as_the_table_says() {
     let mut client = coordinator();
     let filter = filter(&mut client);
-    // What is computed for each row here, as one condition is, copies 250 kB of the page's filter each time.
+    // What is computed for each row here, as one condition is, copies 250 kB of the page's filter
+    // each time.
     run(&mut client, &format!("CREATE TEMPORARY TABLE seen AS SELECT {filter} AS f"));
     let conditions = conditions();
-    assert!(conditions.iter().filter(|(_, sent)| *sent).count() > 5 && conditions.iter().any(|(_, sent)| !sent));
+    assert!(
+        conditions.iter().filter(|(_, sent)| *sent).count() > 5
+            && conditions.iter().any(|(_, sent)| !sent)
+    );
     let mut with_rows = 0;
     for (n, (condition, sent)) in conditions.iter().enumerate() {
         let asked = format!("AS SELECT count(*) FROM visits WHERE {condition}");
@@ -239,7 +287,10 @@ fn conditions_are_sent_as_the_table_says() {
             run(&mut client, &format!("SET plan_cache_mode = {mode}"));
             let remote = remote_queries(&mut client, &ask);
             assert!(remote.len() >= 2, "{condition}");
-            assert!(remote.iter().all(|query| query.contains(" WHERE ") == *sent), "{condition}, {mode}: {remote:?}");
+            assert!(
+                remote.iter().all(|query| query.contains(" WHERE ") == *sent),
+                "{condition}, {mode}: {remote:?}"
+            );
             counts.push(value::<i64>(&mut client, &count));
         }
         // Without the option nothing of the extension is sent, and the answer is the same.
@@ -273,7 +324,8 @@ fn variables_of_functions_are_sent() {
     for mode in ["force_custom_plan", "force_generic_plan"] {
         run(&mut client, &format!("SET plan_cache_mode = {mode}"));
         let plan = column::<String>(&mut client, &format!("SELECT pg_temp.asked({filter})"));
-        let remote: Vec<&String> = plan.iter().filter(|line| line.contains("Remote SQL: ")).collect();
+        let remote: Vec<&String> =
+            plan.iter().filter(|line| line.contains("Remote SQL: ")).collect();
         assert_eq!(remote.len(), 4);
         assert!(remote.iter().all(|line| line.contains(" WHERE ")), "{mode}");
     }
@@ -282,7 +334,8 @@ fn variables_of_functions_are_sent() {
 #[test]
 fn filters_of_the_same_server_are_joined_there() {
     let mut client = coordinator();
-    // Versions of PostgreSQL guess differently what a join here would cost: only whether it can be sent is asked.
+    // Versions of PostgreSQL guess differently what a join here would cost: only whether it can be
+    // sent is asked.
     run(&mut client, "SET enable_nestloop = off");
     let join = "SELECT v.id FROM filters_eu f JOIN visits_eu v ON f.seen @> v.url";
     let remote = remote_queries(&mut client, join);
@@ -290,25 +343,37 @@ fn filters_of_the_same_server_are_joined_there() {
     assert_eq!(rows(&mut client, join).len(), 100_000);
 }
 
-/// The page counts the rows that meet the condition; these are the ones that the scans really return.
+/// The page counts the rows that meet the condition; these are the ones that the scans really
+/// return.
 #[test]
 fn only_rows_that_may_match_are_moved() {
     let mut client = coordinator();
     let condition = "(SELECT bloom_agg(url, 1000, 0.01) FROM wanted) @> v.url";
-    let counted: i64 = value(&mut client, &format!("SELECT count(*) FROM visits v WHERE {condition}"));
+    let counted: i64 =
+        value(&mut client, &format!("SELECT count(*) FROM visits v WHERE {condition}"));
     let join = "SELECT v.* FROM visits v JOIN wanted w ON w.url = v.url";
-    for (sql, expected) in [(join.to_owned(), 200_000), (format!("{join} WHERE {condition}"), counted)] {
+    for (sql, expected) in [
+        (join.to_owned(), 200_000),
+        (format!("{join} WHERE {condition}"), counted),
+    ] {
         let options = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)";
         let plan = column::<String>(&mut client, &format!("{options} {sql}"));
         let of_scan = |line: &String| {
             line.contains("Foreign Scan").then(|| {
-                let rows = line.split("rows=").nth(1).and_then(|rest| rest.split([' ', '.']).next());
-                rows.and_then(|rows| rows.parse::<i64>().ok()).unwrap_or_else(|| panic!("no rows: {line}"))
+                let rows = line
+                    .split("rows=")
+                    .nth(1)
+                    .and_then(|rest| rest.split([' ', '.']).next());
+                rows.and_then(|rows| rows.parse::<i64>().ok())
+                    .unwrap_or_else(|| panic!("no rows: {line}"))
             })
         };
         assert_eq!(plan.iter().filter_map(of_scan).sum::<i64>(), expected, "{}", plan.join("\n"));
     }
-    assert!((1_000..1_000 + 2_000).contains(&counted), "{counted}: more false positives than promised");
+    assert!(
+        (1_000..1_000 + 2_000).contains(&counted),
+        "{counted}: more false positives than promised"
+    );
 }
 
 #[test]
@@ -335,15 +400,22 @@ fn unchanged_filters_are_sent_again_only_with_full_identity() {
          CREATE PUBLICATION sizes FOR TABLE by_key, by_row",
     );
     run(&mut client, "SELECT pg_create_logical_replication_slot('sizes', 'pgoutput')");
-    let filter: i64 = value(&mut client, "SELECT max(octet_length(seen::bytea))::bigint FROM by_key");
+    let filter: i64 =
+        value(&mut client, "SELECT max(octet_length(seen::bytea))::bigint FROM by_key");
     let mut sent = |table: &str| -> i64 {
-        run(&mut client, &format!("UPDATE {table} SET note = note || '!' WHERE day = '2026-01-01'"));
+        run(
+            &mut client,
+            &format!("UPDATE {table} SET note = note || '!' WHERE day = '2026-01-01'"),
+        );
         let changes = "pg_logical_slot_get_binary_changes('sizes', NULL, NULL,
                        'proto_version', '1', 'publication_names', 'sizes')";
         value(&mut client, &format!("SELECT sum(length(data))::bigint FROM {changes}"))
     };
     let (by_key, by_row) = (sent("by_key"), sent("by_row"));
-    assert!(by_key < 1_000 && by_row > 2 * filter, "{by_key} by key, {by_row} by row, filters of {filter}");
+    assert!(
+        by_key < 1_000 && by_row > 2 * filter,
+        "{by_key} by key, {by_row} by row, filters of {filter}"
+    );
 }
 
 /// Without `binary`, which the page has, values travel as text.
@@ -361,13 +433,19 @@ fn replicas_by_text_are_the_same() {
     run(&mut subscriber, "CREATE TABLE texts (day date, note text, seen bloom)");
     let host = servers[1].dir().to_str().expect("the path is UTF-8");
     let connection = format!("host={host} dbname=app user=app");
-    run(&mut subscriber, &format!("CREATE SUBSCRIPTION texts CONNECTION '{connection}' PUBLICATION texts"));
+    run(
+        &mut subscriber,
+        &format!("CREATE SUBSCRIPTION texts CONNECTION '{connection}' PUBLICATION texts"),
+    );
     let start = Instant::now();
     let mut same = |client: &mut Client| {
         let all = "SELECT string_agg(concat_ws(' ', day, note, md5(seen::text)), ', ' ORDER BY day) FROM texts";
         let expected: Option<String> = value(&mut publisher, all);
         while value::<Option<String>>(client, all) != expected {
-            assert!(start.elapsed() < PATIENCE, "the subscriber doesn't catch up with {expected:?}");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "the subscriber doesn't catch up with {expected:?}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         run(

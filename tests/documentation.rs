@@ -1,11 +1,11 @@
 //! The documentation is true: psql runs every SQL block of it, and prints what the document says.
 //!
-//! A document's blocks run in order, in one session of psql and in a database of its own. A block in a `text` fence
-//! that follows an `sql` block with nothing but blank lines between is what psql prints for it, errors and warnings
-//! included. An `sql` block without one must run without any.
+//! A document's blocks run in order, in one session of psql and in a database of its own. A block
+//! in a `text` fence that follows an `sql` block with nothing but blank lines between is what psql
+//! prints for it, errors and warnings included. An `sql` block without one must run without any.
 //!
-//! With `DOCUMENTATION=write` in the environment the outputs are written into the documents instead, and the test fails
-//! where that changed one, so that somebody reads the difference.
+//! With `DOCUMENTATION=write` in the environment the outputs are written into the documents
+//! instead, and the test fails where that changed one, so that somebody reads the difference.
 
 mod common;
 
@@ -19,9 +19,21 @@ use std::process::Stdio;
 /// This needs more than one server, and has a test of its own.
 const ELSEWHERE: [&str; 1] = ["distributed.md"];
 /// These teach by examples: having none would mean that this test doesn't see them.
-const WITH_EXAMPLES: [&str; 4] = ["README.md", "docs/reference.md", "docs/cookbook.md", "docs/faq.md"];
+const WITH_EXAMPLES: [&str; 4] = [
+    "README.md",
+    "docs/reference.md",
+    "docs/cookbook.md",
+    "docs/faq.md",
+];
 /// What psql says when something went wrong, or may have.
-const COMPLAINTS: [&str; 6] = ["ERROR:", "FATAL:", "PANIC:", "WARNING:", "invalid command", "psql:"];
+const COMPLAINTS: [&str; 6] = [
+    "ERROR:",
+    "FATAL:",
+    "PANIC:",
+    "WARNING:",
+    "invalid command",
+    "psql:",
+];
 /// Written between the outputs of blocks.
 const MARK: &str = "-- the end of a block --";
 
@@ -71,18 +83,29 @@ fn outputs(server: &Server, database: &str, examples: &[Example]) -> Vec<String>
     let writing = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
     let mut printed = String::new();
     reader.read_to_string(&mut printed).expect("psql prints UTF-8");
-    writing.join().expect("the writer ends").expect("psql reads all of the script");
+    writing
+        .join()
+        .expect("the writer ends")
+        .expect("psql reads all of the script");
     let status = child.wait().expect("psql ends");
     assert!(status.success(), "psql failed: {printed}");
     let mut outputs: Vec<String> = printed.split(&format!("{MARK}\n")).map(trimmed).collect();
     let rest = outputs.pop().unwrap_or_default();
-    assert_eq!((outputs.len(), rest.as_str()), (examples.len(), ""), "{database}: a block has no end in {printed}");
+    assert_eq!(
+        (outputs.len(), rest.as_str()),
+        (examples.len(), ""),
+        "{database}: a block has no end in {printed}"
+    );
     outputs
 }
 
 /// The name of the database that a document's blocks run in.
 fn database_of(document: &Path) -> String {
-    document.display().to_string().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    document
+        .display()
+        .to_string()
+        .to_lowercase()
+        .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 /// What is wrong with a document, in words.
@@ -93,7 +116,11 @@ fn check(server: &Server, document: &Path) -> Vec<String> {
     let examples = examples(&name, &lines, "sql");
     if WITH_EXAMPLES.contains(&name.as_str()) {
         let compared = examples.iter().filter(|e| e.output.is_some()).count();
-        assert!(compared >= 5, "{name} has {} SQL blocks and {compared} outputs: that can't be", examples.len());
+        assert!(
+            compared >= 5,
+            "{name} has {} SQL blocks and {compared} outputs: that can't be",
+            examples.len()
+        );
     }
     if examples.is_empty() {
         return Vec::new();
@@ -111,7 +138,11 @@ fn check(server: &Server, document: &Path) -> Vec<String> {
         let new = rewritten(&lines, &examples, &outputs);
         std::fs::write(root().join(document), &new).expect("a document can be written");
         let unchanged = trimmed(&new) == trimmed(&text);
-        return if unchanged { Vec::new() } else { vec![format!("{name}: new outputs were written")] };
+        return if unchanged {
+            Vec::new()
+        } else {
+            vec![format!("{name}: new outputs were written")]
+        };
     }
     let mut wrong = Vec::new();
     for (example, output) in examples.iter().zip(&outputs) {
@@ -120,7 +151,9 @@ fn check(server: &Server, document: &Path) -> Vec<String> {
             Some(range) => {
                 let expected = trimmed(&lines[range.clone()].join("\n"));
                 if expected != *output {
-                    wrong.push(format!("{place}: psql printed\n{output}\nwhere the document has\n{expected}\n"));
+                    wrong.push(format!(
+                        "{place}: psql printed\n{output}\nwhere the document has\n{expected}\n"
+                    ));
                 }
             }
             None => wrong.extend(
@@ -141,7 +174,10 @@ fn every_sql_block_does_what_the_documents_say() {
         assert!(documents.iter().any(|d| d == Path::new(expected)), "{expected} is missing");
     }
     let server = Server::start("timezone = 'UTC'");
-    let wrong: Vec<String> = documents.iter().flat_map(|document| check(&server, document)).collect();
+    let wrong: Vec<String> = documents
+        .iter()
+        .flat_map(|document| check(&server, document))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for document in WITH_EXAMPLES {
         restore_loses_nothing(&server, Path::new(document));
@@ -153,7 +189,10 @@ fn row_counts(client: &mut Client) -> Vec<(String, i64)> {
     let tables = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm')
                   AND relnamespace = 'public'::regnamespace ORDER BY 1";
     let tables: Vec<String> = column(client, tables);
-    tables.into_iter().map(|table| (table.clone(), value(client, &format!("SELECT count(*) FROM {table}")))).collect()
+    tables
+        .into_iter()
+        .map(|table| (table.clone(), value(client, &format!("SELECT count(*) FROM {table}"))))
+        .collect()
 }
 
 /// A restore has an empty `search_path`: what a document teaches must not depend on it.
@@ -162,20 +201,30 @@ fn restore_loses_nothing(server: &Server, document: &Path) {
     let restored = format!("{database}_restored");
     let mut after = server.empty_database(&restored, "TEMPLATE template0");
     let dump = output(server.program("pg_dump").arg(&database));
-    feed(server.program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &restored]), &dump);
+    feed(
+        server
+            .program("psql")
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &restored]),
+        &dump,
+    );
     let before = row_counts(&mut server.connect(&database));
-    assert!(before.len() > 2 && before.iter().all(|(_, rows)| *rows > 0), "{database} has {before:?}");
+    assert!(
+        before.len() > 2 && before.iter().all(|(_, rows)| *rows > 0),
+        "{database} has {before:?}"
+    );
     assert_eq!(row_counts(&mut after), before, "{database}");
 }
 
 #[test]
 fn a_wrong_output_and_an_unexpected_error_are_seen() {
-    let lines: Vec<&str> = "```sql\nSELECT 1 AS x;\n```\n\n```text\n x\n---\n 2\n(1 row)\n```\n\nProse.\n\n\
+    let lines: Vec<&str> =
+        "```sql\nSELECT 1 AS x;\n```\n\n```text\n x\n---\n 2\n(1 row)\n```\n\nProse.\n\n\
         ```sql\nSELECT 1/0;\n```\n\nMore prose.\n\n```text\na figure\n```"
-        .lines()
-        .collect();
+            .lines()
+            .collect();
     let examples = examples("test", &lines, "sql");
-    let compared: Vec<(usize, bool)> = examples.iter().map(|e| (e.line, e.output.is_some())).collect();
+    let compared: Vec<(usize, bool)> =
+        examples.iter().map(|e| (e.line, e.output.is_some())).collect();
     assert_eq!(compared, [(2, true), (15, false)]);
     let server = Server::start("");
     assert!(examples.iter().all(|e| complete(&e.code)));

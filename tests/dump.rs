@@ -1,5 +1,5 @@
-//! Filters that leave a database and come back, by dump, COPY or crash, are the same filters and find the same
-//! elements.
+//! Filters that leave a database and come back, by dump, COPY or crash, are the same filters and
+//! find the same elements.
 
 mod common;
 
@@ -38,7 +38,8 @@ fn same_after_restore(before: &mut Client, after: &mut Client) {
     }
     let kinds = KINDS;
     corpus::finds_everything(after, &kinds);
-    // Enums are found by label and the others by value: elements that were not added are missed by exact filters.
+    // Enums are found by label and the others by value: elements that were not added are missed by
+    // exact filters.
     let exact = "FROM filters WHERE note = 'blocked, 1000000, 0.01' AND kind = ";
     for (n, (sql_type, element)) in kinds.iter().enumerate() {
         let absent = match *sql_type {
@@ -56,7 +57,17 @@ fn plain_dumps_restore_the_same_filters() {
     let mut before = source(server(), "plain");
     let mut after = server().empty_database("plain_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").arg("plain"));
-    feed(server().program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "plain_restored"]), &dump);
+    feed(
+        server().program("psql").args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            "plain_restored",
+        ]),
+        &dump,
+    );
     same_after_restore(&mut before, &mut after);
 }
 
@@ -65,7 +76,17 @@ fn dumps_as_inserts_restore_the_same_filters() {
     let mut before = source(server(), "inserts");
     let mut after = server().empty_database("inserts_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").args(["--rows-per-insert=100", "inserts"]));
-    feed(server().program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "inserts_restored"]), &dump);
+    feed(
+        server().program("psql").args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            "inserts_restored",
+        ]),
+        &dump,
+    );
     same_after_restore(&mut before, &mut after);
 }
 
@@ -74,13 +95,19 @@ fn custom_dumps_restore_the_same_filters() {
     let mut before = source(server(), "custom");
     let mut after = server().empty_database("custom_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").args(["-Fc", "custom"]));
-    feed(server().program("pg_restore").args(["--exit-on-error", "-d", "custom_restored"]), &dump);
+    feed(
+        server()
+            .program("pg_restore")
+            .args(["--exit-on-error", "-d", "custom_restored"]),
+        &dump,
+    );
     same_after_restore(&mut before, &mut after);
 }
 
 #[test]
 fn dumps_from_latin1_restore_into_utf8() {
-    let mut before = server().empty_database("latin1", "ENCODING LATIN1 LOCALE 'C' TEMPLATE template0");
+    let mut before =
+        server().empty_database("latin1", "ENCODING LATIN1 LOCALE 'C' TEMPLATE template0");
     run(
         &mut before,
         "CREATE EXTENSION pg_bloom;
@@ -96,8 +123,13 @@ fn dumps_from_latin1_restore_into_utf8() {
     );
     for layout in common::LAYOUTS {
         for size in ["1000000, 0.01", "500, 0.01", "NULL, 0.01"] {
-            let builds = ["x", "s", "a"].map(|x| format!("bloom_agg({x}, {size}, '{layout}')")).join(", ");
-            run(&mut before, &format!("INSERT INTO found SELECT '{layout}', '{size}', {builds} FROM words"));
+            let builds = ["x", "s", "a"]
+                .map(|x| format!("bloom_agg({x}, {size}, '{layout}')"))
+                .join(", ");
+            run(
+                &mut before,
+                &format!("INSERT INTO found SELECT '{layout}', '{size}', {builds} FROM words"),
+            );
         }
     }
     let all = "SELECT count(*) FROM found AS f, words AS w WHERE f.x @> w.x AND f.s @> w.s AND f.s @> w.s::text AND f.a @> w.a";
@@ -106,8 +138,19 @@ fn dumps_from_latin1_restore_into_utf8() {
     let digest_before: String = value(&mut before, digest);
     let dump = output(server().program("pg_dump").arg("latin1"));
     assert!(dump.contains(&0xE9), "the dump is not in LATIN1");
-    let mut after = server().empty_database("latin1_restored", "ENCODING UTF8 LOCALE 'C' TEMPLATE template0");
-    feed(server().program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "latin1_restored"]), &dump);
+    let mut after =
+        server().empty_database("latin1_restored", "ENCODING UTF8 LOCALE 'C' TEMPLATE template0");
+    feed(
+        server().program("psql").args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            "latin1_restored",
+        ]),
+        &dump,
+    );
     assert_eq!(value::<String>(&mut after, digest), digest_before);
     assert_eq!(value::<i64>(&mut after, all), 9 * 500);
     let exact = "SELECT bool_or(x @> 'è1'::text OR s @> 'Allee'::text) FROM found WHERE size LIKE '1000000%'";
@@ -150,7 +193,12 @@ fn dumps_restore_what_uses_the_functions() {
     run(&mut before, USES_OF_ROWS);
     let mut after = server().empty_database("uses_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").arg("uses"));
-    feed(server().program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "uses_restored"]), &dump);
+    feed(
+        server()
+            .program("psql")
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "uses_restored"]),
+        &dump,
+    );
     let all = "SELECT (TABLE spans) @> other.span(2, 4) AND NOT (TABLE spans) @> other.span(2, 3)
                       AND (SELECT bool_and(f @> x) FROM tagged) AND (SELECT bool_and(f = bloom_empty(9)) FROM guarded)
                       AND (SELECT count(*) FROM moods) = 300";
@@ -164,8 +212,8 @@ fn dumps_restore_what_uses_the_functions() {
     refused(&mut after, "42804", "SELECT (TABLE pairs) @> ROW(1, 'x')::public.pair");
 }
 
-/// Values that name objects of the database are kept as identifiers, which a dump replaces by names: a filter of them
-/// must be refused or find them nevertheless.
+/// Values that name objects of the database are kept as identifiers, which a dump replaces by
+/// names: a filter of them must be refused or find them nevertheless.
 #[test]
 fn names_of_objects_are_found_after_a_restore_or_refused() {
     let mut before = server().database("objects");
@@ -183,7 +231,9 @@ fn names_of_objects_are_found_after_a_restore_or_refused() {
     for (n, (sql_type, element)) in elements.iter().enumerate() {
         run(
             &mut before,
-            &format!("CREATE TABLE objects_{n} (x {sql_type}); INSERT INTO objects_{n} VALUES ({element})"),
+            &format!(
+                "CREATE TABLE objects_{n} (x {sql_type}); INSERT INTO objects_{n} VALUES ({element})"
+            ),
         );
         match sqlstate(
             &mut before,
@@ -197,8 +247,20 @@ fn names_of_objects_are_found_after_a_restore_or_refused() {
     }
     let mut after = server().empty_database("objects_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").arg("objects"));
-    feed(server().program("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "objects_restored"]), &dump);
-    built.retain(|n| !value::<bool>(&mut after, &format!("SELECT f @> x FROM filter_{n}, objects_{n}")));
+    feed(
+        server().program("psql").args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            "objects_restored",
+        ]),
+        &dump,
+    );
+    built.retain(|n| {
+        !value::<bool>(&mut after, &format!("SELECT f @> x FROM filter_{n}, objects_{n}"))
+    });
     assert!(
         built.is_empty(),
         "not found after the restore: {:?}",
@@ -215,10 +277,14 @@ fn copies_as_text_and_binary_are_the_same_filters() {
             let copy = format!("{table}_{n}");
             run(&mut client, &format!("CREATE TABLE {copy} (LIKE {table})"));
             let mut bytes = Vec::new();
-            let mut reader = client.copy_out(&format!("COPY {table} TO STDOUT ({options})")).expect("COPY starts");
+            let mut reader = client
+                .copy_out(&format!("COPY {table} TO STDOUT ({options})"))
+                .expect("COPY starts");
             reader.read_to_end(&mut bytes).expect("COPY can be read");
             drop(reader);
-            let mut writer = client.copy_in(&format!("COPY {copy} FROM STDIN ({options})")).expect("COPY starts");
+            let mut writer = client
+                .copy_in(&format!("COPY {copy} FROM STDIN ({options})"))
+                .expect("COPY starts");
             writer.write_all(&bytes).expect("COPY can be written");
             writer.finish().expect("COPY takes what COPY gave");
             assert!(expected == filters(&mut client, &copy), "{options}");
@@ -235,7 +301,10 @@ fn committed_filters_survive_a_restart_and_a_crash() {
     server.restart();
     let mut client = server.connect("crash");
     assert!(expected == filters(&mut client, "filters"), "the restart changed a filter");
-    run(&mut client, "CREATE TABLE later AS SELECT kind, note, f | f AS f FROM filters WHERE kind > 4");
+    run(
+        &mut client,
+        "CREATE TABLE later AS SELECT kind, note, f | f AS f FROM filters WHERE kind > 4",
+    );
     let later = filters(&mut client, "later");
     run(&mut client, "BEGIN; UPDATE filters SET f = bloom_empty() WHERE kind > 4");
     server.kill9();

@@ -1,5 +1,5 @@
-//! The extension's life: who may create it and where, what moves and is dropped with it, its settings, and what becomes
-//! of it in a database that others prepared.
+//! The extension's life: who may create it and where, what moves and is dropped with it, its
+//! settings, and what becomes of it in a database that others prepared.
 
 mod common;
 
@@ -15,7 +15,10 @@ fn server() -> &'static Server {
 #[test]
 fn whoever_may_create_in_a_database_may_create_it_in_any_schema() {
     let mut super_user = server().empty_database("owned", "");
-    run(&mut super_user, "CREATE ROLE owner LOGIN; CREATE ROLE guest LOGIN; ALTER DATABASE owned OWNER TO owner");
+    run(
+        &mut super_user,
+        "CREATE ROLE owner LOGIN; CREATE ROLE guest LOGIN; ALTER DATABASE owned OWNER TO owner",
+    );
     let connect = |user: &str| {
         postgres::Config::new()
             .host_path(server().dir())
@@ -39,7 +42,8 @@ fn whoever_may_create_in_a_database_may_create_it_in_any_schema() {
             FROM generate_series(1, 5) AS i";
         assert!(value::<bool>(client, all));
     }
-    // The C functions belong to a superuser, as those of every trusted extension: the owner can't replace them.
+    // The C functions belong to a superuser, as those of every trusted extension: the owner can't
+    // replace them.
     let replace = "CREATE OR REPLACE FUNCTION \"Odd one\".bloom_empty() RETURNS \"Odd one\".bloom
         LANGUAGE sql AS 'SELECT NULL::\"Odd one\".bloom'";
     assert_eq!(sqlstate(&mut owner, replace), "42501");
@@ -74,7 +78,10 @@ fn what_uses_it_follows_it_to_another_schema() {
     same(&before, &objects(&mut client), "moving changed the objects");
     run(&mut client, "SET enable_seqscan = off");
     assert!(value::<bool>(&mut client, probe));
-    run(&mut client, "INSERT INTO kept (id) VALUES (100); REFRESH MATERIALIZED VIEW merged; REINDEX TABLE kept");
+    run(
+        &mut client,
+        "INSERT INTO kept (id) VALUES (100); REFRESH MATERIALIZED VIEW merged; REINDEX TABLE kept",
+    );
     assert!(value::<bool>(&mut client, "SELECT f OPERATOR(apart.@>) 20 FROM merged"));
     let default = "SELECT f OPERATOR(apart.=) apart.bloom_empty(100) FROM kept WHERE id = 100";
     assert!(value::<bool>(&mut client, default));
@@ -111,7 +118,8 @@ fn dropping_it_asks_first_and_leaves_nothing() {
     assert!(value::<bool>(&mut client, "SELECT bloom_from_array(ARRAY['a']) @> 'a'"));
 }
 
-/// Objects in the target schema, or before it in the search path, that would be found by an unqualified name.
+/// Objects in the target schema, or before it in the search path, that would be found by an
+/// unqualified name.
 const TRAPS: &str = "
     CREATE FUNCTION trap(anyelement) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trapped''; END';
     CREATE FUNCTION trap2(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trapped''; END';
@@ -155,7 +163,10 @@ fn functions_do_not_look_names_up() {
     let mut client = server().database("paths");
     run(&mut client, "CREATE SCHEMA trapped; SET search_path = trapped, pg_catalog");
     run(&mut client, TRAPS);
-    run(&mut client, "CREATE TABLE bloom (x pg_catalog.int4); CREATE TYPE mood AS ENUM ('good', 'bad')");
+    run(
+        &mut client,
+        "CREATE TABLE bloom (x pg_catalog.int4); CREATE TYPE mood AS ENUM ('good', 'bad')",
+    );
     let all = "SELECT public.bloom_agg(x) OPERATOR(public.@>) 'good'::mood
             AND (public.bloom_info(public.bloom_agg(x))).key_kind OPERATOR(pg_catalog.=) 'text'
             AND NOT public.bloom_agg(1.50) OPERATOR(public.@>) 2.5
@@ -178,13 +189,20 @@ fn functions_do_not_look_names_up() {
 /// A server whose library is loaded before any session asks for it, with settings that came before.
 #[test]
 fn settings_may_be_there_before_the_library() {
-    let config = "pg_bloom.default_fpr = 0.02\npg_bloom.max_filter_size = '64MB'\npg_bloom.overfill = error";
-    for preload in ["", "shared_preload_libraries = 'pg_bloom'", "session_preload_libraries = 'pg_bloom'"] {
+    let config =
+        "pg_bloom.default_fpr = 0.02\npg_bloom.max_filter_size = '64MB'\npg_bloom.overfill = error";
+    for preload in [
+        "",
+        "shared_preload_libraries = 'pg_bloom'",
+        "session_preload_libraries = 'pg_bloom'",
+    ] {
         let server = Server::start(&format!("{config}\n{preload}"));
         let mut client = server.database("preloaded");
-        let settings =
-            "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings WHERE name LIKE 'pg\\_bloom.%'";
-        assert!(value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"), "{preload}");
+        let settings = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings WHERE name LIKE 'pg\\_bloom.%'";
+        assert!(
+            value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"),
+            "{preload}"
+        );
         assert_eq!(
             value::<Vec<String>>(&mut client, settings),
             [
@@ -199,7 +217,10 @@ fn settings_may_be_there_before_the_library() {
         drop(client);
         server.restart();
         let mut client = server.connect("preloaded");
-        assert!(value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"), "{preload}");
+        assert!(
+            value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"),
+            "{preload}"
+        );
     }
 }
 
@@ -214,28 +235,41 @@ fn settings_of_roles_and_databases_are_checked_when_the_library_loads() {
     );
     let connect = |user: &str, options: &str| {
         let mut config = postgres::Config::new();
-        config.host_path(server().dir()).user(user).dbname("settings").options(options);
+        config
+            .host_path(server().dir())
+            .user(user)
+            .dbname("settings")
+            .options(options);
         config.connect(postgres::NoTls).expect(user)
     };
     let now = "SELECT (bloom_info(bloom_empty(1000))).target_fpr || ' ' || current_setting('pg_bloom.max_filter_size')
         || ' ' || current_setting('pg_bloom.overfill')";
     assert_eq!(value::<String>(&mut connect("plain", ""), now), "0.05 256MB ignore");
-    refused(&mut connect("plain", ""), "42501", "SELECT bloom_empty(); SET pg_bloom.max_filter_size = '500MB'");
+    refused(
+        &mut connect("plain", ""),
+        "42501",
+        "SELECT bloom_empty(); SET pg_bloom.max_filter_size = '500MB'",
+    );
     refused(
         &mut connect("plain", ""),
         "42501",
         "SELECT bloom_empty(); ALTER ROLE plain SET pg_bloom.max_filter_size = '500MB'",
     );
 
-    // A placeholder that was set before the library is loaded: what is not allowed or not valid doesn't become so.
+    // A placeholder that was set before the library is loaded: what is not allowed or not valid
+    // doesn't become so.
     let mut early = connect("plain", "");
     run(&mut early, "SET pg_bloom.max_filter_size = '500MB'");
     assert_eq!(value::<String>(&mut early, now), "0.05 256MB ignore");
-    let mut early = connect("plain", "-c pg_bloom.max_filter_size=400MB -c pg_bloom.default_fpr=0.25");
+    let mut early =
+        connect("plain", "-c pg_bloom.max_filter_size=400MB -c pg_bloom.default_fpr=0.25");
     assert_eq!(value::<String>(&mut early, now), "0.25 256MB ignore");
-    for (name, bad) in
-        [("default_fpr", "7"), ("default_fpr", "many"), ("overfill", "shout"), ("max_filter_size", "1TB")]
-    {
+    for (name, bad) in [
+        ("default_fpr", "7"),
+        ("default_fpr", "many"),
+        ("overfill", "shout"),
+        ("max_filter_size", "1TB"),
+    ] {
         let mut early = connect("postgres", "");
         run(&mut early, &format!("SET pg_bloom.{name} = '{bad}'"));
         // PostgreSQL warns and takes the default, and the session goes on.
@@ -243,7 +277,8 @@ fn settings_of_roles_and_databases_are_checked_when_the_library_loads() {
         assert_eq!(outcome, "00000", "{name} = {bad}");
         assert_eq!(value::<String>(&mut early, now), "0.01 256MB ignore", "{name} = {bad}");
     }
-    // A name that doesn't exist is refused once the library is there (from 15 on; before, it is a placeholder).
+    // A name that doesn't exist is refused once the library is there (from 15 on; before, it is a
+    // placeholder).
     if common::major_version(&mut admin) >= 15 {
         let mut client = connect("plain", "");
         refused(&mut client, "42602", "SELECT bloom_empty(); SET pg_bloom.no_such_setting = 1");
@@ -265,9 +300,15 @@ fn the_library_can_be_loaded_before_the_extension_is_created() {
     run(&mut client, "LOAD 'pg_bloom'");
     run(&mut client, "SET pg_bloom.default_fpr = 0.125");
     run(&mut client, "CREATE EXTENSION pg_bloom");
-    assert_eq!(value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"), 0.125);
+    assert_eq!(
+        value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"),
+        0.125
+    );
     run(&mut client, "LOAD 'pg_bloom'");
-    assert_eq!(value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"), 0.125);
+    assert_eq!(
+        value::<f64>(&mut client, "SELECT (bloom_info(bloom_empty(100))).target_fpr"),
+        0.125
+    );
 }
 
 /// What docs/reference.md says about settings before the library is there.
@@ -277,7 +318,12 @@ fn settings_are_known_once_the_library_is_loaded() {
     run(&mut admin, "CREATE ROLE visitor LOGIN");
     let connect = || {
         let mut config = postgres::Config::new();
-        config.host_path(server().dir()).user("visitor").dbname("app").connect(postgres::NoTls).expect("a session")
+        config
+            .host_path(server().dir())
+            .user("visitor")
+            .dbname("app")
+            .connect(postgres::NoTls)
+            .expect("a session")
     };
     let show = "SHOW pg_bloom.default_fpr";
     let mut client = connect();
@@ -291,7 +337,10 @@ fn settings_are_known_once_the_library_is_loaded() {
     run(&mut admin, "LOAD 'pg_bloom'");
 
     let preload = "ALTER DATABASE app SET session_preload_libraries = 'pg_bloom'";
-    assert!(include_str!("../docs/reference.md").contains(preload), "the reference says something else");
+    assert!(
+        include_str!("../docs/reference.md").contains(preload),
+        "the reference says something else"
+    );
     run(&mut admin, preload);
     let mut client = connect();
     assert_eq!(value::<String>(&mut client, show), "0.01");

@@ -1,5 +1,5 @@
-//! `bloom_find` and `bloom_find_all` return exactly the rows of the query on the parent, for exactly the callers who
-//! may run that query, whatever the tables below the parent look like.
+//! `bloom_find` and `bloom_find_all` return exactly the rows of the query on the parent, for
+//! exactly the callers who may run that query, whatever the tables below the parent look like.
 
 mod common;
 
@@ -11,7 +11,9 @@ mod memory;
 mod standby;
 
 use common::standby::{catch_up, follow};
-use common::{Random, Server, column, random, refused, run, sqlstate, sqlstate_within, times, value};
+use common::{
+    Random, Server, column, random, refused, run, sqlstate, sqlstate_within, times, value,
+};
 use postgres::Client;
 
 /// Steps of a history.
@@ -19,7 +21,8 @@ const STEPS: usize = 80;
 /// Distinct keys.
 const KEYS: usize = 40;
 
-/// A partitioned table, an inheritance parent and a plain table, with a foreign server that is this one.
+/// A partitioned table, an inheritance parent and a plain table, with a foreign server that is this
+/// one.
 const TABLES: &str = "
     CREATE TABLE p (gone text, at integer, id text, u integer, gone_too date) PARTITION BY RANGE (at);
     CREATE TABLE p_default PARTITION OF p DEFAULT;
@@ -30,7 +33,9 @@ const TABLES: &str = "
 
 /// The same rows, of the query and of the function?
 fn assert_same(client: &mut Client, table: &str, condition: &str, call: &str) -> usize {
-    let by_query = format!("SELECT t.tableoid::regclass || t::text FROM {table} AS t WHERE {condition} ORDER BY 1");
+    let by_query = format!(
+        "SELECT t.tableoid::regclass || t::text FROM {table} AS t WHERE {condition} ORDER BY 1"
+    );
     let without = format!("SELECT t::text FROM {table} AS t WHERE {condition} ORDER BY 1");
     let by_function = format!("SELECT t::text FROM {call} AS t ORDER BY 1");
     let wanted: Vec<String> = column(client, &without);
@@ -147,7 +152,11 @@ fn action(client: &mut Client, random: &mut Random, step: usize) -> String {
 /// More rows everywhere, by COPY's way and in small pieces.
 fn insert(client: &mut Client, random: &mut Random) {
     let table = *random.pick(&["p", "h", "plain"]);
-    let table = if table == "h" { picked(client, random, "relkind = 'r' AND relname ~ '^h'") } else { table.into() };
+    let table = if table == "h" {
+        picked(client, random, "relkind = 'r' AND relname ~ '^h'")
+    } else {
+        table.into()
+    };
     let count = 1 + random.below(400);
     let first = random.below(KEYS);
     let sql = format!(
@@ -219,22 +228,38 @@ fn rights_are_those_of_the_query() {
          GRANT SELECT ON v TO reader; GRANT SELECT (id) ON t TO other; SET ROLE reader",
     );
     let call = "SELECT * FROM bloom_find(NULL::t, 'id', 1)";
-    for sql in [call, "SELECT * FROM bloom_find(NULL::t, 'id', NULL)", "SELECT * FROM v"] {
+    for sql in [
+        call,
+        "SELECT * FROM bloom_find(NULL::t, 'id', NULL)",
+        "SELECT * FROM v",
+    ] {
         refused(&mut client, "42501", sql);
     }
     assert_eq!(value::<i64>(&mut client, "SELECT definer()"), 1);
     run(&mut client, "SET ROLE other");
     refused(&mut client, "42501", call);
-    run(&mut client, "RESET ROLE; GRANT SELECT (secret) ON t TO other; GRANT SELECT ON t TO reader; SET ROLE other");
+    run(
+        &mut client,
+        "RESET ROLE; GRANT SELECT (secret) ON t TO other; GRANT SELECT ON t TO reader; SET ROLE other",
+    );
     // Neither rights to partitions are needed, nor to their schemas.
-    assert_eq!(value::<String>(&mut client, "SELECT secret FROM bloom_find(NULL::t, 'id', 1)"), "one");
+    assert_eq!(
+        value::<String>(&mut client, "SELECT secret FROM bloom_find(NULL::t, 'id', 1)"),
+        "one"
+    );
     refused(&mut client, "42501", "SELECT * FROM hidden.t1");
     for table in ["t", "hidden.t1"] {
         run(&mut client, &format!("RESET ROLE; ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"));
-        assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM bloom_find(NULL::t, 'id', 1)"), 1);
+        assert_eq!(
+            value::<i64>(&mut client, "SELECT count(*) FROM bloom_find(NULL::t, 'id', 1)"),
+            1
+        );
         run(&mut client, "SET ROLE reader");
         refused(&mut client, "0A000", call);
-        run(&mut client, &format!("RESET ROLE; ALTER TABLE {table} DISABLE ROW LEVEL SECURITY; SET ROLE reader"));
+        run(
+            &mut client,
+            &format!("RESET ROLE; ALTER TABLE {table} DISABLE ROW LEVEL SECURITY; SET ROLE reader"),
+        );
     }
     for (state, arguments) in [
         ("42804", "1, 'id', 1"),
@@ -259,7 +284,10 @@ fn temporary_tables_of_other_sessions_are_left_out_and_anyone_can_cancel() {
     let count = "SELECT count(*) FROM bloom_find(NULL::t, 'id', 5)";
     assert_eq!((value::<i64>(&mut client, count), value::<i64>(&mut other, count)), (1, 2));
     run(&mut client, "INSERT INTO t SELECT 5 FROM generate_series(1, 3000000)");
-    assert_eq!(sqlstate_within(&mut client, 20, "SELECT count(*) FROM bloom_find(NULL::t, 'id', 5)"), "57014");
+    assert_eq!(
+        sqlstate_within(&mut client, 20, "SELECT count(*) FROM bloom_find(NULL::t, 'id', 5)"),
+        "57014"
+    );
 }
 
 #[test]
@@ -274,7 +302,13 @@ fn serializable_transactions_notice_what_they_did_not_find() {
     let mut other = server.connect("serializable");
     for (session, absent) in [(&mut client, 1), (&mut other, 2)] {
         run(session, "BEGIN ISOLATION LEVEL SERIALIZABLE");
-        assert_eq!(value::<i64>(session, &format!("SELECT count(*) FROM bloom_find(NULL::t, 'id', {absent})")), 0);
+        assert_eq!(
+            value::<i64>(
+                session,
+                &format!("SELECT count(*) FROM bloom_find(NULL::t, 'id', {absent})")
+            ),
+            0
+        );
     }
     run(&mut client, "INSERT INTO t VALUES (2)");
     let states = [

@@ -1,5 +1,5 @@
-//! The index `USING bloom_filter` never hides a row. Whatever happened to a table, what index scans find is what
-//! sequential scans find, and `bloom_index_check` agrees.
+//! The index `USING bloom_filter` never hides a row. Whatever happened to a table, what index scans
+//! find is what sequential scans find, and `bloom_index_check` agrees.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -25,8 +25,9 @@
 //! | `duplicates` | sessions that add what isn't there yet, at once |
 //! | `damage` | damaged files: an error or an answer, never a crash |
 //!
-//! `common::asking` asks each question twice, by the index and by a sequential scan: the oracle of all these tests.
-//! Random tests print their seed, and take another from `INDEX_SEED`. `SOAK=10` makes them thirty times as long.
+//! `common::asking` asks each question twice, by the index and by a sequential scan: the oracle of
+//! all these tests. Random tests print their seed, and take another from `INDEX_SEED`. `SOAK=10`
+//! makes them thirty times as long.
 
 #[path = "index/actions.rs"]
 mod actions;

@@ -1,5 +1,5 @@
-//! An index over a column of filters hides no row: whatever happened to the table, its scans give what sequential scans
-//! give, and `bloom_index_check` agrees.
+//! An index over a column of filters hides no row: whatever happened to the table, its scans give
+//! what sequential scans give, and `bloom_index_check` agrees.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -50,8 +50,8 @@ const QUESTIONS: [&str; 4] = [
     "SELECT id FROM f WHERE bloom_contains_any(seen, ARRAY['e $', 'e 7']) AND seen @> 'e 7' ORDER BY id",
 ];
 
-/// Asserts that both ways to ask give the same, in the transaction that the client may be in, and that one is by an
-/// index.
+/// Asserts that both ways to ask give the same, in the transaction that the client may be in, and
+/// that one is by an index.
 fn agree(client: &mut Client, question: &str) {
     assert!(compare(client, question), "no index is used: {question}");
 }
@@ -81,14 +81,18 @@ fn check(client: &mut Client) {
 
 #[test]
 fn histories_with_crashes() {
-    let server = Server::start("autovacuum = off\nmax_prepared_transactions = 2\nmin_parallel_table_scan_size = 0");
+    let server = Server::start(
+        "autovacuum = off\nmax_prepared_transactions = 2\nmin_parallel_table_scan_size = 0",
+    );
     let mut client = server.database("filters");
     run(&mut client, FILTER);
     let mut random = Random(20);
     let mut next = 0;
     for round in 0..40 {
         let many = 1 + random.below(40);
-        let add = format!("INSERT INTO f SELECT i, made(i) FROM generate_series({next}, {next} + {many}) AS i");
+        let add = format!(
+            "INSERT INTO f SELECT i, made(i) FROM generate_series({next}, {next} + {many}) AS i"
+        );
         match random.below(12) {
             0..4 => run(&mut client, &add),
             4 => {
@@ -98,7 +102,10 @@ fn histories_with_crashes() {
             5 => run(&mut client, &format!("DELETE FROM f WHERE id % 4 = {}", random.below(4))),
             6 | 7 => {
                 let only = format!("id % 5 = {}", random.below(5));
-                run(&mut client, &format!("UPDATE f SET seen = bloom_add(seen, 'e {round}') WHERE {only}"));
+                run(
+                    &mut client,
+                    &format!("UPDATE f SET seen = bloom_add(seen, 'e {round}') WHERE {only}"),
+                );
             }
             8 => run(&mut client, "VACUUM f"),
             9 => run(&mut client, "REINDEX INDEX CONCURRENTLY f_seen"),
@@ -117,7 +124,8 @@ fn histories_with_crashes() {
     assert!(value::<i64>(&mut client, "SELECT count(*) FROM f") > 0);
 }
 
-/// Writers, somebody who vacuums and rebuilds, and readers whose snapshots see one state of the table, twice over.
+/// Writers, somebody who vacuums and rebuilds, and readers whose snapshots see one state of the
+/// table, twice over.
 #[test]
 fn sessions_at_once_and_a_crash() {
     let server = Server::start("autovacuum = off");
@@ -142,7 +150,10 @@ fn sessions_at_once_and_a_crash() {
         scope.spawn(|| {
             let mut client = server.connect("filters");
             for i in 0..25 {
-                run(&mut client, if i % 3 == 2 { "REINDEX INDEX CONCURRENTLY f_seen" } else { "VACUUM f" });
+                run(
+                    &mut client,
+                    if i % 3 == 2 { "REINDEX INDEX CONCURRENTLY f_seen" } else { "VACUUM f" },
+                );
             }
         });
         for reader in 0..2 {
@@ -187,12 +198,17 @@ fn pages_of_a_lossy_bitmap() {
          CREATE INDEX f_seen ON f USING bloom_filter (seen);
          SET work_mem = '64kB'; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off",
     );
-    let questions =
-        ["seen @> 'all'", "seen @> 'e 7'", "seen @> 'all' AND seen @> 'e 7'", "seen @> 'e 7' OR seen @> 'all'"];
+    let questions = [
+        "seen @> 'all'",
+        "seen @> 'e 7'",
+        "seen @> 'all' AND seen @> 'e 7'",
+        "seen @> 'e 7' OR seen @> 'all'",
+    ];
     for question in questions {
         agree(&mut client, &format!("SELECT id FROM f WHERE {question} ORDER BY id"));
     }
     run(&mut client, "SET enable_seqscan = off");
-    let plan: Vec<String> = column(&mut client, "EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM f WHERE seen @> 'all'");
+    let plan: Vec<String> =
+        column(&mut client, "EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM f WHERE seen @> 'all'");
     assert!(plan.join("\n").contains("lossy="), "{plan:?}");
 }

@@ -1,4 +1,5 @@
-//! Links between the documents lead somewhere, and the documents stay as short as CONTRIBUTING.md says.
+//! Links between the documents lead somewhere, and the documents stay as short as CONTRIBUTING.md
+//! says.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,11 @@ fn documents() -> Vec<PathBuf> {
 /// A document without its fenced blocks.
 fn prose(document: &Path) -> String {
     let text = std::fs::read_to_string(root().join(document)).expect("a document can be read");
-    format!("\n{text}").split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+    format!("\n{text}")
+        .split("\n```")
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Text without what stands between backquotes, except for the quotes themselves.
@@ -33,22 +38,34 @@ fn without_code(text: &str) -> String {
 
 /// The anchor that GitHub gives a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    let kept = heading
+        .trim()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 fn anchors(document: &Path) -> Vec<String> {
     let text = prose(document);
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    let named = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    headings.map(|line| anchor(line.trim_start_matches('#'))).chain(named.map(str::to_owned)).collect()
+    let named = text
+        .split("<a id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
+    headings
+        .map(|line| anchor(line.trim_start_matches('#')))
+        .chain(named.map(str::to_owned))
+        .collect()
 }
 
 /// The targets of a document's links, except for those of other sites.
 fn links(document: &Path) -> Vec<String> {
     let text = without_code(&prose(document));
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+    targets
+        .filter(|target| !target.contains("://"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// `docs/a.md`, `../b.md` → `b.md`.
@@ -56,7 +73,9 @@ fn resolve(document: &Path, target: &str) -> PathBuf {
     let mut path = document.parent().expect("a document has a folder").to_owned();
     for part in Path::new(target).components() {
         match part {
-            std::path::Component::ParentDir => assert!(path.pop(), "{target} leaves the repository"),
+            std::path::Component::ParentDir => {
+                assert!(path.pop(), "{target} leaves the repository")
+            }
             part => path.push(part),
         }
     }
@@ -73,8 +92,8 @@ fn every_link_leads_somewhere() {
         for link in links(document) {
             let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
             let target = if file.is_empty() { document.clone() } else { resolve(document, file) };
-            let has_fragment =
-                fragment.is_empty() || known.get(&target).is_some_and(|a| a.iter().any(|x| x == fragment));
+            let has_fragment = fragment.is_empty()
+                || known.get(&target).is_some_and(|a| a.iter().any(|x| x == fragment));
             if !root().join(&target).exists() || !has_fragment {
                 broken.push(format!("{}: {link}", document.display()));
             }
@@ -87,12 +106,18 @@ fn every_link_leads_somewhere() {
 
 #[test]
 fn the_documents_are_short_enough_to_read() {
-    let read = |document: &Path| std::fs::read_to_string(root().join(document)).expect("a document can be read");
+    let read = |document: &Path| {
+        std::fs::read_to_string(root().join(document)).expect("a document can be read")
+    };
     let lines = |document: &str| read(Path::new(document)).lines().count();
     assert!(lines("README.md") < 200 && lines("ARCHITECTURE.md") <= 250);
     let pages: Vec<PathBuf> = documents().into_iter().filter(|d| d.starts_with("docs")).collect();
     assert!(pages.len() <= 11, "{} pages: {pages:?}", pages.len());
     let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from);
-    let words: usize = pages.iter().chain(&others).map(|d| read(d).split_whitespace().count()).sum();
+    let words: usize = pages
+        .iter()
+        .chain(&others)
+        .map(|d| read(d).split_whitespace().count())
+        .sum();
     assert!(words <= 50_000, "{words} words");
 }

@@ -1,5 +1,5 @@
-//! The Python package of python/, which `scripts/wheel` builds and installs into target/python, does what the server
-//! does. These tests are written in Python as well, in tests/python/.
+//! The Python package of python/, which `scripts/wheel` builds and installs into target/python,
+//! does what the server does. These tests are written in Python as well, in tests/python/.
 
 mod common;
 
@@ -15,7 +15,11 @@ fn passes(program: &str, arguments: &[&str]) {
     drop(server.database("app"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = python::client(&server);
-    command.current_dir(root).args(["-W", "error"]).arg(root.join("tests/python").join(program)).args(arguments);
+    command
+        .current_dir(root)
+        .args(["-W", "error"])
+        .arg(root.join("tests/python").join(program))
+        .args(arguments);
     output(command.env("PGDATABASE", "app"));
 }
 
@@ -32,7 +36,13 @@ fn answers_of_the_other_kinds_are_those_of_the_server() {
 
 #[test]
 fn values_and_bytes_from_outside_are_refused_by_exceptions() {
-    passes("values.py", &["core/fuzz/corpus/parse.tar.gz", "core/fuzz/corpus/operations.tar.gz"]);
+    passes(
+        "values.py",
+        &[
+            "core/fuzz/corpus/parse.tar.gz",
+            "core/fuzz/corpus/operations.tar.gz",
+        ],
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The rooms of the code and the arrows between them are those of ARCHITECTURE.md: files use each other in no circle,
-//! rooms use only those below them, the picture shows them, maps name every module, and comments fit their lines.
-//! clippy.toml says how long functions may be.
+//! The rooms of the code and the arrows between them are those of ARCHITECTURE.md: files use each
+//! other in no circle, rooms use only those below them, the picture shows them, maps name every
+//! module, and comments fit their lines. clippy.toml says how long functions may be.
 
 #[path = "rooms/picture.rs"]
 mod picture;
@@ -39,7 +39,8 @@ fn root() -> &'static Path {
 
 /// The Rust files below a directory.
 fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
-    let entries = fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let entries =
+        fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
     for entry in entries {
         let path = entry.expect("a directory can be read").path();
         // What cargo built is beside a manifest.
@@ -64,19 +65,27 @@ impl Crate {
         rust_files(&directory, &mut found);
         let mut files = BTreeMap::new();
         for path in found {
-            let relative = path.strip_prefix(&directory).expect("files are below their directory");
+            let relative = path
+                .strip_prefix(&directory)
+                .expect("files are below their directory");
             if is_test(relative) {
                 continue;
             }
-            let mut module: Module =
-                relative.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            let mut module: Module = relative
+                .with_extension("")
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect();
             if module.last().is_some_and(|name| name == "mod" || name == "lib") {
                 module.pop();
             }
             files.insert(module, path);
         }
         assert!(files.contains_key(&Vec::new()), "a crate has a root");
-        let arrows = files.keys().map(|module| (module.clone(), used_by(&files, module))).collect();
+        let arrows = files
+            .keys()
+            .map(|module| (module.clone(), used_by(&files, module)))
+            .collect();
         Crate { files, arrows }
     }
 }
@@ -84,7 +93,8 @@ impl Crate {
 /// The modules that a module's file names.
 fn used_by(files: &BTreeMap<Module, PathBuf>, module: &Module) -> BTreeSet<Module> {
     let text = fs::read_to_string(&files[module]).expect("a file can be read");
-    let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", files[module].display()));
+    let file =
+        syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", files[module].display()));
     let mut names = Names { files, module: module.clone(), used: BTreeSet::new() };
     names.visit_file(&file);
     names.used.remove(module);
@@ -98,7 +108,13 @@ impl Names<'_> {
         let mut at = match first.as_str() {
             "crate" => Vec::new(),
             "self" | "super" => self.module.clone(),
-            child if self.files.contains_key(&[&self.module[..], &[child.to_owned()]].concat()) => self.module.clone(),
+            child
+                if self
+                    .files
+                    .contains_key(&[&self.module[..], &[child.to_owned()]].concat()) =>
+            {
+                self.module.clone()
+            }
             _ => return,
         };
         for name in path {
@@ -122,14 +138,17 @@ impl Names<'_> {
             syn::UseTree::Name(name) => self.note(&with(&name.ident)),
             syn::UseTree::Rename(rename) => self.note(&with(&rename.ident)),
             syn::UseTree::Glob(_) => self.note(before),
-            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.note_tree(tree, before)),
+            syn::UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.note_tree(tree, before))
+            }
         }
     }
 }
 
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
     })
 }
 
@@ -149,14 +168,24 @@ impl<'ast> Visit<'ast> for Names<'_> {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
-            self.note(&path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>());
+            self.note(
+                &path
+                    .segments
+                    .iter()
+                    .map(|segment| segment.ident.to_string())
+                    .collect::<Vec<_>>(),
+            );
         }
         visit::visit_path(self, path);
     }
 }
 
 /// The first circle that starts at a module, if there is one.
-fn circle(arrows: &BTreeMap<Module, BTreeSet<Module>>, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> bool {
+fn circle(
+    arrows: &BTreeMap<Module, BTreeSet<Module>>,
+    way: &mut Vec<Module>,
+    done: &mut BTreeSet<Module>,
+) -> bool {
     let here = way.last().expect("a way has a start").clone();
     for next in &arrows[&here] {
         if let Some(start) = way.iter().position(|module| module == next) {
@@ -186,7 +215,10 @@ fn files_use_each_other_in_no_circle() {
         for module in code.files.keys() {
             let mut way = vec![module.clone()];
             if !done.contains(module) && circle(&code.arrows, &mut way, &mut done) {
-                let names: Vec<String> = way.iter().map(|module| format!("crate::{}", module.join("::"))).collect();
+                let names: Vec<String> = way
+                    .iter()
+                    .map(|module| format!("crate::{}", module.join("::")))
+                    .collect();
                 panic!("a circle in {directory}: {}", names.join(" -> "));
             }
         }
@@ -223,7 +255,18 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["filter_type", "arguments"],
             &["overfull"],
             &["probe", "aggregate", "planner", "index", "set"],
-            &["datatype", "build", "membership", "key", "merge", "inspect", "sizing", "parquet", "counting", "find"],
+            &[
+                "datatype",
+                "build",
+                "membership",
+                "key",
+                "merge",
+                "inspect",
+                "sizing",
+                "parquet",
+                "counting",
+                "find",
+            ],
             &["read_ahead"],
             &[""],
         ],
@@ -244,7 +287,10 @@ fn rooms_use_only_those_below_them() {
         for (module, used) in &code.arrows {
             for other in used {
                 let (from, to) = (room(module), room(other));
-                assert!(from == to || level(&from) > level(&to), "{directory}: {module:?} uses {other:?}");
+                assert!(
+                    from == to || level(&from) > level(&to),
+                    "{directory}: {module:?} uses {other:?}"
+                );
             }
         }
     }
@@ -282,9 +328,15 @@ fn comments_are_short() {
     assert!(files.len() > 300, "{} files were found", files.len());
     for path in files {
         let text = fs::read_to_string(&path).expect("a file can be read");
-        let is_long = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COLUMNS;
+        let is_long =
+            |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COLUMNS;
         let long = text.lines().position(is_long);
-        assert!(long.is_none(), "{}:{}: a comment of over {COLUMNS} columns", path.display(), long.unwrap_or(0) + 1);
+        assert!(
+            long.is_none(),
+            "{}:{}: a comment of over {COLUMNS} columns",
+            path.display(),
+            long.unwrap_or(0) + 1
+        );
     }
 }
 
@@ -311,13 +363,16 @@ fn words(tokens: TokenStream) -> Vec<String> {
     lists.iter().rev().flatten().map(|tree| shown(Some(tree))).collect()
 }
 
-/// What comes after each attribute with pgrx's guard: what it is, without other attributes and `pub`.
+/// What comes after each attribute with pgrx's guard: what it is, without other attributes and
+/// `pub`.
 fn what_jumps(list: &[TokenTree]) -> Vec<String> {
     let attribute = |at: usize| match (&*shown(list.get(at)), list.get(at + 1)) {
         ("#", Some(TokenTree::Group(group))) => Some(group.stream()),
         _ => None,
     };
-    let has_guard = |at: &usize| attribute(*at).is_some_and(|inside| words(inside).contains(&"pg_guard".into()));
+    let has_guard = |at: &usize| {
+        attribute(*at).is_some_and(|inside| words(inside).contains(&"pg_guard".into()))
+    };
     let after = |mut at: usize| {
         while attribute(at).is_some() || shown(list.get(at)) == "pub" {
             let is_scoped = matches!(list.get(at + 1), Some(TokenTree::Group(_)));
@@ -336,8 +391,7 @@ fn what_jumps_is_unsafe() {
         lists_of(code.parse().expect("a file has tokens"), &mut lists);
         lists.iter().flat_map(|list| what_jumps(list)).collect::<Vec<_>>()
     };
-    let safe =
-        "#[pgrx::pg_guard] #[doc = \"unsafe extern\"] pub(crate) extern \"C-unwind\" fn f(/* unsafe extern */) {}";
+    let safe = "#[pgrx::pg_guard] #[doc = \"unsafe extern\"] pub(crate) extern \"C-unwind\" fn f(/* unsafe extern */) {}";
     assert_eq!(jumping(safe), ["extern \"C-unwind\""]);
     let mut files = Vec::new();
     rust_files(&root().join("src"), &mut files);
@@ -351,7 +405,8 @@ fn what_jumps_is_unsafe() {
     assert!(found > 3, "{found} functions were found");
 }
 
-/// What these tokens have after `path::`, each name by itself or in braces. What isn't a name is shown as it stands.
+/// What these tokens have after `path::`, each name by itself or in braces. What isn't a name is
+/// shown as it stands.
 fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
     let mut names = Vec::new();
     for at in (0..list.len()).filter(|&at| shown(list.get(at)) == path) {
@@ -360,7 +415,9 @@ fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
             Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
                 let inside: Vec<TokenTree> = group.stream().into_iter().collect();
                 // Of `a::b`, `a`: what comes after it is in the list of the group.
-                let inside = inside.split(|tree| shown(Some(tree)) == ",").map(|name| shown(name.first()));
+                let inside = inside
+                    .split(|tree| shown(Some(tree)) == ",")
+                    .map(|name| shown(name.first()));
                 // After the last comma there is nothing.
                 names.extend(inside.filter(|name| !name.is_empty()));
             }
@@ -372,29 +429,39 @@ fn names_after(list: &[TokenTree], path: &str) -> Vec<String> {
     names
 }
 
-/// Whether an attribute allows what is refused, or hides code from the lint, or a macro is given one that does.
+/// Whether an attribute allows what is refused, or hides code from the lint, or a macro is given
+/// one that does.
 fn is_hidden(list: &[TokenTree]) -> bool {
     let hides = |at: usize| {
         let is_method = at > 0 && shown(list.get(at - 1)) == ".";
-        let Some(TokenTree::Group(group)) = list.get(at + 1).filter(|_| !is_method) else { return false };
+        let Some(TokenTree::Group(group)) = list.get(at + 1).filter(|_| !is_method) else {
+            return false;
+        };
         let inside = words(group.stream());
         let has = |names: &[&str]| inside.iter().any(|word| names.contains(&&**word));
         // What a macro is given could be anything.
-        let allows =
-            has(&["all", "style", "warnings", "$"]) || inside.iter().any(|word| word.starts_with("disallowed"));
+        let allows = has(&["all", "style", "warnings", "$"])
+            || inside.iter().any(|word| word.starts_with("disallowed"));
         match &*shown(list.get(at)) {
             // One that a macro is given whole is read there.
-            "#" => inside.starts_with(&["$".into()]) && inside.len() != 2 && inside.get(3..) != Some(&["meta".into()]),
+            "#" => {
+                inside.starts_with(&["$".into()])
+                    && inside.len() != 2
+                    && inside.get(3..) != Some(&["meta".into()])
+            }
             "allow" | "expect" => allows,
             "cfg" => has(&["clippy", "debug_assertions"]),
-            "cfg_attr" => allows && has(&["allow", "expect", "$"]) || has(&["clippy", "debug_assertions"]),
+            "cfg_attr" => {
+                allows && has(&["allow", "expect", "$"]) || has(&["clippy", "debug_assertions"])
+            }
             _ => false,
         }
     };
     (0..list.len()).any(hides)
 }
 
-/// What pgrx's safe functions promise is less than what those of `src/pg` do. The library uses these.
+/// What pgrx's safe functions promise is less than what those of `src/pg` do. The library uses
+/// these.
 #[rustfmt::skip]
 const OF_PGRX: [&str; 15] = [
     "PgLogLevel", "PgSqlErrorCode", "check_for_interrupts", "direct_function_call_as_datum",
@@ -406,8 +473,9 @@ const OF_PGRX: [&str; 15] = [
 const OF_PGRX_IN: [(&str, &str); 3] = [
     ("PgMemoryContexts", "src/pg/memory/mod.rs"), ("ereport", "src/pg/memory/reserve.rs"), ("guc", "src/settings.rs"),
 ];
-/// What isn't PostgreSQL's in `pg_sys`. Its macros for messages are safe, though what PostgreSQL raises while it sends
-/// one, as for a character that the client's encoding lacks, jumps over the frames of their caller.
+/// What isn't PostgreSQL's in `pg_sys`. Its macros for messages are safe, though what PostgreSQL
+/// raises while it sends one, as for a character that the client's encoding lacks, jumps over the
+/// frames of their caller.
 #[rustfmt::skip]
 const NOT_OF_PG_SYS: [&str; 25] = [
     "*", "AsPgCStr", "FATAL", "PANIC", "PgNode", "PgTryBuilder", "cmp", "debug1", "debug2", "debug3", "debug4", "debug5",
@@ -417,8 +485,8 @@ const NOT_OF_PG_SYS: [&str; 25] = [
 /// What has no other name.
 const NOT_RENAMED: [&str; 4] = ["pgrx", "pg_sys", "pg_guard", "self"];
 
-/// Words by which code is hidden from these tests and from the lint, and safe code that is none: a future may borrow of
-/// itself, and outlives the memory of its call if PostgreSQL ends the process.
+/// Words by which code is hidden from these tests and from the lint, and safe code that is none: a
+/// future may borrow of itself, and outlives the memory of its call if PostgreSQL ends the process.
 const REFUSED: [&str; 3] = ["async", "global_asm", "include !"];
 
 /// What is refused of some tokens of a file.
@@ -428,19 +496,35 @@ fn refused(list: &[TokenTree], file: &str) -> Vec<String> {
     let texts: Vec<String> = list.iter().map(|tree| shown(Some(tree))).collect();
     let mut refused = Vec::new();
     for at in 0..texts.len() {
-        let two = texts[at..].iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let two = texts[at..]
+            .iter()
+            .take(2)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ");
         let is_macro = texts[at] == "macro_rules" && !may_make_macros;
-        // `session_locals!` makes them. While those of the core are borrowed, nobody is asked whether to stop.
+        // `session_locals!` makes them. While those of the core are borrowed, nobody is asked
+        // whether to stop.
         let may_be_dropped = is_of_border
-            || ["core/src/sizing/mod.rs", "core/src/sizing/rate.rs", "core/src/filter/overfull.rs"].contains(&file)
+            || [
+                "core/src/sizing/mod.rs",
+                "core/src/sizing/rate.rs",
+                "core/src/filter/overfull.rs",
+            ]
+            .contains(&file)
             || file.contains("/tests/");
         let is_dropped = texts[at] == "thread_local" && !may_be_dropped;
         if is_macro || is_dropped || REFUSED.contains(&&*texts[at]) || REFUSED.contains(&&*two) {
             refused.push(two.clone());
         }
         // Other files than those that are read.
-        let file = texts.get(at + 2).filter(|file| two == "path =" && (file.contains('"') || *file == "concat"));
-        refused.extend(file.filter(|file| file.contains("..") || !file.ends_with(".rs\"")).cloned());
+        let file = texts
+            .get(at + 2)
+            .filter(|file| two == "path =" && (file.contains('"') || *file == "concat"));
+        refused.extend(
+            file.filter(|file| file.contains("..") || !file.ends_with(".rs\""))
+                .cloned(),
+        );
     }
     refused
 }
@@ -448,7 +532,8 @@ fn refused(list: &[TokenTree], file: &str) -> Vec<String> {
 /// What of a file's code is to be looked at first, and how many names it has of pgrx.
 fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
     // The library's own page refuses what these allow.
-    let may_allow = file.starts_with("src/pg/") || ["src/lib.rs", "core/src/lib.rs"].contains(&file);
+    let may_allow =
+        file.starts_with("src/pg/") || ["src/lib.rs", "core/src/lib.rs"].contains(&file);
     let is_home_of_panics = file == "src/pg/call/panics.rs";
     let (mut lists, mut problems, mut found) = (Vec::new(), Vec::new(), 0);
     lists_of(code.parse().expect("a file has tokens"), &mut lists);
@@ -456,20 +541,34 @@ fn looked_at_first(code: &str, file: &str) -> (Vec<String>, usize) {
         let of_pgrx = names_after(list, "pgrx");
         found += of_pgrx.len();
         let is_known = |used: &str| OF_PGRX.contains(&used) || OF_PGRX_IN.contains(&(used, file));
-        problems.extend(of_pgrx.iter().filter(|used| !is_known(used)).map(|used| format!("pgrx::{used}")));
+        problems.extend(
+            of_pgrx
+                .iter()
+                .filter(|used| !is_known(used))
+                .map(|used| format!("pgrx::{used}")),
+        );
         let of_pg_sys = names_after(list, "pg_sys");
-        let is_other = |used: &&String| !is_home_of_panics && NOT_OF_PG_SYS.contains(&used.as_str());
-        problems.extend(of_pg_sys.iter().filter(is_other).map(|used| format!("pg_sys::{used}")));
+        let is_other =
+            |used: &&String| !is_home_of_panics && NOT_OF_PG_SYS.contains(&used.as_str());
+        problems.extend(
+            of_pg_sys
+                .iter()
+                .filter(is_other)
+                .map(|used| format!("pg_sys::{used}")),
+        );
         problems.extend(list.windows(2).filter_map(|two| {
             let (from, to) = (shown(two.first()), shown(two.last()));
             let has_pgrx = !file.starts_with("core/src/");
-            let is_renamed =
-                has_pgrx && to == "as" && NOT_RENAMED.contains(&&*from) || from == "extern" && to == "crate";
+            let is_renamed = has_pgrx && to == "as" && NOT_RENAMED.contains(&&*from)
+                || from == "extern" && to == "crate";
             is_renamed.then(|| format!("{from} {to}"))
         }));
         problems.extend(refused(list, file));
         if !may_allow && is_hidden(list) {
-            problems.push(format!("#[{}]", list.iter().map(|tree| shown(Some(tree))).collect::<String>()));
+            problems.push(format!(
+                "#[{}]",
+                list.iter().map(|tree| shown(Some(tree))).collect::<String>()
+            ));
         }
     }
     (problems, found)
@@ -483,7 +582,11 @@ fn little_is_used_of_pgrx() {
     let mut found = 0;
     for path in files {
         let text = fs::read_to_string(&path).expect("a file can be read");
-        let file = path.strip_prefix(root()).expect("a file of the library").to_string_lossy().into_owned();
+        let file = path
+            .strip_prefix(root())
+            .expect("a file of the library")
+            .to_string_lossy()
+            .into_owned();
         let (problems, names) = looked_at_first(&text, &file);
         assert!(problems.is_empty(), "{file}: to be looked at first: {problems:?}");
         found += names;
@@ -538,7 +641,9 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         assert_eq!(looked_at_first(plain, "src/sizing.rs").0, [""; 0], "{plain}");
     }
     for hidden in ["#[$a($c::$l)]", "#[cfg_attr(all(), $a($c::$l))]"] {
-        let code = format!("macro_rules! quiet {{ ($a:ident $c:ident $l:ident) => {{ {hidden} fn f() {{}} }} }}");
+        let code = format!(
+            "macro_rules! quiet {{ ($a:ident $c:ident $l:ident) => {{ {hidden} fn f() {{}} }} }}"
+        );
         assert!(!looked_at_first(&code, "core/src/hash.rs").0.is_empty(), "passes: {hidden}");
     }
 }

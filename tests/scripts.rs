@@ -41,7 +41,8 @@ fn script(name: &str) -> Command {
     Command::new(root().join("scripts").join(name))
 }
 
-/// A make of its own: one that runs the tests may have been given variables, which it would hand on.
+/// A make of its own: one that runs the tests may have been given variables, which it would hand
+/// on.
 fn make() -> Command {
     let mut make = Command::new("make");
     for inherited in ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"] {
@@ -54,7 +55,8 @@ fn make() -> Command {
 /// Makes a script that can be executed.
 fn write_script(path: &Path, text: &str) {
     fs::write(path, text).expect("a script can be written");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a script can be made executable");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .expect("a script can be made executable");
 }
 
 /// Runs a script where a package is not installed, whatever this machine has.
@@ -62,11 +64,16 @@ fn without_package(script: &str, arguments: &[&str], package: &str) -> Output {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("without-{package}"));
     fs::create_dir_all(&directory).expect("a directory can be made");
     let query = directory.join("dpkg-query");
-    let answer = format!("#!/bin/sh\ncase \"$*\" in *' {package}') exit 1 ;; esac\necho installed 1\n");
+    let answer =
+        format!("#!/bin/sh\ncase \"$*\" in *' {package}') exit 1 ;; esac\necho installed 1\n");
     write_script(&query, &answer);
-    let path = format!("{}:{}", directory.display(), std::env::var("PATH").expect("there is a PATH"));
+    let path =
+        format!("{}:{}", directory.display(), std::env::var("PATH").expect("there is a PATH"));
     let mut command = self::script(script);
-    command.args(arguments).env("PATH", path).env("MATRIX_DIR", directory.join("matrix"));
+    command
+        .args(arguments)
+        .env("PATH", path)
+        .env("MATRIX_DIR", directory.join("matrix"));
     command.output().expect("the script runs")
 }
 
@@ -88,7 +95,9 @@ fn without_citus_the_script_says_where_to_get_it() {
     fs::create_dir_all(&empty).expect("a directory can be made");
     for directory in [None, Some(&empty)] {
         let mut command = Command::new(&script);
-        command.env_remove("CITUS_DIR").envs(directory.map(|directory| ("CITUS_DIR", directory)));
+        command
+            .env_remove("CITUS_DIR")
+            .envs(directory.map(|directory| ("CITUS_DIR", directory)));
         let output = command.output().expect("the script runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -98,28 +107,40 @@ fn without_citus_the_script_says_where_to_get_it() {
     }
 }
 
-/// A directory with everything of the system's but Rust, as a machine without it has, and a fake one.
+/// A directory with everything of the system's but Rust, as a machine without it has, and a fake
+/// one.
 fn without_rust(name: &str) -> PathBuf {
     let directory = fresh(name);
     fs::create_dir_all(&directory).expect("a directory can be made");
-    for entry in ["/bin", "/usr/bin"].iter().flat_map(|system| fs::read_dir(system).expect("it can be read")) {
+    for entry in ["/bin", "/usr/bin"]
+        .iter()
+        .flat_map(|system| fs::read_dir(system).expect("it can be read"))
+    {
         let program = entry.expect("it can be read");
         let (name, link) = (program.file_name(), directory.join(program.file_name()));
-        if !["cargo", "rust"].iter().any(|of| name.to_string_lossy().starts_with(of)) && !link.is_symlink() {
+        if !["cargo", "rust"]
+            .iter()
+            .any(|of| name.to_string_lossy().starts_with(of))
+            && !link.is_symlink()
+        {
             std::os::unix::fs::symlink(program.path(), link).expect("a link can be made");
         }
     }
     directory
 }
 
-/// In a path that has no cargo, and one that is too old; one that is new enough is found behind that.
+/// In a path that has no cargo, and one that is too old; one that is new enough is found behind
+/// that.
 #[test]
 fn make_finds_a_rust_that_is_new_enough_or_says_which_is_needed() {
     let directory = without_rust("old-rust");
     let wanted = env!("CARGO_PKG_RUST_VERSION");
     let make = || {
         let mut make = make();
-        make.env("PATH", &directory).env("HOME", &directory).env_remove("CARGO_HOME").env("PROFILE", "dev");
+        make.env("PATH", &directory)
+            .env("HOME", &directory)
+            .env_remove("CARGO_HOME")
+            .env("PROFILE", "dev");
         make.env("PG_CONFIG", format!("{}/pg_config", pg_config("--bindir")));
         make
     };
@@ -127,18 +148,31 @@ fn make_finds_a_rust_that_is_new_enough_or_says_which_is_needed() {
     assert!(said.contains(&format!("there is no cargo; {wanted} or later is needed\n")), "{said}");
     write_script(&directory.join("cargo"), "#!/bin/sh\necho 'cargo 1.63.0'\n");
     let said = refusal(&mut make());
-    assert!(said.contains(&format!("Rust 1.63.0 is too old; {wanted} or later is needed\n")), "{said}");
+    assert!(
+        said.contains(&format!("Rust 1.63.0 is too old; {wanted} or later is needed\n")),
+        "{said}"
+    );
     let home = directory.join(".cargo/bin");
     fs::create_dir_all(&home).expect("a directory can be made");
-    write_script(&home.join("cargo"), "#!/bin/sh\necho 'cargo 1.1000.0' \"$1 by $(command -v cargo)\"\n");
+    write_script(
+        &home.join("cargo"),
+        "#!/bin/sh\necho 'cargo 1.1000.0' \"$1 by $(command -v cargo)\"\n",
+    );
     // It makes links in its repository, which must not be the one whose tests run: they use those.
     let scripts = directory.join("repository/scripts");
     fs::create_dir_all(&scripts).expect("a directory can be made");
     for file in ["Cargo.toml", "scripts/cargo"] {
-        fs::copy(root().join(file), directory.join("repository").join(file)).expect("a file can be copied");
+        fs::copy(root().join(file), directory.join("repository").join(file))
+            .expect("a file can be copied");
     }
     let mut cargo = Command::new(scripts.join("cargo"));
-    let said = stdout(cargo.arg("frob").env("PATH", &directory).env("HOME", &directory).env_remove("CARGO_HOME"));
+    let said = stdout(
+        cargo
+            .arg("frob")
+            .env("PATH", &directory)
+            .env("HOME", &directory)
+            .env_remove("CARGO_HOME"),
+    );
     assert!(said.starts_with("cargo 1.1000.0 frob by "), "{said}");
     assert!(said.trim_end().ends_with("target/rust/cargo"), "{said}");
 }
@@ -151,7 +185,10 @@ fn a_compiler_that_is_too_old_gets_what_to_do() {
     let rustc = directory.join("rustc");
     write_script(&rustc, "#!/bin/sh\necho \"rustc 1.63.0 (x)\"\n");
     let said = refusal(script("rustc").arg(&rustc).arg("-vV"));
-    assert!(said.contains("this is 1.63.0. Run make, or scripts/cargo in place of cargo"), "{said}");
+    assert!(
+        said.contains("this is 1.63.0. Run make, or scripts/cargo in place of cargo"),
+        "{said}"
+    );
     write_script(&rustc, "#!/bin/sh\necho \"rustc 1.1000.0 (x) $*\"\n");
     assert!(stdout(script("rustc").arg(&rustc).arg("-vV")).ends_with("(x) -vV\n"));
 }
@@ -170,11 +207,17 @@ fn make_notices_a_new_minor_version_of_postgresql() {
     );
     write_script(&directory.join("cargo"), &cargo);
     let did = |version: &str| {
-        write_script(&directory.join("pg_config"), &format!("#!/bin/sh\necho 'PostgreSQL {version}'\n"));
+        write_script(
+            &directory.join("pg_config"),
+            &format!("#!/bin/sh\necho 'PostgreSQL {version}'\n"),
+        );
         let path = format!("{}:/usr/bin:/bin", directory.display());
         let mut make = make();
         make.env("PATH", path).env("PG_CONFIG", directory.join("pg_config"));
-        stdout(make.env("PROFILE", "release").env("CARGO_TARGET_DIR", directory.join("target")));
+        stdout(
+            make.env("PROFILE", "release")
+                .env("CARGO_TARGET_DIR", directory.join("target")),
+        );
         let commands = fs::read_to_string(&log).expect("cargo was called");
         fs::remove_file(&log).expect("the log can be deleted");
         commands
@@ -185,8 +228,8 @@ fn make_notices_a_new_minor_version_of_postgresql() {
     assert_eq!(did("15.20 (Debian 15.20-1)"), "build\n");
 }
 
-/// A package has a stripped library and needs the minor version that it was built for; scripts/check-deb tries it, and
-/// notices what is wrong with one.
+/// A package has a stripped library and needs the minor version that it was built for;
+/// scripts/check-deb tries it, and notices what is wrong with one.
 #[test]
 fn a_package_works_and_needs_its_minor_version() {
     let directory = fresh("package");
@@ -200,8 +243,12 @@ fn a_package_works_and_needs_its_minor_version() {
     }
     stdout(&mut deb);
     let entries = fs::read_dir(&directory).expect("the directory was made");
-    let packages: Vec<PathBuf> = entries.map(|entry| entry.expect("the directory can be read").path()).collect();
-    let [package] = &packages[..] else { panic!("{packages:?}") };
+    let packages: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("the directory can be read").path())
+        .collect();
+    let [package] = &packages[..] else {
+        panic!("{packages:?}")
+    };
 
     let version = pg_config("--version");
     let minor = version.split(' ').nth(1).expect("PostgreSQL has a version");
@@ -212,32 +259,51 @@ fn a_package_works_and_needs_its_minor_version() {
     }
 
     let said = stdout(script("check-deb").arg("--unpack").arg(package));
-    for answer in ["lead somewhere", "CREATE EXTENSION", "no false negative", "finds a row", "bloom_set_create"] {
+    for answer in [
+        "lead somewhere",
+        "CREATE EXTENSION",
+        "no false negative",
+        "finds a row",
+        "bloom_set_create",
+    ] {
         assert!(said.contains(answer), "{answer}: {said}");
     }
 
     // Without a document that others link to, and for a minor version that nobody has.
     let unpacked = directory.join("unpacked");
     stdout(Command::new("dpkg-deb").arg("-R").arg(package).arg(&unpacked));
-    let object = fs::read(unpacked.join(&library[1..]).join("pg_bloom.so")).expect("the library is in the package");
+    let object = fs::read(unpacked.join(&library[1..]).join("pg_bloom.so"))
+        .expect("the library is in the package");
     assert!(!object.windows(8).any(|bytes| bytes == b".symtab\0"), "the library has its symbols");
     let repack = |name: &str| {
         let to = directory.join(name);
-        stdout(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "-b"]).arg(&unpacked).arg(&to));
+        stdout(
+            Command::new("dpkg-deb")
+                .args(["--root-owner-group", "-Znone", "-b"])
+                .arg(&unpacked)
+                .arg(&to),
+        );
         refusal(script("check-deb").arg("--unpack").arg(to))
     };
     let documents = unpacked.join(format!("usr/share/doc/postgresql-{major}-pg-bloom"));
-    fs::rename(documents.join("docs/sizing.md"), directory.join("sizing.md")).expect("the page is there");
+    fs::rename(documents.join("docs/sizing.md"), directory.join("sizing.md"))
+        .expect("the page is there");
     let said = repack("broken.deb");
     assert!(said.contains("lead nowhere") && said.contains("README.md: docs/sizing.md"), "{said}");
-    fs::rename(directory.join("sizing.md"), documents.join("docs/sizing.md")).expect("a file can be moved back");
+    fs::rename(directory.join("sizing.md"), documents.join("docs/sizing.md"))
+        .expect("a file can be moved back");
     let control = unpacked.join("DEBIAN/control");
     let fields = fs::read_to_string(&control).expect("a package has a control file");
     let newer = format!("(>= {major}.9999)");
-    fs::write(&control, fields.replace(&format!("(>= {minor})"), &newer)).expect("the control file can be written");
+    fs::write(&control, fields.replace(&format!("(>= {minor})"), &newer))
+        .expect("the control file can be written");
     let said = repack("newer.deb");
-    assert!(said.contains(&format!("needs PostgreSQL {major}.9999, and this is {minor}")), "{said}");
-    fs::write(&control, fields.replace(&format!(" (>= {minor})"), "")).expect("the control file can be written");
+    assert!(
+        said.contains(&format!("needs PostgreSQL {major}.9999, and this is {minor}")),
+        "{said}"
+    );
+    fs::write(&control, fields.replace(&format!(" (>= {minor})"), ""))
+        .expect("the control file can be written");
     let said = repack("any.deb");
     assert!(said.contains("does not name the minor version that it needs"), "{said}");
 }
@@ -259,21 +325,28 @@ fn make_install_keeps_symbols_only_when_told_to() {
 #[test]
 fn only_the_tag_of_the_version_is_released() {
     let said = refusal(script("release").arg("v0.0.1"));
-    assert!(said.contains(concat!("that of this version is v", env!("CARGO_PKG_VERSION"))), "{said}");
+    assert!(
+        said.contains(concat!("that of this version is v", env!("CARGO_PKG_VERSION"))),
+        "{said}"
+    );
 }
 
 /// The scripts that text names.
 fn scripts(text: &str) -> Vec<&str> {
     let names = text.split("scripts/").skip(1);
-    names.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next()).collect()
+    names
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next())
+        .collect()
 }
 
 #[test]
 fn workflows_call_scripts_that_are_there() {
-    for (workflow, called) in
-        [("ci.yml", &["setup"][..]), ("release.yml", &["check-deb", "deb", "image", "release", "sbom", "setup"])]
-    {
-        let text = fs::read_to_string(root().join(".github/workflows").join(workflow)).expect("the workflow is there");
+    for (workflow, called) in [
+        ("ci.yml", &["setup"][..]),
+        ("release.yml", &["check-deb", "deb", "image", "release", "sbom", "setup"]),
+    ] {
+        let text = fs::read_to_string(root().join(".github/workflows").join(workflow))
+            .expect("the workflow is there");
         let mut names = scripts(&text);
         names.sort_unstable();
         names.dedup();

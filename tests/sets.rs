@@ -1,4 +1,5 @@
-//! Random pairs of filters and everything that can be done with them, against the sets that they were made of.
+//! Random pairs of filters and everything that can be done with them, against the sets that they
+//! were made of.
 
 mod common;
 
@@ -7,8 +8,9 @@ use common::{LAYOUTS, Server, rows, run, value};
 /// Pairs of sets, and for each so many calls as there are lines in [`PROPERTIES`] and more.
 const PAIRS: usize = 5000;
 
-/// What must be true of a = filter of the set s, b = filter of the set t, both of one size; `either` is the filter of
-/// both sets, x an element of s, and n, fpr and l the parameters of the filters.
+/// What must be true of a = filter of the set s, b = filter of the set t, both of one size;
+/// `either` is the filter of both sets, x an element of s, and n, fpr and l the parameters of the
+/// filters.
 const PROPERTIES: [&str; 32] = [
     "bloom_contains_all(a, s) AND bloom_contains_all(b, t)",
     "a @> x AND x <@ a AND bloom_contains(a, x)",
@@ -43,8 +45,8 @@ const PROPERTIES: [&str; 32] = [
     "bloom_jaccard(a, b) BETWEEN 0 AND 1 AND bloom_jaccard(a, a) = 1",
     "(bloom_info(a)).num_bits = (bloom_parameters(n, fpr, l)).num_bits
         AND (bloom_info(a)).num_hashes = (bloom_parameters(n, fpr, l)).num_hashes",
-    // A filter of twice or four times as many bits, which is what so many bytes hold. Classic filters of few bits have
-    // sizes that need not divide.
+    // A filter of twice or four times as many bits, which is what so many bytes hold. Classic
+    // filters of few bits have sizes that need not divide.
     "CASE WHEN l = 'classic' AND (bloom_info(a)).num_bits < 1024 THEN true
         ELSE bloom_contains_all(a | bloom_empty(bloom_capacity(44 + (bloom_info(a)).num_bits / 4, fpr, l), fpr, l), s)
             AND bloom_contains_all(bloom_empty(bloom_capacity(44 + (bloom_info(a)).num_bits / 2, fpr, l), fpr, l) | a, s)
@@ -55,7 +57,10 @@ const PROPERTIES: [&str; 32] = [
 fn random_filters_are_the_sets_they_were_made_of() {
     let server = Server::start("");
     let mut client = server.database("sets");
-    run(&mut client, "SELECT setseed(0.5); SET pg_bloom.overfill = ignore; SET statement_timeout = '20min'");
+    run(
+        &mut client,
+        "SELECT setseed(0.5); SET pg_bloom.overfill = ignore; SET statement_timeout = '20min'",
+    );
     let layouts = LAYOUTS.map(|layout| format!("'{layout}'")).join(", ");
     run(
         &mut client,
@@ -74,17 +79,24 @@ fn random_filters_are_the_sets_they_were_made_of() {
     );
     let mut failures = Vec::new();
     for property in PROPERTIES {
-        let sql = format!("SELECT i, n::text, fpr::text, l FROM filters WHERE ({property}) IS NOT TRUE ORDER BY i");
+        let sql = format!(
+            "SELECT i, n::text, fpr::text, l FROM filters WHERE ({property}) IS NOT TRUE ORDER BY i"
+        );
         let found = rows(&mut client, &sql);
         if let Some(first) = found.first() {
             let [n, fpr, l]: [String; 3] = [1, 2, 3].map(|i| first.get(i));
-            failures.push(format!("{} of {PAIRS}, the first with ({n}, {fpr}, {l}): {property}", found.len()));
+            failures.push(format!(
+                "{} of {PAIRS}, the first with ({n}, {fpr}, {l}): {property}",
+                found.len()
+            ));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     // Both representations were there, and filters of elements in common.
-    let sparse: i64 =
-        value(&mut client, "SELECT count(*) FROM filters WHERE (bloom_info(a)).representation = 'sparse'");
+    let sparse: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM filters WHERE (bloom_info(a)).representation = 'sparse'",
+    );
     let common: i64 = value(&mut client, "SELECT count(*) FROM filters WHERE s && t");
     assert!(
         (500..PAIRS as i64 - 500).contains(&sparse) && common > 500,

@@ -1,4 +1,5 @@
-//! What was committed survives a crash at any moment of building and storing, and is the same on a standby.
+//! What was committed survives a crash at any moment of building and storing, and is the same on a
+//! standby.
 
 mod common;
 
@@ -13,7 +14,9 @@ use std::thread;
 
 /// The temporary files of all processes.
 fn temporary_files(server: &Server) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(server.dir().join("data/base/pgsql_tmp")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(server.dir().join("data/base/pgsql_tmp")) else {
+        return Vec::new();
+    };
     let mut files = Vec::new();
     for entry in entries.filter_map(Result::ok) {
         match std::fs::read_dir(entry.path()) {
@@ -35,12 +38,14 @@ const STORED: &str = "
     ANALYZE thousand, million;";
 
 /// The filter that a row should have, of what the row says.
-const REBUILT: &str = "(SELECT bloom_agg(x, capacity, 0.01, layout) FROM generate_series(low, high) AS x)";
+const REBUILT: &str =
+    "(SELECT bloom_agg(x, capacity, 0.01, layout) FROM generate_series(low, high) AS x)";
 
 /// What a writer was told is stored: each id with the highest element.
 type Acknowledged = Vec<(i32, i64)>;
 
-/// Stores new filters, and adds to old ones, until the server is gone. Returns what was acknowledged.
+/// Stores new filters, and adds to old ones, until the server is gone. Returns what was
+/// acknowledged.
 fn write_until_gone(
     client: &mut Client,
     first_id: i32,
@@ -105,15 +110,22 @@ fn build_until_gone(client: &mut Client, parallel: bool) {
     let plan = common::plan(client, "COSTS OFF", build);
     assert_eq!(plan.contains("Gather"), parallel, "{plan}");
     // INSERT itself is never parallel, so that is what the filter is handed to.
-    let whole = if parallel { build.into() } else { format!("INSERT INTO stored (id, f) SELECT -1, ({build})") };
-    let error = client.batch_execute(&whole).expect_err("it takes longer than the server lives");
+    let whole = if parallel {
+        build.into()
+    } else {
+        format!("INSERT INTO stored (id, f) SELECT -1, ({build})")
+    };
+    let error = client
+        .batch_execute(&whole)
+        .expect_err("it takes longer than the server lives");
     assert!(is_death(&error), "{whole}\n{error:?}");
 }
 
 #[test]
 fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
     const ROUNDS: usize = 4;
-    let server = Server::start("max_worker_processes = 20\ncheckpoint_timeout = 30s\nmax_wal_size = 32MB");
+    let server =
+        Server::start("max_worker_processes = 20\ncheckpoint_timeout = 30s\nmax_wal_size = 32MB");
     let mut client = server.database("crashes");
     let kinds = all_kinds(&mut client);
     corpus::fill(&mut client, &kinds);
@@ -123,7 +135,8 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
     let (mut seen, mut answers, mut left_behind) = (0, 0, 0);
     for round in 0..ROUNDS {
         let mut sessions: Vec<Client> = (0..3).map(|_| server.connect("crashes")).collect();
-        let (mut builder, mut second, mut first) = (sessions.remove(0), sessions.remove(0), sessions.remove(0));
+        let (mut builder, mut second, mut first) =
+            (sessions.remove(0), sessions.remove(0), sessions.remove(0));
         let progress = Mutex::new([0; 2]);
         let (base, wanted) = ((round * 2) as i32 * 100_000, 15 + round * 7);
         let acknowledged = thread::scope(|scope| {
@@ -132,15 +145,23 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
             let seed = round as u64;
             let writers = [
                 scope.spawn(move || write_until_gone(&mut first, base, seed, progress, 0)),
-                scope.spawn(move || write_until_gone(&mut second, base + 100_000, seed + 100, progress, 1)),
+                scope.spawn(move || {
+                    write_until_gone(&mut second, base + 100_000, seed + 100, progress, 1)
+                }),
             ];
             wait_until("all three are at work", || {
-                let stored = progress.lock().expect("no writer panicked").iter().all(|n| *n >= wanted);
+                let stored = progress
+                    .lock()
+                    .expect("no writer panicked")
+                    .iter()
+                    .all(|n| *n >= wanted);
                 stored && !temporary_files(&server).is_empty()
             });
             server.kill9();
             left_behind += temporary_files(&server).len();
-            writers.map(|writer| writer.join().expect("a writer only ends with the server")).concat()
+            writers
+                .map(|writer| writer.join().expect("a writer only ends with the server"))
+                .concat()
         });
         server.restart();
         assert_eq!(temporary_files(&server), Vec::<PathBuf>::new(), "left after the restart");
@@ -152,7 +173,8 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
         // At most the last statement of each writer may be stored without having been acknowledged.
         let mut ahead = 0;
         for (id, high) in &acknowledged {
-            let stored: i64 = value(&mut client, &format!("SELECT high FROM stored WHERE id = {id}"));
+            let stored: i64 =
+                value(&mut client, &format!("SELECT high FROM stored WHERE id = {id}"));
             assert!(stored >= *high, "row {id} has lost what was committed");
             ahead += usize::from(stored > *high);
         }
@@ -169,7 +191,8 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
                     sum((SELECT count(*) FROM generate_series(low, high) AS x WHERE f @> x))::bigint FROM stored"
             ),
         )[0];
-        let (all, same, elements, found): (i64, i64, i64, i64) = (row.get(0), row.get(1), row.get(2), row.get(3));
+        let (all, same, elements, found): (i64, i64, i64, i64) =
+            (row.get(0), row.get(1), row.get(2), row.get(3));
         assert_eq!((all, elements), (same, found), "a stored filter is not that of its elements");
         assert!(all as usize >= acknowledged.len());
         (seen, answers) = (all, answers + found);
@@ -177,7 +200,9 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
         run(&mut client, "REINDEX TABLE stored");
     }
     assert!(left_behind > 0, "no crash left anything to clean up");
-    println!("{ROUNDS} crashes, {left_behind} temporary files left by them, {seen} rows, {answers} answers");
+    println!(
+        "{ROUNDS} crashes, {left_behind} temporary files left by them, {seen} rows, {answers} answers"
+    );
 }
 
 /// Stores and changes filters until told to stop. Returns how many statements that were.
@@ -222,7 +247,8 @@ fn filters_read_the_same_on_a_standby_which_can_take_over() {
     assert!(filters(&mut on_primary, "filters") == filters(&mut on_standby, "filters"));
     let mut answers = finds_everything(&mut on_standby, &kinds);
 
-    // One session asks while rows, their TOAST tables and what it remembers of them change under it.
+    // One session asks while rows, their TOAST tables and what it remembers of them change under
+    // it.
     let done = AtomicBool::new(false);
     let statements = thread::scope(|scope| {
         let (done, writer) = (&done, &mut on_primary);
@@ -266,16 +292,20 @@ fn filters_read_the_same_on_a_standby_which_can_take_over() {
     assert_eq!(sqlstate(&mut on_standby, "UPDATE stored SET f = f || 1"), "25006");
 
     catch_up(&mut on_primary, &mut on_standby);
-    let (last, last_on_standby) = (filters(&mut on_primary, "filters"), filters(&mut on_standby, "filters"));
+    let (last, last_on_standby) =
+        (filters(&mut on_primary, "filters"), filters(&mut on_standby, "filters"));
     assert!(last == last_on_standby);
     primary.kill9();
     assert!(value::<bool>(&mut on_standby, "SELECT pg_promote()"));
     run(&mut on_standby, "UPDATE stored SET f = f || (high + 1), high = high + 1");
     run(&mut on_standby, "CREATE TABLE again AS SELECT kind, note, f | f AS f FROM filters");
     assert!(last == filters(&mut on_standby, "again"));
-    let kept =
-        format!("SELECT count(*) = count(*) FILTER (WHERE f = {REBUILT} AND f @> high) AND count(*) > 0 FROM stored");
+    let kept = format!(
+        "SELECT count(*) = count(*) FILTER (WHERE f = {REBUILT} AND f @> high) AND count(*) > 0 FROM stored"
+    );
     assert!(value::<bool>(&mut on_standby, &kept), "a filter was lost when the standby took over");
     answers += finds_everything(&mut on_standby, &kinds);
-    println!("{statements} statements on the primary, {PROBES} states seen on the standby, {answers} answers there");
+    println!(
+        "{statements} statements on the primary, {PROBES} states seen on the standby, {answers} answers there"
+    );
 }

@@ -10,7 +10,9 @@ fn read(file: &str) -> String {
 /// What stands between two strings, wherever they are.
 fn between(text: &str, before: &str, after: &str) -> Vec<String> {
     let parts = text.split(before).skip(1);
-    parts.map(|part| part.split(after).next().expect("a split has a first part").to_owned()).collect()
+    parts
+        .map(|part| part.split(after).next().expect("a split has a first part").to_owned())
+        .collect()
 }
 
 #[test]
@@ -21,25 +23,37 @@ fn versions_agree() {
         assert!(read(member).contains("\nversion.workspace = true\n"), "{member}");
     }
     for package in ["pg_bloom", "pg_bloom_benches", "pg_bloom_core"] {
-        let locked = between(&read("Cargo.lock"), &format!("name = \"{package}\"\nversion = \""), "\"");
+        let locked =
+            between(&read("Cargo.lock"), &format!("name = \"{package}\"\nversion = \""), "\"");
         assert_eq!(locked, [version], "{package} in Cargo.lock");
     }
     assert_eq!(between(&read("pg_bloom.control"), "\ndefault_version = '", "'"), [version]);
     // Those of the distribution, of the extension that it provides, and of the specification.
     assert_eq!(between(&read("META.json"), "\"version\": \"", "\""), [version, version, "1.0.0"]);
-    assert_eq!(between(&read("docs/cloudnativepg.yaml"), "/pg_bloom-extension:", "-pg"), [version, version]);
+    assert_eq!(
+        between(&read("docs/cloudnativepg.yaml"), "/pg_bloom-extension:", "-pg"),
+        [version, version]
+    );
     let changes = read("CHANGELOG.md");
     let heading = changes.lines().next().expect("there are changes");
     assert!(
-        heading.strip_prefix(&format!("## {version} (")).is_some_and(|date| date.ends_with(')')),
+        heading
+            .strip_prefix(&format!("## {version} ("))
+            .is_some_and(|date| date.ends_with(')')),
         "CHANGELOG.md begins with {heading:?}, not with version {version}"
     );
 }
 
 #[test]
 fn versions_of_rust_agree() {
-    assert_eq!(between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"), [env!("CARGO_PKG_RUST_VERSION")]);
-    for (workflow, before) in [("ci.yml", "rustup default "), ("release.yml", "--default-toolchain ")] {
+    assert_eq!(
+        between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"),
+        [env!("CARGO_PKG_RUST_VERSION")]
+    );
+    for (workflow, before) in [
+        ("ci.yml", "rustup default "),
+        ("release.yml", "--default-toolchain "),
+    ] {
         let versions = between(&read(&format!(".github/workflows/{workflow}")), before, "\n");
         assert!(!versions.is_empty(), "{workflow} installs no Rust");
         for version in versions {
@@ -52,12 +66,31 @@ fn versions_of_rust_agree() {
 #[test]
 fn upgrade_scripts_end_at_the_version() {
     let mut scripts = Vec::new();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("sql")).expect("sql is there") {
-        let name = entry.expect("the entry can be read").file_name().into_string().expect("the name is UTF-8");
-        scripts.extend(name.strip_prefix("pg_bloom--").and_then(|rest| rest.strip_suffix(".sql")).map(str::to_owned));
+    for entry in
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("sql")).expect("sql is there")
+    {
+        let name = entry
+            .expect("the entry can be read")
+            .file_name()
+            .into_string()
+            .expect("the name is UTF-8");
+        scripts.extend(
+            name.strip_prefix("pg_bloom--")
+                .and_then(|rest| rest.strip_suffix(".sql"))
+                .map(str::to_owned),
+        );
     }
-    let releases = read("CHANGELOG.md").lines().filter(|line| line.starts_with("## ")).count();
-    let ends: Vec<&String> =
-        scripts.iter().filter(|script| script.ends_with(concat!("--", env!("CARGO_PKG_VERSION")))).collect();
-    assert_eq!(ends.is_empty(), releases == 1, "{releases} releases and upgrade scripts {scripts:?}");
+    let releases = read("CHANGELOG.md")
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .count();
+    let ends: Vec<&String> = scripts
+        .iter()
+        .filter(|script| script.ends_with(concat!("--", env!("CARGO_PKG_VERSION"))))
+        .collect();
+    assert_eq!(
+        ends.is_empty(),
+        releases == 1,
+        "{releases} releases and upgrade scripts {scripts:?}"
+    );
 }

@@ -1,5 +1,6 @@
-//! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to be hashed and added,
-//! or asked for, with as many bits per element, in a filter larger than the cache and in one that fits it.
+//! The core against the crates `fastbloom` and `parquet` (`Sbbf`): nanoseconds for one integer to
+//! be hashed and added, or asked for, with as many bits per element, in a filter larger than the
+//! cache and in one that fits it.
 
 use crate::{ROUNDS, show};
 use fastbloom::BloomFilter;
@@ -30,14 +31,18 @@ struct Ours {
 
 impl Ours {
     fn new(layout: Layout, capacity: usize) -> Self {
-        let size = sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
+        let size =
+            sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
         let shape = Header::sized(size, Kind::NONE).shape();
         Ours { shape, payload: vec![0; shape.payload_bytes() as usize] }
     }
 }
 
 fn hash_all<'a>(keys: &[i64], hashes: &'a mut [u64; BATCH]) -> &'a [u64] {
-    hashes.iter_mut().zip(keys).for_each(|(h, &key)| *h = hash(&scalar::integer(key)));
+    hashes
+        .iter_mut()
+        .zip(keys)
+        .for_each(|(h, &key)| *h = hash(&scalar::integer(key)));
     &hashes[..keys.len()]
 }
 
@@ -55,7 +60,8 @@ impl Filter for Ours {
         let mut count = 0;
         for keys in keys.chunks(BATCH) {
             let hashes = hash_all(keys, &mut hashes);
-            self.shape.contains_each(&self.payload, hashes, |found| count += usize::from(found));
+            self.shape
+                .contains_each(&self.payload, hashes, |found| count += usize::from(found));
         }
         count
     }
@@ -92,7 +98,8 @@ fn time(keys: &[i64], repeat: usize, mut work: impl FnMut(&[i64]) -> usize) -> f
     start.elapsed().as_secs_f64() / (keys.len() * repeat) as f64
 }
 
-/// Adds to, and probes, our filter and another, in turn. Returns a cell of the table for each of [`WORKS`].
+/// Adds to, and probes, our filter and another, in turn. Returns a cell of the table for each of
+/// [`WORKS`].
 fn compare(present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>)) -> [String; 3] {
     let absent: Vec<i64> = present.iter().map(|key| !key).collect();
     let repeat = (2_000_000 / present.len()).max(1);
@@ -123,14 +130,16 @@ fn compare(present: &[i64], make: impl Fn() -> (Box<dyn Filter>, Box<dyn Filter>
 
 /// The table: for each work the time of ours and of each of the others, which are measured in turn.
 pub fn table(rows: usize) -> String {
-    let mut table = String::from("| ours / theirs | `fastbloom` | `parquet` (`Sbbf`) |\n|---|---:|---:|\n");
+    let mut table =
+        String::from("| ours / theirs | `fastbloom` | `parquet` (`Sbbf`) |\n|---|---:|---:|\n");
     for elements in [100_000, rows] {
         let keys: Vec<i64> = (0..elements as i64).collect();
         for layout in [Layout::Blocked, Layout::Parquet] {
             let ours = || Box::new(Ours::new(layout, elements));
             let bytes = ours().payload.len();
-            let fastbloom =
-                compare(&keys, || (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements))));
+            let fastbloom = compare(&keys, || {
+                (ours(), Box::new(BloomFilter::with_num_bits(bytes * 8).expected_items(elements)))
+            });
             let sbbf = compare(&keys, || (ours(), Box::new(Sbbf::new(&vec![0; bytes]))));
             for ((work, fastbloom), sbbf) in WORKS.iter().zip(fastbloom).zip(sbbf) {
                 let layout = layout.name();

@@ -12,7 +12,8 @@ pub struct Database {
 }
 
 fn connect(database: &str) -> Client {
-    let host = std::env::var("PGHOST").expect("PGHOST names the server's socket: run this by make bench");
+    let host =
+        std::env::var("PGHOST").expect("PGHOST names the server's socket: run this by make bench");
     let config = format!("host={host} user=postgres dbname={database}");
     Client::connect(&config, NoTls).expect("the server can be reached")
 }
@@ -21,7 +22,9 @@ impl Database {
     /// Makes one, on the server that the environment names.
     pub fn create(name: impl Into<String>) -> Database {
         let name = name.into();
-        connect("postgres").batch_execute(&format!("CREATE DATABASE {name}")).expect("a database can be made");
+        connect("postgres")
+            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .expect("a database can be made");
         let mut database = Database { client: connect(&name), name };
         database.run("CREATE EXTENSION pg_bloom");
         database.run("SET max_parallel_workers_per_gather = 0");
@@ -38,7 +41,9 @@ impl Database {
     pub fn drop(self) {
         let Database { name, client } = self;
         client.close().expect("a session can end");
-        connect("postgres").batch_execute(&format!("DROP DATABASE {name}")).expect("a database can be dropped");
+        connect("postgres")
+            .batch_execute(&format!("DROP DATABASE {name}"))
+            .expect("a database can be dropped");
     }
 
     /// Version of the server.
@@ -48,22 +53,28 @@ impl Database {
 
     /// Runs statements.
     pub fn run(&mut self, sql: &str) {
-        self.client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+        self.client
+            .batch_execute(sql)
+            .unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
     }
 
     /// The one value that a query gives.
     pub fn value<T: FromSqlOwned>(&mut self, sql: &str) -> T {
-        self.client.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}")).get(0)
+        self.client
+            .query_one(sql, &[])
+            .unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"))
+            .get(0)
     }
 
-    /// Lets the planner see this index of a table only, and inserts go into it only; into none if there is no such
-    /// index.
+    /// Lets the planner see this index of a table only, and inserts go into it only; into none if
+    /// there is no such index.
     pub fn only(&mut self, table: &str, index: &str) {
         self.run(&format!(
             "UPDATE pg_index SET indisvalid = (relname = '{index}'), indisready = (relname = '{index}')
              FROM pg_class WHERE pg_class.oid = indexrelid AND indrelid = '{table}'::regclass"
         ));
-        // Functions keep their plans, which depend on the table and not on which of its indexes are valid.
+        // Functions keep their plans, which depend on the table and not on which of its indexes are
+        // valid.
         self.run("DISCARD PLANS");
     }
 

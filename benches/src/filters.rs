@@ -1,5 +1,5 @@
-//! The index over a column of filters, in a server: what a lookup costs with it and without, and what it costs to
-//! have it.
+//! The index over a column of filters, in a server: what a lookup costs with it and without, and
+//! what it costs to have it.
 //!
 //! | table | filters of 10,000 elements at 1 % | indexed |
 //! |---|---:|---|
@@ -16,8 +16,8 @@ const ELEMENTS: usize = 10_000;
 const QUESTIONS: [usize; 2] = [100, 1];
 /// How often something is built or read whole, in turn.
 const BUILDS: usize = 3;
-/// Filters that are added, one a statement: fewer than the slots of a tile, so that one of its pages in a hundred is
-/// new. As many before them let every page have its image in the log.
+/// Filters that are added, one a statement: fewer than the slots of a tile, so that one of its
+/// pages in a hundred is new. As many before them let every page have its image in the log.
 const ADDED: usize = 120;
 
 /// Asks within the server, for keys that no filter was given: seconds of each question.
@@ -48,7 +48,9 @@ impl Bench {
     pub fn new(rows: usize) -> Bench {
         let few = (rows / 500).max(1);
         let mut bench = Bench { database: Database::create("filters"), few };
-        bench.database.run("SET maintenance_work_mem = '256MB'; SET synchronous_commit = off");
+        bench
+            .database
+            .run("SET maintenance_work_mem = '256MB'; SET synchronous_commit = off");
         bench.database.run(ASK);
         bench.database.run(&format!(
             "CREATE TABLE few (id bigint, seen bloom) WITH (autovacuum_enabled = off);
@@ -67,7 +69,8 @@ impl Bench {
     /// All measurements.
     pub fn measure(&mut self) -> Vec<Row> {
         let mut rows = vec![self.build()];
-        self.database.run("CREATE INDEX many_seen ON many USING bloom_filter (seen)");
+        self.database
+            .run("CREATE INDEX many_seen ON many USING bloom_filter (seen)");
         rows.push(self.size());
         rows.push(self.against_a_scan());
         rows.push(self.of_many());
@@ -83,7 +86,10 @@ impl Bench {
             self.database.run("CHECKPOINT");
             reading.push(self.database.time("SELECT sum(length(seen::bytea)) FROM few"));
             self.database.run("DROP INDEX IF EXISTS few_seen");
-            building.push(self.database.time("CREATE INDEX few_seen ON few USING bloom_filter (seen)"));
+            building.push(
+                self.database
+                    .time("CREATE INDEX few_seen ON few USING bloom_filter (seen)"),
+            );
         }
         let work = format!("CREATE INDEX, {} filters", self.few);
         Row::timed(work, "reading the filters", &mut building, &mut reading, 3.0)
@@ -119,9 +125,11 @@ impl Bench {
     fn against_a_scan(&mut self) -> Row {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
-            self.database.run("SET enable_seqscan = off; SET enable_bitmapscan = on");
+            self.database
+                .run("SET enable_seqscan = off; SET enable_bitmapscan = on");
             let with = self.ask("few", round, QUESTIONS[0]);
-            self.database.run("SET enable_seqscan = on; SET enable_bitmapscan = off");
+            self.database
+                .run("SET enable_seqscan = on; SET enable_bitmapscan = off");
             let without = self.ask("few", round, QUESTIONS[1]);
             if round > 0 {
                 ours.push(with);
@@ -135,14 +143,24 @@ impl Bench {
 
     /// An absent key among five times as many, with the plan that the planner takes.
     fn of_many(&mut self) -> Row {
-        let mut times: Vec<f64> = (0..=ROUNDS).map(|round| self.ask("many", round, QUESTIONS[0])).skip(1).collect();
-        against_figure(format!("`seen @> 'absent'`, {} filters", self.few * 5), median(&mut times), 0.002, show)
+        let mut times: Vec<f64> = (0..=ROUNDS)
+            .map(|round| self.ask("many", round, QUESTIONS[0]))
+            .skip(1)
+            .collect();
+        against_figure(
+            format!("`seen @> 'absent'`, {} filters", self.few * 5),
+            median(&mut times),
+            0.002,
+            show,
+        )
     }
 
     /// Seconds and bytes of WAL of adding one filter to a table.
     fn add(&mut self, table: &str, id: usize) -> (f64, f64) {
         let wal = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
-        let sql = format!("INSERT INTO {table} SELECT {id}, seen FROM few WHERE ctid = (SELECT place FROM one)");
+        let sql = format!(
+            "INSERT INTO {table} SELECT {id}, seen FROM few WHERE ctid = (SELECT place FROM one)"
+        );
         let before: f64 = self.database.value(wal);
         let seconds = self.database.time(&sql);
         (seconds, self.database.value::<f64>(wal) - before)
@@ -159,11 +177,14 @@ impl Bench {
                 without.push(theirs);
             }
         }
-        let part =
-            |all: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| median(&mut all.iter().map(of).collect::<Vec<f64>>());
+        let part = |all: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
+            median(&mut all.iter().map(of).collect::<Vec<f64>>())
+        };
         let seconds = part(&with, |it| it.0) - part(&without, |it| it.0);
         let wal = part(&with, |it| it.1) - part(&without, |it| it.1);
-        let filter: i64 = self.database.value("SELECT length(seen::bytea)::bigint FROM few LIMIT 1");
+        let filter: i64 = self
+            .database
+            .value("SELECT length(seen::bytea)::bigint FROM few LIMIT 1");
         let bytes = |bytes: f64| format!("{bytes:.0} bytes");
         vec![
             against_figure("adding a filter, beyond a table without index", seconds, 0.001, show),

@@ -41,7 +41,8 @@ impl Bench {
         Bench { database }
     }
 
-    /// A table `t` with so many partitions, with indexes by this method, and `plain` with the same rows.
+    /// A table `t` with so many partitions, with indexes by this method, and `plain` with the same
+    /// rows.
     fn make(&mut self, partitions: usize, method: &str) {
         self.database.run("DROP TABLE IF EXISTS t, plain");
         self.database.run(&format!(
@@ -65,7 +66,10 @@ impl Bench {
         for round in 0..=ROUNDS {
             for ((query, lookups), medians) in queries.iter().zip(&mut all) {
                 let (first, lookups) = ((round * LOOKUPS) as i32, *lookups as i32);
-                let row = self.database.client.query_one("SELECT lap($1, $2, $3)", &[query, &first, &lookups]);
+                let row = self
+                    .database
+                    .client
+                    .query_one("SELECT lap($1, $2, $3)", &[query, &first, &lookups]);
                 let mut times: Vec<f64> = row.expect("it can be asked").get(0);
                 if round > 0 {
                     medians.push(median(&mut times));
@@ -82,7 +86,8 @@ impl Bench {
         const ABSENT: &str = "SELECT * FROM bloom_find(NULL::t, 'id', 'absent $1')";
         const MANY: &str = "SELECT * FROM bloom_find_all(NULL::t, 'id',
             (SELECT array_agg(md5(((i * 19201 + $1) % 1920000)::text)) FROM generate_series(0, 99) AS i))";
-        const PLAIN: &str = "SELECT * FROM bloom_find(NULL::plain, 'id', md5(($1 % 1920000)::text))";
+        const PLAIN: &str =
+            "SELECT * FROM bloom_find(NULL::plain, 'id', md5(($1 % 1920000)::text))";
         const PLAIN_QUERY: &str = "SELECT * FROM plain WHERE id = md5(($1 % 1920000)::text)";
         self.make(PARTITIONS, "bloom_filter");
         let [mut present, mut absent, mut many, mut query] = self.medians([
@@ -91,19 +96,37 @@ impl Bench {
             (MANY, 5),
             ("SELECT * FROM t WHERE id = md5(($1 % 1920000)::text)", 5),
         ]);
-        let [mut function, mut plain, mut absent_function, mut absent_plain] = self.medians([
+        let [
+            mut function,
+            mut plain,
+            mut absent_function,
+            mut absent_plain,
+        ] = self.medians([
             (PLAIN, LOOKUPS * 10),
             (PLAIN_QUERY, LOOKUPS * 10),
             ("SELECT * FROM bloom_find(NULL::plain, 'id', 'absent $1')", LOOKUPS * 10),
             ("SELECT * FROM plain WHERE id = 'absent $1'", LOOKUPS * 10),
         ]);
-        let of = |what: &str| format!("`bloom_find`, {what}, {PARTITIONS} partitions of {ROWS} rows");
+        let of =
+            |what: &str| format!("`bloom_find`, {what}, {PARTITIONS} partitions of {ROWS} rows");
         vec![
-            Row::timed(of("a present key"), "the query", &mut present.clone(), &mut query, f64::INFINITY),
+            Row::timed(
+                of("a present key"),
+                "the query",
+                &mut present.clone(),
+                &mut query,
+                f64::INFINITY,
+            ),
             against_figure(of("a present key"), median(&mut present), 0.002, show),
             against_figure(of("an absent key"), median(&mut absent), 0.002, show),
             against_figure(of("100 keys"), median(&mut many), 0.015, show),
-            Row::timed("`bloom_find`, a present key, a plain table", "the query", &mut function, &mut plain, 1.2),
+            Row::timed(
+                "`bloom_find`, a present key, a plain table",
+                "the query",
+                &mut function,
+                &mut plain,
+                1.2,
+            ),
             Row::timed(
                 "`bloom_find`, an absent key, a plain table",
                 "the query",
@@ -124,7 +147,10 @@ impl Bench {
         const WAYS: [(&str, &str); 3] = [
             ("find", "NOT EXISTS (SELECT FROM bloom_find(NULL::t, 'id', new_id))"),
             ("query", "NOT EXISTS (SELECT FROM t WHERE id = new_id)"),
-            ("set", "bloom_set_add('seen', new_id) OR NOT EXISTS (SELECT FROM bloom_find(NULL::t, 'id', new_id))"),
+            (
+                "set",
+                "bloom_set_add('seen', new_id) OR NOT EXISTS (SELECT FROM bloom_find(NULL::t, 'id', new_id))",
+            ),
         ];
         for (way, is_new) in WAYS {
             self.database.run(&format!(
@@ -135,7 +161,10 @@ impl Bench {
             ));
         }
         for partitions in [3, 30, 300] {
-            let ids = [("new", "'new $1'".into()), ("stored", format!("md5(($1 % {})::text)", partitions * ROWS))];
+            let ids = [
+                ("new", "'new $1'".into()),
+                ("stored", format!("md5(($1 % {})::text)", partitions * ROWS)),
+            ];
             self.make(partitions, "btree");
             let trees = ids.clone().map(|(_, id)| {
                 let [times] = self.medians([(&format!("CALL ingest_query({id})"), LOOKUPS)]);
@@ -144,13 +173,19 @@ impl Bench {
             self.make(partitions, "bloom_filter");
             for ((what, id), mut trees) in ids.into_iter().zip(trees) {
                 self.database.run("DROP TABLE IF EXISTS seen");
-                self.database.run("SELECT bloom_set_create('seen', 'text', 10000000, 1e-6)");
-                self.database.run("SELECT bloom_set_add_all('seen', array_agg(id)) FROM t");
+                self.database
+                    .run("SELECT bloom_set_create('seen', 'text', 10000000, 1e-6)");
+                self.database
+                    .run("SELECT bloom_set_add_all('seen', array_agg(id)) FROM t");
                 // Each way has new ids of its own.
-                let calls = WAYS.map(|(way, _)| format!("CALL ingest_{way}({})", id.replace("new", way)));
-                let [mut find, mut query, mut set] = self.medians(calls.each_ref().map(|call| (&**call, LOOKUPS)));
-                let times = [&mut find, &mut query, &mut trees, &mut set].map(|times| show(median(times)));
-                writeln!(text, "| {partitions} | {what} | {} |", times.join(" | ")).expect("text can be written to");
+                let calls =
+                    WAYS.map(|(way, _)| format!("CALL ingest_{way}({})", id.replace("new", way)));
+                let [mut find, mut query, mut set] =
+                    self.medians(calls.each_ref().map(|call| (&**call, LOOKUPS)));
+                let times =
+                    [&mut find, &mut query, &mut trees, &mut set].map(|times| show(median(times)));
+                writeln!(text, "| {partitions} | {what} | {} |", times.join(" | "))
+                    .expect("text can be written to");
             }
         }
         text

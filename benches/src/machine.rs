@@ -20,13 +20,20 @@ pub fn cpu() -> String {
 /// The machine in a few words: CPU, cores, memory, kernel.
 pub fn describe() -> String {
     let cores = thread::available_parallelism().map_or(1, |n| n.get());
-    let kib: u64 =
-        field("/proc/meminfo", "MemTotal").and_then(|total| total.split(' ').next()?.parse().ok()).unwrap_or_default();
+    let kib: u64 = field("/proc/meminfo", "MemTotal")
+        .and_then(|total| total.split(' ').next()?.parse().ok())
+        .unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{}, {cores} cores, {:.0} GB of memory, Linux {}", cpu(), kib as f64 / 1024.0 / 1024.0, kernel.trim())
+    format!(
+        "{}, {cores} cores, {:.0} GB of memory, Linux {}",
+        cpu(),
+        kib as f64 / 1024.0 / 1024.0,
+        kernel.trim()
+    )
 }
 
-/// The most memory of its own that a process has while this is watching: what it shares with others is not counted.
+/// The most memory of its own that a process has while this is watching: what it shares with others
+/// is not counted.
 pub struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<u64>,

@@ -1,10 +1,11 @@
 //! The benchmarks of pg_bloom: one table of medians, ratios and the bars that they have to meet.
 //!
-//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down, `make bench ONLY=index` measures one
-//! part of the page and keeps the others, and what was measured on other kinds of CPU.
+//! `make bench` starts a server for it; `make bench ROWS=1000000` scales it down,
+//! `make bench ONLY=index` measures one part of the page and keeps the others, and what was
+//! measured on other kinds of CPU.
 //!
-//! Each row measures two things in turn, so that both see the same weather of a shared machine. The tables go to
-//! standard output and to `docs/benchmarks.md`.
+//! Each row measures two things in turn, so that both see the same weather of a shared machine. The
+//! tables go to standard output and to `docs/benchmarks.md`.
 
 mod core;
 mod database;
@@ -47,14 +48,33 @@ impl Row {
         bar: f64,
     ) -> Row {
         let (a, b) = (median(ours), median(theirs));
-        Row { work: work.into(), against: against.into(), ours: show(a), theirs: show(b), ratio: a / b, bar }
+        Row {
+            work: work.into(),
+            against: against.into(),
+            ours: show(a),
+            theirs: show(b),
+            ratio: a / b,
+            bar,
+        }
     }
 }
 
 /// A row whose bar is a figure of its own.
-fn against_figure(work: impl Into<String>, ours: f64, bar: f64, show: impl Fn(f64) -> String) -> Row {
+fn against_figure(
+    work: impl Into<String>,
+    ours: f64,
+    bar: f64,
+    show: impl Fn(f64) -> String,
+) -> Row {
     let theirs = show(bar);
-    Row { work: work.into(), against: "the bar".into(), ours: show(ours), theirs, ratio: ours / bar, bar: 1.0 }
+    Row {
+        work: work.into(),
+        against: "the bar".into(),
+        ours: show(ours),
+        theirs,
+        ratio: ours / bar,
+        bar: 1.0,
+    }
 }
 
 /// A time with three digits.
@@ -76,7 +96,9 @@ fn digits(ratio: f64) -> String {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut text = String::from("| work | against | ours | theirs | ratio | bar |\n|---|---|---:|---:|---:|---:|\n");
+    let mut text = String::from(
+        "| work | against | ours | theirs | ratio | bar |\n|---|---|---:|---:|---:|---:|\n",
+    );
     for row in rows {
         let Row { work, against, ours, theirs, ratio, bar } = row;
         let bar = match bar.is_finite() {
@@ -105,16 +127,24 @@ const PARTS: [Part; 11] = [
         let version = bench.database.version();
         let (comparison, measured) = bench.measure();
         let machine = machine::describe();
-        (format!("A set for {rows} elements, PostgreSQL {version}, {machine}. {comparison}\n"), measured)
+        (
+            format!("A set for {rows} elements, PostgreSQL {version}, {machine}. {comparison}\n"),
+            measured,
+        )
     }),
-    ("core", "The core crate", |rows| (format!("{}.\n\n{}", machine::describe(), core::table(rows)), Vec::new())),
+    ("core", "The core crate", |rows| {
+        (format!("{}.\n\n{}", machine::describe(), core::table(rows)), Vec::new())
+    }),
     ("index", "The index", |rows| {
         // Six million rows of 120 bytes fit into the cache where ten million URLs do.
         let rows = rows / 10 * 6;
         let mut bench = index::Bench::new(rows);
         let version = bench.database.version();
         let (comparison, measured) = bench.measure();
-        (format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()), measured)
+        (
+            format!("{rows} rows, PostgreSQL {version}, {}.\n\n{comparison}", machine::describe()),
+            measured,
+        )
     }),
     ("growth", "The index by rows", |rows| {
         let machine = machine::describe();
@@ -142,7 +172,10 @@ const PARTS: [Part; 11] = [
         let mut bench = keys::Bench::new(rows);
         let version = bench.database.version();
         let (lines, measured) = bench.measure();
-        (format!("{rows} log lines, PostgreSQL {version}, {}. {lines}\n", machine::describe()), measured)
+        (
+            format!("{rows} log lines, PostgreSQL {version}, {}. {lines}\n", machine::describe()),
+            measured,
+        )
     }),
     ("text", "The index over texts of several scripts", |_| {
         (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), Vec::new())
@@ -155,9 +188,12 @@ const PARTS: [Part; 11] = [
 
 fn main() {
     let number = std::env::var("ROWS").unwrap_or_else(|_| "10000000".into());
-    let rows: usize = number.parse().unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
+    let rows: usize = number
+        .parse()
+        .unwrap_or_else(|_| panic!("ROWS must be a number, not {number}"));
     // The others take long, and are for a figure and a table that change little.
-    let wanted = std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters find keys".into());
+    let wanted =
+        std::env::var("ONLY").unwrap_or_else(|_| "server sets core index filters find keys".into());
     let mut page = page::Page::parse(&std::fs::read_to_string(PAGE).unwrap_or_default());
     for (name, title, measure) in PARTS {
         if !wanted.split_whitespace().any(|part| part == name) {

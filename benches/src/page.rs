@@ -15,16 +15,27 @@ pub struct Page(Vec<(String, Vec<Run>)>);
 fn sections(text: &str, heading: &str) -> Vec<(String, String)> {
     let parts = text.split(heading).skip(1);
     let named = parts.map(|part| part.split_once('\n').unwrap_or((part, "")));
-    named.map(|(title, text)| (title.to_owned(), text.trim().to_owned())).collect()
+    named
+        .map(|(title, text)| (title.to_owned(), text.trim().to_owned()))
+        .collect()
 }
 
 impl Page {
     /// Reads a page as [`Page::text`] writes it; what stands above its first section is left out.
     pub fn parse(text: &str) -> Page {
-        let runs = |text: &str| sections(text, "\n### ").into_iter().map(|(cpu, text)| Run { cpu, text }).collect();
+        let runs = |text: &str| {
+            sections(text, "\n### ")
+                .into_iter()
+                .map(|(cpu, text)| Run { cpu, text })
+                .collect()
+        };
         // A section's text was trimmed, and a heading is found by the end of the line before it.
         let parts = sections(text, "\n## ").into_iter();
-        Page(parts.map(|(title, text)| (title, runs(&format!("\n{text}")))).collect())
+        Page(
+            parts
+                .map(|(title, text)| (title, runs(&format!("\n{text}"))))
+                .collect(),
+        )
     }
 
     /// Puts a run in the place of the last one of the same part on the same kind of CPU.
@@ -43,7 +54,9 @@ impl Page {
     pub fn text(&self, titles: &[&str]) -> String {
         let mut page = String::new();
         for title in titles {
-            let Some((_, runs)) = self.0.iter().find(|(old, _)| old == title) else { continue };
+            let Some((_, runs)) = self.0.iter().find(|(old, _)| old == title) else {
+                continue;
+            };
             write!(page, "\n## {title}\n").expect("text can be written to");
             for Run { cpu, text } in runs {
                 write!(page, "\n### {cpu}\n\n{text}\n").expect("text can be written to");

@@ -5,7 +5,8 @@
 //! Panel     two axes, thin grid, lines, dots and labels next to what they name
 //! ```
 //!
-//! `plotters` draws on whole pixels. A picture is drawn larger and shown at its size, so that curves are smooth.
+//! `plotters` draws on whole pixels. A picture is drawn larger and shown at its size, so that
+//! curves are smooth.
 
 use pg_bloom_core::Layout;
 use plotters::chart::ChartContext;
@@ -45,8 +46,8 @@ const BASE: RGBColor = RGBColor(145, 152, 161);
 /// What is not about one layout: Okabe and Ito's purple, darkened.
 pub const PURPLE: RGBColor = RGBColor(163, 63, 122);
 
-/// The colour of a layout, in every figure: Okabe and Ito's blue, vermilion and (darkened) green, which colour-blind
-/// eyes keep apart.
+/// The colour of a layout, in every figure: Okabe and Ito's blue, vermilion and (darkened) green,
+/// which colour-blind eyes keep apart.
 pub fn colour(layout: Layout) -> RGBColor {
     match layout {
         Layout::Blocked => RGBColor(0, 114, 178),
@@ -64,7 +65,11 @@ fn fine(pixels: i32) -> i32 {
 
 fn style(size: i32, bold: bool, colour: RGBColor, pos: Pos) -> TextStyle<'static> {
     let style = if bold { FontStyle::Bold } else { FontStyle::Normal };
-    TextStyle { font: (FONT, fine(size), style).into_font(), color: colour.to_backend_color(), pos }
+    TextStyle {
+        font: (FONT, fine(size), style).into_font(),
+        color: colour.to_backend_color(),
+        pos,
+    }
 }
 
 fn width(pixels: f64) -> u32 {
@@ -77,15 +82,24 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Draws one of this height: `paint` is given as many areas, of equal width, as there are `panels`.
-    pub fn draw(title: &str, subtitle: &str, height: i32, panels: usize, paint: impl FnOnce(&[Area<'_>])) -> Picture {
+    /// Draws one of this height: `paint` is given as many areas, of equal width, as there are
+    /// `panels`.
+    pub fn draw(
+        title: &str,
+        subtitle: &str,
+        height: i32,
+        panels: usize,
+        paint: impl FnOnce(&[Area<'_>]),
+    ) -> Picture {
         let mut svg = String::new();
         {
-            let root = SVGBackend::with_string(&mut svg, (fine(WIDTH) as u32, fine(height) as u32)).into_drawing_area();
+            let root = SVGBackend::with_string(&mut svg, (fine(WIDTH) as u32, fine(height) as u32))
+                .into_drawing_area();
             root.fill(&PAPER).expect("text can be drawn on");
             let write = |text: &str, y: i32, size: i32, bold: bool, colour| {
                 let style = style(size, bold, colour, Pos::new(HPos::Left, VPos::Center));
-                root.draw(&Text::new(text.to_owned(), (fine(MARGIN), fine(y)), style)).expect("text can be drawn on");
+                root.draw(&Text::new(text.to_owned(), (fine(MARGIN), fine(y)), style))
+                    .expect("text can be drawn on");
             };
             write(title, 24, TITLE, true, INK);
             write(subtitle, 46, BODY, false, GREY);
@@ -104,13 +118,15 @@ impl Picture {
     }
 }
 
-/// Has the picture shown at its size, named for those who can't see it, and without what changes nothing.
+/// Has the picture shown at its size, named for those who can't see it, and without what changes
+/// nothing.
 fn show_small(svg: &str, title: &str, height: i32) -> String {
     let drawn = format!("<svg width=\"{}\" height=\"{}\"", fine(WIDTH), fine(height));
     let shown = format!("<svg role=\"img\" width=\"{WIDTH}\" height=\"{height}\"");
     assert!(svg.starts_with(&drawn), "plotters starts with the size");
     let (head, body) = svg.split_once(">\n").expect("the first element ends");
-    format!("{}>\n<title>{title}</title>\n{body}", head.replacen(&drawn, &shown, 1)).replace(" opacity=\"1\"", "")
+    format!("{}>\n<title>{title}</title>\n{body}", head.replacen(&drawn, &shown, 1))
+        .replace(" opacity=\"1\"", "")
 }
 
 /// One axis.
@@ -124,13 +140,31 @@ pub struct Axis {
 
 impl Axis {
     /// A linear axis with these ticks.
-    pub fn linear(name: &str, range: Range<f64>, ticks: impl IntoIterator<Item = (f64, String)>) -> Axis {
-        Axis { name: name.into(), range, ticks: ticks.into_iter().collect(), log: false }
+    pub fn linear(
+        name: &str,
+        range: Range<f64>,
+        ticks: impl IntoIterator<Item = (f64, String)>,
+    ) -> Axis {
+        Axis {
+            name: name.into(),
+            range,
+            ticks: ticks.into_iter().collect(),
+            log: false,
+        }
     }
 
     /// A logarithmic axis with these ticks.
-    pub fn log(name: &str, range: Range<f64>, ticks: impl IntoIterator<Item = (f64, String)>) -> Axis {
-        Axis { name: name.into(), range, ticks: ticks.into_iter().collect(), log: true }
+    pub fn log(
+        name: &str,
+        range: Range<f64>,
+        ticks: impl IntoIterator<Item = (f64, String)>,
+    ) -> Axis {
+        Axis {
+            name: name.into(),
+            range,
+            ticks: ticks.into_iter().collect(),
+            log: true,
+        }
     }
 
     /// The same with ticks that say nothing, for a panel whose left neighbour has the same axis.
@@ -165,7 +199,10 @@ impl Ranged for Axis {
 
 impl ValueFormatter<f64> for Axis {
     fn format_ext(&self, value: &f64) -> String {
-        self.ticks.iter().find(|(at, _)| at == value).map_or_else(String::new, |(_, label)| label.clone())
+        self.ticks
+            .iter()
+            .find(|(at, _)| at == value)
+            .map_or_else(String::new, |(_, label)| label.clone())
     }
 }
 
@@ -195,8 +232,8 @@ pub struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y axis in the title's
-    /// place when there is no title, else beside the axis.
+    /// A panel with its title, axes and grid. The name of the x axis stands below it, that of the y
+    /// axis in the title's place when there is no title, else beside the axis.
     pub fn new(area: &Area<'a>, title: &str, colour: RGBColor, x: Axis, y: Axis) -> Panel<'a> {
         let left = if y.ticks.iter().all(|(_, label)| label.is_empty()) { 0 } else { LABELS };
         let mut chart = ChartBuilder::on(area)
@@ -221,10 +258,28 @@ impl<'a> Panel<'a> {
         let (left, top, bottom) = (across.start, down.start, down.end);
         for (at, label) in &panel.y.ticks {
             let middle = panel.chart.backend_coord(&(panel.x.range.start, *at)).1;
-            panel.write((left - fine(8), middle), label, SMALL, false, GREY, Pos::new(HPos::Right, VPos::Center));
+            panel.write(
+                (left - fine(8), middle),
+                label,
+                SMALL,
+                false,
+                GREY,
+                Pos::new(HPos::Right, VPos::Center),
+            );
         }
-        let (heading, bold, ink) = if title.is_empty() { (&*panel.y.name, false, GREY) } else { (title, true, colour) };
-        panel.write((left, top - fine(14)), heading, BODY, bold, ink, Pos::new(HPos::Left, VPos::Center));
+        let (heading, bold, ink) = if title.is_empty() {
+            (&*panel.y.name, false, GREY)
+        } else {
+            (title, true, colour)
+        };
+        panel.write(
+            (left, top - fine(14)),
+            heading,
+            BODY,
+            bold,
+            ink,
+            Pos::new(HPos::Left, VPos::Center),
+        );
         if !title.is_empty() && !panel.y.name.is_empty() {
             panel.write_upwards((left - fine(NAME), (top + bottom) / 2), &panel.y.name);
         }
@@ -241,13 +296,22 @@ impl<'a> Panel<'a> {
     /// The name of an axis that is read upwards.
     fn write_upwards(&self, at: (i32, i32), text: &str) {
         let style = style(BODY, false, GREY, Pos::new(HPos::Center, VPos::Center));
-        self.write_in(at, text, TextStyle { font: style.font.transform(FontTransform::Rotate270), ..style });
+        self.write_in(
+            at,
+            text,
+            TextStyle {
+                font: style.font.transform(FontTransform::Rotate270),
+                ..style
+            },
+        );
     }
 
     fn write_in(&self, at: (i32, i32), text: &str, style: TextStyle<'_>) {
         let (left, top) = self.area.get_base_pixel();
         let at = (at.0 - left, at.1 - top);
-        self.area.draw(&Text::new(text.to_owned(), at, style)).expect("text can be drawn on");
+        self.area
+            .draw(&Text::new(text.to_owned(), at, style))
+            .expect("text can be drawn on");
     }
 
     /// A line through these points; what is below the y axis is cut off.
@@ -280,9 +344,13 @@ impl<'a> Panel<'a> {
 
     /// A ring around each of these points, empty inside.
     pub fn rings(&mut self, points: &[(f64, f64)], colour: RGBColor, radius: f64) {
-        let discs = points.iter().map(|&at| Circle::new(at, width(radius), PAPER.filled()));
+        let discs = points
+            .iter()
+            .map(|&at| Circle::new(at, width(radius), PAPER.filled()));
         self.chart.draw_series(discs).expect("text can be drawn on");
-        let rings = points.iter().map(|&at| Circle::new(at, width(radius), colour.stroke_width(width(1.75))));
+        let rings = points
+            .iter()
+            .map(|&at| Circle::new(at, width(radius), colour.stroke_width(width(1.75))));
         self.chart.draw_series(rings).expect("text can be drawn on");
     }
 

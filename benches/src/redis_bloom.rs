@@ -1,7 +1,9 @@
-//! A Redis server with RedisBloom, over a socket of its own: what `make bench` compares filter sets with.
+//! A Redis server with RedisBloom, over a socket of its own: what `make bench` compares filter sets
+//! with.
 //!
-//! `scripts/setup redisbloom` puts the module into target/redisbloom. Nobody offers it as a package that its makers
-//! made; a Python package of somebody else has it. Without it there is nothing to compare with.
+//! `scripts/setup redisbloom` puts the module into target/redisbloom. Nobody offers it as a package
+//! that its makers made; a Python package of somebody else has it. Without it there is nothing to
+//! compare with.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -29,27 +31,50 @@ impl RedisBloom {
         std::fs::create_dir_all(&directory).expect("a directory can be made");
         let socket = directory.join("socket");
         let mut command = Command::new(SERVER);
-        command.arg0("redis-server").args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]);
-        command.arg(&socket).arg("--dir").arg(&directory).arg("--loadmodule").arg(module).stdout(Stdio::null());
-        let process = command.spawn().expect("redis-check-rdb of the package redis-tools starts");
+        command.arg0("redis-server").args([
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--unixsocket",
+        ]);
+        command
+            .arg(&socket)
+            .arg("--dir")
+            .arg(&directory)
+            .arg("--loadmodule")
+            .arg(module)
+            .stdout(Stdio::null());
+        let process = command
+            .spawn()
+            .expect("redis-check-rdb of the package redis-tools starts");
         let start = Instant::now();
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,
-                Err(error) => assert!(start.elapsed() < Duration::from_secs(30), "Redis does not answer: {error}"),
+                Err(error) => assert!(
+                    start.elapsed() < Duration::from_secs(30),
+                    "Redis does not answer: {error}"
+                ),
             }
             std::thread::sleep(Duration::from_millis(20));
         };
         Some(RedisBloom { process, directory, connection: BufReader::new(stream) })
     }
 
-    /// Runs a command. Returns the sum of the numbers in the answer: of ones and zeros, how many ones.
+    /// Runs a command. Returns the sum of the numbers in the answer: of ones and zeros, how many
+    /// ones.
     pub fn run<T: AsRef<str>>(&mut self, words: &[&str], elements: &[T]) -> i64 {
         let mut bytes = format!("*{}\r\n", words.len() + elements.len()).into_bytes();
         for word in words.iter().copied().chain(elements.iter().map(AsRef::as_ref)) {
             write!(bytes, "${}\r\n{word}\r\n", word.len()).expect("memory can be written to");
         }
-        self.connection.get_mut().write_all(&bytes).expect("Redis can be written to");
+        self.connection
+            .get_mut()
+            .write_all(&bytes)
+            .expect("Redis can be written to");
         self.answer()
     }
 

@@ -7,8 +7,8 @@ use pg_bloom_benches::median;
 use postgres::types::ToSql;
 use std::time::Instant;
 
-/// Executions of a prepared statement that make one measurement, and how many measurements of it there are: where the
-/// kernel puts client and server changes from one to the next.
+/// Executions of a prepared statement that make one measurement, and how many measurements of it
+/// there are: where the kernel puts client and server changes from one to the next.
 const EXECUTIONS: usize = 300;
 const MEASUREMENTS: usize = 60;
 
@@ -58,7 +58,8 @@ impl Server {
     }
 
     fn builds(&mut self) -> Vec<Row> {
-        let sized = format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
+        let sized =
+            format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
         let build = self.compare(
             "`bloom_agg(url, capacity, 0.01)`",
             &sized,
@@ -66,7 +67,8 @@ impl Server {
             "SELECT hll_cardinality(hll_add_agg(hll_hash_text(url))) FROM urls",
             if machine::cpu().contains("AMD") { 1.25 } else { 1.4 },
         );
-        let count = self.compare("the same", &sized, "`count(url)`", "SELECT count(url) FROM urls", 1.6);
+        let count =
+            self.compare("the same", &sized, "`count(url)`", "SELECT count(url) FROM urls", 1.6);
         self.database.run("SET work_mem = '64MB'");
         let unsized_build = self.compare(
             "`bloom_agg(url)`, `work_mem` 64 MB",
@@ -81,8 +83,10 @@ impl Server {
 
     /// With workers and without; beside it what PostgreSQL itself gains by them.
     fn parallel_build(&mut self) -> Row {
-        let build = format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
-        let [mut count_with, mut count_without] = self.with_workers_and_without("SELECT count(url) FROM urls");
+        let build =
+            format!("SELECT bloom_cardinality(bloom_agg(url, {}, 0.01)) FROM urls", self.rows);
+        let [mut count_with, mut count_without] =
+            self.with_workers_and_without("SELECT count(url) FROM urls");
         let [mut with, mut without] = self.with_workers_and_without(&build);
         let gain = median(&mut count_with) / median(&mut count_without);
         let against = format!("the same with none (`count(url)`: {gain:.2})");
@@ -107,7 +111,8 @@ impl Server {
         times
     }
 
-    /// The server process's memory, as the operating system sees it, for many more elements than fit `work_mem`.
+    /// The server process's memory, as the operating system sees it, for many more elements than
+    /// fit `work_mem`.
     fn memory(&mut self) -> Vec<Row> {
         let elements = self.rows * 10;
         let work_mem = 64.0;
@@ -126,7 +131,9 @@ impl Server {
         self.database.run("RESET work_mem");
         let allowed = work_mem + 2.0 * result;
         vec![Row {
-            work: format!("memory of `bloom_agg(x)` over {elements} elements, `work_mem` {work_mem} MB"),
+            work: format!(
+                "memory of `bloom_agg(x)` over {elements} elements, `work_mem` {work_mem} MB"
+            ),
             against: format!("`work_mem` and twice the result ({result:.0} MB)"),
             ours: format!("{used:.0} MB"),
             theirs: format!("{allowed:.0} MB"),
@@ -170,11 +177,23 @@ impl Server {
         let plan = self
             .database
             .client
-            .query(&format!("EXPLAIN (ANALYZE, TIMING OFF) SELECT g, {aggregate} FROM groups GROUP BY g"), &[])
+            .query(
+                &format!(
+                    "EXPLAIN (ANALYZE, TIMING OFF) SELECT g, {aggregate} FROM groups GROUP BY g"
+                ),
+                &[],
+            )
             .expect("the plan can be shown");
         let lines: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
-        let usage = lines.iter().find_map(|line| line.split("Memory Usage: ").nth(1)).expect("the plan shows memory");
-        usage.split("kB").next().and_then(|kib| kib.parse().ok()).expect("memory is a number of kB")
+        let usage = lines
+            .iter()
+            .find_map(|line| line.split("Memory Usage: ").nth(1))
+            .expect("the plan shows memory");
+        usage
+            .split("kB")
+            .next()
+            .and_then(|kib| kib.parse().ok())
+            .expect("memory is a number of kB")
     }
 
     /// One stored filter, asked for every row.
@@ -188,12 +207,26 @@ impl Server {
         for table in ["seen", "others", "stored"] {
             self.database.run(&format!("VACUUM ANALYZE {table}"));
         }
-        let probe = |table| format!("SELECT count(*) FROM {table} WHERE (SELECT f FROM stored) @> url");
-        let hash = |table| format!("SELECT count(*) FROM {table} WHERE hashtextextended(url, 0) <> 0");
+        let probe =
+            |table| format!("SELECT count(*) FROM {table} WHERE (SELECT f FROM stored) @> url");
+        let hash =
+            |table| format!("SELECT count(*) FROM {table} WHERE hashtextextended(url, 0) <> 0");
         let against = "`hashtextextended(url, 0) <> 0`";
         let mut rows = vec![
-            self.compare("`f @> url`, every row in the set", &probe("urls"), against, &hash("urls"), 2.2),
-            self.compare("`f @> url`, no row in the set", &probe("others"), against, &hash("others"), 1.7),
+            self.compare(
+                "`f @> url`, every row in the set",
+                &probe("urls"),
+                against,
+                &hash("urls"),
+                2.2,
+            ),
+            self.compare(
+                "`f @> url`, no row in the set",
+                &probe("others"),
+                against,
+                &hash("others"),
+                1.7,
+            ),
             self.compare(
                 "`f @> url`, every row in the set",
                 &probe("urls"),
@@ -218,7 +251,8 @@ impl Server {
 
     /// One probe of one stored filter by its key, prepared.
     fn single_probes(&mut self) -> Vec<Row> {
-        self.database.run("CREATE UNLOGGED TABLE filters (id integer PRIMARY KEY, f bloom)");
+        self.database
+            .run("CREATE UNLOGGED TABLE filters (id integer PRIMARY KEY, f bloom)");
         let mut rows = Vec::new();
         for (id, scale) in [(1, 1), (2, 10)] {
             let capacity = self.rows * scale;
@@ -229,8 +263,11 @@ impl Server {
         }
         self.database.run("VACUUM ANALYZE filters");
         self.database.run("CHECKPOINT");
-        let probe =
-            self.database.client.prepare("SELECT f @> $1::text FROM filters WHERE id = $2").expect("can be prepared");
+        let probe = self
+            .database
+            .client
+            .prepare("SELECT f @> $1::text FROM filters WHERE id = $2")
+            .expect("can be prepared");
         let other = self
             .database
             .client
@@ -238,9 +275,9 @@ impl Server {
             .expect("can be prepared");
         let mut medians = Vec::new();
         for id in [1, 2] {
-            let size: String = self
-                .database
-                .value(&format!("SELECT pg_size_pretty(octet_length(f::bytea)::bigint) FROM filters WHERE id = {id}"));
+            let size: String = self.database.value(&format!(
+                "SELECT pg_size_pretty(octet_length(f::bytea)::bigint) FROM filters WHERE id = {id}"
+            ));
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for round in 0..=MEASUREMENTS {
                 let (ours, theirs) = (self.execute(&probe, id), self.execute(&other, id));
@@ -272,11 +309,16 @@ impl Server {
 
     /// Seconds an execution of a prepared probe for different elements.
     fn execute(&mut self, statement: &postgres::Statement, id: i32) -> f64 {
-        let elements: Vec<String> = (0..EXECUTIONS).map(|i| (i * 7919 % self.rows + 1).to_string()).collect();
+        let elements: Vec<String> = (0..EXECUTIONS)
+            .map(|i| (i * 7919 % self.rows + 1).to_string())
+            .collect();
         let start = Instant::now();
         for element in &elements {
             let parameters: [&(dyn ToSql + Sync); 2] = [element, &id];
-            self.database.client.query_one(statement, &parameters).expect("the statement can be executed");
+            self.database
+                .client
+                .query_one(statement, &parameters)
+                .expect("the statement can be executed");
         }
         start.elapsed().as_secs_f64() / EXECUTIONS as f64
     }

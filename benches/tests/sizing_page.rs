@@ -1,5 +1,5 @@
-//! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are there. The core's
-//! tests have its tables of sizes.
+//! What docs/sizing.md says of merging other sizes is what the core computes, and its figures are
+//! there. The core's tests have its tables of sizes.
 
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::filter::{Header, View};
@@ -24,13 +24,20 @@ fn table(header: &str) -> Vec<Vec<String>> {
     assert_eq!(page.lines().filter(|line| *line == header).count(), 1, "{header}");
     let below = page.lines().skip_while(|line| *line != header).skip(2);
     let rows = below.take_while(|line| line.starts_with('|'));
-    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let cells = |row: &str| {
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    };
     rows.map(cells).collect()
 }
 
 /// A whole number with commas between its thousands.
 fn number(text: &str) -> u64 {
-    text.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is a number"))
+    text.replace(',', "")
+        .parse()
+        .unwrap_or_else(|_| panic!("{text} is a number"))
 }
 
 /// A filter of integers.
@@ -38,7 +45,8 @@ fn filter(capacity: u64, elements: std::ops::Range<i64>) -> Vec<u8> {
     let size = sizing::size(Layout::Blocked, capacity, 0.01).unwrap();
     let mut hashes: Vec<u64> = elements.map(|i| hash(&scalar::integer(i))).collect();
     hashes.sort_unstable();
-    build::from_hashes(&Header::sized(size, Kind::of(Tag::Integer)), &hashes, MAX_STORED_BYTES).unwrap()
+    build::from_hashes(&Header::sized(size, Kind::of(Tag::Integer)), &hashes, MAX_STORED_BYTES)
+        .unwrap()
 }
 
 #[test]
@@ -56,7 +64,8 @@ fn merging_other_sizes_costs_what_the_page_says() {
     }
 }
 
-/// Each figure is on a page, each that is on a page is there, and none is larger than a page should load.
+/// Each figure is on a page, each that is on a page is there, and none is larger than a page should
+/// load.
 #[test]
 fn figures_are_there_and_small() {
     const MOST: u64 = 60_000;
@@ -77,7 +86,10 @@ fn figures_are_there_and_small() {
             pages += &fs::read_to_string(path).expect("a page can be read");
         }
     }
-    let shown: BTreeSet<String> =
-        pages.split("](figures/").skip(1).map(|rest| rest.split_once(')').expect("a link ends").0.to_owned()).collect();
+    let shown: BTreeSet<String> = pages
+        .split("](figures/")
+        .skip(1)
+        .map(|rest| rest.split_once(')').expect("a link ends").0.to_owned())
+        .collect();
     assert_eq!(there, shown);
 }

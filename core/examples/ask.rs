@@ -15,7 +15,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("about {:.0} elements of kind {}", filter.cardinality(), filter.header().kind);
     for line in stdin().lines() {
         let line = line?;
-        let answer = if filter.contains(&line.as_str().into())? { "may be in it" } else { "is not in it" };
+        let answer = if filter.contains(&line.as_str().into())? {
+            "may be in it"
+        } else {
+            "is not in it"
+        };
         println!("{line}: {answer}");
     }
     Ok(())

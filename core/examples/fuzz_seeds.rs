@@ -23,18 +23,22 @@ fn hashes(elements: u64) -> Vec<u64> {
 
 fn filter(layout: Layout, capacity: u64, fpr: f64, kind: Kind<'_>, elements: u64) -> Vec<u8> {
     let size = sizing::size(layout, capacity, fpr).expect("a possible size");
-    build::from_hashes(&Header::sized(size, kind), &hashes(elements), u64::MAX).expect("a small filter")
+    build::from_hashes(&Header::sized(size, kind), &hashes(elements), u64::MAX)
+        .expect("a small filter")
 }
 
-/// Filters of every layout: empty, sparse, dense, full, of named kinds, merged with others, of no size.
+/// Filters of every layout: empty, sparse, dense, full, of named kinds, merged with others, of no
+/// size.
 fn filters() -> Vec<Vec<u8>> {
     let mut filters: Vec<Vec<u8>> = vec![Header::unsized_(Layout::Blocked, 0.01).sparse(0)];
     for layout in Layout::ALL {
-        let kind = Kind::of(if layout == Layout::Parquet { Tag::ParquetInt32 } else { Tag::Integer });
+        let kind =
+            Kind::of(if layout == Layout::Parquet { Tag::ParquetInt32 } else { Tag::Integer });
         let full = filter(layout, 30, 0.01, kind, 40);
         let twice = filter(layout, 60, 0.01, kind, 50);
         // Small sizes of `classic` don't divide each other.
-        let merged = View::parse(&full).and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX));
+        let merged = View::parse(&full)
+            .and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX));
         filters.extend([
             Header::unsized_(layout, 0.2).sparse(0),
             filter(layout, 50, 0.01, Kind::NONE, 0),
@@ -53,13 +57,16 @@ fn filters() -> Vec<Vec<u8>> {
 fn states() -> Vec<Vec<u8>> {
     let mut states = filters();
     for layout in Layout::ALL {
-        let kind = Kind::of(if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Text });
+        let kind =
+            Kind::of(if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Text });
         let to_be_sized = Header { kind, ..Header::unsized_(layout, 0.01) };
         let mut few: Vec<u8> = to_be_sized.sparse(3);
         few[44..].copy_from_slice(hashes(3).map_bytes().as_slice());
         let large = build::largest(&to_be_sized, 200).expect("a possible size");
         let mut dense: Vec<u8> = large.dense();
-        large.shape().insert_all(&mut dense[large.prefix_bytes()..], &hashes(20));
+        large
+            .shape()
+            .insert_all(&mut dense[large.prefix_bytes()..], &hashes(20));
         states.extend([few, dense]);
     }
     states
@@ -84,9 +91,13 @@ fn part(bytes: &[u8]) -> Vec<u8> {
 fn sizes() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for layout in 0..3u8 {
-        for (capacity, fpr) in
-            [(1u64, 0.01f64), (1000, 1e-9), (123_457, 0.3), (10_000_000, 1e-6), (i64::MAX as u64, 0.5)]
-        {
+        for (capacity, fpr) in [
+            (1u64, 0.01f64),
+            (1000, 1e-9),
+            (123_457, 0.3),
+            (10_000_000, 1e-6),
+            (i64::MAX as u64, 0.5),
+        ] {
             let mut input = vec![layout];
             input.extend(capacity.to_le_bytes());
             input.extend([0, 0]);
@@ -100,9 +111,16 @@ fn sizes() -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Filters of Parquet files, stored filters that can be written to such, and inputs that say how to write a header.
+/// Filters of Parquet files, stored filters that can be written to such, and inputs that say how to
+/// write a header.
 fn parquet() -> Vec<Vec<u8>> {
-    let kinds = [Tag::None, Tag::ParquetInt32, Tag::ParquetFloat, Tag::ParquetDouble, Tag::ParquetByteArray];
+    let kinds = [
+        Tag::None,
+        Tag::ParquetInt32,
+        Tag::ParquetFloat,
+        Tag::ParquetDouble,
+        Tag::ParquetByteArray,
+    ];
     let mut inputs = Vec::new();
     for (kind, elements) in kinds.into_iter().zip([0, 5, 40, 300, 900]) {
         let kind = if elements == 0 { Kind::NONE } else { Kind::of(kind) };
@@ -111,14 +129,41 @@ fn parquet() -> Vec<Vec<u8>> {
         inputs.push(parquet::export(&view, u64::MAX).expect("a filter of Parquet"));
         inputs.push(value);
     }
-    // How many blocks, how to write their header, bits: an unknown field of each type, then a known one.
+    // How many blocks, how to write their header, bits: an unknown field of each type, then a known
+    // one.
     for wire_type in 0..13u8 {
-        let script = [2, 4, 0, 100, wire_type, wire_type, 3, wire_type, 2, 1, 2, 3, 4, 5, wire_type % 4, 7];
+        let script = [
+            2,
+            4,
+            0,
+            100,
+            wire_type,
+            wire_type,
+            3,
+            wire_type,
+            2,
+            1,
+            2,
+            3,
+            4,
+            5,
+            wire_type % 4,
+            7,
+        ];
         inputs.push([vec![wire_type * 19], part(&script), hashes(4).map_bytes()].concat());
     }
     // Lists in lists and structs in structs, as deep as may be and deeper.
-    for (nested, depth) in [(&[1u8, 8][..], 62), (&[1, 8], 70), (&[1, 1, 11], 62), (&[1, 1, 11], 70)] {
-        let script = [&[1, 4, 0, 200, 0, nested[nested.len() - 1]], &nested.repeat(depth)[..]].concat();
+    for (nested, depth) in [
+        (&[1u8, 8][..], 62),
+        (&[1, 8], 70),
+        (&[1, 1, 11], 62),
+        (&[1, 1, 11], 70),
+    ] {
+        let script = [
+            &[1, 4, 0, 200, 0, nested[nested.len() - 1]],
+            &nested.repeat(depth)[..],
+        ]
+        .concat();
         inputs.push([vec![0], part(&script)].concat());
     }
     inputs
@@ -131,7 +176,9 @@ fn counting_filters() -> Vec<Vec<u8>> {
     };
     let grown = |value: &[u8], kind: Kind<'_>, elements: u64, copies: usize| -> Vec<u8> {
         let filter = Counting::parse(value).expect("a counting filter");
-        filter.add(kind, &hashes(elements).repeat(copies)).expect("elements of the first kind")
+        filter
+            .add(kind, &hashes(elements).repeat(copies))
+            .expect("elements of the first kind")
     };
     let text = Kind::of(Tag::Text);
     vec![
@@ -146,18 +193,39 @@ fn counting_filters() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Histories of indexes: built and appended, of many sizes, with damage; and directories to start from.
+/// Histories of indexes: built and appended, of many sizes, with damage; and directories to start
+/// from.
 fn ranges() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
-    for (built, each, hold) in [(0u16, 0u8, 0u16), (5, 3, 0), (130, 9, 500), (600, 4, 0), (700, 2, 60_000)] {
+    for (built, each, hold) in [
+        (0u16, 0u8, 0u16),
+        (5, 3, 0),
+        (130, 9, 500),
+        (600, 4, 0),
+        (700, 2, 60_000),
+    ] {
         for (fpr, steps) in [(1u8, 0u8), (2, 40), (0, 120), (3, 200)] {
-            let options = [&[fpr, 10][..], &built.to_le_bytes(), &[each], &hold.to_le_bytes()].concat();
+            let options = [
+                &[fpr, 10][..],
+                &built.to_le_bytes(),
+                &[each],
+                &hold.to_le_bytes(),
+            ]
+            .concat();
             let history = (0..steps).flat_map(|i| [i.wrapping_mul(37), i, i / 3]);
-            let damage: Vec<u8> = (0..fpr).flat_map(|i| [i * 3, 56 + i * 17, 0, 1 << (i % 8)]).collect();
-            inputs.push([part(&options.into_iter().chain(history).collect::<Vec<u8>>()), part(&damage)].concat());
+            let damage: Vec<u8> =
+                (0..fpr).flat_map(|i| [i * 3, 56 + i * 17, 0, 1 << (i % 8)]).collect();
+            inputs.push(
+                [
+                    part(&options.into_iter().chain(history).collect::<Vec<u8>>()),
+                    part(&damage),
+                ]
+                .concat(),
+            );
         }
     }
-    // Metapages of 1,024 bytes as they are written, without header and end; and one whose runs are in a directory page.
+    // Metapages of 1,024 bytes as they are written, without header and end; and one whose runs are
+    // in a directory page.
     for ranges in [1u64, 100, 700] {
         let lists = (0..ranges).map(|range| hashes(range % 5));
         let size = PageSize::new(1024).expect("a possible size");
@@ -173,7 +241,8 @@ fn ranges() -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Histories of indexes over filters: of each filter alone and of several, with damage; and directories to start from.
+/// Histories of indexes over filters: of each filter alone and of several, with damage; and
+/// directories to start from.
 fn rows() -> Vec<Vec<u8>> {
     let filters = filters();
     let mut inputs = Vec::new();
@@ -181,18 +250,38 @@ fn rows() -> Vec<Vec<u8>> {
         let next = |by: usize| part(&filters[(i + by) % filters.len()]);
         let steps = (0..20 * (i as u8 % 4)).flat_map(|step| [step.wrapping_mul(37), step / 3]);
         let history: Vec<u8> = [i as u8 * 9, 0, 4].into_iter().chain(steps).collect();
-        let damage: Vec<u8> = (0..i as u8 % 3).flat_map(|n| [n * 3, 32 + i as u8, 0, 1 << (n % 8)]).collect();
-        inputs.push([vec![2], part(filter), next(1), next(9), part(&history), part(&damage)].concat());
+        let damage: Vec<u8> = (0..i as u8 % 3)
+            .flat_map(|n| [n * 3, 32 + i as u8, 0, 1 << (n % 8)])
+            .collect();
+        inputs.push(
+            [
+                vec![2],
+                part(filter),
+                next(1),
+                next(9),
+                part(&history),
+                part(&damage),
+            ]
+            .concat(),
+        );
     }
     let size = PageSize::new(1024).expect("a possible size");
     for count in [1usize, 30, 400] {
-        let views = filters.iter().cycle().take(count).map(|filter| View::parse(filter).expect("a filter"));
+        let views = filters
+            .iter()
+            .cycle()
+            .take(count)
+            .map(|filter| View::parse(filter).expect("a filter"));
         let rows = views.zip(1..).map(|(view, page)| (RowId { page, line: 1 }, view));
         let index = filters::memory::Index::build(size, 5_000, rows).expect("possible filters");
         // The directory pages come right after the metapage.
         let meta = index.memory.pages[0][size.payload()].to_vec();
-        let pages =
-            index.directory.chain.pages.iter().flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
+        let pages = index
+            .directory
+            .chain
+            .pages
+            .iter()
+            .flat_map(|&page| &index.memory.pages[page as usize][size.payload()]);
         inputs.push([&[0; 7][..], &meta, &pages.copied().collect::<Vec<u8>>()].concat());
     }
     inputs
@@ -200,13 +289,20 @@ fn rows() -> Vec<Vec<u8>> {
 
 /// Rows of sets of every form, with histories that change some of their elements.
 fn sets() -> Vec<Vec<u8>> {
-    let forms = [16u32, 20, 28, 40, 60].into_iter().flat_map(|bits| [false, true].map(|keeps| Form { bits, keeps }));
+    let forms = [16u32, 20, 28, 40, 60]
+        .into_iter()
+        .flat_map(|bits| [false, true].map(|keeps| Form { bits, keeps }));
     let input = |(i, form): (usize, Form)| {
         let mut set = Set::new(form, 512, i as u32 % 12);
         set.put(&hashes(40 * i as u64 * i as u64), 7);
         let (bucket, row) = set.rows.first_key_value().expect("a set has rows");
         let shape = u8::from(form.keeps) | (i as u8 * 29) & 0xfe;
-        let head = [vec![form.bits as u8 - 16, shape], bucket.to_le_bytes().to_vec(), part(row)].concat();
+        let head = [
+            vec![form.bits as u8 - 16, shape],
+            bucket.to_le_bytes().to_vec(),
+            part(row),
+        ]
+        .concat();
         let steps = (0..4 * i as u16).flat_map(|step| match step % 7 {
             0..3 => [&[0, 3][..], &[step as u8, 0, step as u8 + 1, 1, 9, 0]].concat(),
             3 | 4 => vec![2, step as u8 - 1, 0],
@@ -224,16 +320,37 @@ fn main() {
     let filters = filters();
     let next = |i: usize| &filters[(i + 1) % filters.len()];
     let three = |(i, filter): (usize, &Vec<u8>)| {
-        [vec![3 + i as u8 % 4, i as u8, i as u8], part(filter), part(next(i)), part(next(i + 1)), hashes(9).map_bytes()]
-            .concat()
+        [
+            vec![3 + i as u8 % 4, i as u8, i as u8],
+            part(filter),
+            part(next(i)),
+            part(next(i + 1)),
+            hashes(9).map_bytes(),
+        ]
+        .concat()
     };
     let states = states();
-    let two = |state: &Vec<u8>| [part(state), part(&states[states.len() - 2]), 50u64.to_le_bytes().to_vec()].concat();
+    let two = |state: &Vec<u8>| {
+        [
+            part(state),
+            part(&states[states.len() - 2]),
+            50u64.to_le_bytes().to_vec(),
+        ]
+        .concat()
+    };
     let counting = counting_filters();
     let sums = |(i, filter): (usize, &Vec<u8>)| {
         let next = |by: usize| part(&counting[(i + by) % counting.len()]);
         let choices = vec![i as u8, 128 + 31 * (i as u8 % 2), 100];
-        [choices, part(filter), next(1), next(2), hashes(8).map_bytes(), vec![1, 0, 2, 15, 16, 1, 3, 1]].concat()
+        [
+            choices,
+            part(filter),
+            next(1),
+            next(2),
+            hashes(8).map_bytes(),
+            vec![1, 0, 2, 15, 16, 1, 3, 1],
+        ]
+        .concat()
     };
     let inputs: [(&str, Vec<Vec<u8>>); 9] = [
         ("parse", states.clone()),
@@ -241,7 +358,14 @@ fn main() {
         ("state", states.iter().map(two).collect()),
         ("sizing", sizes()),
         ("parquet", parquet()),
-        ("counting", counting.iter().cloned().chain(counting.iter().enumerate().map(sums)).collect()),
+        (
+            "counting",
+            counting
+                .iter()
+                .cloned()
+                .chain(counting.iter().enumerate().map(sums))
+                .collect(),
+        ),
         ("index_keys", ranges()),
         ("index_filters", rows()),
         ("sets", sets()),
@@ -250,7 +374,8 @@ fn main() {
         let folder = Path::new(&folder).join(target);
         std::fs::create_dir_all(&folder).expect("the folder can be made");
         for (i, input) in inputs.iter().enumerate() {
-            std::fs::write(folder.join(format!("seed-{i:02}")), input).expect("the input can be written");
+            std::fs::write(folder.join(format!("seed-{i:02}")), input)
+                .expect("the input can be written");
         }
     }
 }

@@ -30,7 +30,8 @@ fn main() {
                 break;
             }
         }
-        rows.chunks(per_line).for_each(|rows| println!("    {}", rows.join(" ")));
+        rows.chunks(per_line)
+            .for_each(|rows| println!("    {}", rows.join(" ")));
         println!("];");
     }
 }

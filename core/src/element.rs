@@ -52,23 +52,34 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// An array of dimensions with these lengths and with the lower bound 1, from its members in order of storage; a
-    /// member that is `None` is NULL. One without members has no dimensions. Errors: [`crate::Class::KindMismatch`] for
-    /// members of different kinds; [`crate::Class::InvalidParameter`] for more or fewer members than the lengths say,
-    /// and for arrays in arrays, which PostgreSQL has as dimensions.
+    /// An array of dimensions with these lengths and with the lower bound 1, from its members in
+    /// order of storage; a member that is `None` is NULL. One without members has no dimensions.
+    /// Errors: [`crate::Class::KindMismatch`] for members of different kinds;
+    /// [`crate::Class::InvalidParameter`] for more or fewer members than the lengths say, and for
+    /// arrays in arrays, which PostgreSQL has as dimensions.
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
         let kinds = || members.iter().flatten().map(|member| member.kind(Layout::Blocked));
         let first = kinds().next();
         if let Some((first, other)) = first.zip(kinds().find(|kind| Some(*kind) != first)) {
             return Err(KindMismatch::Members(first.to_string(), other.to_string()).into());
         }
-        let counted = lengths.iter().try_fold(1i64, |count, &length| count.checked_mul(i64::from(length)));
-        let is_whole = if lengths.is_empty() { members.is_empty() } else { counted == Some(members.len() as i64) };
+        let counted = lengths
+            .iter()
+            .try_fold(1i64, |count, &length| count.checked_mul(i64::from(length)));
+        let is_whole = if lengths.is_empty() {
+            members.is_empty()
+        } else {
+            counted == Some(members.len() as i64)
+        };
         if !is_whole || first.is_some_and(|kind| kind.tag == Tag::Array) {
             return Err(InvalidParameter::Ragged.into());
         }
         let name = first.map_or(String::new(), |kind| fit(format!("array of {kind}")));
-        Ok(Array { name, lengths: if members.is_empty() { Vec::new() } else { lengths }, members })
+        Ok(Array {
+            name,
+            lengths: if members.is_empty() { Vec::new() } else { lengths },
+            members,
+        })
     }
 
     fn write(&self, into: &mut impl Sink) {
@@ -92,7 +103,10 @@ impl Element<'_> {
             Element::Text(text) => Element::Text(text.into_owned().into()),
             Element::Bytea(bytes) => Element::Bytea(bytes.into_owned().into()),
             Element::Array(Array { name, lengths, members }) => {
-                let members = members.into_iter().map(|member| member.map(Element::into_owned)).collect();
+                let members = members
+                    .into_iter()
+                    .map(|member| member.map(Element::into_owned))
+                    .collect();
                 Element::Array(Array { name, lengths, members })
             }
             Element::Integer(value) => Element::Integer(value),
@@ -109,7 +123,8 @@ impl Element<'_> {
         }
     }
 
-    /// The kind that it gives an empty filter of this layout. An integer is a bigint, a float a double precision.
+    /// The kind that it gives an empty filter of this layout. An integer is a bigint, a float a
+    /// double precision.
     #[inline]
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let (general, parquet) = match self {
@@ -131,8 +146,8 @@ impl Element<'_> {
         Kind::of(if layout == Layout::Parquet { parquet } else { general })
     }
 
-    /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as no such filter has
-    /// the element. Errors: [`crate::Class::KindMismatch`] for another kind.
+    /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as
+    /// no such filter has the element. Errors: [`crate::Class::KindMismatch`] for another kind.
     #[inline]
     pub fn hash_in(&self, kind: Kind<'_>, layout: Layout) -> Result<Option<u64>> {
         match (self, kind.tag) {
@@ -147,7 +162,9 @@ impl Element<'_> {
             // An array without members that tell its kind is of any.
             (Element::Array(array), Tag::Array) if array.name.is_empty() => {}
             _ if kind.meet(self.kind(layout)).is_none() => {
-                return Err(KindMismatch::Element(kind.to_string(), self.kind(layout).to_string()).into());
+                return Err(
+                    KindMismatch::Element(kind.to_string(), self.kind(layout).to_string()).into()
+                );
             }
             _ => {}
         }
@@ -172,10 +189,14 @@ impl Element<'_> {
             Element::Numeric(value) => into.write(&value.0),
             Element::Uuid(value) => into.write(value),
             Element::Date(days) => into.write(&scalar::date(*days)),
-            Element::Timestamp(time) | Element::Timestamptz(time) => into.write(&scalar::timestamp(*time)),
+            Element::Timestamp(time) | Element::Timestamptz(time) => {
+                into.write(&scalar::timestamp(*time))
+            }
             Element::Boolean(value) => into.write(&scalar::boolean(*value)),
             Element::Timetz(time, zone) => into.write(&scalar::timetz(*time, *zone)),
-            Element::Interval(months, days, time) => into.write(&scalar::interval(*months, *days, *time)),
+            Element::Interval(months, days, time) => {
+                into.write(&scalar::interval(*months, *days, *time))
+            }
             Element::Array(array) => array.write(into),
         }
     }

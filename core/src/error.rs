@@ -1,5 +1,6 @@
-//! Errors and the values that they are about. `words` has what is said of them: a message, and details. What the user
-//! can do about them depends on where the crate is used, so it is for the caller to say.
+//! Errors and the values that they are about. `words` has what is said of them: a message, and
+//! details. What the user can do about them depends on where the crate is used, so it is for the
+//! caller to say.
 
 #![allow(missing_docs, reason = "names of fields say what they are")]
 
@@ -66,7 +67,12 @@ pub enum KindMismatch {
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidParameter {
     /// Two filters that can't be merged. Those that were both built like the larger could be.
-    Mismatch { why: Mismatch, a: Parameters, b: Parameters, larger: Parameters },
+    Mismatch {
+        why: Mismatch,
+        a: Parameters,
+        b: Parameters,
+        larger: Parameters,
+    },
     /// A false positive rate that a layout can't keep.
     Rate(f64, Layout),
     /// A capacity below one.
@@ -79,9 +85,14 @@ pub enum InvalidParameter {
     TooFewBytes(u64, u64),
     /// Bits can't be resized without a capacity, since their elements are not known.
     ResizeNeedsCapacity,
-    /// The size of the bits neither divides nor is divided by the requested one, which has so many blocks; and a
-    /// capacity near it that is possible, if there is one.
-    ResizeDoesNotDivide { own: Parameters, capacity: u64, blocks: u64, possible: Option<u64> },
+    /// The size of the bits neither divides nor is divided by the requested one, which has so many
+    /// blocks; and a capacity near it that is possible, if there is one.
+    ResizeDoesNotDivide {
+        own: Parameters,
+        capacity: u64,
+        blocks: u64,
+        possible: Option<u64>,
+    },
     /// A layout that Parquet doesn't have.
     LayoutNotOfParquet(Layout),
     /// A kind of elements that no writer of Parquet hashes as this crate does.
@@ -101,7 +112,8 @@ pub enum InvalidParameter {
 pub enum TooLarge {
     /// A filter of so many bytes.
     Bytes { bytes: u64, limit: u64, own: Parameters },
-    /// A filter of a Parquet file, which has so many bytes as a stored filter, of them `payload` of bits.
+    /// A filter of a Parquet file, which has so many bytes as a stored filter, of them `payload` of
+    /// bits.
     ParquetBytes { bytes: u64, limit: u64, payload: u64 },
     /// The number of bits for this capacity at this rate exceeds 63 bits.
     Bits(u64, f64),

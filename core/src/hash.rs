@@ -1,12 +1,15 @@
-//! The 64-bit hash of the canonical bytes of an element, and as many further bits as a layout needs.
+//! The 64-bit hash of the canonical bytes of an element, and as many further bits as a layout
+//! needs.
 //!
-//! The hash of an element is XXH64 with seed 0 over its canonical bytes ([`crate::canonical::scalar`]). It is frozen:
-//! stored filters depend on it, so it depends on these bytes only.
+//! The hash of an element is XXH64 with seed 0 over its canonical bytes
+//! ([`crate::canonical::scalar`]). It is frozen: stored filters depend on it, so it depends on
+//! these bytes only.
 //!
-//! A layout needs more random bits than one hash has. Using the same bits again raises the rate: double hashing over
-//! the 512 positions of a block gave 2.2e-3 instead of 1e-3. So word `j` is the hash plus `j + 1` golden-ratio steps,
-//! put through the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
-//! 2014), that is, the stream of SplitMix64 seeded with the hash.
+//! A layout needs more random bits than one hash has. Using the same bits again raises the rate:
+//! double hashing over the 512 positions of a block gave 2.2e-3 instead of 1e-3. So word `j` is the
+//! hash plus `j + 1` golden-ratio steps, put through the finaliser of SplitMix64 (Steele, Lea,
+//! Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014), that is, the stream of
+//! SplitMix64 seeded with the hash.
 
 use crate::canonical::Sink;
 use crate::interrupt::{Meter, STRIDE};
@@ -31,7 +34,11 @@ pub fn seeded(bytes: &[u8], seed: u64) -> u64 {
 
 /// The same hash as of an element, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
-    if bytes.len() <= STRIDE { hash(bytes) } else { Stream::of(|stream| stream.write(bytes)) }
+    if bytes.len() <= STRIDE {
+        hash(bytes)
+    } else {
+        Stream::of(|stream| stream.write(bytes))
+    }
 }
 
 /// The same hash of bytes that are written piece by piece, which can be cancelled in between.
@@ -63,8 +70,8 @@ impl Sink for Stream {
     }
 }
 
-/// The shard of an element among `shards`. XXH64 with seed 1 over its hash, as eight little-endian bytes, chooses it:
-/// the hash itself has no bits left to choose with.
+/// The shard of an element among `shards`. XXH64 with seed 1 over its hash, as eight little-endian
+/// bytes, chooses it: the hash itself has no bits left to choose with.
 pub fn shard(hash: u64, shards: u32) -> u32 {
     reduce(seeded(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
 }
@@ -84,8 +91,9 @@ pub fn word(hash: u64, j: u32) -> u64 {
 
 /// Maps a uniform 64-bit number to `0..n` by multiply-shift: the high half of `x · n`.
 ///
-/// It keeps order, so that position `i` of `n` becomes one of `q·i … q·i + q - 1` of `q·n`: which is what spreading
-/// and folding need (Lemire: Fast Random Integer Generation in an Interval, 2019).
+/// It keeps order, so that position `i` of `n` becomes one of `q·i … q·i + q - 1` of `q·n`: which
+/// is what spreading and folding need (Lemire: Fast Random Integer Generation in an Interval,
+/// 2019).
 #[inline(always)]
 pub fn reduce(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn()> = OnceLock::new();
 
-/// How many bytes a loop may process between two calls of [`check`]: well under a millisecond of work.
+/// How many bytes a loop may process between two calls of [`check`]: well under a millisecond of
+/// work.
 pub const STRIDE: usize = 1 << 20;
 
 /// Installs the function that [`check`] calls. Later calls have no effect. The hook may unwind.
@@ -71,7 +72,10 @@ pub fn strides(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The same of two slices, one of them to be written.
-pub fn strides_with<'a, T>(into: &'a mut [T], from: &'a [u8]) -> impl Iterator<Item = (&'a mut [T], &'a [u8])> {
+pub fn strides_with<'a, T>(
+    into: &'a mut [T],
+    from: &'a [u8],
+) -> impl Iterator<Item = (&'a mut [T], &'a [u8])> {
     into.chunks_mut(STRIDE).zip(strides(from))
 }
 

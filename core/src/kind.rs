@@ -1,10 +1,11 @@
 //! Key kinds: which elements can be in one filter.
 //!
-//! Two SQL types share a kind if equal values of them have the same canonical bytes. A filter has the kind of its
-//! elements; probing an element of another kind is an error, since the result would be a wrong "no".
+//! Two SQL types share a kind if equal values of them have the same canonical bytes. A filter has
+//! the kind of its elements; probing an element of another kind is an error, since the result would
+//! be a wrong "no".
 //!
-//! Kinds 32 and above are the physical and logical types of Parquet, whose hashes are defined by that format; a filter
-//! of the `parquet` layout uses those wherever the type has one.
+//! Kinds 32 and above are the physical and logical types of Parquet, whose hashes are defined by
+//! that format; a filter of the `parquet` layout uses those wherever the type has one.
 
 use crate::hash::hash;
 use std::fmt;
@@ -12,8 +13,8 @@ use std::fmt;
 /// The longest name of a kind, in bytes.
 pub const MAX_NAME: usize = 512;
 
-/// A name of at most [`MAX_NAME`] bytes: the end of a longer one is replaced by `#` and the 16 hexadecimal digits of
-/// the hash of the whole name.
+/// A name of at most [`MAX_NAME`] bytes: the end of a longer one is replaced by `#` and the 16
+/// hexadecimal digits of the hash of the whole name.
 pub fn fit(name: String) -> String {
     const TAIL: usize = 17;
     if name.len() <= MAX_NAME {
@@ -23,8 +24,8 @@ pub fn fit(name: String) -> String {
     format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
 }
 
-/// Defines [`Tag`], and the list of all tags with the names shown to users. After a colon is what elements these are,
-/// unless the name says it.
+/// Defines [`Tag`], and the list of all tags with the names shown to users. After a colon is what
+/// elements these are, unless the name says it.
 macro_rules! tags {
     ($($tag:ident = $code:literal, $name:literal $(: $elements:literal)?;)*) => {
         /// The code of a key kind, as stored. Frozen.
@@ -81,7 +82,9 @@ impl Tag {
 
     /// The name shown to users.
     pub fn name(self) -> &'static str {
-        TAGS.iter().find(|&&(tag, _)| tag == self).map_or("none", |&(_, name)| name)
+        TAGS.iter()
+            .find(|&&(tag, _)| tag == self)
+            .map_or("none", |&(_, name)| name)
     }
 
     /// Whether kinds with this tag are distinguished by a name.
@@ -94,17 +97,18 @@ impl Tag {
         self as u8 >= Tag::ParquetInt32 as u8
     }
 
-    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this kind. In `parquet`,
-    /// types without a Parquet form keep their general kind.
+    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this
+    /// kind. In `parquet`, types without a Parquet form keep their general kind.
     pub fn allowed_in(self, parquet: bool) -> bool {
         use Tag::{Bytea, Date, Float, Integer, Text, Timestamp, Timestamptz, Uuid};
-        let has_parquet_form = matches!(self, Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz);
+        let has_parquet_form =
+            matches!(self, Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz);
         if parquet { !has_parquet_form } else { !self.is_parquet() }
     }
 }
 
-/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type with its schema,
-/// arrays excepted, and what the values are made of.
+/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type
+/// with its schema, arrays excepted, and what the values are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<'a> {
     /// Which kind.
@@ -132,13 +136,17 @@ impl<'a> Kind<'a> {
         self.tag == Tag::None
     }
 
-    /// The kind of a filter with elements of both kinds, if there is one: without elements it adopts the other's.
+    /// The kind of a filter with elements of both kinds, if there is one: without elements it
+    /// adopts the other's.
     pub fn meet(self, other: Kind<'a>) -> Option<Kind<'a>> {
         match (self.is_none(), other.is_none()) {
             (true, _) => Some(other),
             (_, true) => Some(self),
-            // Most kinds have no name: memcmp takes 100 ns for empty names, as it loads from their dangling addresses.
-            _ if self.name.is_empty() && other.name.is_empty() => (self.tag == other.tag).then_some(self),
+            // Most kinds have no name: memcmp takes 100 ns for empty names, as it loads from their
+            // dangling addresses.
+            _ if self.name.is_empty() && other.name.is_empty() => {
+                (self.tag == other.tag).then_some(self)
+            }
             _ => (self == other).then_some(self),
         }
     }

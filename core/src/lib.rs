@@ -1,7 +1,8 @@
 //! Bloom filters as plain bytes.
 //!
-//! This crate reads, asks, builds and merges the filters of the PostgreSQL extension `pg_bloom` without PostgreSQL, and
-//! is what the extension itself is built on: the same answers, the same bytes.
+//! This crate reads, asks, builds and merges the filters of the PostgreSQL extension `pg_bloom`
+//! without PostgreSQL, and is what the extension itself is built on: the same answers, the same
+//! bytes.
 //!
 //! | to | use |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | size | [`Request::header`], [`capacity_for_bytes`] |
 //! | give elements | [`Element`], [`Numeric`], [`Array`] |
 //!
-//! What this page shows keeps to semantic versioning. The modules are public for the extension and its tests, and may
-//! change in any release; `cargo doc --document-hidden-items` shows them.
+//! What this page shows keeps to semantic versioning. The modules are public for the extension and
+//! its tests, and may change in any release; `cargo doc --document-hidden-items` shows them.
 //!
 //! # Inside
 //!
@@ -76,7 +77,10 @@ pub mod memory;
 #[doc(hidden)]
 pub mod parquet;
 pub mod set;
-#[allow(unsafe_code, reason = "the one place: prefetches, loads and stores of whole registers have no safe form")]
+#[allow(
+    unsafe_code,
+    reason = "the one place: prefetches, loads and stores of whole registers have no safe form"
+)]
 #[doc(hidden)]
 pub mod simd;
 #[doc(hidden)]

@@ -1,7 +1,8 @@
-//! Memory that operations need: for their results a [`Buffer`] of the caller's, and what they need besides.
+//! Memory that operations need: for their results a [`Buffer`] of the caller's, and what they need
+//! besides.
 //!
-//! All other memory whose size depends on a filter is allocated here. Without enough memory the installed hook raises
-//! an error and the process goes on; Rust's own collections would abort it.
+//! All other memory whose size depends on a filter is allocated here. Without enough memory the
+//! installed hook raises an error and the process goes on; Rust's own collections would abort it.
 
 use crate::interrupt;
 use std::alloc::{Layout, handle_alloc_error};
@@ -9,17 +10,21 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
 
-/// Installs what is called for lack of so many bytes, once. The hook must unwind or end the process.
+/// Installs what is called for lack of so many bytes, once. The hook must unwind or end the
+/// process.
 pub fn install(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
 
-/// Fails for lack of this many bytes. Without a hook the process is aborted, as by Rust's own collections.
+/// Fails for lack of this many bytes. Without a hook the process is aborted, as by Rust's own
+/// collections.
 #[cold]
 pub fn exhausted(bytes: usize) -> ! {
     match HOOK.get() {
         Some(hook) => hook(bytes),
-        None => handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>())),
+        None => {
+            handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>()))
+        }
     }
 }
 
@@ -93,7 +98,9 @@ impl Buffer for Vec<u8> {
 
 /// What `\x` and hexadecimal digits, as psql and COPY show bytes, stand for; `None` for other text.
 pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
-    let (pairs, []) = text.strip_prefix(b"\\x")?.as_chunks::<2>() else { return None };
+    let (pairs, []) = text.strip_prefix(b"\\x")?.as_chunks::<2>() else {
+        return None;
+    };
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut buffer = B::zeroed(pairs.len());
     for (byte, &[high, low]) in interrupt::each(buffer.bytes_mut().iter_mut().zip(pairs)) {

@@ -1,4 +1,5 @@
-//! Counting filters against a multiset and an array of numbers, worked on with the plainest arithmetic there is.
+//! Counting filters against a multiset and an array of numbers, worked on with the plainest
+//! arithmetic there is.
 
 use pg_bloom_core::counting::{Counting, counters, empty, sum};
 use pg_bloom_core::filter::build::from_hashes;
@@ -34,7 +35,12 @@ impl Numbers {
 
     fn of(value: &[u8]) -> Numbers {
         let counters = Counting::parse(value).unwrap().counters;
-        Numbers(counters.iter().flat_map(|byte| [u32::from(byte & 15), u32::from(byte >> 4)]).collect())
+        Numbers(
+            counters
+                .iter()
+                .flat_map(|byte| [u32::from(byte & 15), u32::from(byte >> 4)])
+                .collect(),
+        )
     }
 
     fn has(&self, positions: &[usize]) -> bool {
@@ -63,7 +69,16 @@ impl Numbers {
 }
 
 fn header(hashes: u32, blocks: u64, kind: Kind<'static>) -> Header<'static> {
-    Header::sized(Size { layout: Layout::Blocked, num_hashes: hashes, blocks, capacity: 100, fpr: 0.01 }, kind)
+    Header::sized(
+        Size {
+            layout: Layout::Blocked,
+            num_hashes: hashes,
+            blocks,
+            capacity: 100,
+            fpr: 0.01,
+        },
+        kind,
+    )
 }
 
 fn build(header: &Header<'_>, hashes: &[u64]) -> Vec<u8> {
@@ -149,7 +164,8 @@ proptest! {
         }
     }
 
-    /// Whatever is removed, in whatever order, no counter that was saturated falls, and what is not there is no change.
+    /// Whatever is removed, in whatever order, no counter that was saturated falls, and what is not
+    /// there is no change.
     #[test]
     fn removing_what_was_never_added(header in shape(), steps in steps(), seed in any::<u64>()) {
         let elements: Vec<u64> = (0..40).map(|i| hash::word(seed, i)).collect();
@@ -174,8 +190,8 @@ proptest! {
         }
     }
 
-    /// `+` is commutative and associative, has the empty filter as its identity, and is the build of both, bit for bit:
-    /// also where counters saturate.
+    /// `+` is commutative and associative, has the empty filter as its identity, and is the build
+    /// of both, bit for bit: also where counters saturate.
     #[test]
     fn sums_are_a_monoid(
         header in shape(),
@@ -226,7 +242,8 @@ proptest! {
     }
 }
 
-/// The chance that an element which was added and removed is still found is the false positive rate of what is left.
+/// The chance that an element which was added and removed is still found is the false positive rate
+/// of what is left.
 #[test]
 fn removed_elements_are_absent_but_for_the_rate() {
     let header = Header { blocks: 312, base_blocks: 312, ..header(6, 312, Kind::NONE) };

@@ -20,18 +20,24 @@ fn word(h: u64, j: u128) -> u128 {
 
 /// The positions of an element in the whole payload, as docs/format.md defines them.
 fn positions(layout: Layout, k: u128, blocks: u128, h: u64) -> Vec<u128> {
-    const SALT: [u128; 8] =
-        [0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31];
+    const SALT: [u128; 8] = [
+        0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947,
+        0x5c6bfb31,
+    ];
     match layout {
         Layout::Blocked => {
             let block = (u128::from(h) * blocks) >> 64;
-            (0..k).map(|i| block * 512 + ((word(h, i / 7) >> (9 * (i % 7))) & 511)).collect()
+            (0..k)
+                .map(|i| block * 512 + ((word(h, i / 7) >> (9 * (i % 7))) & 511))
+                .collect()
         }
         Layout::Classic => (0..k).map(|i| (word(h, i) * blocks) >> 64).collect(),
         Layout::Parquet => {
             let block = (u128::from(h >> 32) * blocks) >> 32;
             let low = u128::from(h & 0xFFFF_FFFF);
-            (0..8).map(|i| block * 256 + i * 32 + (((low * SALT[i as usize]) & 0xFFFF_FFFF) >> 27)).collect()
+            (0..8)
+                .map(|i| block * 256 + i * 32 + (((low * SALT[i as usize]) & 0xFFFF_FFFF) >> 27))
+                .collect()
         }
     }
 }
@@ -40,7 +46,9 @@ fn dense(layout: Layout, hashes: u32, blocks: u64, elements: &[u64]) -> Vec<u8> 
     let size = Size { layout, num_hashes: hashes, blocks, capacity: 1, fpr: 0.01 };
     let header = Header::sized(size, Kind::of(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();
-    header.shape().insert_all(&mut value[header.prefix_bytes()..], elements);
+    header
+        .shape()
+        .insert_all(&mut value[header.prefix_bytes()..], elements);
     value
 }
 
@@ -74,7 +82,8 @@ proptest! {
     }
 }
 
-/// Index arithmetic above 2^32 bits: the last blocks of a 511 MB filter are reached, and none beyond.
+/// Index arithmetic above 2^32 bits: the last blocks of a 511 MB filter are reached, and none
+/// beyond.
 #[test]
 fn filters_above_four_billion_bits() {
     for layout in [Layout::Blocked, Layout::Classic] {
@@ -84,7 +93,9 @@ fn filters_above_four_billion_bits() {
         let view = View::parse(&value).unwrap();
         assert!(elements.iter().all(|&h| contains(&view, h)));
         assert!(!contains(&view, hash(b"y")));
-        let Body::Dense(bits) = view.body else { unreachable!() };
+        let Body::Dense(bits) = view.body else {
+            unreachable!()
+        };
         for &h in &elements {
             for p in positions(layout, 7, u128::from(blocks), h) {
                 assert_eq!(bits[(p / 8) as usize] >> (p % 8) & 1, 1);
@@ -96,10 +107,14 @@ fn filters_above_four_billion_bits() {
 /// Frozen: the payloads of these filters can never change.
 #[test]
 fn payloads_are_frozen() {
-    let elements: Vec<u64> = ["", "a", "bloom", "https://www.postgresql.org/"].map(|s| hash(s.as_bytes())).to_vec();
+    let elements: Vec<u64> = ["", "a", "bloom", "https://www.postgresql.org/"]
+        .map(|s| hash(s.as_bytes()))
+        .to_vec();
     let digest = |layout, k, blocks| {
         let value = dense(layout, k, blocks, &elements);
-        let Body::Dense(bits) = View::parse(&value).unwrap().body else { unreachable!() };
+        let Body::Dense(bits) = View::parse(&value).unwrap().body else {
+            unreachable!()
+        };
         hash(bits)
     };
     assert_eq!(
@@ -109,7 +124,12 @@ fn payloads_are_frozen() {
             digest(Layout::Classic, 7, 9600),
             digest(Layout::Parquet, 8, 42)
         ],
-        [14881863870640535226, 1425779473468492646, 5640156947153503851, 9404536503101227387]
+        [
+            14881863870640535226,
+            1425779473468492646,
+            5640156947153503851,
+            9404536503101227387
+        ]
     );
 }
 
@@ -118,10 +138,15 @@ fn unsized_filters_keep_their_sets() {
     for layout in Layout::ALL {
         let mut hashes: Vec<u64> = (0..5000u64).map(|i| hash(&i.to_le_bytes())).collect();
         hashes.sort_unstable();
-        let header = Header { kind: Kind::of(Tag::Numeric), ..Header::unsized_(layout, 0.01) };
+        let header = Header {
+            kind: Kind::of(Tag::Numeric),
+            ..Header::unsized_(layout, 0.01)
+        };
         let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
         let view = View::parse(&value).unwrap();
-        assert!(view.header.blocks.is_power_of_two() && view.header.capacity.elements() >= Some(5000));
+        assert!(
+            view.header.blocks.is_power_of_two() && view.header.capacity.elements() >= Some(5000)
+        );
         assert!(hashes.iter().all(|&h| contains(&view, h)));
     }
 }

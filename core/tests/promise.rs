@@ -1,7 +1,8 @@
 //! The promised rate, measured: filters filled to capacity, for every layout and rate.
 //!
-//! A rate is measured over several sets and many absent elements. The number of wrong answers of one filter varies more
-//! than a coin's, since filters differ; so what is compared is the mean over sets with its own standard error.
+//! A rate is measured over several sets and many absent elements. The number of wrong answers of
+//! one filter varies more than a coin's, since filters differ; so what is compared is the mean over
+//! sets with its own standard error.
 
 use pg_bloom_core::filter::{Header, View};
 use pg_bloom_core::hash::word;
@@ -12,8 +13,8 @@ use pg_bloom_core::sizing::rate;
 
 const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 
-/// The share of `probes` absent elements that a dense filter of `elements` others finds. Hashes come from SplitMix64,
-/// whose outputs for different counters are different.
+/// The share of `probes` absent elements that a dense filter of `elements` others finds. Hashes
+/// come from SplitMix64, whose outputs for different counters are different.
 fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
     let header = Header::sized(*size, Kind::of(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();
@@ -27,7 +28,9 @@ fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
         header.shape().insert_all(payload, &batch);
     }
     let view = View::parse(&value).unwrap();
-    let pg_bloom_core::Body::Dense(bits) = view.body else { unreachable!() };
+    let pg_bloom_core::Body::Dense(bits) = view.body else {
+        unreachable!()
+    };
     let contains = |h| header.shape().contains(bits, h);
     assert!((0..elements.min(20_000)).all(|i| contains(hash(i))), "a false negative");
     let found = (elements..elements + probes).filter(|&i| contains(hash(i))).count();
@@ -35,19 +38,29 @@ fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
 }
 
 /// Measures at capacity and checks promise and formula within four standard errors.
-fn check(capacity: u64, sets: u64, rates: impl Iterator<Item = f64> + Clone, probes: impl Fn(f64) -> u64) {
+fn check(
+    capacity: u64,
+    sets: u64,
+    rates: impl Iterator<Item = f64> + Clone,
+    probes: impl Fn(f64) -> u64,
+) {
     for layout in Layout::ALL {
         for fpr in rates.clone() {
             let size = sizing::size(layout, capacity, fpr).unwrap();
             let expected = rate::expected(layout, size.num_hashes, size.blocks, capacity as f64);
-            let measured: Vec<f64> = (0..sets).map(|set| measure(&size, capacity, set, probes(expected))).collect();
+            let measured: Vec<f64> = (0..sets)
+                .map(|set| measure(&size, capacity, set, probes(expected)))
+                .collect();
             let mean = measured.iter().sum::<f64>() / sets as f64;
-            let spread = measured.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (sets - 1) as f64;
+            let spread =
+                measured.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (sets - 1) as f64;
             // Few sets know their own spread badly: never less than that of the probes alone.
             let probes = (probes(expected) * sets) as f64;
             let error = (spread / sets as f64).max(expected / probes).sqrt();
-            let label =
-                format!("{} {fpr} {capacity}: {mean:.4e}, expected {expected:.4e} ± {error:.1e}", layout.name());
+            let label = format!(
+                "{} {fpr} {capacity}: {mean:.4e}, expected {expected:.4e} ± {error:.1e}",
+                layout.name()
+            );
             assert!(expected <= fpr, "{label}");
             assert!((mean - expected).abs() <= 4.5 * error, "{label}");
             assert!(mean <= fpr + 4.5 * error, "{label}");
@@ -72,5 +85,7 @@ fn at_a_hundred_thousand_elements() {
 
 #[test]
 fn at_four_million_elements() {
-    check(4_000_000, 2, RATES.into_iter().step_by(3), |rate| ((400.0 / rate) as u64).clamp(100_000, 3_000_000));
+    check(4_000_000, 2, RATES.into_iter().step_by(3), |rate| {
+        ((400.0 / rate) as u64).clamp(100_000, 3_000_000)
+    });
 }

@@ -1,4 +1,5 @@
-//! Partial states of unsized builds: whatever way the elements are split over them, the filter in the end is the same.
+//! Partial states of unsized builds: whatever way the elements are split over them, the filter in
+//! the end is the same.
 
 use pg_bloom_core::filter::build::{from_hashes, largest, settle_dense};
 use pg_bloom_core::filter::{estimate, sparse};
@@ -30,8 +31,14 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
         Some(bits) => {
             let view = View { header: largest, body: Body::Dense(&bits) };
             let found = estimate::present(&view);
-            let error = estimate::standard_error(largest.layout, largest.num_hashes, largest.blocks, found);
-            let capacity = sizing::capacity_of(largest.layout, largest.num_hashes, largest.blocks, largest.fpr);
+            let error =
+                estimate::standard_error(largest.layout, largest.num_hashes, largest.blocks, found);
+            let capacity = sizing::capacity_of(
+                largest.layout,
+                largest.num_hashes,
+                largest.blocks,
+                largest.fpr,
+            );
             let most = (found + 4.0 * error).ceil() as u64;
             let elements = if found <= capacity as f64 { most.min(capacity) } else { most };
             settle_dense(&largest, &bits, elements, limit).expect("it fits the limit")
@@ -53,14 +60,18 @@ fn the_filter_does_not_depend_on_how_many_states_there_were() {
             let all: Vec<u64> = (0..20_000).map(|i| word(i, seed as u32)).collect();
             let mut whole = all.clone();
             let distinct = sparse::sort_distinct(&mut whole, 0);
-            let expected: Vec<u8> = from_hashes(&header, &whole[..distinct], LIMIT).expect("it fits the limit");
+            let expected: Vec<u8> =
+                from_hashes(&header, &whole[..distinct], LIMIT).expect("it fits the limit");
             let rate = |bytes: &[u8]| estimate::current_fpr(&View::parse(bytes).expect("a filter"));
             assert!(rate(&expected) <= fpr);
             for states in (1..=32).chain([100, 1025]) {
-                // Equal shares; shares that shrink by a half; all in one; each element in three states.
+                // Equal shares; shares that shrink by a half; all in one; each element in three
+                // states.
                 let by = |share: &dyn Fn(usize) -> usize| {
                     let mut parts = vec![Vec::new(); states];
-                    all.iter().enumerate().for_each(|(i, &hash)| parts[share(i).min(states - 1)].push(hash));
+                    all.iter()
+                        .enumerate()
+                        .for_each(|(i, &hash)| parts[share(i).min(states - 1)].push(hash));
                     parts
                 };
                 let mut thrice = by(&|i| i % states);
@@ -68,11 +79,18 @@ fn the_filter_does_not_depend_on_how_many_states_there_were() {
                     thrice[(i * 7 + 1) % states].push(hash);
                     thrice[(i * 5 + 2) % states].push(hash);
                 }
-                let splits =
-                    [by(&|i| i % states), by(&|i| (i + 1).trailing_zeros() as usize), by(&|_| states / 2), thrice];
+                let splits = [
+                    by(&|i| i % states),
+                    by(&|i| (i + 1).trailing_zeros() as usize),
+                    by(&|_| states / 2),
+                    thrice,
+                ];
                 for (n, parts) in splits.iter().enumerate() {
                     let built = join(&header, LIMIT, parts);
-                    assert!(built == expected, "{layout:?}, rate {fpr}, {states} states, split {n}");
+                    assert!(
+                        built == expected,
+                        "{layout:?}, rate {fpr}, {states} states, split {n}"
+                    );
                 }
             }
         }

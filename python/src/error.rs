@@ -13,11 +13,14 @@ struct Exhausted(usize);
 pub fn refuse(error: Error) -> PyErr {
     match error.class() {
         Class::KindMismatch => PyTypeError::new_err(error.to_string()),
-        Class::InvalidBinary | Class::InvalidParameter | Class::TooLarge => PyValueError::new_err(error.to_string()),
+        Class::InvalidBinary | Class::InvalidParameter | Class::TooLarge => {
+            PyValueError::new_err(error.to_string())
+        }
     }
 }
 
-/// Lets the core fail for lack of memory and be interrupted, by exceptions in place of the end of the process.
+/// Lets the core fail for lack of memory and be interrupted, by exceptions in place of the end of
+/// the process.
 pub fn install() {
     memory::install(|bytes| resume_unwind(Box::new(Exhausted(bytes))));
     interrupt::install(|| {
@@ -34,7 +37,9 @@ pub fn install() {
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let panic = match panic.downcast::<Exhausted>() {
-            Ok(exhausted) => return Err(PyMemoryError::new_err(format!("no memory for {} bytes", exhausted.0))),
+            Ok(exhausted) => {
+                return Err(PyMemoryError::new_err(format!("no memory for {} bytes", exhausted.0)));
+            }
             Err(panic) => panic,
         };
         match panic.downcast::<PyErr>() {
@@ -48,6 +53,9 @@ pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 ///
 /// # Errors
 /// As [`guarded`], and those of the core.
-pub fn outside<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+pub fn outside<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
     py.detach(|| guarded(|| work().map_err(refuse)))
 }

@@ -35,7 +35,16 @@ struct Header {
 #[pymethods]
 impl Header {
     fn __repr__(&self) -> String {
-        let Header { layout, key_kind, representation, capacity, target_fpr, num_bits, num_hashes, bytes } = self;
+        let Header {
+            layout,
+            key_kind,
+            representation,
+            capacity,
+            target_fpr,
+            num_bits,
+            num_hashes,
+            bytes,
+        } = self;
         let capacity = capacity.map_or("None".into(), |capacity| capacity.to_string());
         format!(
             "Header(layout='{layout}', key_kind='{key_kind}', representation='{representation}', capacity={capacity}, \
@@ -44,8 +53,8 @@ impl Header {
     }
 }
 
-/// A Bloom filter, as the type bloom of PostgreSQL has it, from its bytes or from its text, \x and hexadecimal digits.
-/// It never changes.
+/// A Bloom filter, as the type bloom of PostgreSQL has it, from its bytes or from its text, \x and
+/// hexadecimal digits. It never changes.
 #[pyclass(frozen, eq, module = "pg_bloom")]
 #[derive(PartialEq)]
 struct Filter(pg_bloom_core::Filter);
@@ -71,7 +80,9 @@ impl Filter {
 
     fn fill(py: Python<'_>, mut builder: Builder, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
         guarded(|| {
-            value::each(elements, |element| element.map_or(Ok(()), |element| builder.add(element)).map_err(refuse))
+            value::each(elements, |element| {
+                element.map_or(Ok(()), |element| builder.add(element)).map_err(refuse)
+            })
         })?;
         Filter::checked(py, || builder.finish())
     }
@@ -88,7 +99,9 @@ impl Filter {
         }
         let bytes = value::bytes(bytes)?;
         let stored = bytes.as_bytes();
-        outside(py, || pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter))
+        outside(py, || {
+            pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter)
+        })
     }
 
     /// The filter of these elements, the same bytes as SQL's bloom_agg makes.
@@ -101,7 +114,10 @@ impl Filter {
         fpr: Option<f64>,
         layout: Option<&str>,
     ) -> PyResult<Filter> {
-        let capacity = capacity.map(pg_bloom_core::sizing::check_capacity).transpose().map_err(refuse)?;
+        let capacity = capacity
+            .map(pg_bloom_core::sizing::check_capacity)
+            .transpose()
+            .map_err(refuse)?;
         let layout = layout.unwrap_or("blocked");
         let layout = Layout::named(layout).ok_or_else(|| {
             PyValueError::new_err(format!(
@@ -114,10 +130,15 @@ impl Filter {
     }
 
     fn __contains__(&self, element: &Bound<'_, PyAny>) -> PyResult<bool> {
-        guarded(|| value::element(element)?.map_or(Ok(false), |element| self.0.contains(&element)).map_err(refuse))
+        guarded(|| {
+            value::element(element)?
+                .map_or(Ok(false), |element| self.0.contains(&element))
+                .map_err(refuse)
+        })
     }
 
-    /// Whether each of many elements may be in the filter, as a list of bool; for an array of numpy as such an array.
+    /// Whether each of many elements may be in the filter, as a list of bool; for an array of numpy
+    /// as such an array.
     fn contains_many<'py>(&self, elements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = elements.py();
         let answers = guarded(|| {
@@ -127,7 +148,10 @@ impl Filter {
         })?;
         if value::is_of_numpy(elements)? {
             let bytes = PyBytes::new_with(py, answers.len(), |bytes| {
-                bytes.iter_mut().zip(&answers).for_each(|(byte, &answer)| *byte = u8::from(answer));
+                bytes
+                    .iter_mut()
+                    .zip(&answers)
+                    .for_each(|(byte, &answer)| *byte = u8::from(answer));
                 Ok(())
             })?;
             let array = py.import("numpy")?.call_method1("frombuffer", (bytes, "?"))?;
@@ -155,7 +179,10 @@ impl Filter {
     /// The filter as if built for another capacity; a sparse one can be sized for what it has.
     #[pyo3(signature = (capacity=None))]
     fn resize(&self, py: Python<'_>, capacity: Option<i64>) -> PyResult<Filter> {
-        let capacity = capacity.map(pg_bloom_core::sizing::check_capacity).transpose().map_err(refuse)?;
+        let capacity = capacity
+            .map(pg_bloom_core::sizing::check_capacity)
+            .transpose()
+            .map_err(refuse)?;
         Filter::checked(py, || self.0.resize(capacity))
     }
 
@@ -204,11 +231,16 @@ impl Filter {
     fn __repr__(&self) -> String {
         let Header { layout, key_kind, capacity, target_fpr, bytes, .. } = self.header();
         let capacity = capacity.map_or("None".into(), |capacity| capacity.to_string());
-        format!("<Filter of {key_kind}, capacity {capacity}, fpr {target_fpr}, layout {layout}, {bytes} bytes>")
+        format!(
+            "<Filter of {key_kind}, capacity {capacity}, fpr {target_fpr}, layout {layout}, {bytes} bytes>"
+        )
     }
 
     /// Pickled as the stored bytes.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((py.get_type::<Filter>().into_any(), (self.__bytes__(py)?,)))
     }
 }

@@ -24,7 +24,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice, PyString, PyType,
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice,
+    PyString, PyType,
 };
 use std::ffi::{c_char, c_int};
 
@@ -38,7 +39,10 @@ const MOST_DIMENSIONS: usize = 6;
 
 unsafe extern "C" {
     // In the stable interface since 3.10; CPython 3.9 exports it as well.
-    fn PyUnicode_AsUTF8AndSize(unicode: *mut ffi::PyObject, size: *mut ffi::Py_ssize_t) -> *const c_char;
+    fn PyUnicode_AsUTF8AndSize(
+        unicode: *mut ffi::PyObject,
+        size: *mut ffi::Py_ssize_t,
+    ) -> *const c_char;
     // In the stable interface of all versions: `c_int` becomes not 0 where the number doesn't fit.
     fn PyLong_AsLongLongAndOverflow(value: *mut ffi::PyObject, overflow: *mut c_int) -> i64;
 }
@@ -60,7 +64,9 @@ impl Imported {
         static IMPORTED: PyOnceLock<Imported> = PyOnceLock::new();
         IMPORTED.get_or_try_init(py, || {
             let module = py.import("datetime")?;
-            let import = |name: &str| -> PyResult<Py<PyType>> { Ok(module.getattr(name)?.cast_into()?.unbind()) };
+            let import = |name: &str| -> PyResult<Py<PyType>> {
+                Ok(module.getattr(name)?.cast_into()?.unbind())
+            };
             let datetime = import("datetime")?;
             let utc = module.getattr("timezone")?.getattr("utc")?;
             let naive = datetime.bind(py).call1((2000, 1, 1))?;
@@ -81,8 +87,8 @@ impl Imported {
 /// The element that a value is; `None` for Python's None.
 ///
 /// # Errors
-/// TypeError for a value of a type that is no element; OverflowError for a number that no filter has; ValueError for a
-/// str that isn't Unicode, and for a list that isn't an array.
+/// TypeError for a value of a type that is no element; OverflowError for a number that no filter
+/// has; ValueError for a str that isn't Unicode, and for a list that isn't an array.
 #[inline]
 pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     Ok(Some(if let Ok(text) = value.cast_exact::<PyString>() {
@@ -100,7 +106,8 @@ pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>>
 #[inline]
 pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let mut size = 0;
-    // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never change.
+    // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never
+    // change.
     unsafe {
         let bytes = PyUnicode_AsUTF8AndSize(text.as_ptr(), &mut size);
         if bytes.is_null() {
@@ -116,7 +123,9 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     // SAFETY: takes any object, and sets an error if it returns -1 without overflow.
     let integer = unsafe { PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
     if overflow != 0 {
-        return Err(PyOverflowError::new_err("int is out of range for kind integer, which has 64 bits"));
+        return Err(PyOverflowError::new_err(
+            "int is out of range for kind integer, which has 64 bits",
+        ));
     }
     let error = if integer == -1 { PyErr::take(value.py()) } else { None };
     error.map_or(Ok(integer), Err)
@@ -154,7 +163,10 @@ fn other<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if value.hasattr("__index__")? && !is_of_numpy(value)? {
         return Ok(Some(integer(&value.call_method0("__index__")?)?.into()));
     }
-    Err(PyTypeError::new_err(format!("a value of type {} cannot be an element of a bloom filter", class.name()?)))
+    Err(PyTypeError::new_err(format!(
+        "a value of type {} cannot be an element of a bloom filter",
+        class.name()?
+    )))
 }
 
 /// The element that a value of a type of Python's library is.
@@ -165,7 +177,10 @@ fn imported<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     Ok(Some(if is(&known.datetime)? {
         moment(value, known)?
     } else if is(&known.date)? {
-        let days = value.call_method0("toordinal")?.extract::<i32>()?.checked_sub(DAYS_TO_2000);
+        let days = value
+            .call_method0("toordinal")?
+            .extract::<i32>()?
+            .checked_sub(DAYS_TO_2000);
         Element::Date(days.ok_or_else(|| PyOverflowError::new_err("date is out of range"))?)
     } else if is(&known.uuid)? {
         Element::Uuid(value.getattr("bytes")?.extract()?)
@@ -174,7 +189,9 @@ fn imported<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
         let text = utf8(&text)?;
         // Signalling NaNs, and those with a sign and digits, are NaN.
         let number = Numeric::parse(if text.contains('N') { "NaN" } else { text });
-        number.ok_or_else(|| PyOverflowError::new_err("Decimal is out of range for kind numeric"))?.into()
+        number
+            .ok_or_else(|| PyOverflowError::new_err("Decimal is out of range for kind numeric"))?
+            .into()
     } else if is(&known.time)? {
         time(value)?
     } else if is(&known.timedelta)? {
@@ -205,7 +222,9 @@ fn days_and_microseconds(value: &Bound<'_, PyAny>) -> PyResult<(i32, i64)> {
     if let Some(nanoseconds) = value.getattr_opt("nanoseconds")?
         && nanoseconds.is_truthy()?
     {
-        return Err(PyValueError::new_err("elements have microseconds, and this time has nanoseconds"));
+        return Err(PyValueError::new_err(
+            "elements have microseconds, and this time has nanoseconds",
+        ));
     }
     Ok((part("days")?, i64::from(part("seconds")?) * 1_000_000 + i64::from(part("microseconds")?)))
 }
@@ -234,8 +253,11 @@ fn offset(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 /// A datetime.
 fn moment<'a>(value: &Bound<'_, PyAny>, known: &Imported) -> PyResult<Element<'a>> {
     let has_zone = offset(value)?.is_some();
-    let (days, microseconds) = days_and_microseconds(&value.sub(&known.epochs[usize::from(has_zone)])?)?;
-    let since = i64::from(days).checked_mul(MICROSECONDS_OF_DAY).and_then(|since| since.checked_add(microseconds));
+    let (days, microseconds) =
+        days_and_microseconds(&value.sub(&known.epochs[usize::from(has_zone)])?)?;
+    let since = i64::from(days)
+        .checked_mul(MICROSECONDS_OF_DAY)
+        .and_then(|since| since.checked_add(microseconds));
     let since = since.ok_or_else(|| PyOverflowError::new_err("datetime is out of range"))?;
     Ok(if has_zone { Element::Timestamptz(since) } else { Element::Timestamp(since) })
 }
@@ -256,14 +278,16 @@ fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
     Ok(Array::new(lengths, members).map_err(refuse)?.into())
 }
 
-/// Appends the members of a list, which is `depth` deep in others. Lists of one depth have one length.
+/// Appends the members of a list, which is `depth` deep in others. Lists of one depth have one
+/// length.
 fn flatten(
     list: &Bound<'_, PyList>,
     depth: usize,
     lengths: &mut Vec<i32>,
     members: &mut Vec<Option<Element<'_>>>,
 ) -> PyResult<()> {
-    let ragged = || PyValueError::new_err("lists in a list must have one length and depth, as an array has");
+    let ragged =
+        || PyValueError::new_err("lists in a list must have one length and depth, as an array has");
     let length = i32::try_from(list.len())?;
     match lengths.get(depth) {
         Some(&known) if known != length => return Err(ragged()),
@@ -284,12 +308,15 @@ fn flatten(
     Ok(())
 }
 
-/// Calls `work` with the element that each of many values is, in order. A list is read in place; an array of numpy, a
-/// Series of pandas or polars and the like as a list.
+/// Calls `work` with the element that each of many values is, in order. A list is read in place; an
+/// array of numpy, a Series of pandas or polars and the like as a list.
 ///
 /// # Errors
 /// Those of [`element`] and of `work`; TypeError for what isn't iterable.
-pub fn each(values: &Bound<'_, PyAny>, mut work: impl FnMut(Option<&Element<'_>>) -> PyResult<()>) -> PyResult<()> {
+pub fn each(
+    values: &Bound<'_, PyAny>,
+    mut work: impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<()> {
     if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(
             "elements must be given as a list or another iterable, not as one str or bytes",
@@ -322,7 +349,8 @@ fn pause(py: Python<'_>, done: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Does the same for an array of numpy whose integers or texts can be read as bytes. Returns false for another one.
+/// Does the same for an array of numpy whose integers or texts can be read as bytes. Returns false
+/// for another one.
 fn each_of_numpy(
     values: &Bound<'_, PyAny>,
     work: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
@@ -331,7 +359,8 @@ fn each_of_numpy(
     if values.getattr("ndim")?.extract::<usize>()? != 1 {
         return Err(PyValueError::new_err("an array of elements must have one dimension"));
     }
-    let (kind, width): (char, usize) = (dtype.getattr("kind")?.extract()?, dtype.getattr("itemsize")?.extract()?);
+    let (kind, width): (char, usize) =
+        (dtype.getattr("kind")?.extract()?, dtype.getattr("itemsize")?.extract()?);
     let (as_type, width) = match kind {
         'i' | 'u' if width < 8 || kind == 'i' => ("<i8".to_owned(), 8),
         'U' if width > 0 => (format!("<U{}", width / 4), width),
@@ -340,14 +369,23 @@ fn each_of_numpy(
     let mut text = String::new();
     for start in (0..values.len()?).step_by(CHUNK) {
         pause(values.py(), start + CHUNK - 1)?;
-        let chunk = values.get_item(PySlice::new(values.py(), start as isize, (start + CHUNK) as isize, 1))?;
+        let chunk = values.get_item(PySlice::new(
+            values.py(),
+            start as isize,
+            (start + CHUNK) as isize,
+            1,
+        ))?;
         let chunk = chunk.call_method1("astype", (&as_type,))?.call_method0("tobytes")?;
         for item in bytes(&chunk)?.as_bytes().chunks_exact(width) {
             if kind == 'U' {
                 decode(item, &mut text)?;
                 work(Some(&text.as_str().into()))?;
             } else {
-                work(item.first_chunk().map(|item| i64::from_le_bytes(*item).into()).as_ref())?;
+                work(
+                    item.first_chunk()
+                        .map(|item| i64::from_le_bytes(*item).into())
+                        .as_ref(),
+                )?;
             }
         }
     }
@@ -358,9 +396,16 @@ fn each_of_numpy(
 fn decode(item: &[u8], text: &mut String) -> PyResult<()> {
     text.clear();
     let characters = item.as_chunks::<4>().0;
-    let length = characters.iter().rposition(|character| *character != [0; 4]).map_or(0, |last| last + 1);
+    let length = characters
+        .iter()
+        .rposition(|character| *character != [0; 4])
+        .map_or(0, |last| last + 1);
     let characters = &characters[..length];
-    if characters.iter().fold(0, |bits, character| bits | u32::from_le_bytes(*character)) < 0x80 {
+    if characters
+        .iter()
+        .fold(0, |bits, character| bits | u32::from_le_bytes(*character))
+        < 0x80
+    {
         let mut ascii = std::mem::take(text).into_bytes();
         ascii.extend(characters.iter().map(|character| character[0]));
         *text = String::from_utf8(ascii).expect("ASCII is UTF-8");
@@ -368,7 +413,10 @@ fn decode(item: &[u8], text: &mut String) -> PyResult<()> {
     }
     for character in characters {
         let character = char::from_u32(u32::from_le_bytes(*character));
-        text.push(character.ok_or_else(|| PyValueError::new_err("str is not Unicode: it has surrogates"))?);
+        text.push(
+            character
+                .ok_or_else(|| PyValueError::new_err("str is not Unicode: it has surrogates"))?,
+        );
     }
     Ok(())
 }
@@ -396,14 +444,21 @@ fn scalar_of_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     }
 }
 
-/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is None there, except
-/// in a Series of float, where it is NaN.
+/// What isn't a list but can be made one quickly, as a list. What pandas has for a missing value is
+/// None there, except in a Series of float, where it is NaN.
 fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_of_numpy(values)? && ["M", "m"].contains(&kind_of(values)?.as_str()) {
         return times(values);
     }
-    if values.getattr("ndim").ok().and_then(|ndim| ndim.extract().ok()).is_some_and(|ndim: usize| ndim != 1) {
-        return Err(PyValueError::new_err("elements in an array or a Series must have one dimension"));
+    if values
+        .getattr("ndim")
+        .ok()
+        .and_then(|ndim| ndim.extract().ok())
+        .is_some_and(|ndim: usize| ndim != 1)
+    {
+        return Err(PyValueError::new_err(
+            "elements in an array or a Series must have one dimension",
+        ));
     }
     if values.hasattr("notna")? && !is_float_of_numpy(values)? {
         let values = values.py().import("pandas")?.call_method1("Series", (values,))?;
@@ -411,7 +466,9 @@ fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if there.call_method0("all")?.is_truthy()? {
             return values.call_method0("tolist");
         }
-        let values = values.call_method1("astype", ("object",))?.call_method1("where", (there, values.py().None()))?;
+        let values = values
+            .call_method1("astype", ("object",))?
+            .call_method1("where", (there, values.py().None()))?;
         return values.call_method0("tolist");
     }
     refuse_nanoseconds_of_polars(values)?;
@@ -428,12 +485,22 @@ fn listed<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// # Errors
 /// ValueError for less.
 fn refuse_nanoseconds_of_polars<'py>(values: &Bound<'py, PyAny>) -> PyResult<()> {
-    let Some(dtype) = values.getattr_opt("dtype")? else { return Ok(()) };
-    if !dtype.getattr_opt("time_unit")?.is_some_and(|unit| unit.eq("ns").unwrap_or(false)) {
+    let Some(dtype) = values.getattr_opt("dtype")? else {
+        return Ok(());
+    };
+    if !dtype
+        .getattr_opt("time_unit")?
+        .is_some_and(|unit| unit.eq("ns").unwrap_or(false))
+    {
         return Ok(());
     }
-    let cast = |values: &Bound<'py, PyAny>, unit: &str| values.getattr("dt")?.call_method1("cast_time_unit", (unit,));
-    if values.call_method1("equals", (cast(&cast(values, "us")?, "ns")?,))?.is_truthy()? {
+    let cast = |values: &Bound<'py, PyAny>, unit: &str| {
+        values.getattr("dt")?.call_method1("cast_time_unit", (unit,))
+    };
+    if values
+        .call_method1("equals", (cast(&cast(values, "us")?, "ns")?,))?
+        .is_truthy()?
+    {
         return Ok(());
     }
     Err(PyValueError::new_err("elements have microseconds, and these times have nanoseconds"))
@@ -450,8 +517,8 @@ fn kind_of(values: &Bound<'_, PyAny>) -> PyResult<String> {
     values.getattr("dtype")?.getattr("kind")?.extract()
 }
 
-/// An array of numpy of dates, timestamps or durations, as a list of what Python has for them. Days and longer are
-/// dates.
+/// An array of numpy of dates, timestamps or durations, as a list of what Python has for them. Days
+/// and longer are dates.
 fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let numpy = py.import("numpy")?;
@@ -466,16 +533,28 @@ fn times<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         }
         (false, _) => "<m8[us]",
     };
-    let refused = || PyValueError::new_err(format!("{dtype} has values out of range, or with less than microseconds"));
+    let refused = || {
+        PyValueError::new_err(format!(
+            "{dtype} has values out of range, or with less than microseconds"
+        ))
+    };
     // Newer numpy raises this error itself.
-    let overflow = |error: PyErr| if error.is_instance_of::<PyOverflowError>(py) { refused() } else { error };
+    let overflow =
+        |error: PyErr| if error.is_instance_of::<PyOverflowError>(py) { refused() } else { error };
     let converted = values.call_method1("astype", (as_type,)).map_err(overflow)?;
     let back = converted.call_method1("astype", (&dtype,)).map_err(overflow)?;
     let arguments = [("equal_nan", true)].into_py_dict(py)?;
-    let is_same: bool = numpy.call_method("array_equal", (values, back), Some(&arguments))?.extract()?;
+    let is_same: bool = numpy
+        .call_method("array_equal", (values, back), Some(&arguments))?
+        .extract()?;
     let list = converted.call_method0("tolist")?;
     // What Python has no date for is a number there.
-    if !is_same || list.cast::<PyList>()?.iter().any(|value| value.is_instance_of::<PyInt>()) {
+    if !is_same
+        || list
+            .cast::<PyList>()?
+            .iter()
+            .any(|value| value.is_instance_of::<PyInt>())
+    {
         return Err(refused());
     }
     Ok(list)

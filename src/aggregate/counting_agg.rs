@@ -1,11 +1,13 @@
-//! `counting_bloom_agg` and `counting_bloom_union_agg`: they keep the same state, and differ in what they add to it.
+//! `counting_bloom_agg` and `counting_bloom_union_agg`: they keep the same state, and differ in
+//! what they add to it.
 //!
 //! ```text
 //! | params | counters | len | batch of hashes |        counters ──▶ | payload |
 //! ```
 //!
-//! The counters are allocated with the first element. Hashes are counted in batches: the memory that a hash needs is
-//! prefetched when it arrives, and its counters are incremented with those of the others.
+//! The counters are allocated with the first element. Hashes are counted in batches: the memory
+//! that a hash needs is prefetched when it arrives, and its counters are incremented with those of
+//! the others.
 
 use super::memory::{Payload, aggregate_memory};
 use super::site::{ElementHead, Params, SharedParams, require_same_parameters, transition};
@@ -49,7 +51,13 @@ impl ElementHead for CountingHead {
     }
 
     fn new(params: Params) -> CountingHead {
-        CountingHead { tag: Tag::Counting, len: 0, params, counters: None, batch: [0; BATCH] }
+        CountingHead {
+            tag: Tag::Counting,
+            len: 0,
+            params,
+            counters: None,
+            batch: [0; BATCH],
+        }
     }
 
     #[inline(always)]
@@ -80,7 +88,11 @@ impl CountingState<'_> {
 
     /// The header of the filter as it is: without a kind as long as there are no elements.
     fn header(&self) -> Header<'static> {
-        if self.counters.is_none() { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
+        if self.counters.is_none() {
+            Header { kind: Kind::NONE, ..*self.params }
+        } else {
+            *self.params
+        }
     }
 
     /// The counters of a state that has elements, or is about to.
@@ -102,7 +114,8 @@ impl CountingState<'_> {
         head.len = 0;
     }
 
-    /// The filter so far: the result, or what another process continues with. The state stays as it is.
+    /// The filter so far: the result, or what another process continues with. The state stays as it
+    /// is.
     fn filter(&mut self) -> PgBuffer {
         self.flush();
         let header = self.header();
@@ -119,7 +132,9 @@ fn union_transition(call: &Call) -> Outcome {
     if state.is_none() {
         call.require_aggregate()?;
     }
-    let Some(filter) = counting_bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(filter) = counting_bloom(call, 1)? else {
+        return Ok(state.map(Group::into_datum));
+    };
     added(call, state, &filter, UNION).map(|state| Some(state.into_datum()))
 }
 

@@ -1,12 +1,14 @@
-//! What an aggregate's state has in a memory context: the payload of a filter that is being built, and lists that grow.
+//! What an aggregate's state has in a memory context: the payload of a filter that is being built,
+//! and lists that grow.
 //!
 //! ```text
 //! | unused | memory | length | block 0 | block 1 | …
 //!                            ▲ a cache line begins
 //! ```
 //!
-//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines each. While bits are
-//! set each is on one: half as many misses. The payload is copied behind its header when the filter is finished.
+//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines
+//! each. While bits are set each is on one: half as many misses. The payload is copied behind its
+//! header when the filter is finished.
 
 use super::tag::ALIGNMENT;
 use crate::pg::call::{Call, Result};
@@ -36,9 +38,13 @@ pub struct Payload {
 
 impl Payload {
     pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
-        let (memory, prefix) =
-            memory::allocate_aligned(context, len.saturating_add(size_of::<Prefix>()), size_of::<Prefix>());
-        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, `len` bytes.
+        let (memory, prefix) = memory::allocate_aligned(
+            context,
+            len.saturating_add(size_of::<Prefix>()),
+            size_of::<Prefix>(),
+        );
+        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, `len`
+        // bytes.
         unsafe {
             prefix.cast::<Prefix>().write(Prefix { memory, len });
             let first = prefix.add(size_of::<Prefix>());
@@ -99,7 +105,8 @@ impl<T> PgList<T> {
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());
-        // SAFETY: the context outlives the list; repalloc keeps the items. Both raise an error where memory is short.
+        // SAFETY: the context outlives the list; repalloc keeps the items. Both raise an error
+        // where memory is short.
         self.items = unsafe {
             if self.room == 0 {
                 pg_sys::MemoryContextAllocHuge(self.context.raw(), bytes).cast()

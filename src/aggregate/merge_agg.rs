@@ -1,6 +1,7 @@
-//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. The state of both has the filters so far,
-//! merged as far as that is possible yet, in the aggregate's own memory: see [`pg_bloom_core::filter::merging`]. The
-//! result does not depend on the order of the filters, nor on how they are spread over processes.
+//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. The state of both has
+//! the filters so far, merged as far as that is possible yet, in the aggregate's own memory: see
+//! [`pg_bloom_core::filter::merging`]. The result does not depend on the order of the filters, nor
+//! on how they are spread over processes.
 
 use super::memory::{Payload, PgList, aggregate_memory};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
@@ -44,7 +45,11 @@ unsafe impl Head for MergeHead {
 type MergeState<'c> = Group<'c, MergeHead>;
 
 impl<'c> MergeState<'c> {
-    fn or_new(state: Option<MergeState<'c>>, call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
+    fn or_new(
+        state: Option<MergeState<'c>>,
+        call: &'c Call,
+        operation: Operation,
+    ) -> Result<MergeState<'c>> {
         let new = || {
             let merged = MergedFilters::new(&mut aggregate_memory(call)?, operation);
             Group::new(call, MergeHead { tag: Tag::Merge, merged })
@@ -56,7 +61,10 @@ impl<'c> MergeState<'c> {
     fn with_filters<T>(
         &mut self,
         call: &Call,
-        work: impl FnOnce(&mut MergedFilters<Context<'static>>, &mut Context<'static>) -> pg_bloom_core::Result<T>,
+        work: impl FnOnce(
+            &mut MergedFilters<Context<'static>>,
+            &mut Context<'static>,
+        ) -> pg_bloom_core::Result<T>,
     ) -> Result<T> {
         // SAFETY: only the filters are changed.
         let merged = unsafe { &mut self.head_mut().merged };
@@ -68,12 +76,15 @@ impl<'c> MergeState<'c> {
     }
 }
 
-/// Takes a filter. Sizes that don't divide each other are no error yet: a later one may be a multiple of both.
+/// Takes a filter. Sizes that don't divide each other are no error yet: a later one may be a
+/// multiple of both.
 fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: argument 0 is the state.
     let state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
-    let Some(view) = bloom(call, 1)? else { return Ok(state.map(Group::into_datum)) };
+    let Some(view) = bloom(call, 1)? else {
+        return Ok(state.map(Group::into_datum));
+    };
     let mut state = MergeState::or_new(state, call, operation)?;
     state.with_filters(call, |merged, memory| merged.take(memory, &view))?;
     Ok(Some(state.into_datum()))
@@ -81,22 +92,29 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
 
 fn combine_states(call: &Call, operation: Operation) -> Outcome {
     combine(call, |first, bytes| {
-        let (parts, mut state) = (PartialMerge::parse(bytes)?, MergeState::or_new(first, call, operation)?);
+        let (parts, mut state) =
+            (PartialMerge::parse(bytes)?, MergeState::or_new(first, call, operation)?);
         state.with_filters(call, |merged, memory| merged.take_parts(memory, &parts))?;
         Ok(state)
     })
 }
 
-/// The state as bytes, for another process. Errors: 54000 for filters that take too many bytes in all.
+/// The state as bytes, for another process. Errors: 54000 for filters that take too many bytes in
+/// all.
 fn serialise(call: &Call) -> Outcome {
-    let parts = with_state(call, |state: &mut MergeState| state.with_filters(call, |merged, _| merged.to_parts()))?;
+    let parts = with_state(call, |state: &mut MergeState| {
+        state.with_filters(call, |merged, _| merged.to_parts())
+    })?;
     Ok(parts.map(PgBuffer::into_datum))
 }
 
-/// The filter that all make so far. Errors: 22023 for filters that can't be merged, 54000 for too large a result.
+/// The filter that all make so far. Errors: 22023 for filters that can't be merged, 54000 for too
+/// large a result.
 fn finished(call: &Call) -> Result<Option<PgBuffer>> {
     let limit = settings::max_filter_bytes();
-    with_state(call, |state: &mut MergeState| state.with_filters(call, |merged, memory| merged.finish(memory, limit)))
+    with_state(call, |state: &mut MergeState| {
+        state.with_filters(call, |merged, memory| merged.finish(memory, limit))
+    })
 }
 
 fn finish_union(call: &Call) -> Outcome {

@@ -1,5 +1,6 @@
-//! Aggregates over elements: their transition and combine functions, what a call site remembers between rows, and the
-//! parameters that its groups share: they are kept once rather than with each of a million states.
+//! Aggregates over elements: their transition and combine functions, what a call site remembers
+//! between rows, and the parameters that its groups share: they are kept once rather than with each
+//! of a million states.
 
 use super::tag::{Group, Head};
 use crate::arguments::Arguments;
@@ -15,7 +16,8 @@ pub trait ElementHead: Head {
     /// The aggregate's name, for messages.
     const NAME: &'static str;
 
-    /// The header that its arguments ask for, without a kind. Errors: 22023 and 54000 for invalid arguments.
+    /// The header that its arguments ask for, without a kind. Errors: 22023 and 54000 for invalid
+    /// arguments.
     fn requested(arguments: &Arguments) -> Result<Header<'static>>;
 
     fn new(params: Params) -> Self;
@@ -28,12 +30,17 @@ pub trait ElementHead: Head {
 
 impl<'c, H: ElementHead> Group<'c, H> {
     /// A state without elements. Errors: 55000 outside an aggregate.
-    pub fn with_header(call: &'c Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<Group<'c, H>> {
+    pub fn with_header(
+        call: &'c Call,
+        shared: &mut SharedParams,
+        header: &Header<'_>,
+    ) -> Result<Group<'c, H>> {
         Group::new(call, H::new(shared.params(call, header)?))
     }
 }
 
-/// The transition function of an aggregate over elements, of a state, an element, and what [`Arguments`] reads.
+/// The transition function of an aggregate over elements, of a state, an element, and what
+/// [`Arguments`] reads.
 pub fn transition<H: ElementHead>(call: &Call) -> Outcome {
     let site = call.remembered(|| CallSite::new::<H>(call))?;
     if !site.is_fixed {
@@ -65,27 +72,38 @@ pub struct CallSite {
     header: Header<'static>,
     shared: SharedParams,
     hasher: Hasher,
-    /// Whether no row can have other arguments than the first, or elements of a type that was altered.
+    /// Whether no row can have other arguments than the first, or elements of a type that was
+    /// altered.
     is_fixed: bool,
 }
 
 impl CallSite {
-    /// Errors: 0A000 for a type that can't be an element; 55000 outside an aggregate; invalid arguments.
+    /// Errors: 0A000 for a type that can't be an element; 55000 outside an aggregate; invalid
+    /// arguments.
     fn new<H: ElementHead>(call: &Call) -> Result<CallSite> {
         call.require_aggregate()?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = H::requested(&arguments)?;
         let hasher = element.hasher(header.layout);
-        let is_fixed = !element.is_alterable() && (2..call.nargs()).all(|i| nodes::is_fixed(call, i));
-        Ok(CallSite { element, arguments, header, shared: SharedParams(None), hasher, is_fixed })
+        let is_fixed =
+            !element.is_alterable() && (2..call.nargs()).all(|i| nodes::is_fixed(call, i));
+        Ok(CallSite {
+            element,
+            arguments,
+            header,
+            shared: SharedParams(None),
+            hasher,
+            is_fixed,
+        })
     }
 
     /// Reads what may differ from the previous row.
     #[inline(never)]
     fn read_arguments<H: ElementHead>(&mut self, call: &Call) -> Result<()> {
         if let Some(before) = self.element.refresh(call)? {
-            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout)).during(H::NAME)?;
+            meet_kind(before.kind(self.header.layout), self.element.kind(self.header.layout))
+                .during(H::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
         }
         let arguments = Arguments::of(call, 2);
@@ -97,7 +115,8 @@ impl CallSite {
         Ok(())
     }
 
-    /// The hash of the row's element, if that needs nothing of PostgreSQL and the row has the state's parameters.
+    /// The hash of the row's element, if that needs nothing of PostgreSQL and the row has the
+    /// state's parameters.
     #[inline(always)]
     pub fn hash_at_once(&self, call: &Call, params: &Header<'_>) -> Option<u64> {
         if !self.is_fixed || !are_same(params, &self.header) {
@@ -108,7 +127,8 @@ impl CallSite {
     }
 }
 
-/// Whether parameters may be those of one aggregate: a state of an unsized build may be a list, or bits to be folded.
+/// Whether parameters may be those of one aggregate: a state of an unsized build may be a list, or
+/// bits to be folded.
 #[inline(always)]
 fn are_same(a: &Header<'_>, b: &Header<'_>) -> bool {
     a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements()
@@ -120,21 +140,29 @@ pub fn require_same_parameters<H: ElementHead>(a: &Header<'_>, b: &Header<'_>) -
         return Ok(());
     }
     let describe = |h: &Header<'_>| {
-        let capacity = h.capacity.elements().map_or("none".into(), |capacity| capacity.to_string());
+        let capacity = h
+            .capacity
+            .elements()
+            .map_or("none".into(), |capacity| capacity.to_string());
         format!("capacity {capacity}, rate {}, layout \"{}\"", h.fpr, h.layout.name())
     };
-    Err(invalid_parameter(format!("parameters of {} must be the same for all rows of a group", H::NAME))
-        .detail(format!("{} against {}.", describe(a), describe(b)))
-        .hint("Use constants, or group by what decides the parameters."))
+    Err(invalid_parameter(format!(
+        "parameters of {} must be the same for all rows of a group",
+        H::NAME
+    ))
+    .detail(format!("{} against {}.", describe(a), describe(b)))
+    .hint("Use constants, or group by what decides the parameters."))
 }
 
-/// The header of filters being built, there as long as their states. Its kind is that of elements, even of none yet.
+/// The header of filters being built, there as long as their states. Its kind is that of elements,
+/// even of none yet.
 pub type Params = &'static Header<'static>;
 
 /// Parameters that live as long as `context`.
 fn allocate(context: Context<'_>, header: &Header<'_>) -> Params {
     let name = header.kind.name;
-    // SAFETY: the allocation has room for the parameters and the name after them, which is valid UTF-8.
+    // SAFETY: the allocation has room for the parameters and the name after them, which is valid
+    // UTF-8.
     unsafe {
         let bytes = size_of::<Header<'static>>() + name.len();
         let params: *mut Header<'static> = memory::allocate(context, bytes).cast();
@@ -146,7 +174,8 @@ fn allocate(context: Context<'_>, header: &Header<'_>) -> Params {
     }
 }
 
-/// The parameters that a call site used first, kept as long as the site; others are kept with their state.
+/// The parameters that a call site used first, kept as long as the site; others are kept with their
+/// state.
 pub struct SharedParams(Option<Params>);
 
 impl SharedParams {
@@ -166,8 +195,8 @@ impl SharedParams {
         Ok(allocate(call.require_aggregate()?, header))
     }
 
-    /// Parameters in place of a state's own: for this header, with the kind of the elements that are still to come.
-    /// Errors: 55000 outside an aggregate.
+    /// Parameters in place of a state's own: for this header, with the kind of the elements that
+    /// are still to come. Errors: 55000 outside an aggregate.
     pub fn in_place_of(&mut self, call: &Call, own: Params, header: &Header<'_>) -> Result<Params> {
         let kind = if header.kind.is_none() { own.kind } else { header.kind };
         let header = Header { kind, ..*header };

@@ -5,10 +5,10 @@
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They belong to ranges by their
-//! first six bits, and are read back range by range, from all runs, so that few hashes at a time are sorted and
-//! counted, and the bits of their elements set in neighbouring blocks. A file that holds many repetitions is rewritten
-//! without them.
+//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They
+//! belong to ranges by their first six bits, and are read back range by range, from all runs, so
+//! that few hashes at a time are sorted and counted, and the bits of their elements set in
+//! neighbouring blocks. A file that holds many repetitions is rewritten without them.
 
 use super::memory::aggregate_memory;
 use crate::pg::call::{Call, Result};
@@ -31,7 +31,8 @@ struct Run {
 }
 
 impl Run {
-    /// The hashes of so many ranges: the first, counted from the start of the file, and how many there are.
+    /// The hashes of so many ranges: the first, counted from the start of the file, and how many
+    /// there are.
     fn part(&self, ranges: std::ops::Range<usize>) -> (u64, usize) {
         let from = if ranges.start == 0 { 0 } else { self.ends[ranges.start - 1] };
         (self.first + u64::from(from), (self.ends[ranges.end - 1] - from) as usize)
@@ -61,8 +62,12 @@ impl Spill {
     /// Adds hashes, which ascend.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         // No state has more than a u32 can count.
-        let end = |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
-        memory::push(&mut self.runs, Run { first: self.file.len(), ends: std::array::from_fn(end) });
+        let end =
+            |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
+        memory::push(
+            &mut self.runs,
+            Run { first: self.file.len(), ends: std::array::from_fn(end) },
+        );
         self.file.append(hashes)?;
         pgrx::check_for_interrupts!();
         if self.written() > LOOK_FROM.max(2 * self.distinct) {
@@ -80,7 +85,8 @@ impl Spill {
         self.file.len() as usize
     }
 
-    /// Whether fewer than a quarter of the hashes are repetitions, judged by one range: it has all copies of a hash.
+    /// Whether fewer than a quarter of the hashes are repetitions, judged by one range: it has all
+    /// copies of a hash.
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
         self.read(0..1, &[], &mut hashes)?;
@@ -90,12 +96,17 @@ impl Spill {
 
     fn drop_repetitions(&mut self) -> Result<()> {
         // SAFETY: as in `new`.
-        let mut file = self.spare.take().unwrap_or_else(|| unsafe { Temporary::new(self.context) });
+        let mut file = self
+            .spare
+            .take()
+            .unwrap_or_else(|| unsafe { Temporary::new(self.context) });
         file.clear();
         let mut run = Run { first: 0, ends: [0; RANGES] };
         self.for_each_batch(&[], |hashes| {
             let distinct = sparse::sort_distinct(hashes, 0);
-            hashes[..distinct].iter().for_each(|&hash| run.ends[range_of(hash)] += 1);
+            hashes[..distinct]
+                .iter()
+                .for_each(|&hash| run.ends[range_of(hash)] += 1);
             with_entries(&hashes[..distinct], |entries| file.append(entries))
         })?;
         (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
@@ -106,9 +117,13 @@ impl Spill {
         Ok(())
     }
 
-    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with repetitions; the ranges
-    /// ascend. `own` are hashes that are not in the file, ascending.
-    pub fn for_each_batch(&mut self, own: &[u64], mut visit: impl FnMut(&mut [u64]) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with
+    /// repetitions; the ranges ascend. `own` are hashes that are not in the file, ascending.
+    pub fn for_each_batch(
+        &mut self,
+        own: &[u64],
+        mut visit: impl FnMut(&mut [u64]) -> Result<()>,
+    ) -> Result<()> {
         let bytes = (self.written() + own.len()) * 8;
         let batches = bytes.div_ceil(BATCH_BYTES).next_power_of_two().clamp(1, RANGES);
         let mut hashes = Vec::new();
@@ -120,7 +135,12 @@ impl Spill {
         Ok(())
     }
 
-    fn read(&mut self, ranges: std::ops::Range<usize>, own: &[u64], hashes: &mut Vec<u64>) -> Result<()> {
+    fn read(
+        &mut self,
+        ranges: std::ops::Range<usize>,
+        own: &[u64],
+        hashes: &mut Vec<u64>,
+    ) -> Result<()> {
         let before = |range| own.partition_point(|&hash| range_of(hash) < range);
         let own = &own[before(ranges.start)..before(ranges.end)];
         let len = own.len() + self.runs.iter().map(|run| run.part(ranges.clone()).1).sum::<usize>();
@@ -147,7 +167,9 @@ fn range_of(hash: u64) -> usize {
 pub fn with_entries<T>(hashes: &[u64], use_entries: impl FnOnce(&[[u8; 8]]) -> T) -> T {
     if cfg!(target_endian = "little") {
         // SAFETY: on this CPU a u64 lies in memory as its eight little-endian bytes.
-        use_entries(unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) })
+        use_entries(unsafe {
+            std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len())
+        })
     } else {
         use_entries(&memory::collect(hashes.iter().map(|h| h.to_le_bytes())))
     }

@@ -7,18 +7,22 @@
 //! dense:  | params | dense | … | len | -      | room |  batch        |     dense ──▶ | payload |
 //! ```
 //!
-//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes; once the distinct
-//! ones take more bytes than the dense payload, it goes dense. From then on the hashes are a batch: the memory that
-//! one needs is prefetched when it arrives, long before its bits are set with those of the others. Without a capacity
-//! there is no dense payload to compare with, and hashes beyond half of `work_mem` go to a temporary file
-//! ([`super::spill`]). The parameters are shared by all groups of a call site.
+//! A group starts with room for three hashes and doubles it as it grows, dropping repeated hashes;
+//! once the distinct ones take more bytes than the dense payload, it goes dense. From then on the
+//! hashes are a batch: the memory that one needs is prefetched when it arrives, long before its
+//! bits are set with those of the others. Without a capacity there is no dense payload to compare
+//! with, and hashes beyond half of `work_mem` go to a temporary file ([`super::spill`]). The
+//! parameters are shared by all groups of a call site.
 //!
-//! This file has the functions of SQL, and how a state grows; [`merge`] is how states merge and end.
+//! This file has the functions of SQL, and how a state grows; [`merge`] is how states merge and
+//! end.
 
 mod merge;
 
 use super::memory::{Payload, aggregate_memory};
-use super::site::{CallSite, ElementHead, Params, SharedParams, require_same_parameters, transition};
+use super::site::{
+    CallSite, ElementHead, Params, SharedParams, require_same_parameters, transition,
+};
 use super::spill::{Spill, with_entries};
 use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, empty_bloom, request};
@@ -31,7 +35,8 @@ use pg_bloom_core::{Body, Header, Kind, MAX_STORED_BYTES, View};
 use pgrx::pg_sys::{self, Datum};
 
 const FIRST_BYTES: usize = 64;
-/// Bytes of a dense state, without its bits: what was prefetched for so few hashes is in the fastest cache still.
+/// Bytes of a dense state, without its bits: what was prefetched for so few hashes is in the
+/// fastest cache still.
 const BATCH_BYTES: usize = 1024;
 const WORTH_A_FILE: usize = 128 << 10;
 
@@ -110,13 +115,16 @@ impl BloomState<'_> {
 
     /// The hashes in a file, and those in memory, which ascend.
     fn spilled(&mut self) -> Option<(&mut Spill, &[u64])> {
-        let Others::Spilled(spill) = self.others else { return None };
+        let Others::Spilled(spill) = self.others else {
+            return None;
+        };
         self.sort();
         // SAFETY: it is there; the hashes are no part of it.
         Some((unsafe { &mut *spill }, self.hashes()))
     }
 
-    /// The number of hashes of a state that is not dense, in memory and in the file, repetitions included.
+    /// The number of hashes of a state that is not dense, in memory and in the file, repetitions
+    /// included.
     fn count(&self) -> usize {
         let in_file = match self.others {
             // SAFETY: it is there.
@@ -126,14 +134,19 @@ impl BloomState<'_> {
         in_file + self.len as usize
     }
 
-    /// The header of the filter as it is: without a kind as long as there are no elements, nor bits that may belong to
-    /// one.
+    /// The header of the filter as it is: without a kind as long as there are no elements, nor bits
+    /// that may belong to one.
     fn header(&self) -> Header<'static> {
         let is_empty = self.len == 0 && matches!(self.others, Others::None);
-        if is_empty { Header { kind: Kind::NONE, ..*self.params } } else { *self.params }
+        if is_empty {
+            Header { kind: Kind::NONE, ..*self.params }
+        } else {
+            *self.params
+        }
     }
 
-    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and without a way to fail.
+    /// Adds an element, and returns whether it did, if there is room: without PostgreSQL, and
+    /// without a way to fail.
     #[inline(always)]
     fn push_at_once(&mut self, hash: u64) -> bool {
         let len = self.len;
@@ -154,7 +167,9 @@ impl BloomState<'_> {
         let (shape, hashes): (_, *const [u64]) = (self.params.shape(), self.hashes());
         let head = self.head();
         head.len = 0;
-        let Others::Dense(payload) = &mut head.others else { unreachable!("a dense state") };
+        let Others::Dense(payload) = &mut head.others else {
+            unreachable!("a dense state")
+        };
         // SAFETY: the hashes are there, behind the head and no part of the payload.
         shape.insert_all(payload, unsafe { &*hashes });
         payload
@@ -182,7 +197,8 @@ impl BloomState<'_> {
                 self.go_dense(call, self.params)?;
             }
         } else if self.still_full_without_repetitions() {
-            // An eighth above the limit, so that repetitions are not looked for with each element there.
+            // An eighth above the limit, so that repetitions are not looked for with each element
+            // there.
             let most = u32::try_from(most + most / 8 + 64).unwrap_or(u32::MAX);
             self.resize((bytes_of(self.room) * 2).min(bytes_of(most)))?;
         }
@@ -250,8 +266,13 @@ impl BloomState<'_> {
     /// Makes the state dense with as many blocks as this header has, a multiple of those it has.
     fn go_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
         // What will be folded in the end may be larger until then.
-        header.check_size(if header.is_to_be_sized() { MAX_STORED_BYTES } else { settings::max_filter_bytes() })?;
-        let mut payload = Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
+        header.check_size(if header.is_to_be_sized() {
+            MAX_STORED_BYTES
+        } else {
+            settings::max_filter_bytes()
+        })?;
+        let mut payload =
+            Payload::zeroed_in(aggregate_memory(call)?, header.payload_bytes() as usize);
         if self.is_dense() {
             or_into(&mut payload, header.blocks, &self.dense_view());
         } else {
@@ -271,8 +292,8 @@ impl BloomState<'_> {
     }
 }
 
-/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may use, but never so
-/// few that the file and its buffer of 8 kB would cost more than they save.
+/// Bytes of an unsized build's hashes that stay in memory: half of what an operation of a query may
+/// use, but never so few that the file and its buffer of 8 kB would cost more than they save.
 fn most_in_memory() -> usize {
     // SAFETY: reading a setting of the process.
     (unsafe { pg_sys::work_mem as usize } * 1024 / 2).max(WORTH_A_FILE)
@@ -287,8 +308,11 @@ fn bytes_of(room: u32) -> usize {
 }
 
 fn too_many() -> Error {
-    Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "too many elements for a bloom filter without a capacity")
-        .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
+    Error::new(
+        SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "too many elements for a bloom filter without a capacity",
+    )
+    .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
 }
 
 /// The transition function for most rows: what needs nothing of PostgreSQL and can't fail.

@@ -1,4 +1,5 @@
-//! Columns of indexes: an index hashes elements as a filter does, except for what can change under it.
+//! Columns of indexes: an index hashes elements as a filter does, except for what can change under
+//! it.
 //!
 //! | type | a filter | an index |
 //! |---|---|---|
@@ -30,7 +31,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// `function` is one of the extension. Errors: 0A000 for a type or collation that can't be in an index.
+    /// `function` is one of the extension. Errors: 0A000 for a type or collation that can't be in
+    /// an index.
     pub fn new(function: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         let whole = catalog::base_type(oid);
         require_deterministic(collation)?;
@@ -38,7 +40,8 @@ impl Column {
             refuse_alterable(whole, whole)?;
         }
         // What never leaves its database is taken as it is.
-        let Resolved { mut reader, mut tag, mut name, .. } = Resolver::new(function, whole, false).part(whole)?;
+        let Resolved { mut reader, mut tag, mut name, .. } =
+            Resolver::new(function, whole, false).part(whole)?;
         if let Reader::Scalar(scalar) = &mut reader
             && scalar.source == Source::Enum
         {
@@ -68,16 +71,30 @@ fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
         return Err(refuse(whole, part, "It compares as an array of oid does not."));
     }
     match catalog::shape(part) {
-        Shape::Array(inner) | Shape::Range(inner, _) | Shape::Multirange(inner) => refuse_alterable(whole, inner),
-        Shape::Composite => Err(refuse(whole, part, "Its columns can be altered, and then an index would miss rows.")),
-        Shape::Enum => Err(refuse(whole, part, "Its values can be renamed, and then an index would miss rows.")),
+        Shape::Array(inner) | Shape::Range(inner, _) | Shape::Multirange(inner) => {
+            refuse_alterable(whole, inner)
+        }
+        Shape::Composite => Err(refuse(
+            whole,
+            part,
+            "Its columns can be altered, and then an index would miss rows.",
+        )),
+        Shape::Enum => Err(refuse(
+            whole,
+            part,
+            "Its values can be renamed, and then an index would miss rows.",
+        )),
         _ => Ok(()),
     }
 }
 
 fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
     let (name, inner) = (catalog::display_name(whole), catalog::display_name(part));
-    let detail = if whole == part { reason.to_owned() } else { format!("It has {inner} in it. {reason}") };
+    let detail = if whole == part {
+        reason.to_owned()
+    } else {
+        format!("It has {inner} in it. {reason}")
+    };
     unsupported(
         format!("type {name} cannot be the column of an index USING bloom_filter"),
         "Index an expression that is of another type, for instance the column cast to text.",

@@ -1,9 +1,9 @@
 //! Elements: which SQL values may be added and probed for, and as which key kind.
 //!
-//! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under a nondeterministic
-//! collation; `citext`, which compares by its own rules; names of objects, which are kept as identifiers that a dump
-//! doesn't keep; a `bloom` itself, which would be a filter of filters where a merge was meant; and what is made of any
-//! of these.
+//! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under
+//! a nondeterministic collation; `citext`, which compares by its own rules; names of objects, which
+//! are kept as identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter of
+//! filters where a merge was meant; and what is made of any of these.
 
 use super::hasher::{Form, Hasher, ProbeKey, other_form};
 use super::resolve::{Resolved, Resolver, built_in};
@@ -28,8 +28,8 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or collation that can't be
-    /// an element, 42704 for a type that is not there.
+    /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or
+    /// collation that can't be an element, 42704 for a type that is not there.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
         ElementType::of_type(call, i, existing(call.argument_type(i)?)?)
     }
@@ -37,7 +37,9 @@ impl ElementType {
     /// Type `oid`, of elements that are compared under the collation of argument `i`.
     pub fn of_type(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
         let base = catalog::base_type(oid);
-        nodes::collations(call, i).into_iter().try_for_each(|collation| check_collation(call, base, collation))?;
+        nodes::collations(call, i)
+            .into_iter()
+            .try_for_each(|collation| check_collation(call, base, collation))?;
         ElementType::new(call.function()?, oid, base)
     }
 
@@ -51,7 +53,10 @@ impl ElementType {
     pub fn of_array(call: &Call, i: usize) -> Result<ElementType> {
         let array = catalog::base_type(existing(call.argument_type(i)?)?);
         let element = catalog::element_type(array).ok_or_else(|| {
-            unsupported(format!("type {} is no array", catalog::display_name(array)), "Use an array.")
+            unsupported(
+                format!("type {} is no array", catalog::display_name(array)),
+                "Use an array.",
+            )
         })?;
         ElementType::of_type(call, i, element)
     }
@@ -73,8 +78,8 @@ impl ElementType {
         !self.rows.is_empty()
     }
 
-    /// Resolves the type again if what its elements are made of was altered since. Returns what it was before in that
-    /// case. Errors: 0A000 for a type that can no longer be an element.
+    /// Resolves the type again if what its elements are made of was altered since. Returns what it
+    /// was before in that case. Errors: 0A000 for a type that can no longer be an element.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
         if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
@@ -86,7 +91,11 @@ impl ElementType {
 
     /// The type of argument `i`, or of the elements in it, as this call site remembers it.
     pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
-        let find = if given == Given::Array { ElementType::of_array } else { ElementType::of_argument };
+        let find = if given == Given::Array {
+            ElementType::of_array
+        } else {
+            ElementType::of_argument
+        };
         let (of, element_type) = call.remembered(|| Ok(((i, given), find(call, i)?)))?;
         assert!(*of == (i, given), "a call site remembers the type of one argument");
         element_type.refresh(call)?;
@@ -95,12 +104,16 @@ impl ElementType {
 
     /// The kind that elements of this type have in a new filter.
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
-        let tag = if layout == Layout::Parquet { self.resolved.parquet } else { self.resolved.tag };
+        let tag = if layout == Layout::Parquet {
+            self.resolved.parquet
+        } else {
+            self.resolved.tag
+        };
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors: 42804 for a filter
-    /// of another kind.
+    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors:
+    /// 42804 for a filter of another kind.
     pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
@@ -113,14 +126,17 @@ impl ElementType {
 
     /// How elements of this type are hashed for a new filter of this layout.
     pub fn hasher(&self, layout: Layout) -> Hasher {
-        self.hasher_in(other_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General))
+        self.hasher_in(
+            other_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General),
+        )
     }
 
     fn hasher_in(&self, form: Form) -> Hasher {
         Hasher { reader: self.resolved.reader.clone(), form }
     }
 
-    /// The element in a form with which any filter can be probed; without one, a form that matches no filter.
+    /// The element in a form with which any filter can be probed; without one, a form that matches
+    /// no filter.
     ///
     /// # Safety
     /// The element must be of this type.
@@ -135,8 +151,8 @@ impl ElementType {
     }
 }
 
-/// The kind that elements of a type have in the filters of Parquet files. Errors: 22023 for a type that has no form
-/// there, and for an identifier that is not a type's.
+/// The kind that elements of a type have in the filters of Parquet files. Errors: 22023 for a type
+/// that has no form there, and for an identifier that is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
@@ -162,8 +178,8 @@ fn existing(oid: Oid) -> Result<Oid> {
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
 }
 
-/// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with none, by 42P22,
-/// unless the function is called without an expression that could have one.
+/// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with
+/// none, by 42P22, unless the function is called without an expression that could have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     if call.is_prepared() && catalog::collation(oid) != Oid::INVALID && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";
@@ -189,9 +205,10 @@ pub enum Given {
     Array,
 }
 
-/// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and with repetitions, for a
-/// filter with this header, which the SQL function changes; and the kind that the filter has, or gets. Errors: those of
-/// [`ElementType::of_argument`] and [`ElementType::hasher_for`]; 22023 for a number that its kind does not have.
+/// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and
+/// with repetitions, for a filter with this header, which the SQL function changes; and the kind
+/// that the filter has, or gets. Errors: those of [`ElementType::of_argument`] and
+/// [`ElementType::hasher_for`]; 22023 for a number that its kind does not have.
 pub fn hashes_of<'a>(
     call: &'a Call,
     i: usize,
@@ -208,7 +225,11 @@ pub fn hashes_of<'a>(
         return Ok((Kind::NONE, Vec::new()));
     }
     let hasher = element_type.hasher_for(header, function)?;
-    let kind = if header.kind.is_none() { element_type.kind(header.layout) } else { header.kind };
+    let kind = if header.kind.is_none() {
+        element_type.kind(header.layout)
+    } else {
+        header.kind
+    };
     // SAFETY: the type is that of the elements.
     let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
     Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))

@@ -1,5 +1,6 @@
-//! From an element to its hash: by a [`Hasher`] for one kind of filter, or in a form with which any filter can be
-//! probed, a [`ProbeKey`], which has its kinds, and its hashes in all forms. That is the value of the type `bloom_key`.
+//! From an element to its hash: by a [`Hasher`] for one kind of filter, or in a form with which any
+//! filter can be probed, a [`ProbeKey`], which has its kinds, and its hashes in all forms. That is
+//! the value of the type `bloom_key`.
 //!
 //! ```text
 //!  0  version      u8   = 1          8  hash, general     u64
@@ -19,7 +20,8 @@ use pg_bloom_core::filter::build::meet_kind;
 use pg_bloom_core::hash::{Stream, hash};
 use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
 
-/// The width in which a filter keeps numbers: one for each family, or those of Parquet's physical types.
+/// The width in which a filter keeps numbers: one for each family, or those of Parquet's physical
+/// types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The canonical bytes of the key kind.
@@ -36,7 +38,8 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// The hash of an element; `None` for a number that a narrow form doesn't have, which no filter of that form holds.
+    /// The hash of an element; `None` for a number that a narrow form doesn't have, which no filter
+    /// of that form holds.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -45,7 +48,9 @@ impl Hasher {
         let datum = element.datum;
         // SAFETY: promised by the caller.
         unsafe {
-            let Reader::Scalar(reader) = &self.reader else { return self.hash_rarer(element) };
+            let Reader::Scalar(reader) = &self.reader else {
+                return self.hash_rarer(element);
+            };
             match reader.source {
                 Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
                 Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
@@ -58,7 +63,9 @@ impl Hasher {
 
     /// Whether elements that are whole and uncompressed are hashed without calling PostgreSQL.
     pub fn is_in_place(&self) -> bool {
-        let Reader::Scalar(reader) = &self.reader else { return false };
+        let Reader::Scalar(reader) = &self.reader else {
+            return false;
+        };
         !reader.convert && !matches!(reader.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
@@ -68,7 +75,9 @@ impl Hasher {
     /// As [`Hasher::hash`].
     #[inline(always)]
     pub unsafe fn hash_in_place(&self, element: Element) -> Option<u64> {
-        let Reader::Scalar(reader) = &self.reader else { return None };
+        let Reader::Scalar(reader) = &self.reader else {
+            return None;
+        };
         // SAFETY: promised by the caller.
         unsafe {
             match reader.source {
@@ -89,14 +98,18 @@ impl Hasher {
         unsafe {
             let reader = match &self.reader {
                 Reader::Scalar(reader) => reader,
-                Reader::Composite(parts) => return Some(Stream::of(|stream| parts.write(element, stream))),
+                Reader::Composite(parts) => {
+                    return Some(Stream::of(|stream| parts.write(element, stream)));
+                }
             };
             match reader.source {
-                Source::Float4 => hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32))),
-                Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
-                _ if reader.is_long() => {
-                    Some(with_value(element, |value| Stream::of(|stream| reader.write_long(value, stream))))
+                Source::Float4 => {
+                    hash_float(self.form, f64::from(f32::from_bits(datum.value() as u32)))
                 }
+                Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
+                _ if reader.is_long() => Some(with_value(element, |value| {
+                    Stream::of(|stream| reader.write_long(value, stream))
+                })),
                 _ => Some(reader.with_bytes(element, hash)),
             }
         }
@@ -142,7 +155,8 @@ pub(super) fn other_form(own: Tag, tag: Tag) -> Option<Form> {
 }
 
 impl ProbeKey {
-    /// The hash for a kind that isn't [`Kind::NONE`]: `Some(None)` if it can't have it; `None` if that is an error.
+    /// The hash for a kind that isn't [`Kind::NONE`]: `Some(None)` if it can't have it; `None` if
+    /// that is an error.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> Option<Option<u64>> {
         if let Some(form) = other_form(self.tag, kind.tag) {
             return Some(self.hashes[form as usize]);
@@ -152,7 +166,8 @@ impl ProbeKey {
         is_own.then_some(self.hashes[0])
     }
 
-    /// The hash for a filter; `None` if it can't have the element. Errors: 42804 for a filter of another kind.
+    /// The hash for a filter; `None` if it can't have the element. Errors: 42804 for a filter of
+    /// another kind.
     pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);
@@ -160,7 +175,11 @@ impl ProbeKey {
         if let Some(hash) = self.hash_of_kind(filter.kind) {
             return Ok(hash);
         }
-        let tag = if filter.layout == pg_bloom_core::Layout::Parquet { self.parquet } else { self.tag };
+        let tag = if filter.layout == pg_bloom_core::Layout::Parquet {
+            self.parquet
+        } else {
+            self.tag
+        };
         meet_kind(filter.kind, Kind { tag, name: &self.name })?;
         Ok(None)
     }
@@ -187,15 +206,23 @@ impl ProbeKey {
 
     fn read(bytes: &[u8]) -> Option<ProbeKey> {
         let (header, name) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        let [version, tag, parquet, there, n0, n1, 0, 0, hashes @ ..] = header else { return None };
+        let [version, tag, parquet, there, n0, n1, 0, 0, hashes @ ..] = header else {
+            return None;
+        };
         let hash = |i: usize| {
             let bytes = hashes[8 * i..].first_chunk::<8>()?;
             (there >> i & 1 == 1).then_some(u64::from_le_bytes(*bytes))
         };
         let length = usize::from(u16::from_le_bytes([*n0, *n1]));
-        let is_whole = *version == VERSION && *there < 8 && name.len() == length && length <= MAX_NAME;
+        let is_whole =
+            *version == VERSION && *there < 8 && name.len() == length && length <= MAX_NAME;
         let name = std::str::from_utf8(name).ok().filter(|_| is_whole)?.to_owned();
         let hashes = [hash(0), hash(1), hash(2)];
-        Some(ProbeKey { tag: Tag::from_code(*tag)?, parquet: Tag::from_code(*parquet)?, name, hashes })
+        Some(ProbeKey {
+            tag: Tag::from_code(*tag)?,
+            parquet: Tag::from_code(*parquet)?,
+            name,
+            hashes,
+        })
     }
 }

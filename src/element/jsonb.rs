@@ -1,5 +1,5 @@
-//! A jsonb as PostgreSQL stores it, and a numeric, as its numbers are. A jsonb may be nested as deep as it is long, so
-//! it is walked without recursion.
+//! A jsonb as PostgreSQL stores it, and a numeric, as its numbers are. A jsonb may be nested as
+//! deep as it is long, so it is walked without recursion.
 //!
 //! ```text
 //! container   header u32 (count and what it is), entries u32 each, then their values
@@ -24,7 +24,8 @@ const IS_END: u32 = 0x8000_0000;
 /// Bytes of a header or an entry, and what numbers and containers are aligned to.
 const WORD: usize = 4;
 
-/// Writes the canonical bytes of a jsonb, given without its length; its strings are converted to UTF-8 if `convert`.
+/// Writes the canonical bytes of a jsonb, given without its length; its strings are converted to
+/// UTF-8 if `convert`.
 pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
     let mut open = Vec::new();
     enter(jsonb, convert, &mut open, into);
@@ -44,9 +45,13 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
         }
         match value {
             JsonItem::Scalar(Scalar::Null) => into.write(b"null"),
-            JsonItem::Scalar(Scalar::Bool(is_true)) => into.write(if is_true { &b"true"[..] } else { b"false" }),
+            JsonItem::Scalar(Scalar::Bool(is_true)) => {
+                into.write(if is_true { &b"true"[..] } else { b"false" })
+            }
             JsonItem::Scalar(Scalar::Number(number)) => write_numeric(number, into),
-            JsonItem::Scalar(Scalar::String(text)) => in_utf8(text, convert, |text| json::string(text, into)),
+            JsonItem::Scalar(Scalar::String(text)) => {
+                in_utf8(text, convert, |text| json::string(text, into))
+            }
             JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
     }
@@ -61,9 +66,14 @@ pub enum Scalar<'a> {
     String(&'a [u8]),
 }
 
-/// Calls `visit` with each value of a jsonb, given without the length before it, that has no others in it, and with
-/// what `step` makes of the keys that lead there from `root`. An array is no step.
-pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P, mut visit: impl FnMut(P, Scalar<'_>)) {
+/// Calls `visit` with each value of a jsonb, given without the length before it, that has no others
+/// in it, and with what `step` makes of the keys that lead there from `root`. An array is no step.
+pub fn each_scalar<P: Copy>(
+    jsonb: &[u8],
+    root: P,
+    step: impl Fn(P, &[u8]) -> P,
+    mut visit: impl FnMut(P, Scalar<'_>),
+) {
     let mut open = Vec::new();
     memory::push(&mut open, (root, Members::of(jsonb)));
     while let Some((path, members)) = open.last_mut() {
@@ -75,12 +85,15 @@ pub fn each_scalar<P: Copy>(jsonb: &[u8], root: P, step: impl Fn(P, &[u8]) -> P,
         let path = key.map_or(*path, |key| step(*path, key));
         match value {
             JsonItem::Scalar(scalar) => visit(path, scalar),
-            JsonItem::Container(container) => memory::push(&mut open, (path, Members::of(container))),
+            JsonItem::Container(container) => {
+                memory::push(&mut open, (path, Members::of(container)))
+            }
         }
     }
 }
 
-/// Calls `visit` with each string that `?` finds in a jsonb: a key of an object, one in an array, or all there is.
+/// Calls `visit` with each string that `?` finds in a jsonb: a key of an object, one in an array,
+/// or all there is.
 pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
     for member in Members::of(jsonb) {
         if let (Some(string), _) | (None, JsonItem::Scalar(Scalar::String(string))) = member {
@@ -106,7 +119,15 @@ fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into
         let order = |a, b| in_utf8(a, true, |a| in_utf8(b, true, |b| json::key_order(a, b)));
         sorted.sort_by(|(a, _), (b, _)| order(a.unwrap_or_default(), b.unwrap_or_default()));
     }
-    memory::push(open, Level { closing, is_started: false, sorted: sorted.into_iter(), members });
+    memory::push(
+        open,
+        Level {
+            closing,
+            is_started: false,
+            sorted: sorted.into_iter(),
+            members,
+        },
+    );
 }
 
 /// A container, with some of its members written.
@@ -119,7 +140,8 @@ struct Level<'a> {
     members: Members<'a>,
 }
 
-/// The members of a container in the order in which they are stored: values, each with its key in an object.
+/// The members of a container in the order in which they are stored: values, each with its key in
+/// an object.
 struct Members<'a> {
     keys: Option<Entries<'a>>,
     values: Entries<'a>,
@@ -130,12 +152,18 @@ impl<'a> Members<'a> {
         let header = word(container, 0);
         let count = (header & COUNT) as usize;
         if header & IS_OBJECT == 0 {
-            return Members { keys: None, values: Entries { container, entries: count, next: 0, until: count, at: 0 } };
+            return Members {
+                keys: None,
+                values: Entries { container, entries: count, next: 0, until: count, at: 0 },
+            };
         }
         let keys = Entries { container, entries: 2 * count, next: 0, until: count, at: 0 };
         let mut passed = keys.clone();
         passed.by_ref().for_each(drop);
-        Members { keys: Some(keys), values: Entries { until: 2 * count, ..passed } }
+        Members {
+            keys: Some(keys),
+            values: Entries { until: 2 * count, ..passed },
+        }
     }
 }
 
@@ -161,7 +189,9 @@ enum JsonItem<'a> {
 
 impl<'a> JsonItem<'a> {
     fn string(self) -> &'a [u8] {
-        let JsonItem::Scalar(Scalar::String(bytes)) = self else { damaged() };
+        let JsonItem::Scalar(Scalar::String(bytes)) = self else {
+            damaged()
+        };
         bytes
     }
 }
@@ -191,7 +221,11 @@ impl<'a> Iterator for Entries<'a> {
         let (from, to) = (self.at, if entry & IS_END != 0 { length } else { self.at + length });
         self.at = to;
         let values = WORD * (1 + self.entries);
-        let bytes = |from: usize| self.container.get(values + from..values + to).unwrap_or_else(|| damaged());
+        let bytes = |from: usize| {
+            self.container
+                .get(values + from..values + to)
+                .unwrap_or_else(|| damaged())
+        };
         let aligned = || bytes(from.next_multiple_of(WORD));
         Some(JsonItem::Scalar(match (entry & TYPE) >> 28 {
             0 => Scalar::String(bytes(from)),
@@ -212,7 +246,10 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 
 #[cold]
 fn damaged() -> ! {
-    raise(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid jsonb").detail("The value is damaged."))
+    raise(
+        Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid jsonb")
+            .detail("The value is damaged."),
+    )
 }
 
 /// What the two highest bits of the first word say.

@@ -21,7 +21,8 @@ pub enum Reader {
 
 pub enum Parts {
     Array(Member),
-    /// A row of these columns, as many as its type has; there is none for a column that was dropped.
+    /// A row of these columns, as many as its type has; there is none for a column that was
+    /// dropped.
     Row(RowType, Vec<Option<Member>>),
     Range(RangeType),
     Multirange(RangeType),
@@ -44,7 +45,8 @@ impl Parts {
     /// It must be a value of the type that has these.
     pub unsafe fn write(&self, element: Element, into: &mut Stream) {
         interrupt::check_stack_depth();
-        // SAFETY: promised by the caller. All are of variable length, and each is read as what its type says.
+        // SAFETY: promised by the caller. All are of variable length, and each is read as what its
+        // type says.
         unsafe {
             if let Parts::Row(row, _) = self {
                 row.check(element.datum);
@@ -53,7 +55,10 @@ impl Parts {
             match self {
                 Parts::Array(member) => {
                     let start = |into: &mut Stream, lengths: &[i32], lower_bounds: &[i32]| {
-                        members::array(lengths.iter().copied().zip(lower_bounds.iter().copied()), into);
+                        members::array(
+                            lengths.iter().copied().zip(lower_bounds.iter().copied()),
+                            into,
+                        );
                     };
                     let write = |into: &mut Stream, datum| member.write(datum, into);
                     each_element(value.pointer().cast(), member.storage, into, start, write);
@@ -73,7 +78,8 @@ impl Parts {
                     let ranges: *const Multirange = value.pointer().cast();
                     let count = RangeEntry::count(ranges);
                     members::multirange(count, into);
-                    (0..count).for_each(|i| range.write_bounds(&range.entry.bounds_in(ranges, i), into));
+                    (0..count)
+                        .for_each(|i| range.write_bounds(&range.entry.bounds_in(ranges, i), into));
                 }
             }
             value.free();
@@ -87,7 +93,9 @@ impl Member {
     /// # Safety
     /// It must be of the members' type.
     unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
-        let Some(datum) = datum else { return members::null(into) };
+        let Some(datum) = datum else {
+            return members::null(into);
+        };
         let element = Element { datum };
         // SAFETY: promised by the caller.
         unsafe {
@@ -96,7 +104,9 @@ impl Member {
                     members::value(Count::of(|count| reader.write_long(value, count)), into);
                     reader.write_long(value, into);
                 }),
-                Reader::Scalar(reader) => reader.with_bytes(element, |bytes| members::whole_value(bytes, into)),
+                Reader::Scalar(reader) => {
+                    reader.with_bytes(element, |bytes| members::whole_value(bytes, into))
+                }
                 Reader::Composite(parts) => {
                     members::composite(into);
                     parts.write(element, into);
@@ -117,7 +127,11 @@ impl RangeType {
             (lower.inclusive, flags::LOWER_IN),
             (upper.inclusive, flags::UPPER_IN),
         ];
-        into.write(&[set.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum::<u8>()]);
+        into.write(&[set
+            .iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, flag)| flag)
+            .sum::<u8>()]);
         for bound in [lower, upper].into_iter().filter(|bound| !bound.infinite) {
             // SAFETY: promised by the caller.
             unsafe { self.bound.write(Some(bound.val), into) };

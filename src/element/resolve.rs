@@ -13,7 +13,8 @@ use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet` layout.
+/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet`
+/// layout.
 pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
     let general = |source, tag| (source, tag, tag);
     Some(match BuiltinOid::try_from(oid).ok()? {
@@ -23,7 +24,9 @@ pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
         BuiltinOid::FLOAT4OID => (Source::Float4, Tag::Float, Tag::ParquetFloat),
         BuiltinOid::FLOAT8OID => (Source::Float8, Tag::Float, Tag::ParquetDouble),
         BuiltinOid::NUMERICOID => general(Source::Numeric, Tag::Numeric),
-        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => (Source::Text, Tag::Text, Tag::ParquetByteArray),
+        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => {
+            (Source::Text, Tag::Text, Tag::ParquetByteArray)
+        }
         BuiltinOid::BPCHAROID => (Source::Bpchar, Tag::Text, Tag::ParquetByteArray),
         BuiltinOid::CHAROID => (Source::Char, Tag::Text, Tag::ParquetByteArray),
         BuiltinOid::NAMEOID => (Source::Name, Tag::Text, Tag::ParquetByteArray),
@@ -31,7 +34,9 @@ pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
         BuiltinOid::UUIDOID => (Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
         BuiltinOid::DATEOID => (Source::Date, Tag::Date, Tag::ParquetDate),
         BuiltinOid::TIMESTAMPOID => (Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp),
-        BuiltinOid::TIMESTAMPTZOID => (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz),
+        BuiltinOid::TIMESTAMPTZOID => {
+            (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
+        }
         BuiltinOid::BOOLOID => general(Source::Bool, Tag::Boolean),
         BuiltinOid::TIMEOID => general(Source::Time, Tag::Time),
         BuiltinOid::TIMETZOID => general(Source::Timetz, Tag::Timetz),
@@ -55,7 +60,12 @@ pub struct Resolved {
 
 impl Resolved {
     fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
-        Resolved { reader: Reader::Composite(Rc::new(parts)), tag, parquet: tag, name: fit(name) }
+        Resolved {
+            reader: Reader::Composite(Rc::new(parts)),
+            tag,
+            parquet: tag,
+            name: fit(name),
+        }
     }
 
     fn kind(&self) -> &str {
@@ -70,8 +80,8 @@ pub struct Resolver {
     /// What the user sees.
     whole: Oid,
     convert: bool,
-    /// What is known so far, so that the time taken depends on the number of types rather than on how they are
-    /// combined; nothing yet of a type that is being looked at.
+    /// What is known so far, so that the time taken depends on the number of types rather than on
+    /// how they are combined; nothing yet of a type that is being looked at.
     known: HashMap<Oid, Option<Resolved>>,
     /// The types of rows in it, and their versions.
     pub rows: Vec<(Oid, u64)>,
@@ -79,10 +89,17 @@ pub struct Resolver {
 
 impl Resolver {
     pub fn new(function: Oid, whole: Oid, convert: bool) -> Resolver {
-        Resolver { function, whole, convert, known: HashMap::new(), rows: Vec::new() }
+        Resolver {
+            function,
+            whole,
+            convert,
+            known: HashMap::new(),
+            rows: Vec::new(),
+        }
     }
 
-    /// Errors: 0A000 for a type that can't be an element, or a part of one; 54001 for a type that is too complex.
+    /// Errors: 0A000 for a type that can't be an element, or a part of one; 54001 for a type that
+    /// is too complex.
     pub fn part(&mut self, oid: Oid) -> Result<Resolved> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
@@ -100,8 +117,10 @@ impl Resolver {
 
     fn made_of_parts(&mut self, oid: Oid) -> Result<Resolved> {
         let shape = catalog::shape(oid);
-        let is_made_by_users =
-            matches!(shape, Shape::Enum | Shape::Range(..) | Shape::Multirange(_) | Shape::Composite);
+        let is_made_by_users = matches!(
+            shape,
+            Shape::Enum | Shape::Range(..) | Shape::Multirange(_) | Shape::Composite
+        );
         if is_made_by_users && catalog::has_own_operator_class(oid) {
             return Err(self.refuse(format!(
                 "Type {} has an operator class of its own, whose equality a hash of its values does not follow. Cast it to text.",
@@ -142,7 +161,13 @@ impl Resolver {
         Ok((resolved.kind().to_owned(), Member { reader: resolved.reader, storage }))
     }
 
-    fn range(&mut self, oid: Oid, range: Oid, parts: fn(RangeType) -> Parts, tag: Tag) -> Result<Resolved> {
+    fn range(
+        &mut self,
+        oid: Oid,
+        range: Oid,
+        parts: fn(RangeType) -> Parts,
+        tag: Tag,
+    ) -> Result<Resolved> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));
         };
@@ -158,8 +183,9 @@ impl Resolver {
         Ok(Resolved::composite(parts, tag, format!("{} of {kind}", catalog::qualified_name(oid))))
     }
 
-    /// Row types are distinguished by their names and the names and kinds of their columns, in order. Only the name of
-    /// a column tells it from another that was dropped, and is kept by a dump.
+    /// Row types are distinguished by their names and the names and kinds of their columns, in
+    /// order. Only the name of a column tells it from another that was dropped, and is kept by a
+    /// dump.
     fn row(&mut self, oid: Oid) -> Result<Resolved> {
         self.rows.push((oid, version_of(oid)));
         let row = RowType::new(oid);
@@ -181,13 +207,18 @@ impl Resolver {
     /// A type that is known by its name and its own hash only.
     fn other(&self, oid: Oid) -> Result<Resolved> {
         self.refuse_filter(oid)?;
-        Ok(Resolved { name: fit(other_name(oid)), ..self.plain(Source::Other, Tag::Other, Tag::Other, oid)? })
+        Ok(Resolved {
+            name: fit(other_name(oid)),
+            ..self.plain(Source::Other, Tag::Other, Tag::Other, oid)?
+        })
     }
 
     /// A type that is not made of others, without a name of its kind.
     fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
         let extended_hash = match source {
-            Source::Other => catalog::extended_hash(oid).ok_or_else(|| self.refuse_unhashable(oid))?,
+            Source::Other => {
+                catalog::extended_hash(oid).ok_or_else(|| self.refuse_unhashable(oid))?
+            }
             _ => std::ptr::null_mut(),
         };
         let reader = Reader::Scalar(ScalarReader { source, convert: self.convert, extended_hash });
@@ -217,20 +248,30 @@ impl Resolver {
     }
 
     fn refuse(&self, hint: impl Into<String>) -> Error {
-        unsupported(format!("type {} cannot be an element of a bloom filter", catalog::display_name(self.whole)), hint)
+        unsupported(
+            format!(
+                "type {} cannot be an element of a bloom filter",
+                catalog::display_name(self.whole)
+            ),
+            hint,
+        )
     }
 
     fn refuse_unhashable(&self, part: Oid) -> Error {
-        let subject =
-            if part == self.whole { "The type".into() } else { format!("Type {} in it", catalog::display_name(part)) };
+        let subject = if part == self.whole {
+            "The type".into()
+        } else {
+            format!("Type {} in it", catalog::display_name(part))
+        };
         self.refuse(format!(
             "{subject} has no extended (64-bit) hash function. Cast the element to a type that has one, for instance text."
         ))
     }
 }
 
-/// The name that tells a type with a hash of its own from others. Where that hash may depend on the encoding of the
-/// database or on the CPU, so does the name: a filter that was moved then gives an error and no wrong answer.
+/// The name that tells a type with a hash of its own from others. Where that hash may depend on the
+/// encoding of the database or on the CPU, so does the name: a filter that was moved then gives an
+/// error and no wrong answer.
 fn other_name(oid: Oid) -> String {
     let mut name = catalog::qualified_name(oid);
     if let Some(encoding) = encoding::foreign_encoding().filter(|_| !is_without_text(oid)) {

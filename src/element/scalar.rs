@@ -24,7 +24,8 @@ pub enum Source {
     Name,
     /// An enum, by its label.
     Enum,
-    /// An enum in an index, by its object identifier: labels can be renamed, and indexes stay in their database.
+    /// An enum in an index, by its object identifier: labels can be renamed, and indexes stay in
+    /// their database.
     EnumOid,
     Bytea,
     Uuid,
@@ -50,7 +51,8 @@ pub struct ScalarReader {
 }
 
 impl ScalarReader {
-    /// Whether the canonical bytes may be many more than those of the value: they are written piece by piece.
+    /// Whether the canonical bytes may be many more than those of the value: they are written piece
+    /// by piece.
     pub fn is_long(&self) -> bool {
         matches!(self.source, Source::Numeric | Source::Jsonb)
     }
@@ -68,16 +70,23 @@ impl ScalarReader {
     /// The element must be a value of the type that the reader was made for.
     pub unsafe fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
         let datum = element.datum;
-        // SAFETY: promised by the caller; the source says how the type's values are kept. The output function of enums
-        // needs no more than the datum, and allocates the label for this call.
+        // SAFETY: promised by the caller; the source says how the type's values are kept. The
+        // output function of enums needs no more than the datum, and allocates the label for this
+        // call.
         unsafe {
             match self.source {
                 Source::Text => with_value(element, |text| self.in_utf8(text, work)),
-                Source::Bpchar => with_value(element, |text| self.in_utf8(scalar::without_trailing_blanks(text), work)),
+                Source::Bpchar => with_value(element, |text| {
+                    self.in_utf8(scalar::without_trailing_blanks(text), work)
+                }),
                 Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
-                Source::Int8 | Source::Time | Source::Unsigned => work(&scalar::integer(datum.value() as i64)),
-                Source::Float4 => work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32)))),
+                Source::Int8 | Source::Time | Source::Unsigned => {
+                    work(&scalar::integer(datum.value() as i64))
+                }
+                Source::Float4 => {
+                    work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32))))
+                }
                 Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
                 Source::Char => {
                     let (bytes, len) = scalar::single_char(datum.value() as u8);
@@ -85,8 +94,10 @@ impl ScalarReader {
                 }
                 Source::Name => self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), work),
                 Source::Enum => {
-                    let label = pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
-                    let label: *mut std::ffi::c_char = label.expect("every value has a label").cast_mut_ptr();
+                    let label =
+                        pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
+                    let label: *mut std::ffi::c_char =
+                        label.expect("every value has a label").cast_mut_ptr();
                     let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), work);
                     pg_sys::pfree(label.cast());
                     result
@@ -105,12 +116,15 @@ impl ScalarReader {
                     let pg_sys::Interval { month, day, time } = *datum.cast_mut_ptr();
                     work(&scalar::interval(month, day, time))
                 }
-                Source::Other | Source::Numeric | Source::Jsonb => work(&self.own_hash(datum).to_le_bytes()),
+                Source::Other | Source::Numeric | Source::Jsonb => {
+                    work(&self.own_hash(datum).to_le_bytes())
+                }
             }
         }
     }
 
-    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and nothing of it converted.
+    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and
+    /// nothing of it converted.
     ///
     /// # Safety
     /// As [`ScalarReader::with_bytes`].
@@ -141,13 +155,18 @@ impl ScalarReader {
     /// What `work` makes of a text in UTF-8.
     #[inline(always)]
     pub fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
-        if self.convert && !text.is_ascii() { encoding::with_utf8(text, work) } else { work(text) }
+        if self.convert && !text.is_ascii() {
+            encoding::with_utf8(text, work)
+        } else {
+            work(text)
+        }
     }
 
     /// # Safety
     /// As [`ScalarReader::with_bytes`].
     unsafe fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
-        // The hash of a type that can hold text must not depend on a collation that compares by bytes anyway.
+        // The hash of a type that can hold text must not depend on a collation that compares by
+        // bytes anyway.
         let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
         // SAFETY: the type's extended hash takes a value of the type and a seed.
         unsafe {

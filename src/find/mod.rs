@@ -1,11 +1,13 @@
-//! `bloom_find`, `bloom_find_all`: the rows of a table and all its partitions or children that have a key.
+//! `bloom_find`, `bloom_find_all`: the rows of a table and all its partitions or children that have
+//! a key.
 //!
-//! A query on the parent locks, plans and starts a scan of every partition. This asks the indexes of the partitions
-//! first, and plans a query only on those that may have the key. That query is what the planner makes of the query on
-//! the parent for a partition: it checks no rights, since the parent's were checked.
+//! A query on the parent locks, plans and starts a scan of every partition. This asks the indexes
+//! of the partitions first, and plans a query only on those that may have the key. That query is
+//! what the planner makes of the query on the parent for a partition: it checks no rights, since
+//! the parent's were checked.
 //!
-//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the caller's rights to it,
-//! and the tables below it, with the keys that each may have by its index.
+//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the
+//! caller's rights to it, and the tables below it, with the keys that each may have by its index.
 
 mod condition;
 
@@ -23,21 +25,29 @@ use crate::pg::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// The table whose row type argument 0 has, all of whose columns the caller may read. Errors: 42804 for another type;
-/// 42809 for a view; 42501 without the right; 0A000 for row security, and for a table that Citus distributes.
+/// The table whose row type argument 0 has, all of whose columns the caller may read. Errors: 42804
+/// for another type; 42809 for a view; 42501 without the right; 0A000 for row security, and for a
+/// table that Citus distributes.
 fn table(call: &Call) -> Result<Opened<'_>> {
     let of_type = call.argument_type(0)?;
     let oid = lookup::get_typ_typrelid(of_type);
     let opened = lookup::valid(oid).and_then(|oid| Opened::if_there(call, oid, ACCESS_SHARE));
-    let Some(opened) = opened.filter(|opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE) else {
-        let message = format!("type {} is not the row type of a table", catalog::display_name(of_type));
-        return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table."));
+    let Some(opened) =
+        opened.filter(|opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE)
+    else {
+        let message =
+            format!("type {} is not the row type of a table", catalog::display_name(of_type));
+        return Err(
+            Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table.")
+        );
     };
     let table = opened.relation();
     // Tables, partitioned ones, materialized views and foreign tables.
     if !b"rpmf".contains(&table.kind()) {
         let message = format!("\"{}\" is not a table", table.name());
-        return Err(Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is."));
+        return Err(
+            Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is.")
+        );
     }
     owner::require_all_columns(oid);
     require_no_row_security(table)?;
@@ -48,10 +58,14 @@ fn table(call: &Call) -> Result<Opened<'_>> {
     Ok(opened)
 }
 
-/// The name and the number of the column that argument 1 names. Errors: 22004 for NULL; 42703 if there is none.
+/// The name and the number of the column that argument 1 names. Errors: 22004 for NULL; 42703 if
+/// there is none.
 fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     let Some(name) = call.name(1) else {
-        return Err(Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, "the name of the column cannot be NULL"));
+        return Err(Error::new(
+            SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            "the name of the column cannot be NULL",
+        ));
     };
     let number = table.column_named(&name);
     if number <= 0 {
@@ -65,7 +79,8 @@ fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
 /// Refuses a table whose policies concern the caller, by 0A000.
 fn require_no_row_security(table: Relation) -> Result<()> {
     if owner::has_policies_for_user(table) {
-        let message = format!("row-level security of table \"{}\" applies to this call", table.name());
+        let message =
+            format!("row-level security of table \"{}\" applies to this call", table.name());
         return Err(unsupported(message, "Query the table itself, which applies its policies."));
     }
     Ok(())
@@ -75,21 +90,27 @@ fn require_no_row_security(table: Relation) -> Result<()> {
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
-unsafe fn candidates(leaf: Relation, column: &CStr, condition: &LookedFor) -> Result<Option<Vec<bool>>> {
+unsafe fn candidates(
+    leaf: Relation,
+    column: &CStr,
+    condition: &LookedFor,
+) -> Result<Option<Vec<bool>>> {
     let Some(asked) = condition.asked.as_ref().filter(|_| !leaf.is_lost_in_recovery()) else {
         return Ok(None);
     };
     let number = leaf.column_named(column);
     for index in leaf.indexes() {
         if let Some(asked_type) = asked_type(index.relation(), number, asked) {
-            // SAFETY: the parser found an operator of this column for the keys, which takes them as this type.
+            // SAFETY: the parser found an operator of this column for the keys, which takes them as
+            // this type.
             return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);
         }
     }
     Ok(None)
 }
 
-/// As which type an index takes the keys, if it can be asked for them: the planner's own conditions.
+/// As which type an index takes the keys, if it can be asked for them: the planner's own
+/// conditions.
 fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
     let is_usable = index::is_over_elements(index)
         && index.column_number() == number
@@ -104,18 +125,21 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
     (collation == pg_sys::InvalidOid || collation == asked.collation).then_some(right)
 }
 
-/// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`, `bloom_find_all(…, anycompatiblearray)`
+/// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`,
+/// `bloom_find_all(…, anycompatiblearray)`
 fn find(call: &Call, is_array: bool) -> Outcome {
     let opened = table(call)?;
     let parent = opened.relation();
     let (column, number) = column(call, parent)?;
     let output = Output::new(call, parent)?;
-    let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else { return Ok(None) };
+    let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else {
+        return Ok(None);
+    };
     let compressed = sql::compressed_by_timescale()?;
     let add_rows = |leaf: Relation| {
         let has_all = !compressed.contains(&leaf.oid());
-        // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's memory, and what is
-        // known of an index in Rust's.
+        // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's
+        // memory, and what is known of an index in Rust's.
         unsafe {
             in_scratch(|| -> Result<()> {
                 let may_have = if has_all { candidates(leaf, &column, &condition)? } else { None };

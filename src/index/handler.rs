@@ -1,4 +1,5 @@
-//! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way from there.
+//! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way
+//! from there.
 
 use super::{kind, kind_of, options, ranges, session, validate};
 use crate::key_condition::KEY_OF_ELEMENT;
@@ -24,8 +25,8 @@ fn handler(_: &Call) -> Outcome {
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-/// What the access method can do. All else is `false`: a scan must have a key, since the index doesn't know all rows,
-/// and predicate locks cover the whole index.
+/// What the access method can do. All else is `false`: a scan must have a key, since the index
+/// doesn't know all rows, and predicate locks cover the whole index.
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
@@ -47,8 +48,8 @@ static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     ..unsafe { std::mem::zeroed() }
 };
 
-// SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and with what the
-// documentation of index access methods says.
+// SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and
+// with what the documentation of index access methods says.
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuild(
@@ -142,7 +143,8 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: PostgreSQL calls this; all results have a place.
     unsafe { Entry::new() }.run(|| unsafe {
         let planned = Planned::new(root, path, loops);
-        let estimate = (kind(planned.support_function(KEY_OF_ELEMENT).1.is_some()).estimate)(&planned);
+        let estimate =
+            (kind(planned.support_function(KEY_OF_ELEMENT).1.is_some()).estimate)(&planned);
         *startup = estimate.startup;
         *total = estimate.total;
         *selectivity = estimate.selectivity;
@@ -164,7 +166,11 @@ unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
 }
 
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn ambeginscan(index: pg_sys::Relation, keys: i32, order: i32) -> pg_sys::IndexScanDesc {
+unsafe extern "C-unwind" fn ambeginscan(
+    index: pg_sys::Relation,
+    keys: i32,
+    order: i32,
+) -> pg_sys::IndexScanDesc {
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| unsafe { pg_sys::RelationGetIndexScan(index, keys, order) })
 }
@@ -186,7 +192,10 @@ unsafe extern "C-unwind" fn amrescan(
 }
 
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn amgetbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
+unsafe extern "C-unwind" fn amgetbitmap(
+    scan: pg_sys::IndexScanDesc,
+    bitmap: *mut pg_sys::TIDBitmap,
+) -> i64 {
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| unsafe {
         version::count_search(scan);

@@ -1,7 +1,8 @@
-//! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's pages.
+//! The access method `bloom_filter`: an index that keeps a Bloom filter for each range of a table's
+//! pages.
 //!
-//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which also say what makes
-//! "no" certain. Here are PostgreSQL's verbs.
+//! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which
+//! also say what makes "no" certain. Here are PostgreSQL's verbs.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -14,7 +15,8 @@
 //! | `session` | what a session keeps of an index |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
-//! Here are the kind of an index, by its operator class, and `bloom_index_info` and `bloom_index_check`, of any kind.
+//! Here are the kind of an index, by its operator class, and `bloom_index_info` and
+//! `bloom_index_check`, of any kind.
 
 mod filters;
 mod handler;

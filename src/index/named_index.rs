@@ -7,7 +7,8 @@ use crate::pg::sql;
 use crate::pg::storage::relation::{self, ACCESS_SHARE, Opened, Relation};
 use pgrx::pg_sys;
 
-/// An index of this access method and its table, opened for a user who may, with functions run as the table's owner.
+/// An index of this access method and its table, opened for a user who may, with functions run as
+/// the table's owner.
 pub struct NamedIndex<'c> {
     _as_owner: AsOwner<'c>,
     index: Opened<'c>,
@@ -15,16 +16,18 @@ pub struct NamedIndex<'c> {
 }
 
 impl<'c> NamedIndex<'c> {
-    /// Argument 0 of a strict function, a regclass. Errors: 42809 for anything but such an index; 42501 without the
-    /// right; 42P01 if it was dropped in the meantime; 0A000 if Citus distributes its table; 55000 for one that can't
-    /// be read or may not know all rows.
+    /// Argument 0 of a strict function, a regclass. Errors: 42809 for anything but such an index;
+    /// 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if Citus distributes
+    /// its table; 55000 for one that can't be read or may not know all rows.
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         // The table first, as everybody else locks them.
-        let table = lookup::valid(lookup::IndexGetRelation(oid, true)).ok_or_else(|| wrong(&relation::name_of(oid)))?;
+        let table = lookup::valid(lookup::IndexGetRelation(oid, true))
+            .ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
         if sql::is_distributed_by_citus(table)? {
-            let message = format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
+            let message =
+                format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
                 .detail("The index of the table itself is empty.")
                 .hint("Call the function for the index of each shard, by run_command_on_shards."));
@@ -39,13 +42,18 @@ impl<'c> NamedIndex<'c> {
         let unusable = if !relation.is_valid_index() {
             Some(("is not valid", "REINDEX it, or wait until it is built."))
         } else if relation.is_lost_in_recovery() {
-            Some(("is unlogged, so a standby doesn't have it", "Call the function on the primary server."))
+            Some((
+                "is unlogged, so a standby doesn't have it",
+                "Call the function on the primary server.",
+            ))
         } else {
             None
         };
         if let Some((problem, hint)) = unusable {
             let message = format!("index \"{}\" {problem}", relation.name());
-            return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint));
+            return Err(
+                Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint)
+            );
         }
         Ok(NamedIndex { _as_owner: as_owner, index, table })
     }
@@ -59,13 +67,17 @@ impl<'c> NamedIndex<'c> {
     }
 }
 
-/// The error for an index that was there a moment ago; on a standby also for one that REINDEX CONCURRENTLY replaced.
+/// The error for an index that was there a moment ago; on a standby also for one that REINDEX
+/// CONCURRENTLY replaced.
 fn dropped(index: pg_sys::Oid) -> Error {
     let message = format!("index with OID {} does not exist any more", index.to_u32());
     Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message).hint("Name the index that is there now.")
 }
 
 fn wrong(name: &str) -> Error {
-    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, format!("\"{name}\" is not an index USING bloom_filter"))
-        .hint("Of a partitioned index, name those of the partitions.")
+    Error::new(
+        SqlState::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("\"{name}\" is not an index USING bloom_filter"),
+    )
+    .hint("Of a partitioned index, name those of the partitions.")
 }

@@ -1,11 +1,14 @@
-//! Pages of the index: in buffers, and of one that is being built; and what is said of damaged ones.
+//! Pages of the index: in buffers, and of one that is being built; and what is said of damaged
+//! ones.
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout, NewPages};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
-use pg_bloom_core::index::page::{Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special};
+use pg_bloom_core::index::page::{
+    Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
+};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -13,12 +16,16 @@ pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has
 
 #[cold]
 pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
-    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, format!("block {page} of index \"{}\" is damaged", index.name()))
-        .detail(format!("As a page of a bloom_filter index, {problem}."))
-        .hint("REINDEX it.")
+    Error::new(
+        SqlState::ERRCODE_INDEX_CORRUPTED,
+        format!("block {page} of index \"{}\" is damaged", index.name()),
+    )
+    .detail(format!("As a page of a bloom_filter index, {problem}."))
+    .hint("REINDEX it.")
 }
 
-/// Numbers have one width in an index, so every element has a hash. A row without one must not be left out.
+/// Numbers have one width in an index, so every element has a hash. A row without one must not be
+/// left out.
 #[cold]
 pub fn unhashed() -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
@@ -56,7 +63,11 @@ impl<'a> IndexPages<'a> {
     /// What `read` makes of the bytes of a page; `None` is one behind the end of the file.
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
-        if self.has(page) { read(Some(&Pin::read(self.relation, page).shared())) } else { read(None) }
+        if self.has(page) {
+            read(Some(&Pin::read(self.relation, page).shared()))
+        } else {
+            read(None)
+        }
     }
 
     /// A page to write to. Errors: as [`IndexPages::extend_to`].
@@ -65,9 +76,9 @@ impl<'a> IndexPages<'a> {
         Ok(Pin::read(self.relation, page))
     }
 
-    /// If the file lacks a page, the file is extended up to it and some pages further, as far as they were allocated.
-    /// The user can cancel that, unless a page is locked: behind a jump in the table it may be gigabytes. XX002 if the
-    /// page was not allocated.
+    /// If the file lacks a page, the file is extended up to it and some pages further, as far as
+    /// they were allocated. The user can cancel that, unless a page is locked: behind a jump in the
+    /// table it may be gigabytes. XX002 if the page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated;
@@ -75,33 +86,46 @@ impl<'a> IndexPages<'a> {
             return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
         if !self.has(page) {
-            self.known.set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
+            self.known
+                .set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
         }
         Ok(())
     }
 
-    /// Checks that nobody has written to the pages that will be allocated: XX002 if some session has.
+    /// Checks that nobody has written to the pages that will be allocated: XX002 if some session
+    /// has.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
-        let is_written = |&at: &u32| self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)));
+        let is_written = |&at: &u32| {
+            self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)))
+        };
         let problem = "it must be empty, since it was not allocated yet";
-        match (before.allocated..after.allocated).take_while(|&at| self.has(at)).find(is_written) {
+        match (before.allocated..after.allocated)
+            .take_while(|&at| self.has(at))
+            .find(is_written)
+        {
             Some(page) => Err(damaged(self.relation, Damage::new(page, problem))),
             None => Ok(()),
         }
     }
 
-    /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and not made here.
+    /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and
+    /// not made here.
     pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
-        pages
-            .take_while(|&at| self.has(at))
-            .try_for_each(|at| self.read(at, |page| check_written(self.relation, special, at, page)).map(drop))
+        pages.take_while(|&at| self.has(at)).try_for_each(|at| {
+            self.read(at, |page| check_written(self.relation, special, at, page))
+                .map(drop)
+        })
     }
 }
 
 impl Pages for IndexPages<'_> {
     type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
+    fn with<R>(
+        &mut self,
+        page: u32,
+        f: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> std::result::Result<R, Damage> {
         self.announced = self.announced.saturating_sub(1);
         Ok(self.read(page, f))
     }
@@ -124,8 +148,16 @@ pub struct BelowMeta<'a> {
 impl Pages for BelowMeta<'_> {
     type Error = Damage;
 
-    fn with<R>(&mut self, page: u32, f: impl FnOnce(Option<&[u8]>) -> R) -> std::result::Result<R, Damage> {
-        if page == META_PAGE { Ok(f(Some(self.meta))) } else { self.pages.with(page, f) }
+    fn with<R>(
+        &mut self,
+        page: u32,
+        f: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> std::result::Result<R, Damage> {
+        if page == META_PAGE {
+            Ok(f(Some(self.meta)))
+        } else {
+            self.pages.with(page, f)
+        }
     }
 }
 
@@ -148,13 +180,21 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
     Ok(())
 }
 
-/// Whether a page was written. It then must be the one that it should be, with the header that keeps its bytes: XX002
-/// for a page that was not made here.
+/// Whether a page was written. It then must be the one that it should be, with the header that
+/// keeps its bytes: XX002 for a page that was not made here.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
-    let written = special.written(page, PAGE_SIZE, at).map_err(|damage| damaged(index, damage))?;
-    let Some(page) = written else { return Ok(false) };
+    let written = special
+        .written(page, PAGE_SIZE, at)
+        .map_err(|damage| damaged(index, damage))?;
+    let Some(page) = written else {
+        return Ok(false);
+    };
     let layout = Layout::of(page);
-    let is_empty = || page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES].iter().all(|&byte| byte == 0);
+    let is_empty = || {
+        page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES]
+            .iter()
+            .all(|&byte| byte == 0)
+    };
     if layout == Layout::FULL || layout == Layout::EMPTY && is_empty() {
         return Ok(true);
     }
@@ -164,7 +204,8 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
 
 pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId) -> Error {
     let (index, table) = (index.name(), table.name());
-    let message = format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
+    let message =
+        format!("index \"{index}\" has row ({page},{line}), which table \"{table}\" does not have");
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
@@ -172,8 +213,17 @@ pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
-pub fn wrong_row(index: Relation, table: Relation, row: RowId, problem: &str, detail: &str) -> Error {
+pub fn wrong_row(
+    index: Relation,
+    table: Relation,
+    row: RowId,
+    problem: &str,
+    detail: &str,
+) -> Error {
     let (index, table) = (index.name(), table.name());
-    let message = format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);
-    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).detail(detail).hint("REINDEX it.")
+    let message =
+        format!("index \"{index}\" {problem} row ({},{}) of table \"{table}\"", row.page, row.line);
+    Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message)
+        .detail(detail)
+        .hint("REINDEX it.")
 }

@@ -1,8 +1,10 @@
-//! What a session keeps of an index between uses: where its tiles are, and what it found out about its column.
+//! What a session keeps of an index between uses: where its tiles are, and what it found out about
+//! its column.
 //!
-//! It is found by the index and a number in the relation cache, which drops the number whenever anything about the
-//! index changes. Tiles never move: a directory may only lack some that were added since, which four bytes of the
-//! metapage tell. Its pages are read and changed under the lock of that, which comes first.
+//! It is found by the index and a number in the relation cache, which drops the number whenever
+//! anything about the index changes. Tiles never move: a directory may only lack some that were
+//! added since, which four bytes of the metapage tell. Its pages are read and changed under the
+//! lock of that, which comes first.
 
 use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -55,7 +57,9 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         let number = relation.cached_number();
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
         match known.and_then(|kept| kept.downcast::<Kept<K>>().ok()) {
-            Some(kept) if kept.number == number && kept.file == relation.file() => Ok(Index { relation, kept }),
+            Some(kept) if kept.number == number && kept.file == relation.file() => {
+                Ok(Index { relation, kept })
+            }
             _ => Index::load(relation),
         }
     }
@@ -87,7 +91,8 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         &self.kept.kind
     }
 
-    /// A number, from one up, that no other file has had in this session, nor this one with other contents.
+    /// A number, from one up, that no other file has had in this session, nor this one with other
+    /// contents.
     pub fn number(&self) -> u64 {
         self.kept.number
     }
@@ -121,16 +126,21 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         directory
     }
 
-    /// Writes a newer directory, with one record: the metapage, which the caller has locked, and the directory page
-    /// that changes. Returns it. If the file lacks that page, only extends the file, and returns the directory so far.
-    /// XX002 if the page was not allocated.
-    pub fn write_directory(&self, mut meta: Exclusive, growth: Growth<K::Directory>) -> Result<Rc<K::Directory>> {
+    /// Writes a newer directory, with one record: the metapage, which the caller has locked, and
+    /// the directory page that changes. Returns it. If the file lacks that page, only extends the
+    /// file, and returns the directory so far. XX002 if the page was not allocated.
+    pub fn write_directory(
+        &self,
+        mut meta: Exclusive,
+        growth: Growth<K::Directory>,
+    ) -> Result<Rc<K::Directory>> {
         let Growth { directory, page } = growth;
         let metapage = directory.metapage();
         let meta_change = Change::Page(&metapage);
         match &page {
             Some((number, _)) if !self.pages().has(*number) => {
-                // Up to there are the pages of all tiles, which may be many. The metapage is not locked for that.
+                // Up to there are the pages of all tiles, which may be many. The metapage is not
+                // locked for that.
                 drop(meta);
                 self.pages().extend_to(*number, directory.chain())?;
                 return Ok(self.known_directory());
@@ -149,8 +159,13 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         found.map_err(|damage| damaged(self.relation, damage))
     }
 
-    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002 for damage.
-    pub fn read<T>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> std::result::Result<T, Damage>) -> Result<T> {
+    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002
+    /// for damage.
+    pub fn read<T>(
+        &self,
+        page: u32,
+        read: impl FnOnce(Option<&[u8]>) -> std::result::Result<T, Damage>,
+    ) -> Result<T> {
         self.checked(self.pages().read(page, read))
     }
 }

@@ -1,4 +1,5 @@
-//! Regular expressions: the automaton that PostgreSQL compiles one to, as it exports that (regex/regexport.h).
+//! Regular expressions: the automaton that PostgreSQL compiles one to, as it exports that
+//! (regex/regexport.h).
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt;
@@ -26,14 +27,19 @@ unsafe extern "C" {
     fn pg_reg_getcharacters(regex: *const c_void, color: c_int, characters: *mut u32, room: c_int);
 }
 
-/// The automaton of an expression; `None` if it is large. Raises PostgreSQL's error for an invalid one.
+/// The automaton of an expression; `None` if it is large. Raises PostgreSQL's error for an invalid
+/// one.
 ///
 /// # Safety
 /// The expression must be a text that is whole and uncompressed.
-pub unsafe fn automaton(expression: *mut pg_sys::varlena, ignore_case: bool, collation: Oid) -> Option<Automaton> {
+pub unsafe fn automaton(
+    expression: *mut pg_sys::varlena,
+    ignore_case: bool,
+    collation: Oid,
+) -> Option<Automaton> {
     let flags = FLAGS | if ignore_case { IGNORE_CASE } else { 0 };
-    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in PostgreSQL's cache until
-    // it compiles another one, which nothing here does.
+    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in
+    // PostgreSQL's cache until it compiles another one, which nothing here does.
     unsafe {
         let regex = guard(|| raw::RE_compile_and_cache(expression, flags, collation)).cast_const();
         let count = pg_reg_getnumstates(regex);
@@ -60,17 +66,25 @@ pub unsafe fn automaton(expression: *mut pg_sys::varlena, ignore_case: bool, col
             most = most.checked_sub(of_state.len())?;
             memory::push(&mut arcs, of_state);
         }
-        let state = |number: c_int| usize::try_from(number).ok().filter(|&state| state < count as usize);
-        let (initial, last) = (state(pg_reg_getinitialstate(regex))?, state(pg_reg_getfinalstate(regex))?);
+        let state =
+            |number: c_int| usize::try_from(number).ok().filter(|&state| state < count as usize);
+        let (initial, last) =
+            (state(pg_reg_getinitialstate(regex))?, state(pg_reg_getfinalstate(regex))?);
         Some(Automaton { arcs, colors, initial, last })
     }
 }
 
-/// The arcs of a state: the number of a color, and that of the next state. Raises PostgreSQL's error if the stack ends.
+/// The arcs of a state: the number of a color, and that of the next state. Raises PostgreSQL's
+/// error if the stack ends.
 ///
 /// # Safety
 /// The expression must be compiled and have the state.
-unsafe fn arcs_of(regex: *const c_void, state: c_int, colors: usize, states: usize) -> Vec<(usize, usize)> {
+unsafe fn arcs_of(
+    regex: *const c_void,
+    state: c_int,
+    colors: usize,
+    states: usize,
+) -> Vec<(usize, usize)> {
     // SAFETY: promised by the caller; the list has room for as many.
     let arcs = unsafe {
         let count = guard(|| raw::pg_reg_getnumoutarcs(regex, state));

@@ -1,13 +1,18 @@
-//! Statements of SQL, executed by PostgreSQL's server programming interface with the rights of the caller.
+//! Statements of SQL, executed by PostgreSQL's server programming interface with the rights of the
+//! caller.
 //!
-//! The caller's search_path applies, so all that they name must be qualified, as in `a OPERATOR(pg_catalog.=) b`.
+//! The caller's search_path applies, so all that they name must be qualified, as in
+//! `a OPERATOR(pg_catalog.=) b`.
 //!
-//! What PostgreSQL allocates for statements is freed when the connection ends; memory of the caller is current all the
-//! time. After an error PostgreSQL ends the connection itself, with the transaction or the subtransaction.
+//! What PostgreSQL allocates for statements is freed when the connection ends; memory of the caller
+//! is current all the time. After an error PostgreSQL ends the connection itself, with the
+//! transaction or the subtransaction.
 
 use super::call::Element;
 use super::call::error::{Error, Result, SqlState, raise};
-use super::call::guard::{current_call, finally, guard, is_unwinding, raw, require_session, with_end};
+use super::call::guard::{
+    current_call, finally, guard, is_unwinding, raw, require_session, with_end,
+};
 use super::catalog::{self, lookup::valid};
 use super::memory::{Context, in_context};
 use super::value::array::array_of;
@@ -19,24 +24,28 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs `work` while connected to the interface. Errors: those of `work`; XX000 if there can't be a connection.
+/// Runs `work` while connected to the interface. Errors: those of `work`; XX000 if there can't be a
+/// connection.
 pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: within a transaction, since a statement is running.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
     let before = CONNECTED.replace(current_call());
     // PostgreSQL ends the connection after an error.
     let result = finally(work, || CONNECTED.set(before));
-    // SAFETY: connected above. After an error that was caught it ends another function's connection, in its memory.
+    // SAFETY: connected above. After an error that was caught it ends another function's
+    // connection, in its memory.
     check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
     result
 }
 
 thread_local! {
-    /// The call whose connection is the last one. A call that another's statement makes has no results without its own.
+    /// The call whose connection is the last one. A call that another's statement makes has no
+    /// results without its own.
     static CONNECTED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs a function of the interface, which changes the current memory context, and changes that back.
+/// Runs a function of the interface, which changes the current memory context, and changes that
+/// back.
 ///
 /// # Safety
 /// As `guard`.
@@ -72,13 +81,16 @@ impl Parameter<'_> {
         match *self {
             Parameter::Oid(value) => value.into(),
             Parameter::I64(value) => value.into(),
-            Parameter::I64s(values) => array(&mut values.iter().map(|&value| (value as i64).into())),
+            Parameter::I64s(values) => {
+                array(&mut values.iter().map(|&value| (value as i64).into()))
+            }
             Parameter::Byteas(values) => array(&mut values.iter().map(PgBuffer::datum)),
         }
     }
 }
 
-/// Executes a statement once: as [`Prepared::new`] and [`Prepared::execute`], with a plan that ends with it.
+/// Executes a statement once: as [`Prepared::new`] and [`Prepared::execute`], with a plan that ends
+/// with it.
 pub fn execute(
     sql: &[&[u8]],
     values: &[Parameter<'_>],
@@ -86,11 +98,13 @@ pub fn execute(
     each: impl FnMut(&ResultRow) -> Result<()>,
 ) -> Result<u64> {
     connected(|| {
-        Prepared::once(sql, values.iter().map(Parameter::type_of).collect(), false)?.execute(values, sees, each)
+        Prepared::once(sql, values.iter().map(Parameter::type_of).collect(), false)?
+            .execute(values, sees, each)
     })
 }
 
-/// A statement with one plan for all values of its parameters; PostgreSQL plans it again when what it names changes.
+/// A statement with one plan for all values of its parameters; PostgreSQL plans it again when what
+/// it names changes.
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
     parameters: Vec<Oid>,
@@ -102,9 +116,11 @@ pub struct Prepared {
 pub enum Sees {
     /// That of the query that calls the function. The statement must only read.
     CallingQuery,
-    /// What the transaction did, and all that is committed now; under REPEATABLE READ, what its snapshot sees.
+    /// What the transaction did, and all that is committed now; under REPEATABLE READ, what its
+    /// snapshot sees.
     Now,
-    /// What is in the catalogs now, at any level of isolation, and in parallel plans too. The statement must only read.
+    /// What is in the catalogs now, at any level of isolation, and in parallel plans too. The
+    /// statement must only read.
     Catalogs,
 }
 
@@ -114,8 +130,9 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Column `number`, from 1, which is of this type, whose values are passed by value; `None` for NULL. Errors: 40001
-    /// if it is of another type: a statement is planned again when what it names was altered.
+    /// Column `number`, from 1, which is of this type, whose values are passed by value; `None` for
+    /// NULL. Errors: 40001 if it is of another type: a statement is planned again when what it
+    /// names was altered.
     pub fn number(&self, number: i32, of: Oid) -> Result<Option<i64>> {
         let datum = self.column(number, of, |column| column.attbyval)?;
         Ok(datum.map(|datum| datum.value() as i64))
@@ -135,11 +152,14 @@ impl ResultRow {
         is_so: impl FnOnce(&pg_sys::FormData_pg_attribute) -> bool,
     ) -> Result<Option<pg_sys::Datum>> {
         let mut is_null = false;
-        // SAFETY: the row is of the last result, which has this descriptor; a column is looked at if there are so many.
+        // SAFETY: the row is of the last result, which has this descriptor; a column is looked at
+        // if there are so many.
         unsafe {
             let is_there = (1..=(*self.descriptor).natts).contains(&number);
             let column = is_there.then(|| attribute(self.descriptor, number as usize - 1));
-            let column = column.filter(|column| column.atttypid == of).ok_or_else(|| altered(number, of))?;
+            let column = column
+                .filter(|column| column.atttypid == of)
+                .ok_or_else(|| altered(number, of))?;
             assert!(is_so(column), "a column of the sort that is asked for");
             let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null);
             Ok((!is_null).then_some(datum))
@@ -148,9 +168,10 @@ impl ResultRow {
 }
 
 impl Prepared {
-    /// Prepares a statement, given in parts in the encoding of the database, with parameters of these types. If it
-    /// `wants_index`, it is planned with one, however small the table is then: the plan stays until the table or its
-    /// statistics change. Errors: those of parsing it; XX000 if it can't be executed from a function.
+    /// Prepares a statement, given in parts in the encoding of the database, with parameters of
+    /// these types. If it `wants_index`, it is planned with one, however small the table is then:
+    /// the plan stays until the table or its statistics change. Errors: those of parsing it; XX000
+    /// if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
         connected(|| {
             let prepared = Prepared::once(sql, parameters, wants_index)?;
@@ -160,14 +181,17 @@ impl Prepared {
         })
     }
 
-    /// The same while [`connected`], until the connection ends: after an error PostgreSQL frees the plan with that.
+    /// The same while [`connected`], until the connection ends: after an error PostgreSQL frees the
+    /// plan with that.
     fn once(sql: &[&[u8]], mut parameters: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
         let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
         // SAFETY: connected; as many types as are given.
         unsafe {
-            let (sql, count, types) = (sql.as_ptr(), parameters.len() as i32, parameters.as_mut_ptr());
+            let (sql, count, types) =
+                (sql.as_ptr(), parameters.len() as i32, parameters.as_mut_ptr());
             let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
-            let plan = in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, types, options)));
+            let plan =
+                in_own_memory(|| guard(|| raw::SPI_prepare_cursor(sql, count, types, options)));
             if plan.is_null() {
                 return Err(failed(pg_sys::SPI_result));
             }
@@ -175,9 +199,10 @@ impl Prepared {
         }
     }
 
-    /// Executes it while [`connected`], with these values, calls `each` with every row that it returns, and returns how
-    /// many rows it returned or changed. Panics for values of other types than the parameters, if the call isn't
-    /// connected itself, and outside of a query for the snapshot of that.
+    /// Executes it while [`connected`], with these values, calls `each` with every row that it
+    /// returns, and returns how many rows it returned or changed. Panics for values of other types
+    /// than the parameters, if the call isn't connected itself, and outside of a query for the
+    /// snapshot of that.
     pub fn execute(
         &self,
         values: &[Parameter<'_>],
@@ -189,8 +214,8 @@ impl Prepared {
         assert_eq!(CONNECTED.get(), current_call(), "a connection of this call's");
         assert!(sees != Sees::CallingQuery || snapshot().is_some(), "a query has a snapshot");
         let mut values: Vec<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
-        // SAFETY: as many values as the plan has parameters, of their types. The result is that of this call's own
-        // connection, and whatever `each` executes has results of its own.
+        // SAFETY: as many values as the plan has parameters, of their types. The result is that of
+        // this call's own connection, and whatever `each` executes has results of its own.
         unsafe {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
@@ -198,7 +223,9 @@ impl Prepared {
             let (is_read_only, nulls) = (sees != Sees::Now, std::ptr::null());
             let (plan, values) = (self.plan, values.as_mut_ptr());
             let settings = self.wants_index.replace(false).then(only_nested_loops_over_indexes);
-            let code = in_own_memory(|| guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0)));
+            let code = in_own_memory(|| {
+                guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0))
+            });
             if let Some(level) = settings {
                 pg_sys::AtEOXact_GUC(true, level);
             }
@@ -220,9 +247,11 @@ impl Prepared {
     }
 }
 
-/// Runs `work` with a new snapshot, which sees what the transaction did too: that of [`Sees::CallingQuery`] in `work`.
+/// Runs `work` with a new snapshot, which sees what the transaction did too: that of
+/// [`Sees::CallingQuery`] in `work`.
 pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // SAFETY: within a transaction, since a statement is running. After an error PostgreSQL drops the snapshot itself.
+    // SAFETY: within a transaction, since a statement is running. After an error PostgreSQL drops
+    // the snapshot itself.
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -230,14 +259,19 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, its changes and locks are undone.
+/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, its changes and
+/// locks are undone.
 ///
 /// # Safety
 /// Nothing that `work` opens may be there after it, or be used that its locks are for.
-#[allow(clippy::disallowed_methods, reason = "whatever is caught is raised again")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "whatever is caught is raised again"
+)]
 pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
-    // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended here after an error
-    // too: PostgreSQL would take one that nobody ends for a savepoint of the client.
+    // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended
+    // here after an error too: PostgreSQL would take one that nobody ends for a savepoint of the
+    // client.
     unsafe {
         let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -254,7 +288,8 @@ pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> 
     }
 }
 
-/// Raises an error in recovery, and in a transaction that may only read. `what` is done with the name of a command.
+/// Raises an error in recovery, and in a transaction that may only read. `what` is done with the
+/// name of a command.
 pub fn require_writable(what: &CStr) {
     // SAFETY: both raise an error or return.
     unsafe {
@@ -270,13 +305,16 @@ pub fn has_one_snapshot() -> bool {
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
-/// Whether the query's snapshot surely sees what a committed transaction wrote: all that were open then began later.
+/// Whether the query's snapshot surely sees what a committed transaction wrote: all that were open
+/// then began later.
 pub fn snapshot_is_after(transaction: u32) -> bool {
     // SAFETY: valid.
-    snapshot().is_some_and(|snapshot| precedes(transaction, unsafe { (*snapshot).xmin }.into_inner()))
+    snapshot()
+        .is_some_and(|snapshot| precedes(transaction, unsafe { (*snapshot).xmin }.into_inner()))
 }
 
-/// The snapshot of the query that calls the function, which is there as long, if there is one at all.
+/// The snapshot of the query that calls the function, which is there as long, if there is one at
+/// all.
 pub(in crate::pg) fn snapshot() -> Option<pg_sys::Snapshot> {
     // SAFETY: reads a variable of the session.
     unsafe { pg_sys::ActiveSnapshotSet().then(|| pg_sys::GetActiveSnapshot()) }
@@ -297,16 +335,34 @@ impl Drop for Prepared {
     }
 }
 
-/// Turns off what else a planner may choose, until the level that it returns is ended, by PostgreSQL after an error.
+/// Turns off what else a planner may choose, until the level that it returns is ended, by
+/// PostgreSQL after an error.
 fn only_nested_loops_over_indexes() -> i32 {
     // SAFETY: PostgreSQL's own steps for settings that hold for a while.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        // Where there is no index, a plan with a scan that is turned off seems so expensive that it would be compiled.
-        for name in [c"enable_seqscan", c"enable_bitmapscan", c"enable_hashjoin", c"enable_mergejoin", c"jit"] {
-            let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
+        // Where there is no index, a plan with a scan that is turned off seems so expensive that it
+        // would be compiled.
+        for name in [
+            c"enable_seqscan",
+            c"enable_bitmapscan",
+            c"enable_hashjoin",
+            c"enable_mergejoin",
+            c"jit",
+        ] {
+            let (context, source) =
+                (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
             let action = pg_sys::GucAction::GUC_ACTION_SAVE;
-            pg_sys::set_config_option(name.as_ptr(), c"off".as_ptr(), context, source, action, true, 0, false);
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                c"off".as_ptr(),
+                context,
+                source,
+                action,
+                true,
+                0,
+                false,
+            );
         }
         level
     }
@@ -336,7 +392,9 @@ pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
         WHERE logicalrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
     let pg_catalog = Oid::from(pg_sys::PG_CATALOG_NAMESPACE);
     // SAFETY: reads the catalog; the name is a C string.
-    if unsafe { pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_catalog) } == Oid::INVALID {
+    if unsafe { pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_catalog) }
+        == Oid::INVALID
+    {
         return Ok(false);
     }
     Ok(execute(&[ASK], &[Parameter::Oid(table)], Sees::CallingQuery, |_| Ok(()))? > 0)
@@ -363,7 +421,9 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     let mut compressed = Vec::new();
     if is_there {
         execute(&[ASK], &[], Sees::CallingQuery, |row| {
-            let chunk = row.number(1, pg_sys::OIDOID)?.map_or(Oid::INVALID, |oid| Oid::from(oid as u32));
+            let chunk = row
+                .number(1, pg_sys::OIDOID)?
+                .map_or(Oid::INVALID, |oid| Oid::from(oid as u32));
             memory::push(&mut compressed, chunk);
             Ok(())
         })?;
@@ -377,15 +437,20 @@ pub struct NewName {
 }
 
 impl NewName {
-    /// The name of a new table as somebody wrote it, with or without its schema: quoted as identifiers are. Errors:
-    /// 42602 for an invalid name; 3F000 for a schema that is not there, or none to make it in.
+    /// The name of a new table as somebody wrote it, with or without its schema: quoted as
+    /// identifiers are. Errors: 42602 for an invalid name; 3F000 for a schema that is not there, or
+    /// none to make it in.
     pub fn parse(name: &Value<'_>) -> NewName {
-        // SAFETY: a value of variable length is read as a text; the range variable has a name that ends in a zero byte.
+        // SAFETY: a value of variable length is read as a text; the range variable has a name that
+        // ends in a zero byte.
         unsafe {
             let list = pg_sys::textToQualifiedNameList(name.pointer());
             let range = pg_sys::makeRangeVarFromNameList(list);
             if CStr::from_ptr((*range).relname).is_empty() {
-                raise(Error::new(SqlState::ERRCODE_INVALID_NAME, "a table cannot have an empty name"));
+                raise(Error::new(
+                    SqlState::ERRCODE_INVALID_NAME,
+                    "a table cannot have an empty name",
+                ));
             }
             let schema = pg_sys::RangeVarGetCreationNamespace(range);
             NewName { schema, name: CStr::from_ptr((*range).relname).to_owned() }
@@ -402,12 +467,17 @@ impl NewName {
     }
 }
 
-/// The name that a relation has now, as SQL writes it, with its schema; `None` if there is no such relation.
+/// The name that a relation has now, as SQL writes it, with its schema; `None` if there is no such
+/// relation.
 pub fn relation(oid: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: reads the catalog; the name is null or a C string in the memory of this call.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
-        if name.is_null() { None } else { qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name)) }
+        if name.is_null() {
+            None
+        } else {
+            qualified(pg_sys::get_rel_namespace(oid), CStr::from_ptr(name))
+        }
     }
 }
 

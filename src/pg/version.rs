@@ -1,7 +1,8 @@
 //! What differs between PostgreSQL's major versions by its name or its signature.
 //!
-//! A condition asks whether the version is *older* than a change (features `before_…` of Cargo.toml), so that a new
-//! major version gets the newest code: if that lacks a name, it doesn't compile, rather than going on without a check.
+//! A condition asks whether the version is *older* than a change (features `before_…` of
+//! Cargo.toml), so that a new major version gets the newest code: if that lacks a name, it doesn't
+//! compile, rather than going on without a check.
 
 use super::call::guard::guard;
 use pgrx::pg_sys::{self, Oid};
@@ -12,7 +13,8 @@ use std::sync::OnceLock;
 
 #[cfg(not(feature = "before_pg16"))]
 pub use pg_sys::{InitMaterializedSRF as begin_set, RelFileLocator as Locator};
-/// What begins the set that a function returns, by the only name that 15.0 has, and a relation's file.
+/// What begins the set that a function returns, by the only name that 15.0 has, and a relation's
+/// file.
 #[cfg(feature = "before_pg16")]
 pub use pg_sys::{RelFileNode as Locator, SetSingleFuncCall as begin_set};
 
@@ -48,7 +50,8 @@ pub fn count_scan(statistics: &mut pg_sys::PgStat_TableStatus) {
     *scans += 1;
 }
 
-/// Lets the user cancel a VACUUM, and waits as its cost-based delay says, which is off outside of VACUUM.
+/// Lets the user cancel a VACUUM, and waits as its cost-based delay says, which is off outside of
+/// VACUUM.
 pub fn vacuum_delay_point() {
     // SAFETY: checks for interrupts, and looks at what this session has spent.
     unsafe {
@@ -59,7 +62,8 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Whether a user may maintain a table: who has the owner's rights, or MAINTAIN, which there is from PostgreSQL 17 on.
+/// Whether a user may maintain a table: who has the owner's rights, or MAINTAIN, which there is
+/// from PostgreSQL 17 on.
 pub fn may_maintain(table: Oid, user: Oid) -> bool {
     // SAFETY: reads the catalogs.
     unsafe {
@@ -88,7 +92,8 @@ pub unsafe fn restrict_search_path() {
     };
 }
 
-/// Whether rows that a snapshot sees may be removed, which a scan must notice (`old_snapshot_threshold`, until 16).
+/// Whether rows that a snapshot sees may be removed, which a scan must notice
+/// (`old_snapshot_threshold`, until 16).
 pub fn may_snapshots_be_too_old() -> bool {
     crate::pg::call::guard::require_session();
     // SAFETY: reads a setting.
@@ -103,7 +108,10 @@ pub const LOCKS_A_PAGE_ONCE: bool = cfg!(not(feature = "before_pg19"));
 
 /// # Safety
 /// The descriptor must have as many, and stay as it is for `'a`.
-pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_sys::FormData_pg_attribute {
+pub unsafe fn attribute<'a>(
+    descriptor: pg_sys::TupleDesc,
+    i: usize,
+) -> &'a pg_sys::FormData_pg_attribute {
     // SAFETY: promised by the caller; since version 18 the full rows come after the compact ones.
     unsafe {
         #[cfg(feature = "before_pg18")]
@@ -111,7 +119,8 @@ pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_s
         #[cfg(not(feature = "before_pg18"))]
         {
             let compact = (*descriptor).compact_attrs.as_ptr();
-            let rows: *const pg_sys::FormData_pg_attribute = compact.add((*descriptor).natts as usize).cast();
+            let rows: *const pg_sys::FormData_pg_attribute =
+                compact.add((*descriptor).natts as usize).cast();
             &*rows.add(i)
         }
     }
@@ -121,12 +130,15 @@ pub unsafe fn attribute<'a>(descriptor: pg_sys::TupleDesc, i: usize) -> &'a pg_s
 ///
 /// # Safety
 /// The descriptor must be there while the iterator is.
-pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
+pub unsafe fn attributes(
+    descriptor: pg_sys::TupleDesc,
+) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
     // SAFETY: promised by the caller; it has as many columns as it says.
     unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
 }
 
-/// Locks a pinned page, for sharing or for changes. Before version 19 a process that has it locked waits for itself.
+/// Locks a pinned page, for sharing or for changes. Before version 19 a process that has it locked
+/// waits for itself.
 ///
 /// # Safety
 /// From version 19 on this process must have no lock of the page.
@@ -160,7 +172,11 @@ pub unsafe fn unlock(buffer: pg_sys::Buffer) {
 ///
 /// # Safety
 /// The scan must be of this state, and the table open.
-pub unsafe fn init_scan_slot(estate: *mut pg_sys::EState, scan: *mut pg_sys::ScanState, table: pg_sys::Relation) {
+pub unsafe fn init_scan_slot(
+    estate: *mut pg_sys::EState,
+    scan: *mut pg_sys::ScanState,
+    table: pg_sys::Relation,
+) {
     // SAFETY: promised by the caller. Version 19 takes flags of the slot, of which there are none.
     unsafe {
         let (columns, kind) = ((*table).rd_att, pg_sys::table_slot_callbacks(table));
@@ -179,7 +195,8 @@ pub unsafe fn begin_parallel_scan(
     table: pg_sys::Relation,
     shared: pg_sys::ParallelTableScanDesc,
 ) -> pg_sys::TableScanDesc {
-    // SAFETY: promised by the caller. Version 19 takes hints about the scan, of which there are none.
+    // SAFETY: promised by the caller. Version 19 takes hints about the scan, of which there are
+    // none.
     unsafe {
         #[cfg(feature = "before_pg19")]
         return pg_sys::table_beginscan_parallel(table, shared);
@@ -188,7 +205,8 @@ pub unsafe fn begin_parallel_scan(
     }
 }
 
-/// The description of an access method for its handler to return: version 19 keeps the pointer, older ones free it.
+/// The description of an access method for its handler to return: version 19 keeps the pointer,
+/// older ones free it.
 pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
     #[cfg(feature = "before_pg19")]
     return super::memory::copied(routine).into();
@@ -210,11 +228,15 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// Lets the executor check no rights to the tables of a plan, as the planner does for what is below a parent.
+/// Lets the executor check no rights to the tables of a plan, as the planner does for what is below
+/// a parent.
 ///
 /// # Safety
 /// The plan must be the planner's, and these its tables.
-pub unsafe fn check_no_rights(plan: *mut pg_sys::PlannedStmt, tables: impl Iterator<Item = *mut pg_sys::Node>) {
+pub unsafe fn check_no_rights(
+    plan: *mut pg_sys::PlannedStmt,
+    tables: impl Iterator<Item = *mut pg_sys::Node>,
+) {
     let tables = tables.map(|table| table.cast::<pg_sys::RangeTblEntry>());
     #[cfg(feature = "before_pg16")]
     let _rights_are_in_the_tables = plan;
@@ -287,19 +309,25 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20 they refuse one
-/// of a type that was altered since, and mark those that were stored before. The server decides, not what the library
-/// was built for: an older one has no such function, and the datum is the row.
+/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20
+/// they refuse one of a type that was altered since, and mark those that were stored before. The
+/// server decides, not what the library was built for: an older one has no such function, and the
+/// datum is the row.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.
 pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
     type Function = unsafe extern "C" fn(pg_sys::Datum) -> pg_sys::HeapTupleHeader;
     static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
-    // SAFETY: PostgreSQL's function of this name has these arguments. The datum is promised by the caller.
+    // SAFETY: PostgreSQL's function of this name has these arguments. The datum is promised by the
+    // caller.
     unsafe {
-        let find =
-            || transmute::<*mut c_void, Option<Function>>(dlsym(null_mut(), c"DatumGetHeapTupleHeader".as_ptr()));
+        let find = || {
+            transmute::<*mut c_void, Option<Function>>(dlsym(
+                null_mut(),
+                c"DatumGetHeapTupleHeader".as_ptr(),
+            ))
+        };
         match *FUNCTION.get_or_init(find) {
             Some(function) => guarded!(function(datum)),
             None => datum.cast_mut_ptr(),

@@ -1,4 +1,5 @@
-//! Estimates for the planner: how many rows `filter @> element` keeps, and what asking a stored filter costs.
+//! Estimates for the planner: how many rows `filter @> element` keeps, and what asking a stored
+//! filter costs.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -7,30 +8,32 @@
 //!
 //! # Rows
 //!
-//! With a filter that is known when the query is planned, and a column of elements that was analysed, the filter itself
-//! is asked: about the column's most common values, and about the bounds of its histogram, which are a sample of the
-//! others.
+//! With a filter that is known when the query is planned, and a column of elements that was
+//! analysed, the filter itself is asked: about the column's most common values, and about the
+//! bounds of its histogram, which are a sample of the others.
 //!
 //! ```text
 //! share of rows = common values that are in the filter
 //!               + other values · min(share of the histogram's bounds that are in it, N / distinct + p)
 //! ```
 //!
-//! with N elements in the filter and p its present rate: no more of the column's distinct values can be in it. In all
-//! other cases, as with a filter from a table, or of another kind than the column, a tenth of the rows is expected.
+//! with N elements in the filter and p its present rate: no more of the column's distinct values
+//! can be in it. In all other cases, as with a filter from a table, or of another kind than the
+//! column, a tenth of the rows is expected.
 //!
 //! # Cost
 //!
-//! A call costs what the script declares, unless the filter is a column whose values are out of line. Then, for `p`
-//! pages of TOAST per row,
+//! A call costs what the script declares, unless the filter is a column whose values are out of
+//! line. Then, for `p` pages of TOAST per row,
 //!
 //! ```text
 //! a probe, p > 2 (two slices)                   2 · (random_page_cost + 300 · cpu_operator_cost)
 //! a probe, p ≤ 2; what reads the whole value    p · seq_page_cost + (300 + 150 p) · cpu_operator_cost
 //! ```
 //!
-//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a page 3 to 4.5 µs,
-//! where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25 ns.
+//! since values of consecutive rows lie one after the other. A slice of a cached value took 8 µs, a
+//! page 3 to 4.5 µs, where PostgreSQL's cheapest operators, which cost `cpu_operator_cost`, take 25
+//! ns.
 
 mod requests;
 mod statistics;
@@ -47,8 +50,8 @@ const PAGE_COST: f64 = 150.0;
 /// Pages up to which a value is fetched whole to be probed for one element.
 const SHORT_PAGES: f64 = 2.0;
 
-/// The share of rows that a restriction keeps whose argument `filter` is one. Never an error: what is planned may never
-/// be executed.
+/// The share of rows that a restriction keeps whose argument `filter` is one. Never an error: what
+/// is planned may never be executed.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.

@@ -1,7 +1,8 @@
 //! What the statistics of a column say about a filter that is known when a query is planned.
 //!
-//! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given whatever the clause has:
-//! each value is read only if its type says that it is a filter, and nothing here is an error.
+//! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given
+//! whatever the clause has: each value is read only if its type says that it is a filter, and
+//! nothing here is an error.
 
 use crate::element::ElementType;
 use crate::filter_type::FilterType;
@@ -17,10 +18,12 @@ use pgrx::{pg_sys, varatt_is_1b_e};
 
 /// The share of rows to expect where nothing is known.
 pub const DEFAULT: f64 = 0.1;
-/// The fewest bounds of a histogram that say anything, and as many as are a fair sample by themselves.
+/// The fewest bounds of a histogram that say anything, and as many as are a fair sample by
+/// themselves.
 const FEWEST_BOUNDS: usize = 10;
 const FAIR_SAMPLE: f64 = 100.0;
-/// About how many values of one kind of statistics are probed in one estimate: enough for a share of one percent.
+/// About how many values of one kind of statistics are probed in one estimate: enough for a share
+/// of one percent.
 const SAMPLE: usize = 1_000;
 /// Bytes of a value out of line that are fetched for an estimate.
 const MOST_BYTES: usize = 1 << 20;
@@ -33,22 +36,28 @@ struct ColumnStatistics<'a> {
     may_look: bool,
 }
 
-/// For a restriction estimator: the share of a column's rows whose element may be in a constant filter, which is
-/// argument `filter` of the operator; `None` if they aren't these, or the filter can't be probed for such elements.
+/// For a restriction estimator: the share of a column's rows whose element may be in a constant
+/// filter, which is argument `filter` of the operator; `None` if they aren't these, or the filter
+/// can't be probed for such elements.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
 pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usize) -> Option<f64> {
-    let (root, operator, arguments, relation) = (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
+    let (root, operator, arguments, relation) =
+        (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
     let mut statistics = pg_sys::VariableStatData::default();
     let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
     check_for_interrupts();
-    // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation. What is found is
-    // given back below, in every case but an error, after which the planner's memory goes.
+    // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation.
+    // What is found is given back below, in every case but an error, after which the planner's
+    // memory goes.
     unsafe {
-        let (column, value, is_left) = (&raw mut statistics, &raw mut other, &raw mut column_is_left);
+        let (column, value, is_left) =
+            (&raw mut statistics, &raw mut other, &raw mut column_is_left);
         // The other side is evaluated.
-        if !guard(|| raw::get_restriction_variable(root, arguments, relation, column, value, is_left)) {
+        if !guard(|| {
+            raw::get_restriction_variable(root, arguments, relation, column, value, is_left)
+        }) {
             return None;
         }
         let is_elements = column_is_left == (filter == 1);
@@ -59,8 +68,15 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
                 let element = nth(arguments, usize::from(!column_is_left))
                     .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
                 let may_look = !statistics.statsTuple.is_null()
-                    && pg_sys::statistic_proc_security_check(&mut statistics, pg_sys::get_opcode(operator));
-                ColumnStatistics { element, statistics: &statistics, may_look }.share(call, filter_type, value.bytes())
+                    && pg_sys::statistic_proc_security_check(
+                        &mut statistics,
+                        pg_sys::get_opcode(operator),
+                    );
+                ColumnStatistics { element, statistics: &statistics, may_look }.share(
+                    call,
+                    filter_type,
+                    value.bytes(),
+                )
             }
             _ => None,
         };
@@ -71,13 +87,18 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
     }
 }
 
-/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)` is a NULL. A large
-/// value out of line is left where it is.
+/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)`
+/// is a NULL. A large value out of line is left where it is.
 ///
 /// # Safety
 /// `node` must be a valid expression.
-unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, of: FilterType) -> Option<Option<Value<'a>>> {
-    // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its type is.
+unsafe fn constant<'a>(
+    call: &'a Call,
+    node: *mut pg_sys::Node,
+    of: FilterType,
+) -> Option<Option<Value<'a>>> {
+    // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its
+    // type is.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_Const {
             return None;
@@ -101,7 +122,9 @@ unsafe fn constant<'a>(call: &'a Call, node: *mut pg_sys::Node, of: FilterType) 
 /// Whether values of a type are those of the extension's own type of filters.
 pub fn is_own(call: &Call, oid: pg_sys::Oid, of: FilterType) -> bool {
     oid != pg_sys::InvalidOid
-        && call.function().is_ok_and(|function| catalog::base_type(oid) == catalog::type_beside(function, of.name()))
+        && call.function().is_ok_and(|function| {
+            catalog::base_type(oid) == catalog::type_beside(function, of.name())
+        })
 }
 
 impl ColumnStatistics<'_> {
@@ -110,14 +133,18 @@ impl ColumnStatistics<'_> {
         let element = ElementType::of_type(call, 0, self.element).ok()?;
         let hasher = element.hasher_for(filter.header(), filter_type.contains()).ok()?;
         // SAFETY: what is asked for are values of the column, as its statistics have them.
-        let contains = |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
+        let contains =
+            |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
         let (found, mut is_default) = (std::ptr::from_ref(self.statistics).cast_mut(), false);
         // SAFETY: the function reads what was found about the column.
         let distinct = unsafe { pg_sys::get_variable_numdistinct(found, &mut is_default) };
         let distinct = (!is_default).then_some(distinct);
-        let share_of = |view: &View<'_>, distinct: f64| (cardinality(view) / distinct + current_fpr(view)).min(1.0);
-        let most = distinct.map_or(1.0, |distinct| filter.with_bits(|view| share_of(view, distinct)));
+        let share_of = |view: &View<'_>, distinct: f64| {
+            (cardinality(view) / distinct + current_fpr(view)).min(1.0)
+        };
+        let most =
+            distinct.map_or(1.0, |distinct| filter.with_bits(|view| share_of(view, distinct)));
         let unknown = if distinct.is_some() { most } else { DEFAULT };
         let (common_found, common) = self.common(contains);
         let others = match self.bounds(contains) {
@@ -133,7 +160,8 @@ impl ColumnStatistics<'_> {
         Some((common_found + (1.0 - self.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
     }
 
-    /// Of the most common values those for which `contains` says so, and all that were probed: as shares of all rows.
+    /// Of the most common values those for which `contains` says so, and all that were probed: as
+    /// shares of all rows.
     fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
         let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
@@ -150,32 +178,40 @@ impl ColumnStatistics<'_> {
         .unwrap_or_default()
     }
 
-    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None` for too few.
+    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None`
+    /// for too few.
     fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
-        self.with_slot(pg_sys::STATISTIC_KIND_HISTOGRAM, pg_sys::ATTSTATSSLOT_VALUES, |values, _| {
-            if values.len() < FEWEST_BOUNDS {
-                return None;
-            }
-            // The extremes are no sample.
-            let inner = &values[1..values.len() - 1];
-            let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
-            let asked = sample.len() as f64;
-            let has = |&&datum: &&pg_sys::Datum| {
-                check_for_interrupts();
-                contains(Element { datum })
-            };
-            Some((sample.filter(has).count() as f64 / asked, values.len()))
-        })
+        self.with_slot(
+            pg_sys::STATISTIC_KIND_HISTOGRAM,
+            pg_sys::ATTSTATSSLOT_VALUES,
+            |values, _| {
+                if values.len() < FEWEST_BOUNDS {
+                    return None;
+                }
+                // The extremes are no sample.
+                let inner = &values[1..values.len() - 1];
+                let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
+                let asked = sample.len() as f64;
+                let has = |&&datum: &&pg_sys::Datum| {
+                    check_for_interrupts();
+                    contains(Element { datum })
+                };
+                Some((sample.filter(has).count() as f64 / asked, values.len()))
+            },
+        )
     }
 
     fn nulls(&self) -> f64 {
         let row = self.statistics.statsTuple;
         // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
-        let share = || unsafe { (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac };
+        let share = || unsafe {
+            (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac
+        };
         if row.is_null() { 0.0 } else { share().into() }
     }
 
-    /// What `read` makes of the values of one kind, and of their numbers, if they may be read as the clause's elements.
+    /// What `read` makes of the values of one kind, and of their numbers, if they may be read as
+    /// the clause's elements.
     fn with_slot<T>(
         &self,
         kind: u32,
@@ -187,10 +223,16 @@ impl ColumnStatistics<'_> {
         }
         let mut slot = pg_sys::AttStatsSlot::default();
         let statistics = self.statistics.statsTuple;
-        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live until it is freed.
-        // The column's values are of the clause's type except for relabelling.
+        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live
+        // until it is freed. The column's values are of the clause's type except for relabelling.
         unsafe {
-            if !pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, pg_sys::InvalidOid, flags as i32) {
+            if !pg_sys::get_attstatsslot(
+                &mut slot,
+                statistics,
+                kind as i32,
+                pg_sys::InvalidOid,
+                flags as i32,
+            ) {
                 return None;
             }
             let mut result = None;

@@ -1,5 +1,6 @@
-//! Querying stored filters: a call site asks a filter for one element, or a scan for those of many rows. `cache` has
-//! the filters that a call site asks, remembered between its calls, of which no more is read than is needed.
+//! Querying stored filters: a call site asks a filter for one element, or a scan for those of many
+//! rows. `cache` has the filters that a call site asks, remembered between its calls, of which no
+//! more is read than is needed.
 
 mod cache;
 
@@ -16,15 +17,24 @@ struct ProbeSite {
 }
 
 #[inline(always)]
-#[allow(clippy::mut_from_ref, reason = "it is that of this call, which gets it once")]
+#[allow(
+    clippy::mut_from_ref,
+    reason = "it is that of this call, which gets it once"
+)]
 fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut ProbeSite> {
     // SAFETY: remembered by the site of this call, the only way to get it.
     let filters = || unsafe { FilterCache::new(filter_type) };
-    call.remembered(|| Ok(ProbeSite { element: ElementType::of_argument(call, 1 - filter)?, filters: filters() }))
+    call.remembered(|| {
+        Ok(ProbeSite {
+            element: ElementType::of_argument(call, 1 - filter)?,
+            filters: filters(),
+        })
+    })
 }
 
-/// Whether one of two arguments, the element, may be in the other, argument `filter`. Errors: 42804 for an element of
-/// another kind than the filter's, 0A000 for what can't be one, 22P03 for a damaged filter.
+/// Whether one of two arguments, the element, may be in the other, argument `filter`. Errors: 42804
+/// for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a
+/// damaged filter.
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;
@@ -42,9 +52,18 @@ pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Opti
 
 /// The same for a filter other than the last one probed, or one that is passed whole.
 #[inline(never)]
-fn probe_any(call: &Call, site: &mut ProbeSite, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
-    let Some(element) = call.element(1 - filter) else { return Ok(None) };
-    let Some(mut probed) = site.filters.filter(call, filter, 1)? else { return Ok(None) };
+fn probe_any(
+    call: &Call,
+    site: &mut ProbeSite,
+    filter_type: FilterType,
+    filter: usize,
+) -> Result<Option<bool>> {
+    let Some(element) = call.element(1 - filter) else {
+        return Ok(None);
+    };
+    let Some(mut probed) = site.filters.filter(call, filter, 1)? else {
+        return Ok(None);
+    };
     site.element.refresh(call)?;
     let hasher = site.element.hasher_for(probed.header(), filter_type.contains())?;
     // SAFETY: the type is that of the argument.
@@ -55,8 +74,8 @@ fn probe_any(call: &Call, site: &mut ProbeSite, filter_type: FilterType, filter:
     Ok(Some(found))
 }
 
-/// Whether each of these elements may be in the filter that argument `filter` is, where the other argument is the
-/// element of a row.
+/// Whether each of these elements may be in the filter that argument `filter` is, where the other
+/// argument is the element of a row.
 ///
 /// # Safety
 /// The elements must be of the type of that argument.

@@ -6,10 +6,12 @@ use crate::pg::method::table::row_at;
 use crate::probe::MOST_AT_ONCE;
 use pgrx::pg_sys;
 
-/// Rows that are read for one batch at most, with those that are rejected: then it is asked again whether the query was
-/// cancelled, and memory is given back, that of arrays included, which isn't counted below.
+/// Rows that are read for one batch at most, with those that are rejected: then it is asked again
+/// whether the query was cancelled, and memory is given back, that of arrays included, which isn't
+/// counted below.
 const MOST_READ: usize = 8 * MOST_AT_ONCE;
-/// Pages that the rows of one batch may be on: each stays pinned until the batch is read that follows it.
+/// Pages that the rows of one batch may be on: each stays pinned until the batch is read that
+/// follows it.
 const MOST_PAGES: usize = 4;
 /// Bytes of memory for elements after which a batch reads no more rows.
 const MOST_BYTES: usize = 1 << 20;
@@ -38,8 +40,8 @@ pub struct Batch {
 
 impl Batch {
     /// # Safety
-    /// The state must be that of the query, which has the table open, and nothing be done with this when that has
-    /// ended. The conditions must be prepared for its rows.
+    /// The state must be that of the query, which has the table open, and nothing be done with this
+    /// when that has ended. The conditions must be prepared for its rows.
     pub unsafe fn new(
         state: *mut pg_sys::EState,
         table: pg_sys::Relation,
@@ -73,14 +75,19 @@ impl Batch {
     /// The next row that the filter may have. Never panics.
     #[inline(always)]
     pub fn next(&mut self) -> Option<*mut pg_sys::TupleTableSlot> {
-        let skipped = self.answers.get(self.next..self.len)?.iter().position(|&may_have| may_have)?;
+        let skipped = self
+            .answers
+            .get(self.next..self.len)?
+            .iter()
+            .position(|&may_have| may_have)?;
         let slot = self.slots.get(self.next + skipped).copied();
         self.next += skipped + 1;
         slot
     }
 
-    /// Reads rows that pass the conditions before ours and have an element, and asks which of them the filter may have.
-    /// Returns how many conditions before ours reject, and how many have an element that is NULL or not in the filter.
+    /// Reads rows that pass the conditions before ours and have an element, and asks which of them
+    /// the filter may have. Returns how many conditions before ours reject, and how many have an
+    /// element that is NULL or not in the filter.
     ///
     /// # Safety
     /// The scan must be one of the table.
@@ -102,8 +109,8 @@ impl Batch {
         }
     }
 
-    /// Reads rows and evaluates their elements, all under one guard. Returns how many rows conditions before ours
-    /// rejected, and how many had no element.
+    /// Reads rows and evaluates their elements, all under one guard. Returns how many rows
+    /// conditions before ours rejected, and how many had no element.
     ///
     /// # Safety
     /// As [`Batch::fill`].
@@ -111,11 +118,13 @@ impl Batch {
         let (mut rejected, mut nulls) = (0, 0);
         let (mut pages, mut last) = (0, pg_sys::InvalidBlockNumber);
         let (size, before, element) = (self.size, self.before, self.condition.element);
-        // SAFETY: promised by the caller; `len` stays below `size`, of which there are slots. What is called has the
-        // arguments that it expects, and nothing here owns anything.
+        // SAFETY: promised by the caller; `len` stays below `size`, of which there are slots. What
+        // is called has the arguments that it expects, and nothing here owns anything.
         unsafe {
             let memory = (*self.context).ecxt_per_tuple_memory;
-            let next_row = (*(*(*table).rs_rd).rd_tableam).scan_getnextslot.expect("tables can be scanned");
+            let next_row = (*(*(*table).rs_rd).rd_tableam)
+                .scan_getnextslot
+                .expect("tables can be scanned");
             let copy = (*(*self.row).tts_ops).copyslot.expect("slots can be copied");
             let context = self.context;
             guarded!({
@@ -125,7 +134,10 @@ impl Batch {
                     evaluate(expression, context, is_null)
                 };
                 for _ in 0..MOST_READ {
-                    if self.len >= size || pages > MOST_PAGES || (*memory).mem_allocated > MOST_BYTES {
+                    if self.len >= size
+                        || pages > MOST_PAGES
+                        || (*memory).mem_allocated > MOST_BYTES
+                    {
                         break;
                     }
                     if !next_row(table, pg_sys::ScanDirection::ForwardScanDirection, self.row) {

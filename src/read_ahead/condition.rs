@@ -28,10 +28,26 @@ pub struct ProbeCondition {
 
 /// All of them. A plan has the number of its own.
 static CONDITIONS: [ProbeCondition; 4] = [
-    ProbeCondition { function: symbols::bloom_contains, filter_type: Bloom, filter: 0 },
-    ProbeCondition { function: symbols::bloom_contained, filter_type: Bloom, filter: 1 },
-    ProbeCondition { function: symbols::counting_bloom_contains, filter_type: CountingBloom, filter: 0 },
-    ProbeCondition { function: symbols::counting_bloom_contained, filter_type: CountingBloom, filter: 1 },
+    ProbeCondition {
+        function: symbols::bloom_contains,
+        filter_type: Bloom,
+        filter: 0,
+    },
+    ProbeCondition {
+        function: symbols::bloom_contained,
+        filter_type: Bloom,
+        filter: 1,
+    },
+    ProbeCondition {
+        function: symbols::counting_bloom_contains,
+        filter_type: CountingBloom,
+        filter: 0,
+    },
+    ProbeCondition {
+        function: symbols::counting_bloom_contained,
+        filter_type: CountingBloom,
+        filter: 1,
+    },
 ];
 
 /// The function that a node calls by an operator or by its name.
@@ -54,17 +70,25 @@ unsafe fn function(node: *mut pg_sys::Node) -> Option<pg_sys::Oid> {
 /// # Safety
 /// `clause` must be a valid expression.
 pub unsafe fn number(clause: *mut pg_sys::Node) -> Option<usize> {
-    // SAFETY: promised by the caller; the name is null or a C string; a function with a name exists.
+    // SAFETY: promised by the caller; the name is null or a C string; a function with a name
+    // exists.
     unsafe {
         let function = function(clause)?;
         let name = pg_sys::get_func_name(function);
-        if name.is_null() || !CStr::from_ptr(name).to_bytes().windows(13).any(|part| part == b"bloom_contain") {
+        if name.is_null()
+            || !CStr::from_ptr(name)
+                .to_bytes()
+                .windows(13)
+                .any(|part| part == b"bloom_contain")
+        {
             return None;
         }
         let mut info = pg_sys::FmgrInfo::default();
         pg_sys::fmgr_info(function, &mut info);
         let address = info.fn_addr? as usize;
-        CONDITIONS.iter().position(|condition| condition.function as usize == address)
+        CONDITIONS
+            .iter()
+            .position(|condition| condition.function as usize == address)
     }
 }
 
@@ -72,7 +96,10 @@ pub unsafe fn number(clause: *mut pg_sys::Node) -> Option<usize> {
 ///
 /// # Safety
 /// As [`number`].
-pub unsafe fn sides(clause: *mut pg_sys::Node, number: usize) -> (*mut pg_sys::Node, *mut pg_sys::Node) {
+pub unsafe fn sides(
+    clause: *mut pg_sys::Node,
+    number: usize,
+) -> (*mut pg_sys::Node, *mut pg_sys::Node) {
     let filter = CONDITIONS[number].filter;
     // SAFETY: promised by the caller.
     let side = |i| unsafe { argument(clause, i).expect("a condition has two arguments") };
@@ -96,18 +123,25 @@ impl ProbeState {
     /// Prepares condition `number`, which is this clause, in the memory of the execution.
     ///
     /// # Safety
-    /// The state must be that of the plan that has the clause, and nothing be done with this when that has ended.
-    pub unsafe fn new(clause: *mut pg_sys::Node, number: usize, state: *mut pg_sys::PlanState) -> ProbeState {
+    /// The state must be that of the plan that has the clause, and nothing be done with this when
+    /// that has ended.
+    pub unsafe fn new(
+        clause: *mut pg_sys::Node,
+        number: usize,
+        state: *mut pg_sys::PlanState,
+    ) -> ProbeState {
         // SAFETY: promised by the caller; the information of a call has room for two arguments.
         unsafe {
             let function = function(clause).expect("a condition is a call");
             let (filter, element) = sides(clause, number);
             let element = pg_sys::ExecInitExpr(element.cast(), state);
             let filter = pg_sys::ExecInitExpr(filter.cast(), state);
-            let information: *mut pg_sys::FmgrInfo = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
+            let information: *mut pg_sys::FmgrInfo =
+                pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
             pg_sys::fmgr_info(function, information);
             (*information).fn_expr = clause;
-            let bytes = size_of::<pg_sys::FunctionCallInfoBaseData>() + 2 * size_of::<pg_sys::NullableDatum>();
+            let bytes = size_of::<pg_sys::FunctionCallInfoBaseData>()
+                + 2 * size_of::<pg_sys::NullableDatum>();
             let call: pg_sys::FunctionCallInfo = pg_sys::palloc0(bytes).cast();
             (*call).flinfo = information;
             (*call).fncollation = pg_sys::exprInputCollation(clause);

@@ -1,5 +1,6 @@
-//! Bloom Scan: a sequential scan that reads some rows ahead before it probes a filter for their elements, so that the
-//! memory that the probes need is fetched to the processor's cache for all of them at once.
+//! Bloom Scan: a sequential scan that reads some rows ahead before it probes a filter for their
+//! elements, so that the memory that the probes need is fetched to the processor's cache for all of
+//! them at once.
 //!
 //! | module | what it knows |
 //! |---|---|

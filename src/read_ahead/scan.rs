@@ -13,8 +13,10 @@ use std::ptr::{null, null_mut};
 /// What EXPLAIN calls such a scan.
 pub const NAME: &CStr = c"Bloom Scan";
 
-pub const METHODS: &pg_sys::CustomScanMethods =
-    &pg_sys::CustomScanMethods { CustomName: NAME.as_ptr(), CreateCustomScanState: Some(create) };
+pub const METHODS: &pg_sys::CustomScanMethods = &pg_sys::CustomScanMethods {
+    CustomName: NAME.as_ptr(),
+    CreateCustomScanState: Some(create),
+};
 
 const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     CustomName: NAME.as_ptr(),
@@ -32,8 +34,8 @@ const EXECUTION: &pg_sys::CustomExecMethods = &pg_sys::CustomExecMethods {
     ExplainCustomScan: Some(explain),
 };
 
-/// The state of a scan, which PostgreSQL passes to all functions below: its own, and behind it ours. All of it may be
-/// zero until the scan begins.
+/// The state of a scan, which PostgreSQL passes to all functions below: its own, and behind it
+/// ours. All of it may be zero until the scan begins.
 #[repr(C)]
 struct Scan {
     state: CustomScanState,
@@ -53,11 +55,16 @@ unsafe extern "C-unwind" fn create(_scan: *mut pg_sys::CustomScan) -> *mut pg_sy
     })
 }
 
-/// Prepares the scan: what PostgreSQL prepared for virtual rows is prepared again for the table's own.
+/// Prepares the scan: what PostgreSQL prepared for virtual rows is prepared again for the table's
+/// own.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
-    // SAFETY: PostgreSQL calls this with the state of a plan of this library, with its table open, in memory of the
-    // query.
+unsafe extern "C-unwind" fn begin(
+    state: *mut CustomScanState,
+    estate: *mut pg_sys::EState,
+    _flags: i32,
+) {
+    // SAFETY: PostgreSQL calls this with the state of a plan of this library, with its table open,
+    // in memory of the query.
     unsafe { Entry::new() }.run(|| unsafe {
         let own: *mut Scan = state.cast();
         let scan = &raw mut (*state).ss;
@@ -68,14 +75,18 @@ unsafe extern "C-unwind" fn begin(state: *mut CustomScanState, estate: *mut pg_s
         pg_sys::ExecAssignScanProjectionInfo(scan);
         let plan: *mut pg_sys::CustomScan = (*state).plan.cast();
         let (ours, others) = (condition(plan), (*plan).scan.plan.qual);
-        // A plan must keep this form: a worker may have another version of the library than the session that planned.
-        let [count, number] = [0, 1].map(|i| (*(*(*plan).custom_private).elements.add(i)).int_value);
+        // A plan must keep this form: a worker may have another version of the library than the
+        // session that planned.
+        let [count, number] =
+            [0, 1].map(|i| (*(*(*plan).custom_private).elements.add(i)).int_value);
         let before = pg_sys::list_truncate(pg_sys::list_copy(others), count);
         let prepared = pg_sys::ExecInitQual(before, state);
         // This also checks that the user may call the function.
-        (*own).again = pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
+        (*own).again =
+            pg_sys::ExecInitQual(pg_sys::lappend(pg_sys::list_copy(before), ours.cast()), state);
         (*state).qual = pg_sys::ExecInitQual(pg_sys::list_copy_tail(others, count), state);
-        (*own).batch = Batch::new(estate, table, prepared, ProbeState::new(ours, number as usize, state));
+        (*own).batch =
+            Batch::new(estate, table, prepared, ProbeState::new(ours, number as usize, state));
     });
 }
 
@@ -91,12 +102,15 @@ unsafe fn condition(plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn execute(state: *mut CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: PostgreSQL calls this. The first part of the state is that of any scan.
-    unsafe { Entry::new() }.run(|| unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) })
+    unsafe { Entry::new() }
+        .run(|| unsafe { guard(|| raw::ExecScan(state.cast(), Some(next), Some(recheck))) })
 }
 
-/// The next row that may be wanted, or null. A guard would take too long for each row: only `fill` calls PostgreSQL.
+/// The next row that may be wanted, or null. A guard would take too long for each row: only `fill`
+/// calls PostgreSQL.
 unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the scan's slot.
+    // SAFETY: ExecScan passes the state. Other parts of PostgreSQL look for the current row in the
+    // scan's slot.
     unsafe {
         let slot = (*scan.cast::<Scan>()).batch.next().unwrap_or_else(|| fill(scan));
         if !slot.is_null() {
@@ -109,17 +123,21 @@ unsafe extern "C-unwind" fn next(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 /// Reads batches until one has rows to hand out. Returns the first of these, or null.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: PostgreSQL calls this by way of `next`, which has nothing to drop. The scan of the table is begun with
-    // the first row, as PostgreSQL's own.
+    // SAFETY: PostgreSQL calls this by way of `next`, which has nothing to drop. The scan of the
+    // table is begun with the first row, as PostgreSQL's own.
     unsafe { Entry::new() }.run(|| unsafe {
         let own = &mut *scan.cast::<Scan>();
         let scan = &mut own.state.ss;
         if scan.ss_currentScanDesc.is_null() {
             use pg_sys::ScanOptions as Of;
-            let flags = Of::SO_TYPE_SEQSCAN | Of::SO_ALLOW_STRAT | Of::SO_ALLOW_SYNC | Of::SO_ALLOW_PAGEMODE;
+            let flags = Of::SO_TYPE_SEQSCAN
+                | Of::SO_ALLOW_STRAT
+                | Of::SO_ALLOW_SYNC
+                | Of::SO_ALLOW_PAGEMODE;
             let (table, snapshot) = (scan.ss_currentRelation, (*scan.ps.state).es_snapshot);
             let begin = (*(*table).rd_tableam).scan_begin.expect("tables can be scanned");
-            scan.ss_currentScanDesc = guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
+            scan.ss_currentScanDesc =
+                guarded!(begin(table, snapshot, 0, null_mut(), null_mut(), flags));
         }
         while !own.batch.is_end {
             let (rejected, removed) = own.batch.fill(scan.ss_currentScanDesc);
@@ -139,7 +157,10 @@ unsafe extern "C-unwind" fn fill(scan: *mut pg_sys::ScanState) -> *mut pg_sys::T
 
 /// Whether a row that another transaction has changed in the meantime is still wanted.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn recheck(scan: *mut pg_sys::ScanState, slot: *mut pg_sys::TupleTableSlot) -> bool {
+unsafe extern "C-unwind" fn recheck(
+    scan: *mut pg_sys::ScanState,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
     // SAFETY: PostgreSQL's ExecScan calls this with the state and a row of its table.
     unsafe { Entry::new() }.run(|| unsafe {
         let context = (*scan).ps.ps_ExprContext;
@@ -156,7 +177,9 @@ unsafe extern "C-unwind" fn rescan(state: *mut CustomScanState) {
         own.batch.restart();
         let table = own.state.ss.ss_currentScanDesc;
         if !table.is_null() {
-            let rescan = (*(*(*table).rs_rd).rd_tableam).scan_rescan.expect("scans can be repeated");
+            let rescan = (*(*(*table).rs_rd).rd_tableam)
+                .scan_rescan
+                .expect("scans can be repeated");
             guarded!(rescan(table, null_mut(), false, false, false, false));
         }
         pg_sys::ExecScanReScan(&mut own.state.ss);
@@ -184,7 +207,10 @@ unsafe extern "C-unwind" fn estimate_shared(
 ) -> pg_sys::Size {
     // SAFETY: PostgreSQL calls this while the table is open.
     unsafe { Entry::new() }.run(|| unsafe {
-        pg_sys::table_parallelscan_estimate((*state).ss.ss_currentRelation, (*(*state).ss.ps.state).es_snapshot)
+        pg_sys::table_parallelscan_estimate(
+            (*state).ss.ss_currentRelation,
+            (*(*state).ss.ps.state).es_snapshot,
+        )
     })
 }
 
@@ -212,7 +238,9 @@ unsafe extern "C-unwind" fn initialize_shared_again(
     // SAFETY: PostgreSQL calls this while the table is open; the memory was initialized.
     unsafe { Entry::new() }.run(|| unsafe {
         let table = (*state).ss.ss_currentRelation;
-        let again = (*(*table).rd_tableam).parallelscan_reinitialize.expect("parallel scans can be repeated");
+        let again = (*(*table).rd_tableam)
+            .parallelscan_reinitialize
+            .expect("parallel scans can be repeated");
         guarded!(again(table, shared.cast()));
     });
 }
@@ -226,7 +254,8 @@ unsafe extern "C-unwind" fn initialize_worker(
     // SAFETY: PostgreSQL calls this while the table is open; the leader initialized the memory.
     unsafe { Entry::new() }.run(|| unsafe {
         let scan = &mut (*state).ss;
-        scan.ss_currentScanDesc = version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
+        scan.ss_currentScanDesc =
+            version::begin_parallel_scan(scan.ss_currentRelation, shared.cast());
     });
 }
 
@@ -241,7 +270,8 @@ unsafe extern "C-unwind" fn explain(
     unsafe { Entry::new() }.run(|| unsafe {
         let plan = (*state).ss.ps.plan;
         let names = pg_sys::set_deparse_context_plan((*explained).deparse_cxt, plan, ancestors);
-        let text = pg_sys::deparse_expression(condition(plan.cast()), names, (*explained).verbose, false);
+        let text =
+            pg_sys::deparse_expression(condition(plan.cast()), names, (*explained).verbose, false);
         pg_sys::ExplainPropertyText(c"Bloom Filter".as_ptr(), text, explained);
         let counters = (*state).ss.ps.instrument;
         if !(*explained).analyze || counters.is_null() {

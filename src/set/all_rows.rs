@@ -1,5 +1,6 @@
-//! What reads all rows of a set: `bloom_set_info`, how full it is, and whether its rows are the leaves of a tree; and
-//! `bloom_set_expire`, which drops what it has forgotten, and joins rows that became small.
+//! What reads all rows of a set: `bloom_set_info`, how full it is, and whether its rows are the
+//! leaves of a tree; and `bloom_set_expire`, which drops what it has forgotten, and joins rows that
+//! became small.
 
 use super::table::{Purpose, Set};
 use crate::pg::call::{Call, Outcome, Result};
@@ -13,7 +14,9 @@ use pgrx::pg_sys::{self, Datum};
 
 /// `bloom_set_info(set)`; forgotten hashes don't count.
 fn info(call: &Call) -> Outcome {
-    let Some(oid) = call.oid(0) else { return Ok(None) };
+    let Some(oid) = call.oid(0) else {
+        return Ok(None);
+    };
     let set = Set::open(call, oid, Purpose::Ask)?;
     let (form, made_for, now) = (set.form, &set.parameters, set.now());
     let (mut buckets, mut oldest) = (Vec::new(), None);
@@ -21,7 +24,11 @@ fn info(call: &Call) -> Outcome {
         let mut hashes = 0;
         for row in &rows {
             memory::push(&mut buckets, row.bucket);
-            let remembered = row.entries.iter().map(|entry| entry.slice).filter(|&slice| form.remembers(slice, now));
+            let remembered = row
+                .entries
+                .iter()
+                .map(|entry| entry.slice)
+                .filter(|&slice| form.remembers(slice, now));
             hashes += remembered.clone().count();
             oldest = remembered.map(|slice| slice.min(now)).chain(oldest).min();
         }
@@ -29,15 +36,22 @@ fn info(call: &Call) -> Outcome {
     };
     let hashes = connected(|| set.pages(Sees::CallingQuery, note))?;
     tree::check(&mut buckets).map_err(|flaw| match flaw {
-        Flaw::Gap(hash) => set.missing(tree::covering(hash, set.depth.get().unwrap_or(tree::FIRST_DEPTH))),
+        Flaw::Gap(hash) => {
+            set.missing(tree::covering(hash, set.depth.get().unwrap_or(tree::FIRST_DEPTH)))
+        }
         Flaw::Overlap(a, b) => set.ambiguous(a, b),
     })?;
     let rate = form.rate(hashes as f64);
-    let oldest = set.slice.zip(oldest).map(|(slice, oldest)| oldest.saturating_mul(slice));
+    let oldest = set
+        .slice
+        .zip(oldest)
+        .map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
         ResultColumn::Oid(made_for.element),
         ResultColumn::F64(hashes as f64),
-        made_for.capacity.map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        made_for
+            .capacity
+            .map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
         ResultColumn::F64(made_for.fpr),
         ResultColumn::F64(rate),
         ResultColumn::I32(buckets.len() as i32),
@@ -61,10 +75,12 @@ fn bytes(set: &Set) -> Result<i64> {
     Ok(bytes)
 }
 
-/// `bloom_set_expire(set)`: returns how many hashes it dropped. It waits for no row, and leaves out those that others
-/// have locked, so that it needs no order of locks.
+/// `bloom_set_expire(set)`: returns how many hashes it dropped. It waits for no row, and leaves out
+/// those that others have locked, so that it needs no order of locks.
 fn expire(call: &Call) -> Outcome {
-    let Some(oid) = call.oid(0) else { return Ok(None) };
+    let Some(oid) = call.oid(0) else {
+        return Ok(None);
+    };
     let set = Set::open(call, oid, Purpose::Remove)?;
     let mut forgotten = 0;
     connected(|| {
@@ -78,7 +94,11 @@ fn expire(call: &Call) -> Outcome {
 /// Rewrites those of some rows that need it, and returns how many halves it joined.
 fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
     let first = improved(set, rows);
-    let wanted = first.gone.iter().copied().chain(first.updated.iter().map(|row| row.bucket));
+    let wanted = first
+        .gone
+        .iter()
+        .copied()
+        .chain(first.updated.iter().map(|row| row.bucket));
     let wanted: Vec<u64> = memory::collect(wanted);
     if wanted.is_empty() {
         return Ok(0);
@@ -104,7 +124,10 @@ struct Improved {
 fn improved(set: &Set, rows: Vec<Row>) -> Improved {
     let (form, now) = (set.form, set.now());
     let mut improved = Improved::default();
-    let mut rows = rows.into_iter().map(|mut row| (row.forget(form, now), row)).peekable();
+    let mut rows = rows
+        .into_iter()
+        .map(|mut row| (row.forget(form, now), row))
+        .peekable();
     while let Some((dropped, mut row)) = rows.next() {
         improved.forgotten += dropped;
         let next = rows.peek().filter(|_| tree::depth(row.bucket) > tree::FIRST_DEPTH);

@@ -7,17 +7,19 @@
 //! write     the rows; one that has become too large is deleted, and its halves are inserted
 //! ```
 //!
-//! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add an element at the
-//! same time one gets it as new, and the others wait, and look again. Locking and writing share a subtransaction. If
-//! a leaf is gone, since another session split or joined it, what is there now is locked if that needs no waiting; else
-//! all is undone, which releases the locks, and the elements are read again. So sessions wait in one order only, and
-//! calls don't deadlock.
+//! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add
+//! an element at the same time one gets it as new, and the others wait, and look again. Locking and
+//! writing share a subtransaction. If a leaf is gone, since another session split or joined it,
+//! what is there now is locked if that needs no waiting; else all is undone, which releases the
+//! locks, and the elements are read again. So sessions wait in one order only, and calls don't
+//! deadlock.
 //!
-//! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or those of its other
-//! half too, which nobody has locked then: so the parts stay in order whatever is split or joined. (In the order of
-//! buckets a row that joins two would come before both.)
+//! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or
+//! those of its other half too, which nobody has locked then: so the parts stay in order whatever
+//! is split or joined. (In the order of buckets a row that joins two would come before both.)
 //!
-//! The rows of a call show whether a set is overfull: leaves are split, so all are about equally dense.
+//! The rows of a call show whether a set is overfull: leaves are split, so all are about equally
+//! dense.
 
 use super::leaves::Item;
 use super::rows::MOST_ROWS_AT_ONCE;
@@ -52,10 +54,21 @@ struct Changing<'a> {
     added: usize,
 }
 
-/// Adds or removes items, which are in the order of their hashes, and calls `affected` with the places of those that
-/// were new, or that were removed. Errors: those of the statements; 22023 for an overfull set, if the setting says so.
-pub fn change(set: &Set, purpose: Purpose, items: &[Item], affected: &mut dyn FnMut(usize)) -> Result<()> {
-    let mut change = Changing { set, is_adding: purpose == Purpose::Add, gone: (0, 0), added: 0 };
+/// Adds or removes items, which are in the order of their hashes, and calls `affected` with the
+/// places of those that were new, or that were removed. Errors: those of the statements; 22023 for
+/// an overfull set, if the setting says so.
+pub fn change(
+    set: &Set,
+    purpose: Purpose,
+    items: &[Item],
+    affected: &mut dyn FnMut(usize),
+) -> Result<()> {
+    let mut change = Changing {
+        set,
+        is_adding: purpose == Purpose::Add,
+        gone: (0, 0),
+        added: 0,
+    };
     connected(|| {
         let mut work = change.read(items)?;
         while !work.is_empty() {
@@ -64,7 +77,11 @@ pub fn change(set: &Set, purpose: Purpose, items: &[Item], affected: &mut dyn Fn
             // A single lock needn't be released if there is nothing to lock.
             let one = leaves == 1;
             // SAFETY: nothing is opened that outlives `part`.
-            let done = if one { change.part(part)? } else { unsafe { in_subtransaction(|| change.part(part))? } };
+            let done = if one {
+                change.part(part)?
+            } else {
+                unsafe { in_subtransaction(|| change.part(part))? }
+            };
             if let Some(places) = done {
                 change.added += places.len();
                 places.into_iter().for_each(&mut *affected);
@@ -92,7 +109,8 @@ fn first_part(work: &[Work]) -> (usize, usize) {
 }
 
 impl Changing<'_> {
-    /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`, in slices.
+    /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`,
+    /// in slices.
     fn is_wanted(&self, slice: Option<i64>, now: i64) -> bool {
         if self.is_adding {
             slice.is_none_or(|slice| self.set.parameters.renews && slice < now)
@@ -101,13 +119,15 @@ impl Changing<'_> {
         }
     }
 
-    /// The items whose leaves must be locked, in the order of their hashes. One that is there needs no change, and so
-    /// stays there for this call, unless it is to be renewed.
+    /// The items whose leaves must be locked, in the order of their hashes. One that is there needs
+    /// no change, and so stays there for this call, unless it is to be renewed.
     fn read(&self, items: &[Item]) -> Result<Vec<Work>> {
         let (form, now) = (self.set.form, self.set.now());
         let mut work = Vec::new();
         let note = |row: &Row, item: Item| {
-            let slice = row.slice_of(form.prefix(item.hash)).filter(|&slice| form.remembers(slice, now));
+            let slice = row
+                .slice_of(form.prefix(item.hash))
+                .filter(|&slice| form.remembers(slice, now));
             if self.is_wanted(slice, now) {
                 memory::push(&mut work, Work { leaf: row.bucket, item });
             }
@@ -117,8 +137,9 @@ impl Changing<'_> {
         Ok(work)
     }
 
-    /// Locks the leaves of some work, and does it. Returns the places of the elements that were new or removed; `None`
-    /// if a leaf is gone and nothing covers its elements that can be locked at once.
+    /// Locks the leaves of some work, and does it. Returns the places of the elements that were new
+    /// or removed; `None` if a leaf is gone and nothing covers its elements that can be locked at
+    /// once.
     fn part(&mut self, work: &[Work]) -> Result<Option<Vec<usize>>> {
         let set = self.set;
         let mut rows = set.list(&set.changes()?.lock, Parameter::I64s(&leaves(work)), Sees::Now)?;
@@ -137,8 +158,9 @@ impl Changing<'_> {
         if self.gone.1 < MOST_ATTEMPTS { Ok(None) } else { Err(set.cannot_lock(gone)) }
     }
 
-    /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting for it, after leaves
-    /// that come later in the order, would not be safe. So after a split sessions hardly ever start over.
+    /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting
+    /// for it, after leaves that come later in the order, would not be safe. So after a split
+    /// sessions hardly ever start over.
     fn follow(&self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
         let gone: Vec<Item> = memory::collect(without_row(work, rows).map(|work| work.item));
         if gone.is_empty() {
@@ -146,7 +168,11 @@ impl Changing<'_> {
         }
         work.retain(|work| gone.binary_search(&work.item).is_err());
         let again = self.read(&gone)?;
-        rows.extend(self.set.list(&self.set.changes()?.lock_free, Parameter::I64s(&leaves(&again)), Sees::Now)?);
+        rows.extend(self.set.list(
+            &self.set.changes()?.lock_free,
+            Parameter::I64s(&leaves(&again)),
+            Sees::Now,
+        )?);
         rows.sort_unstable_by_key(first_hash);
         work.extend(again);
         work.sort_unstable_by_key(|work| work.item);
@@ -154,7 +180,11 @@ impl Changing<'_> {
     }
 
     /// Changes the locked rows for the work on each.
-    fn write<'w>(&self, work: impl Iterator<Item = &'w [Work]>, rows: Vec<Row>) -> Result<Vec<usize>> {
+    fn write<'w>(
+        &self,
+        work: impl Iterator<Item = &'w [Work]>,
+        rows: Vec<Row>,
+    ) -> Result<Vec<usize>> {
         let set = self.set;
         // After the locks: a call that waited would write what is already forgotten.
         let (form, now) = (set.form, set.now());
@@ -186,7 +216,8 @@ impl Changing<'_> {
     fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Vec<usize>) -> bool {
         let form = self.set.form;
         let mut hashes: Vec<u64> = memory::list(work.len());
-        // Of elements with the same first bits the first is new, or removed: then the others are there, or gone.
+        // Of elements with the same first bits the first is new, or removed: then the others are
+        // there, or gone.
         let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
         for same in interrupt::each(work.chunk_by(are_same)) {
             let hash = form.prefix(same[0].item.hash);
@@ -225,9 +256,10 @@ fn without_row<'w>(work: &'w [Work], rows: &'w [Row]) -> impl Iterator<Item = &'
     })
 }
 
-/// Checks how full the set will be with so many new elements; warns once in a session, or fails. `hashes` and `share`
-/// are sums over some rows: how many hashes they have, and the share of all hashes that they cover. They are taken
-/// before the call adds to these rows: afterwards they would be denser than others.
+/// Checks how full the set will be with so many new elements; warns once in a session, or fails.
+/// `hashes` and `share` are sums over some rows: how many hashes they have, and the share of all
+/// hashes that they cover. They are taken before the call adds to these rows: afterwards they would
+/// be denser than others.
 fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()> {
     let form = set.form;
     let (added, all) = (added as f64, hashes / share + added as f64);
@@ -242,9 +274,9 @@ fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()
     Ok(())
 }
 
-/// Whether so many hashes would be in some rows with a probability of at most e^-18, six deviations of a large number,
-/// if so many were expected there. By Chernoff's bound for Poisson's distribution, P(n ≥ found) ≤
-/// e^(found - expected) (expected / found)^found.
+/// Whether so many hashes would be in some rows with a probability of at most e^-18, six deviations
+/// of a large number, if so many were expected there. By Chernoff's bound for Poisson's
+/// distribution, P(n ≥ found) ≤ e^(found - expected) (expected / found)^found.
 fn is_more_than_chance(found: f64, expected: f64) -> bool {
     found > expected && found - expected - found * (found / expected).ln() < -18.0
 }

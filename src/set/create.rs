@@ -14,7 +14,8 @@ use pg_bloom_core::set::{Form, Row, tree};
 use pg_bloom_core::{Layout, memory, sizing};
 use pgrx::pg_sys::Datum;
 
-/// With less of each page free for the next versions of its rows, batches that change all rows double the size.
+/// With less of each page free for the next versions of its rows, batches that change all rows
+/// double the size.
 const FILLFACTOR: &str = "70";
 
 /// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
@@ -89,14 +90,21 @@ fn check_capacity(capacity: i64) -> Result<u64> {
 /// An argument that can't be NULL.
 fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     argument.ok_or_else(|| {
-        Error::new(SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{what} of a filter set must not be null"))
+        Error::new(
+            SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            format!("{what} of a filter set must not be null"),
+        )
     })
 }
 
 /// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`.
 fn check(call: &Call) -> Outcome {
-    let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else { return Ok(None) };
-    let capacity = call.i64(4).map_or(DEFAULT_CAPACITY, |capacity| capacity.max(1) as u64);
+    let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else {
+        return Ok(None);
+    };
+    let capacity = call
+        .i64(4)
+        .map_or(DEFAULT_CAPACITY, |capacity| capacity.max(1) as u64);
     let form = Form::new(capacity, fpr, call.datum(6).is_some());
     let belongs = form.is_some_and(|form| Row::parse(form, bucket, &hashes).is_ok());
     Ok(Some(Datum::from(belongs)))

@@ -1,4 +1,5 @@
-//! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those of arrays.
+//! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those
+//! of arrays.
 
 use super::change::change;
 use super::leaves::Item;
@@ -15,7 +16,9 @@ use pgrx::pg_sys::Datum;
 
 /// A function of a set and one element: the answer for it.
 fn one(call: &Call, operation: &str, purpose: Purpose) -> Outcome {
-    let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else { return Ok(None) };
+    let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
+        return Ok(None);
+    };
     let element_type = ElementType::remembered(call, 1, Given::Element)?;
     let set = Set::open(call, oid, purpose)?;
     set.check_kind(element_type, operation)?;
@@ -27,10 +30,12 @@ fn one(call: &Call, operation: &str, purpose: Purpose) -> Outcome {
     Ok(Some(Datum::from(answer)))
 }
 
-/// A function of a set and an array of elements: those for which the answer is `wanted`, in their order. Of equal
-/// elements only the first is changed.
+/// A function of a set and an array of elements: those for which the answer is `wanted`, in their
+/// order. Of equal elements only the first is changed.
 fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome {
-    let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else { return Ok(None) };
+    let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
+        return Ok(None);
+    };
     let element_type = ElementType::remembered(call, 1, Given::Array)?;
     let set = Set::open(call, oid, purpose)?;
     set.check_kind(element_type, operation)?;
@@ -60,15 +65,18 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
     Ok(Some(unsafe { array_of(array, elements) }))
 }
 
-/// Changes items, or looks them up with the snapshot of the query; `answer` gets the places of those that changed, or
-/// that may be in the set.
+/// Changes items, or looks them up with the snapshot of the query; `answer` gets the places of
+/// those that changed, or that may be in the set.
 fn act(set: &Set, purpose: Purpose, items: &[Item], answer: &mut dyn FnMut(usize)) -> Result<()> {
     if purpose != Purpose::Ask {
         return change(set, purpose, items, answer);
     }
     let (form, now) = (set.form, set.now());
     let note = |row: &Row, item: Item| {
-        if row.slice_of(form.prefix(item.hash)).is_some_and(|slice| form.remembers(slice, now)) {
+        if row
+            .slice_of(form.prefix(item.hash))
+            .is_some_and(|slice| form.remembers(slice, now))
+        {
             answer(item.place);
         }
     };

@@ -1,4 +1,5 @@
-//! Filter sets: tables of rows with sorted hashes, to which many sessions add elements, and learn which were new.
+//! Filter sets: tables of rows with sorted hashes, to which many sessions add elements, and learn
+//! which were new.
 //!
 //! ```text
 //! element ──▶ hash ──▶ leaf of a tree ──▶ row (bucket, hashes)     the hashes are some 500 bytes and stay in their row
@@ -15,10 +16,12 @@
 //! | `elements` | `bloom_set_add`, `bloom_set_remove`, `bloom_set_contains`, and their forms for arrays |
 //! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
 //!
-//! The table has a constraint, `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It
-//! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to the set. Rows are
-//! read and changed by SQL, so PostgreSQL and its other extensions handle rights, policies, triggers, partitions and
-//! replication; if one of them stores something else, the call fails.
+//! The table has a constraint,
+//! `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It stores
+//! what the set was made for, so that dumps have it, and rejects rows that don't belong to the set.
+//! Rows are read and changed by SQL, so PostgreSQL and its other extensions handle rights,
+//! policies, triggers, partitions and replication; if one of them stores something else, the call
+//! fails.
 
 mod all_rows;
 mod change;

@@ -14,8 +14,9 @@ use pgrx::pg_sys;
 pub const MOST_ROWS_AT_ONCE: usize = 1024;
 
 impl Set {
-    /// Executes a statement that returns buckets and hashes, and calls `each` with these rows, while connected. Errors:
-    /// those of the statement and of `each`; XX001 for a damaged row; 40001 if the table was renamed or altered.
+    /// Executes a statement that returns buckets and hashes, and calls `each` with these rows,
+    /// while connected. Errors: those of the statement and of `each`; XX001 for a damaged row;
+    /// 40001 if the table was renamed or altered.
     pub fn rows(
         &self,
         statement: &Prepared,
@@ -26,9 +27,13 @@ impl Set {
         let each_row = |result: &ResultRow| {
             let columns = (result.number(1, pg_sys::INT8OID)?, result.value(2, pg_sys::BYTEAOID)?);
             let (Some(bucket), Some(hashes)) = columns else {
-                return Err(Error::new(SqlState::ERRCODE_NOT_NULL_VIOLATION, "row of a filter set has a null value"));
+                return Err(Error::new(
+                    SqlState::ERRCODE_NOT_NULL_VIOLATION,
+                    "row of a filter set has a null value",
+                ));
             };
-            let row = Row::parse(self.form, bucket, &hashes).map_err(|damage| self.damaged(bucket, &damage))?;
+            let row = Row::parse(self.form, bucket, &hashes)
+                .map_err(|damage| self.damaged(bucket, &damage))?;
             hashes.free();
             each(row)
         };
@@ -47,8 +52,13 @@ impl Set {
         Ok(rows)
     }
 
-    /// The sum of what `each` returns for all rows by their buckets, some at a time, halves of a bucket together.
-    pub fn pages(&self, sees: Sees, mut each: impl FnMut(Vec<Row>) -> Result<usize>) -> Result<usize> {
+    /// The sum of what `each` returns for all rows by their buckets, some at a time, halves of a
+    /// bucket together.
+    pub fn pages(
+        &self,
+        sees: Sees,
+        mut each: impl FnMut(Vec<Row>) -> Result<usize>,
+    ) -> Result<usize> {
         // Buckets that no set has are damage.
         let (mut from, mut sum) = (i64::MIN, 0);
         loop {
@@ -56,7 +66,9 @@ impl Set {
             let is_last = rows.len() < MOST_ROWS_AT_ONCE;
             // The other half may be in the next page.
             rows.pop_if(|row| !is_last && row.bucket & 1 == 0);
-            let Some(last) = rows.last() else { return Ok(sum) };
+            let Some(last) = rows.last() else {
+                return Ok(sum);
+            };
             from = last.bucket as i64 + 1;
             sum += each(rows)?;
             if is_last {
@@ -68,32 +80,45 @@ impl Set {
 
     /// Replaces rows that the transaction has locked by others, while connected.
     ///
-    /// In a plain table, a row that begins with the same hash as one that goes is an UPDATE of it: PostgreSQL stores it
-    /// in the same page. What a DELETE frees it uses only after VACUUM, so a set that doubles would leave all its pages
-    /// empty. But a session that waits for a row that moves to another partition fails. Errors: 27000 if a trigger, a
-    /// rule or a policy skipped a row or stored something else; those of the statements.
-    pub fn replace(&self, mut gone: Vec<u64>, updated: &[Row], mut inserted: Vec<Row>) -> Result<()> {
+    /// In a plain table, a row that begins with the same hash as one that goes is an UPDATE of it:
+    /// PostgreSQL stores it in the same page. What a DELETE frees it uses only after VACUUM, so a
+    /// set that doubles would leave all its pages empty. But a session that waits for a row that
+    /// moves to another partition fails. Errors: 27000 if a trigger, a rule or a policy skipped a
+    /// row or stored something else; those of the statements.
+    pub fn replace(
+        &self,
+        mut gone: Vec<u64>,
+        updated: &[Row],
+        mut inserted: Vec<Row>,
+    ) -> Result<()> {
         let (changes, is_plain) = (self.changes()?, !self.is_changed_after);
         gone.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
-        let place_of = |row: &Row| gone.binary_search_by_key(&tree::first_hash(row.bucket), |&b| tree::first_hash(b));
-        let moved: Vec<Row> = memory::collect(inserted.extract_if(.., |row| is_plain && place_of(row).is_ok()));
-        let places: Vec<u64> = memory::collect(moved.iter().filter_map(|row| place_of(row).ok()).map(|i| gone[i]));
+        let place_of = |row: &Row| {
+            gone.binary_search_by_key(&tree::first_hash(row.bucket), |&b| tree::first_hash(b))
+        };
+        let moved: Vec<Row> =
+            memory::collect(inserted.extract_if(.., |row| is_plain && place_of(row).is_ok()));
+        let places: Vec<u64> =
+            memory::collect(moved.iter().filter_map(|row| place_of(row).ok()).map(|i| gone[i]));
         gone.retain(|bucket| !places.contains(bucket));
         self.write(&changes.replace, &moved, &places)?;
         if !gone.is_empty() {
-            let deleted = self.rows(&changes.delete, &[Parameter::I64s(&gone)], Sees::Now, |_| Ok(()))?;
+            let deleted =
+                self.rows(&changes.delete, &[Parameter::I64s(&gone)], Sees::Now, |_| Ok(()))?;
             if deleted != gone.len() as u64 {
                 return Err(self.changed_otherwise());
             }
         }
-        // The deletion comes first: if another session did the same, it fails as a conflict, not as a duplicate key.
+        // The deletion comes first: if another session did the same, it fails as a conflict, not as
+        // a duplicate key.
         self.write(&changes.insert, &inserted, &[])?;
         self.write(&changes.update, updated, &[])?;
         if is_plain {
             return Ok(());
         }
         let written: Vec<&Row> = memory::collect(updated.iter().chain(&inserted));
-        let all: Vec<u64> = memory::collect(written.iter().map(|row| row.bucket).chain(gone.iter().copied()));
+        let all: Vec<u64> =
+            memory::collect(written.iter().map(|row| row.bucket).chain(gone.iter().copied()));
         self.expect(&self.read, &[Parameter::I64s(&all)], written)
     }
 
@@ -104,16 +129,33 @@ impl Set {
         }
         let hashes: Vec<PgBuffer> = memory::collect(rows.iter().map(|row| row.write(self.form)));
         let buckets: Vec<u64> = memory::collect(rows.iter().map(|row| row.bucket));
-        let values = [Parameter::I64s(&buckets), Parameter::Byteas(&hashes), Parameter::I64s(places)];
-        self.expect(statement, if places.is_empty() { &values[..2] } else { &values }, memory::collect(rows.iter()))
+        let values = [
+            Parameter::I64s(&buckets),
+            Parameter::Byteas(&hashes),
+            Parameter::I64s(places),
+        ];
+        self.expect(
+            statement,
+            if places.is_empty() { &values[..2] } else { &values },
+            memory::collect(rows.iter()),
+        )
     }
 
     /// Executes a statement that must return exactly these rows.
-    fn expect(&self, statement: &Prepared, values: &[Parameter<'_>], mut rows: Vec<&Row>) -> Result<()> {
+    fn expect(
+        &self,
+        statement: &Prepared,
+        values: &[Parameter<'_>],
+        mut rows: Vec<&Row>,
+    ) -> Result<()> {
         rows.sort_unstable_by_key(|row| row.bucket);
         let count = self.rows(statement, values, Sees::Now, |row| {
             let found = rows.binary_search_by_key(&row.bucket, |row| row.bucket);
-            if found.is_ok_and(|found| *rows[found] == row) { Ok(()) } else { Err(self.changed_otherwise()) }
+            if found.is_ok_and(|found| *rows[found] == row) {
+                Ok(())
+            } else {
+                Err(self.changed_otherwise())
+            }
         })?;
         if count == rows.len() as u64 { Ok(()) } else { Err(self.changed_otherwise()) }
     }
@@ -133,7 +175,8 @@ impl Set {
 
     #[cold]
     fn damaged(&self, bucket: i64, damage: &str) -> Error {
-        let message = format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
+        let message =
+            format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
         Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
             .detail(format!("As a row of this set: {damage}."))
             .hint("Restore the row from a backup, or make a new set.")
@@ -161,15 +204,23 @@ impl Set {
     /// The error for a row that is visible, but that a statement doesn't lock.
     #[cold]
     pub fn cannot_lock(&self, bucket: u64) -> Error {
-        let message = format!("row for bucket {bucket} of filter set {} cannot be locked", self.quoted_name());
+        let message = format!(
+            "row for bucket {bucket} of filter set {} cannot be locked",
+            self.quoted_name()
+        );
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .detail("It is visible, but a row-level security policy or another extension left it out.")
+            .detail(
+                "It is visible, but a row-level security policy or another extension left it out.",
+            )
             .hint("Let the policies for SELECT and UPDATE be the same.")
     }
 
     #[cold]
     fn changed_otherwise(&self) -> Error {
-        let message = format!("rows of filter set {} were not stored as they were written", self.quoted_name());
+        let message = format!(
+            "rows of filter set {} were not stored as they were written",
+            self.quoted_name()
+        );
         Error::new(SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, message)
             .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
             .hint("Let it leave the columns of the filter set as they are.")

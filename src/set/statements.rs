@@ -1,11 +1,13 @@
-//! The statements about a set. They name its table, `{set}` below, and qualify everything else, operators included.
+//! The statements about a set. They name its table, `{set}` below, and qualify everything else,
+//! operators included.
 
 use crate::pg::call::Result;
 use crate::pg::sql::Prepared;
 use pgrx::pg_sys;
 
 /// Reads rows by an array of buckets. All statements return bucket and hashes.
-pub const READ: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)";
+pub const READ: &str =
+    "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)";
 
 /// After [`READ`]. The order of hashes is that of buckets as strings of bits.
 const LOCK: &str = "
@@ -34,11 +36,13 @@ const INSERT: &str = "INSERT INTO {set} AS s (bucket, hashes) SELECT n.bucket, n
     RETURNING s.bucket, s.hashes";
 
 /// Reads the rows from a bucket on, some at a time.
-pub const PAGE: &str = "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>=) $1
+pub const PAGE: &str =
+    "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>=) $1
     ORDER BY s.bucket LIMIT 1024";
 
-/// A statement with the name of its table, which is in the encoding of the database. It is planned with the index of
-/// the primary key: a plan made while the table was small would read all of it later.
+/// A statement with the name of its table, which is in the encoding of the database. It is planned
+/// with the index of the primary key: a plan made while the table was small would read all of it
+/// later.
 pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
     Prepared::new(&[&parts.join(table)], types.to_vec(), true)
@@ -58,7 +62,11 @@ pub struct Changes {
 
 impl Changes {
     pub fn new(table: &[u8]) -> Result<Changes> {
-        let places = [pg_sys::INT8ARRAYOID, pg_sys::BYTEAARRAYOID, pg_sys::INT8ARRAYOID];
+        let places = [
+            pg_sys::INT8ARRAYOID,
+            pg_sys::BYTEAARRAYOID,
+            pg_sys::INT8ARRAYOID,
+        ];
         let types = &places[..2];
         Ok(Changes {
             lock: prepared(&[READ, LOCK].concat(), table, &types[..1])?,

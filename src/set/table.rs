@@ -1,10 +1,11 @@
-//! Opening a set: checks that the table is one, reads what it was made for, and prepares its statements.
+//! Opening a set: checks that the table is one, reads what it was made for, and prepares its
+//! statements.
 //!
-//! A session remembers a set until PostgreSQL reports a change of its table. Functions are given the table's
-//! identifier, but statements name the table, and PostgreSQL resolves the name when it plans them. To make sure that
-//! both mean the same table, the name is read before and after the table is locked, and again after each statement. If
-//! the table was renamed while the call waited for it, as when two tables are swapped, the call fails with an error
-//! that a retry resolves.
+//! A session remembers a set until PostgreSQL reports a change of its table. Functions are given
+//! the table's identifier, but statements name the table, and PostgreSQL resolves the name when it
+//! plans them. To make sure that both mean the same table, the name is read before and after the
+//! table is locked, and again after each statement. If the table was renamed while the call waited
+//! for it, as when two tables are swapped, the call fails with an error that a retry resolves.
 
 use super::statements::{Changes, PAGE, READ, prepared};
 use crate::element::ElementType;
@@ -49,7 +50,8 @@ const SHORTEST_SLICE: i64 = 1000;
 /// The longest time for which a set remembers, 10,000 years in microseconds.
 const LONGEST: i64 = 10_000 * 12 * 30 * 86_400 * 1_000_000;
 
-/// The slice of the time for which a set remembers, in microseconds; `None` if it is too short or too long.
+/// The slice of the time for which a set remembers, in microseconds; `None` if it is too short or
+/// too long.
 pub fn slice_of(keep: Interval) -> Option<Timestamp> {
     let slice = keep.microseconds().filter(|&keep| keep <= LONGEST)? / SLICES;
     (slice >= SHORTEST_SLICE).then_some(slice)
@@ -61,8 +63,9 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
-/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a session that first read
-/// an index, and then waited for REINDEX to release the table, would hold what REINDEX waits for.
+/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a
+/// session that first read an index, and then waited for REINDEX to release the table, would hold
+/// what REINDEX waits for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     Ask,
@@ -103,8 +106,8 @@ session_locals! {
 }
 
 impl Set {
-    /// Errors: 42P01 if there is no such table, 42501 without the right to use its schema, 42809 for a table that is
-    /// not a set, 40001 for one that was renamed while the call waited for it.
+    /// Errors: 42P01 if there is no such table, 42501 without the right to use its schema, 42809
+    /// for a table that is not a set, 40001 for one that was renamed while the call waited for it.
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         let lock = match purpose {
             Purpose::Ask => pg_sys::AccessShareLock,
@@ -115,8 +118,12 @@ impl Set {
         };
         let name = sql::relation(oid);
         let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
-            let name = name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
-            return Err(Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, format!("relation {name} does not exist")));
+            let name =
+                name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
+            return Err(Error::new(
+                SqlState::ERRCODE_UNDEFINED_TABLE,
+                format!("relation {name} does not exist"),
+            ));
         };
         owner::require_usage_of_schema(oid);
         let name_now = sql::relation(oid).unwrap_or_default();
@@ -142,8 +149,8 @@ impl Set {
         Ok(set)
     }
 
-    /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set that was replaced
-    /// since would be looked up by wrong numbers.
+    /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set
+    /// that was replaced since would be looked up by wrong numbers.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         if self.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
@@ -158,16 +165,19 @@ impl Set {
             ));
         }
         let writers = present.iter().map(|&(_, by)| by);
-        self.written_by.set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
+        self.written_by
+            .set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
         Ok(())
     }
 
-    /// Checks for the function `operation` that elements of this type are of the set's kind. Errors: 42804 if not.
+    /// Checks for the function `operation` that elements of this type are of the set's kind.
+    /// Errors: 42804 if not.
     pub fn check_kind(&self, element: &ElementType, operation: &str) -> Result<()> {
         let own = self.element.borrow();
         if kind_code(&own) != self.parameters.kind {
             let name = catalog::display_name(self.parameters.element);
-            let message = format!("type {name} was altered since filter set {} was made", self.quoted_name());
+            let message =
+                format!("type {name} was altered since filter set {} was made", self.quoted_name());
             return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
                 .detail("Elements that were added before would never be found.")
                 .hint("Make a new set, or restore the type."));
@@ -176,8 +186,10 @@ impl Set {
         if own.meet(given).is_some() {
             return Ok(());
         }
-        let message =
-            format!("cannot use {operation} with filter set {} and an element of kind {given}", self.quoted_name());
+        let message = format!(
+            "cannot use {operation} with filter set {} and an element of kind {given}",
+            self.quoted_name()
+        );
         Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
             .detail(format!("The set is for elements of kind {own}."))
             .hint(advice_on_kinds(&own.to_string(), &given.to_string(), Some(operation))))
@@ -188,10 +200,15 @@ impl Set {
         format!("\"{}\"", name_of(self.oid))
     }
 
-    /// Checks that the statements still name the table that the caller means. Errors: 40001 if it was renamed.
+    /// Checks that the statements still name the table that the caller means. Errors: 40001 if it
+    /// was renamed.
     pub fn check_name(&self) -> Result<()> {
         let table = &self.table;
-        if sql::relation(self.oid).as_ref() == Some(table) { Ok(()) } else { Err(renamed(table)) }
+        if sql::relation(self.oid).as_ref() == Some(table) {
+            Ok(())
+        } else {
+            Err(renamed(table))
+        }
     }
 }
 
@@ -203,22 +220,34 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -
     }
     let columns = check_columns(table)?;
     let (checks, own) = (definition::check_calls(table), call.function()?);
-    let checks = checks.iter().filter(|check| catalog::is_beside(check.function, own, c"bloom_set_check"));
+    let checks = checks
+        .iter()
+        .filter(|check| catalog::is_beside(check.function, own, c"bloom_set_check"));
     // SAFETY: those that a constraint has.
     let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, columns) });
-    let parameters =
-        all.next().ok_or_else(|| no_set(table, "It has no constraint that calls bloom_set_check for its columns."))?;
+    let parameters = all.next().ok_or_else(|| {
+        no_set(table, "It has no constraint that calls bloom_set_check for its columns.")
+    })?;
     if all.any(|other| other != parameters) {
-        return Err(no_set(table, "It has constraints that call bloom_set_check with different arguments."));
+        return Err(no_set(
+            table,
+            "It has constraints that call bloom_set_check with different arguments.",
+        ));
     }
     if !definition::is_primary_key(table.oid(), columns[0])? {
-        return Err(no_set(table, "Its column \"bucket\" is not its primary key, checked at once."));
+        return Err(no_set(
+            table,
+            "Its column \"bucket\" is not its primary key, checked at once.",
+        ));
     }
     let Parameters { capacity, fpr, keep, .. } = parameters;
     let slice = keep.and_then(slice_of);
     let form = Form::new(capacity.unwrap_or(DEFAULT_CAPACITY), fpr, keep.is_some());
     let Some(form) = form.filter(|form| form.keeps == slice.is_some()) else {
-        return Err(no_set(table, "Its constraint that calls bloom_set_check has impossible arguments."));
+        return Err(no_set(
+            table,
+            "Its constraint that calls bloom_set_check has impossible arguments.",
+        ));
     };
     let before = before.filter(|known| known.parameters == parameters);
     let oid = table.oid();
@@ -241,55 +270,92 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -
     // Forgotten sets are dropped after the borrow ends.
     let _forgotten = KNOWN.with(|all| {
         let mut all = all.borrow_mut();
-        let most = if all.len() >= MOST_REMEMBERED { std::mem::take(&mut *all) } else { BTreeMap::new() };
+        let most = if all.len() >= MOST_REMEMBERED {
+            std::mem::take(&mut *all)
+        } else {
+            BTreeMap::new()
+        };
         (most, all.insert(oid.to_u32(), set.clone()))
     });
     Ok(set)
 }
 
-/// Called by PostgreSQL when a table changed, or with an invalid identifier when any table may have.
+/// Called by PostgreSQL when a table changed, or with an invalid identifier when any table may
+/// have.
 fn forget(oid: Oid) {
     let is_meant = |set: &&Rc<Set>| oid == Oid::INVALID || set.oid == oid;
-    KNOWN.with(|all| all.borrow().values().filter(is_meant).for_each(|set| set.is_current.set(false)));
+    KNOWN.with(|all| {
+        all.borrow()
+            .values()
+            .filter(is_meant)
+            .for_each(|set| set.is_current.set(false))
+    });
 }
 
 /// The numbers of the columns `bucket` and `hashes`, if the table has exactly these.
 fn check_columns(table: Relation) -> Result<[i16; 2]> {
     let columns = table.columns().filter(|column| !column.attisdropped);
-    let columns: Vec<_> = columns.map(|column| (encoding::name(&column.attname), column)).collect();
-    if ["shard", "filter"].iter().all(|name| columns.iter().any(|(own, _)| own == name)) {
-        let message = format!("filter set \"{}\" has a form that is no longer supported", table.name());
+    let columns: Vec<_> = columns
+        .map(|column| (encoding::name(&column.attname), column))
+        .collect();
+    if ["shard", "filter"]
+        .iter()
+        .all(|name| columns.iter().any(|(own, _)| own == name))
+    {
+        let message =
+            format!("filter set \"{}\" has a form that is no longer supported", table.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Its rows are filters.")
             .hint("Make a new set with bloom_set_create, and add its elements."));
     }
     let number = |name: &str, oid: Oid| {
-        let is_it = |column: &pg_sys::FormData_pg_attribute| column.atttypid == oid && column.attnotnull;
+        let is_it =
+            |column: &pg_sys::FormData_pg_attribute| column.atttypid == oid && column.attnotnull;
         let column = columns.iter().find(|(own, column)| own == name && is_it(column));
         column.map(|(_, column)| column.attnum).ok_or_else(|| {
             let type_name = catalog::display_name(oid);
-            no_set(table, format!("It has no column \"{name}\" of type {type_name} that is NOT NULL."))
+            no_set(
+                table,
+                format!("It has no column \"{name}\" of type {type_name} that is NOT NULL."),
+            )
         })
     };
-    let numbers = [number("bucket", pg_sys::INT8OID)?, number("hashes", pg_sys::BYTEAOID)?];
+    let numbers = [
+        number("bucket", pg_sys::INT8OID)?,
+        number("hashes", pg_sys::BYTEAOID)?,
+    ];
     if let Some((name, _)) = columns.iter().find(|(_, column)| !numbers.contains(&column.attnum)) {
         return Err(no_set(table, format!("It has another column, \"{name}\".")));
     }
     Ok(numbers)
 }
 
-/// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that `bloom_set_create`
-/// writes: a function of that name may have others.
+/// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that
+/// `bloom_set_create` writes: a function of that name may have others.
 ///
 /// # Safety
 /// The constants must be of the types that they say.
 unsafe fn parameters(arguments: &[CheckArgument], columns: [i16; 2]) -> Option<Parameters> {
     use CheckArgument::{Column, Null};
-    let [Column(a), Column(b), element, kind, capacity, fpr, keep, renews] = arguments else { return None };
+    let [
+        Column(a),
+        Column(b),
+        element,
+        kind,
+        capacity,
+        fpr,
+        keep,
+        renews,
+    ] = arguments
+    else {
+        return None;
+    };
     if [*a, *b] != columns {
         return None;
     }
-    let number = |argument: &CheckArgument| argument.constant(pg_sys::INT8OID).map(|datum| datum.value() as i64);
+    let number = |argument: &CheckArgument| {
+        argument.constant(pg_sys::INT8OID).map(|datum| datum.value() as i64)
+    };
     let capacity = match capacity {
         Null => None,
         given => Some(u64::try_from(number(given)?).ok().filter(|&capacity| capacity > 0)?),
@@ -312,7 +378,9 @@ unsafe fn parameters(arguments: &[CheckArgument], columns: [i16; 2]) -> Option<P
 #[cold]
 fn no_set(table: Relation, why: impl Into<String>) -> Error {
     let message = format!("table \"{}\" is not a filter set", table.name());
-    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).detail(why).hint("Make filter sets with bloom_set_create.")
+    Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message)
+        .detail(why)
+        .hint("Make filter sets with bloom_set_create.")
 }
 
 #[cold]
@@ -324,5 +392,7 @@ fn renamed(name: &[u8]) -> Error {
 #[cold]
 fn retried(what: &str, detail: String) -> Error {
     let message = format!("could not serialize access due to concurrent {what}");
-    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message).detail(detail).hint("Retry the transaction.")
+    Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+        .detail(detail)
+        .hint("Retry the transaction.")
 }

@@ -3,7 +3,8 @@
 use super::{column, value};
 use postgres::{Client, Error};
 
-/// Lets the planner use indexes only. Some of these settings keep B-trees and hash joins out of the way.
+/// Lets the planner use indexes only. Some of these settings keep B-trees and hash joins out of the
+/// way.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = on; SET enable_indexscan = off;
     SET enable_indexonlyscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off";
 /// Lets the planner use no index.
@@ -29,11 +30,16 @@ impl Answers {
 
     /// The same on a standby; `None` if the index was made after the snapshot was taken.
     ///
-    /// REINDEX CONCURRENTLY lets nobody use the new index before all snapshots are gone that may see rows which it
-    /// lacks, but it can't know those of a standby: there any new index may lack what was updated before it was made.
-    /// A B-tree lacks the same row: take a snapshot on the standby, UPDATE and REINDEX CONCURRENTLY on the primary;
-    /// in version 15 an index scan misses the old row, which a sequential scan finds.
-    pub fn of_standby(client: &mut Client, sql: &str, index: &str) -> Result<Option<Answers>, Error> {
+    /// REINDEX CONCURRENTLY lets nobody use the new index before all snapshots are gone that may
+    /// see rows which it lacks, but it can't know those of a standby: there any new index may lack
+    /// what was updated before it was made. A B-tree lacks the same row: take a snapshot on the
+    /// standby, UPDATE and REINDEX CONCURRENTLY on the primary; in version 15 an index scan misses
+    /// the old row, which a sequential scan finds.
+    pub fn of_standby(
+        client: &mut Client,
+        sql: &str,
+        index: &str,
+    ) -> Result<Option<Answers>, Error> {
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
         let answers = Answers::of_transaction(client, sql)?;
         // A query sees the catalog as it was; the cast looks at it as it is.
@@ -65,7 +71,9 @@ impl Answers {
     /// Asserts that both are one.
     pub fn assert_same(&self, sql: &str) {
         let Answers { by_index, by_scan, .. } = self;
-        let without = |a: &[String], b: &[String]| a.iter().filter(|row| !b.contains(row)).cloned().collect::<Vec<_>>();
+        let without = |a: &[String], b: &[String]| {
+            a.iter().filter(|row| !b.contains(row)).cloned().collect::<Vec<_>>()
+        };
         assert!(
             by_index == by_scan,
             "{sql}\n{} rows by the index, {} by a sequential scan\nthe index lacks {:?}\nand has {:?} too many",
@@ -81,8 +89,8 @@ fn texts(client: &mut Client, sql: &str) -> Result<Vec<String>, Error> {
     Ok(client.query(sql, &[])?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Asserts that a query uses an index of a name that begins like this, and gives the same rows by a sequential scan.
-/// Returns how many these are.
+/// Asserts that a query uses an index of a name that begins like this, and gives the same rows by a
+/// sequential scan. Returns how many these are.
 pub fn agree(client: &mut Client, index: &str, sql: &str) -> usize {
     let answers = Answers::of(client, sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
     assert!(answers.used(index), "{index} is not used:\n{sql}\n{}", answers.plan);
@@ -90,8 +98,8 @@ pub fn agree(client: &mut Client, index: &str, sql: &str) -> usize {
     answers.by_scan.len()
 }
 
-/// A query for each of these keys, given as SQL expressions of one type: which rows of `table` have it in `column`?
-/// Each key is a row of the answer, also where no row has it.
+/// A query for each of these keys, given as SQL expressions of one type: which rows of `table` have
+/// it in `column`? Each key is a row of the answer, also where no row has it.
 pub fn each(table: &str, column: &str, condition: &str, keys: &[String]) -> String {
     format!(
         "SELECT k::text || ': ' || coalesce(

@@ -1,4 +1,5 @@
-//! A database with elements of every kind and filters of them, and the question whether they are still the same.
+//! A database with elements of every kind and filters of them, and the question whether they are
+//! still the same.
 
 use super::{KINDS, LAYOUTS, major_version, rows, run, value};
 pub use super::{Kind, TYPES};
@@ -43,12 +44,24 @@ const OTHERS: [(i32, Kind); 36] = [
     (13, ("char(9)[]", "ARRAY['é' || i, 'b ']::char(9)[]")),
     (13, ("\"char\"[]", "ARRAY[(i % 256 - 128)::\"char\", (i / 256)::\"char\"]")),
     (13, ("interval[]", "ARRAY[i * interval '-1 month 30 days', interval '1 mon']")),
-    (13, ("jsonb[]", "ARRAY[jsonb_build_object('a', i / 8.0, 'é', '[1e3, true, null, \"ß\"]'::jsonb), '{}', '-1.50']")),
+    (
+        13,
+        (
+            "jsonb[]",
+            "ARRAY[jsonb_build_object('a', i / 8.0, 'é', '[1e3, true, null, \"ß\"]'::jsonb), '{}', '-1.50']",
+        ),
+    ),
     (13, ("int8range", "int8range(i * 5000000000, NULL)")),
     (13, ("numrange", "numrange(-i / 3.0, i, '(]')")),
     (13, ("daterange", "daterange('2000-01-01'::date - i, date '2000-01-01' + i)")),
     (13, ("tsrange", "tsrange(timestamp '2000-01-01' + i * interval '1 minute', 'infinity')")),
-    (13, ("tstzrange", "tstzrange(NULL, timestamptz '2000-01-01 00:00+00' + i * interval '1 minute', '[]')")),
+    (
+        13,
+        (
+            "tstzrange",
+            "tstzrange(NULL, timestamptz '2000-01-01 00:00+00' + i * interval '1 minute', '[]')",
+        ),
+    ),
     (
         14,
         (
@@ -73,7 +86,10 @@ pub const MORE_TYPES: &str = "
 /// Every type that the server has of these: [`KINDS`] and [`OTHERS`].
 pub fn all_kinds(client: &mut Client) -> Vec<Kind> {
     let version = major_version(client);
-    let others = OTHERS.into_iter().filter(|(since, _)| version >= *since).map(|(_, kind)| kind);
+    let others = OTHERS
+        .into_iter()
+        .filter(|(since, _)| version >= *since)
+        .map(|(_, kind)| kind);
     KINDS.into_iter().chain(others).collect()
 }
 
@@ -95,7 +111,9 @@ pub fn fill(client: &mut Client, kinds: &[Kind]) {
         );
         for layout in LAYOUTS {
             for size in SIZES {
-                let build = format!("SELECT {n}, '{layout}, {size}', bloom_agg(x, {size}, '{layout}') FROM {table}");
+                let build = format!(
+                    "SELECT {n}, '{layout}, {size}', bloom_agg(x, {size}, '{layout}') FROM {table}"
+                );
                 run(client, &format!("INSERT INTO filters {build}"));
             }
         }
@@ -108,7 +126,10 @@ pub fn fill(client: &mut Client, kinds: &[Kind]) {
          VALUES (NULL, 'no size', counting_bloom_empty()), (NULL, 'sized', counting_bloom_empty(9)), (NULL, 'none', NULL)",
     );
     run(client, "INSERT INTO filters VALUES (NULL, 'empty', bloom_empty()), (NULL, 'none', NULL)");
-    run(client, "INSERT INTO filters VALUES (NULL, 'sized', bloom_empty(100)), (NULL, 'big', bloom_empty(9999999))");
+    run(
+        client,
+        "INSERT INTO filters VALUES (NULL, 'sized', bloom_empty(100)), (NULL, 'big', bloom_empty(9999999))",
+    );
 }
 
 /// All filters, as bytes.
@@ -130,7 +151,11 @@ pub fn finds_everything(client: &mut Client, kinds: &[Kind]) -> i64 {
             ),
         )[0];
         let (asked, found): (i64, i64) = (row.get(0), row.get(1));
-        assert_eq!((asked, found), ((FILTERS * COUNT) as i64, asked), "elements of type {sql_type}");
+        assert_eq!(
+            (asked, found),
+            ((FILTERS * COUNT) as i64, asked),
+            "elements of type {sql_type}"
+        );
         answers += asked;
         let rebuilt: bool = value(
             client,

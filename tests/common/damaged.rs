@@ -1,5 +1,6 @@
-//! Damaged files of indexes: each question is answered or fails with an error that names the block and says REINDEX. An
-//! answer that is wrong is one that `bloom_index_check` finds. No session dies, and REINDEX repairs everything.
+//! Damaged files of indexes: each question is answered or fails with an error that names the block
+//! and says REINDEX. An answer that is wrong is one that `bloom_index_check` finds. No session
+//! dies, and REINDEX repairs everything.
 
 use super::asking::agree;
 use super::files::{assert_no_crash, found, refuses};
@@ -33,7 +34,9 @@ impl Damaged {
         let mut random = random(seed);
         let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..times(1) {
-            let asked: Vec<Vec<Asked>> = (0..self.indexes).map(|n| self.ask(&mut client, &mut random, n)).collect();
+            let asked: Vec<Vec<Asked>> = (0..self.indexes)
+                .map(|n| self.ask(&mut client, &mut random, n))
+                .collect();
             let (damages, new_client) = self.damage_all(server, client, &mut random);
             client = new_client;
             for (n, damage) in damages.iter().enumerate() {
@@ -48,7 +51,8 @@ impl Damaged {
         }
         assert_no_crash(server);
         println!("{} files: {outcomes:?}", times(1) * self.indexes);
-        // PostgreSQL 18 has checksums unless told otherwise: then few damages are harmless, perhaps none.
+        // PostgreSQL 18 has checksums unless told otherwise: then few damages are harmless, perhaps
+        // none.
         let has_checksums = value::<String>(&mut client, "SHOW data_checksums") == "on";
         let expected = if has_checksums { 2 } else { 3 };
         let may_be_more = self.may_be_harmless || has_checksums;
@@ -56,13 +60,22 @@ impl Damaged {
         assert!(is_possible, "not every outcome was seen: {outcomes:?}");
     }
 
-    /// Queries for an index that is not damaged yet: to plan a sequential scan PostgreSQL looks at it as well.
+    /// Queries for an index that is not damaged yet: to plan a sequential scan PostgreSQL looks at
+    /// it as well.
     fn ask(&self, client: &mut Client, random: &mut Random, n: usize) -> Vec<Asked> {
-        (self.questions)(random, n).into_iter().map(|sql| (sql.clone(), column(client, &sql))).collect()
+        (self.questions)(random, n)
+            .into_iter()
+            .map(|sql| (sql.clone(), column(client, &sql)))
+            .collect()
     }
 
     /// Damages the files of a server that is stopped in the meantime.
-    fn damage_all(&self, server: &Server, mut client: Client, random: &mut Random) -> (Vec<String>, Client) {
+    fn damage_all(
+        &self,
+        server: &Server,
+        mut client: Client,
+        random: &mut Random,
+    ) -> (Vec<String>, Client) {
         let database: String = value(&mut client, "SELECT current_database()::text");
         let paths: Vec<PathBuf> = (0..self.indexes)
             .map(|n| value::<String>(&mut client, &format!("SELECT pg_relation_filepath('d{n}')")))
@@ -81,7 +94,13 @@ impl Damaged {
     }
 
     /// What became of a damaged index.
-    fn outcome(&self, client: &mut Client, asked: &[Asked], n: usize, damage: &str) -> &'static str {
+    fn outcome(
+        &self,
+        client: &mut Client,
+        asked: &[Asked],
+        n: usize,
+        damage: &str,
+    ) -> &'static str {
         let check = format!("SELECT bloom_index_check('d{n}')");
         let mut outcome = "unharmed";
         run(client, "SET enable_seqscan = off; SET enable_bitmapscan = on");
@@ -90,9 +109,15 @@ impl Damaged {
                 None => outcome = "refused",
                 Some(found) if found == *there => {}
                 Some(found) => {
-                    assert!(self.is_exact || found.len() <= there.len(), "{damage}: rows that nobody asked for");
+                    assert!(
+                        self.is_exact || found.len() <= there.len(),
+                        "{damage}: rows that nobody asked for"
+                    );
                     let is_found = refuses(client, damage, &check);
-                    assert!(is_found, "{damage}: the check finds nothing wrong: {sql}: {found:?}, not {there:?}");
+                    assert!(
+                        is_found,
+                        "{damage}: the check finds nothing wrong: {sql}: {found:?}, not {there:?}"
+                    );
                     outcome = "found by the check";
                 }
             }
@@ -104,7 +129,8 @@ impl Damaged {
         outcome
     }
 
-    /// Inserts into one damaged index, which grows by that, or fails. (Nobody but a test may do that.)
+    /// Inserts into one damaged index, which grows by that, or fails. (Nobody but a test may do
+    /// that.)
     fn insert(&self, client: &mut Client, n: usize, damage: &str) {
         run(
             client,
@@ -123,7 +149,10 @@ impl Damaged {
     /// Builds all indexes again, which then find everything.
     fn repair(&self, client: &mut Client, random: &mut Random) {
         let table = self.table;
-        run(client, &format!("UPDATE pg_index SET indisready = true WHERE indrelid = '{table}'::regclass"));
+        run(
+            client,
+            &format!("UPDATE pg_index SET indisready = true WHERE indrelid = '{table}'::regclass"),
+        );
         (0..self.indexes).for_each(|n| run(client, &format!("REINDEX INDEX d{n}")));
         run(client, &format!("DELETE FROM {table} WHERE id > 100000"));
         for n in 0..self.indexes {

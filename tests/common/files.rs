@@ -11,7 +11,18 @@ const SPECIAL: usize = 8;
 /// A number that code may be wrong about.
 fn odd_number(random: &mut Random) -> u32 {
     match random.below(3) {
-        0 => *random.pick(&[0, 1, 2, 127, 128, 0xFFFF, i32::MAX as u32, 1 << 31, u32::MAX - 1, u32::MAX]),
+        0 => *random.pick(&[
+            0,
+            1,
+            2,
+            127,
+            128,
+            0xFFFF,
+            i32::MAX as u32,
+            1 << 31,
+            u32::MAX - 1,
+            u32::MAX,
+        ]),
         1 => random.below(300) as u32,
         _ => random.bits() as u32,
     }
@@ -56,11 +67,15 @@ pub fn damage(random: &mut Random, file: &mut Vec<u8>) -> String {
             format!("truncated to {left} of {pages} pages")
         }
         6 => {
-            file[start..end].iter_mut().for_each(|byte| *byte = random.bits() as u8);
+            file[start..end]
+                .iter_mut()
+                .for_each(|byte| *byte = random.bits() as u8);
             format!("page {page} random")
         }
         7 => {
-            file[payload.clone()].iter_mut().for_each(|byte| *byte = random.bits() as u8);
+            file[payload.clone()]
+                .iter_mut()
+                .for_each(|byte| *byte = random.bits() as u8);
             format!("payload of page {page} random")
         }
         8 => {
@@ -90,11 +105,16 @@ pub fn damage(random: &mut Random, file: &mut Vec<u8>) -> String {
 
 /// What a statement did: nothing wrong, or an error that is as it should be.
 pub fn refuses(client: &mut Client, damage: &str, sql: &str) -> bool {
-    let Err(error) = client.simple_query(sql) else { return false };
-    let error = error.as_db_error().unwrap_or_else(|| panic!("{damage}: {sql}: the session died: {error:?}"));
+    let Err(error) = client.simple_query(sql) else {
+        return false;
+    };
+    let error = error
+        .as_db_error()
+        .unwrap_or_else(|| panic!("{damage}: {sql}: the session died: {error:?}"));
     let (state, hint) = (error.code().code(), error.hint().unwrap_or_default());
     let said = format!("{} / {}", error.message(), error.detail().unwrap_or_default());
-    // XX001 is what PostgreSQL says of a page whose header is impossible, and of one behind the end of the file.
+    // XX001 is what PostgreSQL says of a page whose header is impossible, and of one behind the end
+    // of the file.
     assert!(["XX001", "XX002"].contains(&state), "{damage}: {sql}: {state} {said}");
     // The check names the row that it misses.
     let names = said.contains("block") || said.contains(" row (");
@@ -114,7 +134,12 @@ pub fn found(client: &mut Client, damage: &str, sql: &str) -> Option<Vec<String>
 /// Asserts that no process of the server died.
 pub fn assert_no_crash(server: &Server) {
     let log = std::fs::read_to_string(server.dir().join("log")).expect("the server has a log");
-    for sign in ["PANIC", "TRAP", "terminated by signal", "was not properly shut down"] {
+    for sign in [
+        "PANIC",
+        "TRAP",
+        "terminated by signal",
+        "was not properly shut down",
+    ] {
         assert!(!log.contains(sign), "the log has {sign}");
     }
 }

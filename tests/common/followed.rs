@@ -1,8 +1,10 @@
-//! The life of a primary and its standby: what the primary writes is asked for on the standby, which then takes over.
+//! The life of a primary and its standby: what the primary writes is asked for on the standby,
+//! which then takes over.
 
 use super::asking::{Answers, agree, check, indexes};
 use super::standby::{
-    StopsWhenDropped, assert_same_pages, catch_up, follow, index_is_gone, is_behind, is_death, wait_until,
+    StopsWhenDropped, assert_same_pages, catch_up, follow, index_is_gone, is_behind, is_death,
+    wait_until,
 };
 use super::{Random, Server, random, refused, run, state_of, times, value};
 use postgres::{Client, Error};
@@ -28,7 +30,8 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Changes the table until told to stop, or the server is gone: some statements for each look at it.
+    /// Changes the table until told to stop, or the server is gone: some statements for each look
+    /// at it.
     fn write(
         &self,
         client: &mut Client,
@@ -51,7 +54,12 @@ impl Followed {
     }
 
     /// Asks the standby while the primary writes. Returns how many states and rows it saw.
-    fn read(&self, client: &mut Client, random: &mut Random, mut goes_on: impl FnMut(usize) -> bool) -> (usize, usize) {
+    fn read(
+        &self,
+        client: &mut Client,
+        random: &mut Random,
+        mut goes_on: impl FnMut(usize) -> bool,
+    ) -> (usize, usize) {
         let Followed { table, index, state, .. } = self;
         let (mut states, mut answers) = (BTreeSet::new(), 0);
         let (mut questions, mut by_index) = (0, 0);
@@ -74,7 +82,9 @@ impl Followed {
             let state = format!("SELECT md5(string_agg({state}, ',' ORDER BY id)) FROM {table}");
             match client.query_one(&state, &[]) {
                 Err(error) if index_is_gone(&error) => continue,
-                row => states.insert(row.expect("a standby can be asked").get::<_, Option<String>>(0)),
+                row => {
+                    states.insert(row.expect("a standby can be asked").get::<_, Option<String>>(0))
+                }
             };
             if states.len() % 4 == 0 {
                 match client.query_one(&format!("SELECT bloom_index_check('{index}')"), &[]) {
@@ -84,12 +94,16 @@ impl Followed {
                 }
             }
         }
-        assert!(by_index * 2 > questions, "only {by_index} of {questions} questions were asked of the index");
+        assert!(
+            by_index * 2 > questions,
+            "only {by_index} of {questions} questions were asked of the index"
+        );
         (states.len(), answers)
     }
 
-    /// Makes tables, follows them, compares answers and pages, kills the primary while it writes, and promotes the
-    /// standby. Returns a client of the new primary, and the number of the next row.
+    /// Makes tables, follows them, compares answers and pages, kills the primary while it writes,
+    /// and promotes the standby. Returns a client of the new primary, and the number of the next
+    /// row.
     pub fn live(&self, tables: &[&str], seed: u64) -> (Server, Client, Random, usize) {
         let config = "wal_level = replica\nmax_wal_senders = 5\nwal_consistency_checking = 'all'\nmax_wal_size = 64MB\n\
             max_standby_streaming_delay = -1";
@@ -106,18 +120,32 @@ impl Followed {
             assert_same_pages(&mut on_primary, &mut on_standby, &index);
         }
         refused(&mut on_standby, "25006", &format!("REINDEX INDEX {}", self.index));
-        self.die_while_it_writes(&primary, &mut on_primary, &mut on_standby, &mut random, &mut next);
+        self.die_while_it_writes(
+            &primary,
+            &mut on_primary,
+            &mut on_standby,
+            &mut random,
+            &mut next,
+        );
         assert!(value::<bool>(&mut on_standby, "SELECT pg_promote()"));
         (standby, on_standby, random, next)
     }
 
-    fn ask_while_it_writes(&self, primary: &mut Client, standby: &mut Client, random: &mut Random, next: &mut usize) {
+    fn ask_while_it_writes(
+        &self,
+        primary: &mut Client,
+        standby: &mut Client,
+        random: &mut Random,
+        next: &mut usize,
+    ) {
         let (done, seen) = (&AtomicBool::new(false), &AtomicUsize::new(0));
         let (states, answers) = thread::scope(|scope| {
             let stop = StopsWhenDropped(done);
             let seed = random.bits();
-            let writing = scope
-                .spawn(move || self.write(primary, seed, next, done, seen).expect("the primary can be written to"));
+            let writing = scope.spawn(move || {
+                self.write(primary, seed, next, done, seen)
+                    .expect("the primary can be written to")
+            });
             let found = self.read(standby, random, |states| {
                 seen.fetch_add(1, Ordering::Relaxed);
                 states < times(self.states) && !writing.is_finished()
@@ -149,13 +177,16 @@ impl Followed {
                 writing.is_finished() || value::<i64>(standby, &highest) > before + self.more_rows
             });
             server.kill9();
-            let error = writing.join().expect("the writer ends").expect_err("its server is gone");
+            let error = writing
+                .join()
+                .expect("the writer ends")
+                .expect_err("its server is gone");
             assert!(is_death(&error), "{error:?}");
         });
     }
 
-    /// Asks the new primary, whose indexes are complete. A crash may have come between the steps of REINDEX
-    /// CONCURRENTLY; the index by its name is valid.
+    /// Asks the new primary, whose indexes are complete. A crash may have come between the steps of
+    /// REINDEX CONCURRENTLY; the index by its name is valid.
     pub fn agree(&self, client: &mut Client, random: &mut Random) {
         for sql in (self.questions)(random) {
             agree(client, self.index, &sql);

@@ -20,7 +20,8 @@ pub mod page;
 pub mod python;
 pub mod standby;
 
-/// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a machine.
+/// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a
+/// machine.
 pub const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// The layouts of filters.
@@ -29,8 +30,8 @@ pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
 /// A type of elements, and distinct values of it as an expression of the integer i.
 pub type Kind = (&'static str, &'static str);
 
-/// Types of most key kinds, all of which every supported version of PostgreSQL has. [`TYPES`] makes `mood` and
-/// `pair`.
+/// Types of most key kinds, all of which every supported version of PostgreSQL has. [`TYPES`] makes
+/// `mood` and `pair`.
 pub const KINDS: [Kind; 24] = [
     ("smallint", "(i % 30000)::smallint"),
     ("integer", "i"),
@@ -58,7 +59,8 @@ pub const KINDS: [Kind; 24] = [
     ("pair", "ROW(i, 'text ' || i)::pair"),
 ];
 
-/// Makes the types of [`KINDS`] that PostgreSQL doesn't have. The labels' order is not the one that they were added in.
+/// Makes the types of [`KINDS`] that PostgreSQL doesn't have. The labels' order is not the one that
+/// they were added in.
 pub const TYPES: &str = "
     CREATE TYPE mood AS ENUM ('great', 'bad');
     ALTER TYPE mood ADD VALUE 'good' BEFORE 'bad';
@@ -79,8 +81,8 @@ impl Server {
         Server::start_with(config, &[])
     }
 
-    /// A running server with these lines in its configuration, which `scripts/server` makes with these environment
-    /// variables.
+    /// A running server with these lines in its configuration, which `scripts/server` makes with
+    /// these environment variables.
     pub fn start_with(config: &str, environment: &[(&str, &str)]) -> Server {
         let mut keeper = script()
             .args(["with", "sh", "-c", "echo \"$PGHOST\" && exec cat"])
@@ -93,7 +95,9 @@ impl Server {
             .expect("scripts/server runs");
         let mut line = String::new();
         let stdout = keeper.stdout.take().expect("standard output is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("the server's directory can be read");
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("the server's directory can be read");
         assert!(line.starts_with('/'), "the server did not start: {line:?}");
         Server { dir: PathBuf::from(line.trim_end()), keeper }
     }
@@ -124,10 +128,19 @@ impl Server {
     /// One of PostgreSQL's programs, to run against this server.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.dir.join("bin").join(name));
-        for inherited in ["PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGDATA", "PGPASSFILE"] {
+        for inherited in [
+            "PGHOSTADDR",
+            "PGSERVICE",
+            "PGOPTIONS",
+            "PGDATA",
+            "PGPASSFILE",
+        ] {
             command.env_remove(inherited);
         }
-        command.env("PGHOST", &self.dir).env("PGPORT", "5432").env("PGUSER", "postgres");
+        command
+            .env("PGHOST", &self.dir)
+            .env("PGPORT", "5432")
+            .env("PGUSER", "postgres");
         command
     }
 
@@ -146,8 +159,8 @@ impl Server {
         self.manage("restart");
     }
 
-    /// Starts it after one of its processes was killed. It may be recovering by itself: PostgreSQL may wait without end
-    /// for a fast shutdown that comes just then.
+    /// Starts it after one of its processes was killed. It may be recovering by itself: PostgreSQL
+    /// may wait without end for a fast shutdown that comes just then.
     pub fn restart_after_crash(&self) {
         self.manage_with("restart", &["-m", "immediate"]);
     }
@@ -163,7 +176,12 @@ impl Server {
 
     fn manage_with(&self, action: &str, options: &[&str]) {
         // Standard output goes to the tests' own: a server that is started would keep a pipe open.
-        let status = script().arg(action).arg(&self.dir).args(options).status().expect("scripts/server runs");
+        let status = script()
+            .arg(action)
+            .arg(&self.dir)
+            .args(options)
+            .status()
+            .expect("scripts/server runs");
         assert!(status.success(), "scripts/server {action} failed");
     }
 }
@@ -185,18 +203,26 @@ fn script() -> Command {
 /// Output of a command that must succeed.
 pub fn output(command: &mut Command) -> Vec<u8> {
     let output = command.stderr(Stdio::piped()).output().expect("the program runs");
-    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
 /// Runs statements.
 pub fn run(client: &mut Client, sql: &str) {
-    client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+    client
+        .batch_execute(sql)
+        .unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
 }
 
 /// The rows of a query.
 pub fn rows(client: &mut Client, sql: &str) -> Vec<Row> {
-    client.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"))
+    client
+        .query(sql, &[])
+        .unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"))
 }
 
 /// The first column of a query's rows.
@@ -218,7 +244,10 @@ pub fn major_version(client: &mut Client) -> i32 {
 
 /// What a program makes of this standard input, all of which it must read unless it fails.
 pub fn fed(command: &mut Command, input: &[u8]) -> Output {
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = piped.spawn().expect("the program runs");
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
     std::thread::scope(|scope| {
@@ -233,17 +262,25 @@ pub fn fed(command: &mut Command, input: &[u8]) -> Output {
 /// Runs a program with this standard input, which must succeed.
 pub fn feed(command: &mut Command, input: &[u8]) {
     let output = fed(command, input);
-    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// The SQLSTATE that a statement fails with; 00000 if it doesn't.
 pub fn sqlstate(client: &mut Client, sql: &str) -> String {
-    client.batch_execute(sql).err().map_or("00000".into(), |e| state_of(&e))
+    client
+        .batch_execute(sql)
+        .err()
+        .map_or("00000".into(), |e| state_of(&e))
 }
 
-/// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the statement: PostgreSQL
-/// reports one that is over while a session waits for a command too, as an answer to the next command. So it
-/// does of one that is over at the very moment that the statement ends: something is asked next for that.
+/// The SQLSTATE that a statement ends with that may run for so long. The limit ends with the
+/// statement: PostgreSQL reports one that is over while a session waits for a command too, as an
+/// answer to the next command. So it does of one that is over at the very moment that the statement
+/// ends: something is asked next for that.
 pub fn sqlstate_within(client: &mut Client, milliseconds: usize, sql: &str) -> String {
     let state = sqlstate(client, &format!("SET LOCAL statement_timeout = {milliseconds}; {sql}"));
     let next = sqlstate(client, "SELECT");
@@ -253,7 +290,11 @@ pub fn sqlstate_within(client: &mut Client, milliseconds: usize, sql: &str) -> S
 
 /// The SQLSTATE of an error, which the server must have raised.
 pub fn state_of(error: &postgres::Error) -> String {
-    error.code().unwrap_or_else(|| panic!("no error of the server's: {error:?}")).code().into()
+    error
+        .code()
+        .unwrap_or_else(|| panic!("no error of the server's: {error:?}"))
+        .code()
+        .into()
 }
 
 /// Asserts that a statement fails with an SQLSTATE.
@@ -270,7 +311,11 @@ pub fn plan(client: &mut Client, options: &str, sql: &str) -> String {
 pub fn data_lines(name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     let text = output(Command::new("gzip").arg("-dc").arg(path));
-    String::from_utf8(text).expect("the data is UTF-8").lines().map(str::to_owned).collect()
+    String::from_utf8(text)
+        .expect("the data is UTF-8")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// How far a count may be from its mean: 4.5 standard errors of a binomial count.
@@ -310,8 +355,10 @@ pub fn random(seed: u64) -> Random {
     Random(seed)
 }
 
-/// How often a test repeats something: `SOAK` times the usual number, at least once. A third if `SOAK` isn't set.
+/// How often a test repeats something: `SOAK` times the usual number, at least once. A third if
+/// `SOAK` isn't set.
 pub fn times(usual: usize) -> usize {
-    let factor = std::env::var("SOAK").map_or(1.0 / 3.0, |text| text.parse::<f64>().expect("SOAK is a number"));
+    let factor = std::env::var("SOAK")
+        .map_or(1.0 / 3.0, |text| text.parse::<f64>().expect("SOAK is a number"));
     ((usual as f64 * factor).round() as usize).max(1)
 }

@@ -3,11 +3,14 @@
 use super::{column, run, value};
 use postgres::Client;
 
-/// Everything that the extension owns, each object with all that defines it, without names of schemas or identifiers.
+/// Everything that the extension owns, each object with all that defines it, without names of
+/// schemas or identifiers.
 pub fn objects(client: &mut Client) -> Vec<String> {
     run(client, "SET search_path = ''");
-    let schema: String =
-        value(client, "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_bloom'");
+    let schema: String = value(
+        client,
+        "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_bloom'",
+    );
     run(client, &format!("SET search_path = {schema}"));
     let objects = column::<String>(
         client,
@@ -42,12 +45,23 @@ pub fn objects(client: &mut Client) -> Vec<String> {
     );
     run(client, "RESET search_path");
     // The name of an overloaded function is always qualified.
-    objects.iter().map(|object| object.replace(&format!("{schema}."), "")).collect()
+    objects
+        .iter()
+        .map(|object| object.replace(&format!("{schema}."), ""))
+        .collect()
 }
 
 /// Asserts that two lists of objects are the same.
 pub fn same(expected: &[String], found: &[String], what: &str) {
-    let only = |a: &[String], b: &[String]| a.iter().filter(|object| !b.contains(object)).cloned().collect::<Vec<_>>();
+    let only = |a: &[String], b: &[String]| {
+        a.iter()
+            .filter(|object| !b.contains(object))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     let (missing, added) = (only(expected, found), only(found, expected));
-    assert!(expected.len() > 100 && missing.is_empty() && added.is_empty(), "{what}\n-{missing:#?}\n+{added:#?}");
+    assert!(
+        expected.len() > 100 && missing.is_empty() && added.is_empty(),
+        "{what}\n-{missing:#?}\n+{added:#?}"
+    );
 }

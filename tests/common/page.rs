@@ -21,12 +21,19 @@ fn fences<'a>(name: &str, lines: &[&'a str]) -> Vec<Fence<'a>> {
     let mut found = Vec::new();
     let mut open: Option<(&str, usize)> = None;
     for (i, line) in lines.iter().enumerate() {
-        let Some(language) = line.trim_start().strip_prefix("```") else { continue };
+        let Some(language) = line.trim_start().strip_prefix("```") else {
+            continue;
+        };
         assert!(line.starts_with("```"), "{name}:{}: a fence must begin the line", i + 1);
         open = match open {
             None => Some((language, i + 1)),
             Some((language, start)) => {
-                assert_eq!(*line, "```", "{name}:{}: the block of line {start} is not closed", i + 1);
+                assert_eq!(
+                    *line,
+                    "```",
+                    "{name}:{}: the block of line {start} is not closed",
+                    i + 1
+                );
                 found.push(Fence { language, lines: start..i });
                 None
             }
@@ -36,7 +43,8 @@ fn fences<'a>(name: &str, lines: &[&'a str]) -> Vec<Fence<'a>> {
     found
 }
 
-/// The blocks of a language. What a block prints is the `text` block after it, with nothing but blank lines between.
+/// The blocks of a language. What a block prints is the `text` block after it, with nothing but
+/// blank lines between.
 pub fn examples(name: &str, lines: &[&str], language: &str) -> Vec<Example> {
     let fences = fences(name, lines);
     let mut found = Vec::new();
@@ -49,7 +57,9 @@ pub fn examples(name: &str, lines: &[&str], language: &str) -> Vec<Example> {
         }
         let output = fences.get(i + 1).filter(|next| {
             ["text", ""].contains(&next.language)
-                && lines[fence.lines.end + 1..next.lines.start - 1].iter().all(|l| l.trim().is_empty())
+                && lines[fence.lines.end + 1..next.lines.start - 1]
+                    .iter()
+                    .all(|l| l.trim().is_empty())
         });
         let code = lines[fence.lines.clone()].join("\n");
         found.push(Example { line, code, output: output.map(|o| o.lines.clone()) });
@@ -73,8 +83,12 @@ pub fn rewritten(lines: &[&str], examples: &[Example], outputs: &[String]) -> St
     let mut text = String::new();
     let mut done = 0;
     for (example, output) in examples.iter().zip(outputs) {
-        let Some(range) = &example.output else { continue };
-        lines[done..range.start].iter().for_each(|line| text += &format!("{line}\n"));
+        let Some(range) = &example.output else {
+            continue;
+        };
+        lines[done..range.start]
+            .iter()
+            .for_each(|line| text += &format!("{line}\n"));
         text += &format!("{output}\n");
         done = range.end;
     }

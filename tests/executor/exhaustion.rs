@@ -1,5 +1,5 @@
-//! Where there is no more memory a statement fails with 53200, and nothing else happens: the session goes on, and all
-//! others.
+//! Where there is no more memory a statement fails with 53200, and nothing else happens: the
+//! session goes on, and all others.
 
 use crate::common::{Server, refused, rows, run, sqlstate, value};
 use postgres::Client;
@@ -13,8 +13,8 @@ const LARGE: &str = "
            counting_bloom_empty(8000000) || 1 AS c, ARRAY(SELECT generate_series(1, 500000)) AS many
     FROM (SELECT bloom_empty(33000000) AS empty) AS e;";
 
-/// The process of a session, which can be told how much address space it may have; by another session, since the
-/// server's user may not be ours.
+/// The process of a session, which can be told how much address space it may have; by another
+/// session, since the server's user may not be ours.
 struct Process {
     pid: i32,
     other: Client,
@@ -31,10 +31,17 @@ impl Process {
 
     /// Allows so many bytes more than it has now.
     fn allow(&mut self, more: u64) {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("Linux tells about processes");
-        let line = status.lines().find(|line| line.starts_with("VmSize:")).expect("the number is there");
-        let now: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))
+            .expect("Linux tells about processes");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmSize:"))
+            .expect("the number is there");
+        let now: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|n| n.parse().ok())
+            .expect("it is a number");
         self.set(&(now * 1024 + more).to_string());
     }
 
@@ -159,7 +166,10 @@ fn every_function_fails_with_an_error_or_works() {
             let found = sqlstate(&mut client, sql);
             process.allow_all();
             run(&mut client, "ROLLBACK");
-            assert!(found == "53200" || found == expected, "{found}, not {expected}, with {megabytes} MB: {sql}");
+            assert!(
+                found == "53200" || found == expected,
+                "{found}, not {expected}, with {megabytes} MB: {sql}"
+            );
             assert!(process.is_that_of(&mut client), "another session: {sql}");
             *ended.entry(found).or_insert(0) += 1;
         }
@@ -168,7 +178,10 @@ fn every_function_fails_with_an_error_or_works() {
     assert!(ended["53200"] > 80 && ended["00000"] > 15, "{ended:?}");
     let restarted: String = value(&mut bystander, "SELECT pg_postmaster_start_time()::text");
     assert_eq!(started, restarted);
-    for sql in ["SELECT bloom_fold(f, 0.5) FROM large", "SELECT f & g FROM large"] {
+    for sql in [
+        "SELECT bloom_fold(f, 0.5) FROM large",
+        "SELECT f & g FROM large",
+    ] {
         // The session from before may have kept memory that it no longer uses.
         let mut client = server.connect("exhaustion");
         let mut process = Process::of(&mut client, server.connect("exhaustion"));
@@ -182,7 +195,10 @@ fn every_function_fails_with_an_error_or_works() {
 fn errors_are_told_with_no_memory_at_all() {
     let server = Server::start("");
     let mut client = server.database("nothing");
-    run(&mut client, "CREATE TABLE t AS SELECT bloom_agg(x, 3000) AS f FROM generate_series(1, 3000) AS x");
+    run(
+        &mut client,
+        "CREATE TABLE t AS SELECT bloom_agg(x, 3000) AS f FROM generate_series(1, 3000) AS x",
+    );
     let mut process = Process::of(&mut client, server.connect("nothing"));
     let statements = [
         ("22023", "SELECT bloom_empty(10, 0.01, 'nonsense')"),
@@ -199,13 +215,17 @@ fn errors_are_told_with_no_memory_at_all() {
             process.allow(kilobytes << 10);
             let found = sqlstate(&mut client, sql);
             process.allow_all();
-            assert!(found == "53200" || found == state, "{found}, not {state}, with {kilobytes} kB: {sql}");
+            assert!(
+                found == "53200" || found == state,
+                "{found}, not {state}, with {kilobytes} kB: {sql}"
+            );
             assert!(process.is_that_of(&mut client), "another session: {sql}");
         }
     }
 }
 
-/// An error for lack of memory is copied, which needs memory: whatever is left when it is raised, it must be enough.
+/// An error for lack of memory is copied, which needs memory: whatever is left when it is raised,
+/// it must be enough.
 #[test]
 fn errors_are_told_wherever_the_memory_ends() {
     let server = Server::start("");
@@ -237,7 +257,10 @@ fn errors_are_told_wherever_the_memory_ends() {
             process.allow_all();
             run(&mut client, "ROLLBACK");
             // 58P01: the library can't be loaded.
-            assert!(["53200", "00000", "58P01"].contains(&found.as_str()), "{found} with {step} steps: {sql}");
+            assert!(
+                ["53200", "00000", "58P01"].contains(&found.as_str()),
+                "{found} with {step} steps: {sql}"
+            );
             assert!(process.is_that_of(&mut client), "another session: {sql}");
             refused += usize::from(found == "53200");
             let again = sqlstate(&mut client, "SELECT bloom_set_contains('s', 'x')");
@@ -247,7 +270,8 @@ fn errors_are_told_wherever_the_memory_ends() {
     assert!(refused > 15, "{refused} calls had too little memory");
 }
 
-/// What is asked where the stack ends, with an answer that is always the same: the table is [`DEEP`].
+/// What is asked where the stack ends, with an answer that is always the same: the table is
+/// [`DEEP`].
 const QUESTIONS: [&str; 11] = [
     "SELECT count(*) FROM t WHERE body ~ 'a1d0c6e83f02.*q|zzz 77'",
     "SELECT count(*) FROM t WHERE body LIKE '%request 77%'",
@@ -277,15 +301,19 @@ const DEEP: &str = "
     SELECT bloom_set_add_all('deep', ARRAY[1, 2, 3]);
     VACUUM ANALYZE t, filters;";
 
-/// PostgreSQL asks in many places how deep the stack is. Each error passes what is under way: a call that was left
-/// without an end would be in the way of the next one at the same place of the stack.
+/// PostgreSQL asks in many places how deep the stack is. Each error passes what is under way: a
+/// call that was left without an end would be in the way of the next one at the same place of the
+/// stack.
 #[test]
 fn the_stack_may_end_anywhere() {
     let mut client = crate::server().database("deep");
     for sql in DEEP.split_inclusive(';') {
         run(&mut client, sql);
     }
-    run(&mut client, "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET max_stack_depth = '2MB'");
+    run(
+        &mut client,
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET max_stack_depth = '2MB'",
+    );
     for (number, question) in QUESTIONS.iter().enumerate() {
         let (name, least) = (format!("deep_{number}"), "SET max_stack_depth = '100kB'");
         run(
@@ -298,7 +326,9 @@ fn the_stack_may_end_anywhere() {
         let ask = |depth: usize| format!("SELECT {name}({depth})");
         let answer: f64 = value(&mut client, &ask(0));
         run(&mut client, least);
-        let shallow = (1..200).find(|&depth| sqlstate(&mut client, &ask(depth)) == "54001").expect("the stack ends");
+        let shallow = (1..200)
+            .find(|&depth| sqlstate(&mut client, &ask(depth)) == "54001")
+            .expect("the stack ends");
         // What calls itself takes some of the kilobytes; the others are what the question takes.
         let mut states = BTreeMap::<String, usize>::new();
         let mut limit = 100;
@@ -330,8 +360,8 @@ const LONG_ERROR: &str = "
     DECLARE long text := repeat(repeat('x', 1000), 1000);
     BEGIN RAISE EXCEPTION USING MESSAGE = long, DETAIL = long, HINT = long, ERRCODE = '23514'; END $$;";
 
-/// Asserts that a statement that raises it does so or says that there is no memory, however much a session has, which
-/// goes on.
+/// Asserts that a statement that raises it does so or says that there is no memory, however much a
+/// session has, which goes on.
 fn fails_by_the_long_error_or_for_lack_of_memory(server: &Server, sql: &str) {
     let mut states = BTreeMap::<String, usize>::new();
     for more in (0..200 << 20).step_by(1 << 19) {
@@ -354,7 +384,8 @@ fn fails_by_the_long_error_or_for_lack_of_memory(server: &Server, sql: &str) {
     assert_eq!(states.keys().collect::<Vec<_>>(), ["23514", "53200"]);
 }
 
-/// An error passes Rust as a copy of it. If there is no memory for that, another passes, and nothing is left under way.
+/// An error passes Rust as a copy of it. If there is no memory for that, another passes, and
+/// nothing is left under way.
 #[test]
 fn an_error_that_cannot_be_copied_is_another_one() {
     let server = Server::start("log_min_messages = panic");
@@ -366,8 +397,8 @@ fn an_error_that_cannot_be_copied_is_another_one() {
          CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM long_error(); END $$;
          CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fails()",
     );
-    // A function of SQL leaves its frame in PostgreSQL's list of what it calls for each message. The names of an index
-    // are looked up in few schemas from 17 on.
+    // A function of SQL leaves its frame in PostgreSQL's list of what it calls for each message.
+    // The names of an index are looked up in few schemas from 17 on.
     run(
         &mut client,
         "CREATE FUNCTION constant() RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT 'x' $$;
@@ -376,7 +407,10 @@ fn an_error_that_cannot_be_copied_is_another_one() {
          CREATE INDEX t_x ON t USING bloom_filter ((x || constant()));
          CREATE OR REPLACE FUNCTION constant() RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT public.long_error() $$",
     );
-    for sql in ["SELECT bloom_set_add('s', 'x'::text)", "SELECT bloom_index_check('t_x')"] {
+    for sql in [
+        "SELECT bloom_set_add('s', 'x'::text)",
+        "SELECT bloom_index_check('t_x')",
+    ] {
         assert_eq!(sqlstate(&mut client, sql), "23514", "{sql}");
         fails_by_the_long_error_or_for_lack_of_memory(&server, sql);
     }

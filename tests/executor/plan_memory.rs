@@ -1,20 +1,28 @@
-//! A build takes the memory of a serial plan in a parallel one, and what PostgreSQL needs to hand over what workers
-//! have: the process that gathers hands nothing over to itself.
+//! A build takes the memory of a serial plan in a parallel one, and what PostgreSQL needs to hand
+//! over what workers have: the process that gathers hands nothing over to itself.
 
 use crate::common::{Server, plan, run, value};
 use postgres::Client;
 
 /// Elements of the table.
 const ELEMENTS: i64 = 2_000_000;
-/// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is rounded to.
+/// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is
+/// rounded to.
 const SLACK: i64 = 6_000;
 
 /// A number that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
-    let line = status.lines().find(|line| line.starts_with(name)).expect("the number is there");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number")
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("Linux tells about processes");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("the number is there");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("it is a number")
 }
 
 /// The result of a query in a session of its own, and the kilobytes that it takes at most.
@@ -36,8 +44,9 @@ const PARALLEL: &str = "
 
 #[test]
 fn a_build_keeps_its_memory_whatever_starts() {
-    let server =
-        Server::start("max_worker_processes = 12\nmax_parallel_workers = 12\nshared_buffers = '2MB'\nfsync = off");
+    let server = Server::start(
+        "max_worker_processes = 12\nmax_parallel_workers = 12\nshared_buffers = '2MB'\nfsync = off",
+    );
     let mut client = server.database("peaks");
     run(
         &mut client,
@@ -54,8 +63,8 @@ fn a_build_keeps_its_memory_whatever_starts() {
     for aggregate in ["bloom_agg(x)", "bloom_agg(x, 20000000)"] {
         let build = format!("SELECT md5(bloom_send({aggregate})) FROM t");
         let (expected, serial) = peak(&server, SERIAL, "Seq Scan", &build);
-        // What processes hand over: eight bytes per element, or the bits of each. A process has it up to three times:
-        // as a state, as the bytes of it, and as PostgreSQL's copy of these.
+        // What processes hand over: eight bytes per element, or the bits of each. A process has it
+        // up to three times: as a state, as the bytes of it, and as PostgreSQL's copy of these.
         let handed = |processes: i64| {
             let bits = processes * 25_000;
             3 * if aggregate == "bloom_agg(x)" { ELEMENTS * 8 / 1000 } else { bits }
@@ -65,16 +74,23 @@ fn a_build_keeps_its_memory_whatever_starts() {
             (1, "SET max_parallel_workers = 1", handed(2)),
             (8, "SET max_parallel_workers = 8", handed(9)),
         ] {
-            let (result, most) = peak(&server, &format!("{PARALLEL}{settings}"), "Workers Planned: 8", &build);
+            let (result, most) =
+                peak(&server, &format!("{PARALLEL}{settings}"), "Workers Planned: 8", &build);
             assert_eq!(result, expected, "{aggregate} with {workers} workers");
             let allowed = serial + handed + SLACK;
-            assert!(most <= allowed, "{aggregate} with {workers} workers: {most} kB, serial {serial} kB");
+            assert!(
+                most <= allowed,
+                "{aggregate} with {workers} workers: {most} kB, serial {serial} kB"
+            );
         }
         let settings = format!("{SERIAL}; SET enable_partitionwise_aggregate = on");
         let parts = build.replace("FROM t", "FROM parts");
         let (result, most) = peak(&server, &settings, "Partial Aggregate", &parts);
         assert_eq!(result, expected, "{aggregate} of partitions");
         // The state of the second partition is there beside that of both, and what is handed over.
-        assert!(most <= 2 * serial + handed(2) + SLACK, "{aggregate} of partitions: {most} kB, serial {serial} kB");
+        assert!(
+            most <= 2 * serial + handed(2) + SLACK,
+            "{aggregate} of partitions: {most} kB, serial {serial} kB"
+        );
     }
 }

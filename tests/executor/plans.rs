@@ -4,7 +4,8 @@ use crate::common::{plan, refused, rows, run, value};
 use crate::server;
 use postgres::Client;
 
-/// A database with a table of 100,000 rows: unique numbers, numbers, some of them frequent, texts, and NULLs.
+/// A database with a table of 100,000 rows: unique numbers, numbers, some of them frequent, texts,
+/// and NULLs.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
     run(
@@ -27,18 +28,23 @@ fn expected_rows(client: &mut Client, sql: &str) -> f64 {
         .find(|line| line.contains("Scan") && line.contains(" on t "))
         .unwrap_or_else(|| panic!("no scan in\n{plan}"));
     let rows = line.split("rows=").nth(1).and_then(|rest| rest.split(' ').next());
-    rows.and_then(|rows| rows.parse().ok()).unwrap_or_else(|| panic!("no rows in {line}"))
+    rows.and_then(|rows| rows.parse().ok())
+        .unwrap_or_else(|| panic!("no rows in {line}"))
 }
 
 /// The filter of a part of a column, as a literal.
 fn literal(client: &mut Client, column: &str, part: &str) -> String {
-    let text: String = value(client, &format!("SELECT bloom_agg({column}, NULL, 0.001)::text FROM t WHERE {part}"));
+    let text: String = value(
+        client,
+        &format!("SELECT bloom_agg({column}, NULL, 0.001)::text FROM t WHERE {part}"),
+    );
     format!("'{text}'::bloom")
 }
 
 /// The same of a counting filter.
 fn counting_literal(client: &mut Client, column: &str, part: &str) -> String {
-    let build = format!("SELECT counting_bloom_agg({column}, 100000, 0.001)::text FROM t WHERE {part}");
+    let build =
+        format!("SELECT counting_bloom_agg({column}, 100000, 0.001)::text FROM t WHERE {part}");
     format!("'{}'::counting_bloom", value::<String>(client, &build))
 }
 
@@ -58,7 +64,8 @@ fn expected_rows_are_within_a_factor_of_two() {
                 format!("{column} <@ {counting}"),
             ] {
                 let sql = format!("SELECT * FROM t WHERE {condition}");
-                let truth = value::<i64>(&mut client, &format!("SELECT count(*) FROM ({sql}) AS q")) as f64;
+                let truth =
+                    value::<i64>(&mut client, &format!("SELECT count(*) FROM ({sql}) AS q")) as f64;
                 let expected = expected_rows(&mut client, &sql);
                 // NOT of NULL is no row, which the planner leaves out of account: so does this.
                 if condition.starts_with("NOT") && (column == "sometimes" || truth < 2_000.0) {
@@ -105,7 +112,10 @@ fn what_is_not_known_is_a_tenth() {
     }
     let join = plan(&mut client, "COSTS ON", "SELECT * FROM t JOIN filters ON f @> unique_number");
     assert!(join.lines().next().is_some_and(|top| top.contains("rows=10000 ")), "{join}");
-    assert_eq!(expected_rows(&mut client, "SELECT * FROM t WHERE bloom_empty() @> unique_number"), 1.0);
+    assert_eq!(
+        expected_rows(&mut client, "SELECT * FROM t WHERE bloom_empty() @> unique_number"),
+        1.0
+    );
     // A filter of another kind is an error when it is asked, which it may never be.
     let mistyped = "SELECT * FROM t WHERE bloom_from_array(ARRAY['x']) @> unique_number";
     assert_eq!(expected_rows(&mut client, mistyped), 10_000.0);
@@ -122,24 +132,32 @@ fn a_relabelled_column_is_asked_as_what_it_is_in_the_clause() {
          FROM generate_series(1, 5000) AS i;
          ANALYZE t",
     );
-    let nets: String =
-        value(&mut client, "SELECT quote_literal(bloom_agg(net::inet)::text) FROM t WHERE net < '10.0.4.0'");
+    let nets: String = value(
+        &mut client,
+        "SELECT quote_literal(bloom_agg(net::inet)::text) FROM t WHERE net < '10.0.4.0'",
+    );
     let sql = format!("SELECT * FROM t WHERE {nets}::bloom @> net::inet");
     let truth = value::<i64>(&mut client, &format!("SELECT count(*) FROM ({sql}) AS q")) as f64;
     let ratio = expected_rows(&mut client, &sql) / truth;
     assert!((0.5..2.0).contains(&ratio), "{ratio}");
     refused(&mut client, "42804", &format!("SELECT * FROM t WHERE {nets}::bloom @> net"));
     let texts: String = value(&mut client, "SELECT quote_literal(bloom_agg(v)::text) FROM t");
-    assert!(expected_rows(&mut client, &format!("SELECT * FROM t WHERE {texts}::bloom @> v")) > 4_900.0);
+    assert!(
+        expected_rows(&mut client, &format!("SELECT * FROM t WHERE {texts}::bloom @> v")) > 4_900.0
+    );
 }
 
 #[test]
 fn cheap_conditions_run_first() {
     let mut client = database("costs");
     run(&mut client, "SET pg_bloom.read_ahead = off");
-    let sql = "SELECT * FROM t WHERE bloom_from_array(ARRAY[1, 2]) @> unique_number AND frequent < 100
+    let sql =
+        "SELECT * FROM t WHERE bloom_from_array(ARRAY[1, 2]) @> unique_number AND frequent < 100
                AND bloom_contains_all(bloom_from_array(ARRAY[1, 2]), ARRAY[unique_number])";
     let plan = plan(&mut client, "COSTS OFF", sql);
     let place = |text: &str| plan.find(text).unwrap_or_else(|| panic!("no {text} in\n{plan}"));
-    assert!(place("frequent <") < place("@>") && place("@>") < place("bloom_contains_all"), "{plan}");
+    assert!(
+        place("frequent <") < place("@>") && place("@>") < place("bloom_contains_all"),
+        "{plan}"
+    );
 }

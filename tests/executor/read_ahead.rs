@@ -1,4 +1,5 @@
-//! A scan that reads rows ahead answers as a plain one does: whatever is asked, of what, in whatever plan.
+//! A scan that reads rows ahead answers as a plain one does: whatever is asked, of what, in
+//! whatever plan.
 
 use crate::common::{Server, plan, random, run, value};
 use postgres::{Client, SimpleQueryMessage};
@@ -34,11 +35,14 @@ const COLUMNS: [(&str, &str); 20] = [
 ];
 const ROWS: usize = 12_000;
 
-/// A database with a table `t` of all columns and a table `filters`: of each column sparse ones, small ones and large
-/// ones in each layout, counting ones, empty ones and NULL.
+/// A database with a table `t` of all columns and a table `filters`: of each column sparse ones,
+/// small ones and large ones in each layout, counting ones, empty ones and NULL.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
-    let columns: Vec<String> = COLUMNS.iter().map(|(name, element)| format!("{element} AS c_{name}")).collect();
+    let columns: Vec<String> = COLUMNS
+        .iter()
+        .map(|(name, element)| format!("{element} AS c_{name}"))
+        .collect();
     run(
         &mut client,
         &format!(
@@ -75,17 +79,26 @@ fn answer(client: &mut Client, sql: &str) -> String {
     match client.simple_query(sql) {
         Ok(messages) => {
             let row = |message: &SimpleQueryMessage| match message {
-                SimpleQueryMessage::Row(row) => {
-                    (0..row.len()).map(|i| row.get(i).unwrap_or("NULL")).collect::<Vec<_>>().join("|")
-                }
+                SimpleQueryMessage::Row(row) => (0..row.len())
+                    .map(|i| row.get(i).unwrap_or("NULL"))
+                    .collect::<Vec<_>>()
+                    .join("|"),
                 SimpleQueryMessage::CommandComplete(rows) => format!("{rows} rows"),
                 _ => String::new(),
             };
             messages.iter().map(row).collect::<Vec<_>>().join("\n")
         }
         Err(error) => {
-            let error = error.as_db_error().unwrap_or_else(|| panic!("no error of the server: {error}"));
-            format!("{} {} {:?} {:?}", error.code().code(), error.message(), error.detail(), error.hint())
+            let error = error
+                .as_db_error()
+                .unwrap_or_else(|| panic!("no error of the server: {error}"));
+            format!(
+                "{} {} {:?} {:?}",
+                error.code().code(),
+                error.message(),
+                error.detail(),
+                error.hint()
+            )
         }
     }
 }
@@ -120,9 +133,14 @@ fn elements_of_all_kinds_and_filters_of_all_forms() {
     let mut client = database("kinds");
     for (n, (column, _)) in COLUMNS.into_iter().enumerate() {
         fill(&mut client, column);
-        for (m, what) in ["sparse", "small", "large", "classic", "none", "empty"].into_iter().enumerate() {
-            let filter = format!("(SELECT f FROM filters WHERE of = '{column}' AND what = '{what}')");
-            let found = same_query(&mut client, &format!("SELECT n FROM t WHERE {filter} @> c_{column}"));
+        for (m, what) in ["sparse", "small", "large", "classic", "none", "empty"]
+            .into_iter()
+            .enumerate()
+        {
+            let filter =
+                format!("(SELECT f FROM filters WHERE of = '{column}' AND what = '{what}')");
+            let found =
+                same_query(&mut client, &format!("SELECT n FROM t WHERE {filter} @> c_{column}"));
             let least = if matches!(what, "none" | "empty") { 0 } else { ROWS / 8 };
             assert!(found.lines().count() > least, "{column}, {what}: {found}");
             let counting = filter.replace("SELECT f", "SELECT c");
@@ -139,7 +157,10 @@ fn elements_of_all_kinds_and_filters_of_all_forms() {
     // Each filter for a scan of its own, by its value in the row outside.
     for column in ["int4", "sometimes", "label", "long"] {
         let inner = format!("SELECT sum(n) FROM t WHERE f @> c_{column}");
-        same_query(&mut client, &format!("SELECT what, ({inner}) FROM filters WHERE of = '{column}'"));
+        same_query(
+            &mut client,
+            &format!("SELECT what, ({inner}) FROM filters WHERE of = '{column}'"),
+        );
     }
 }
 
@@ -151,23 +172,34 @@ fn filters_of_every_origin() {
     let built = "(SELECT bloom_agg('label ' || i, 2000000) FROM generate_series(1, 300000) AS i)";
     same_query(&mut client, &format!("SELECT n FROM t WHERE {built} @> c_label"));
     // Without reading ahead these are merged for each row, of which a fifth is found.
-    for merged in
-        [format!("{large} | bloom_from_array(ARRAY['a'], 2000000)"), format!("bloom_union({large}, bloom_empty())")]
-    {
-        same_query(&mut client, &format!("SELECT n FROM t WHERE n % 21 = 0 AND ({merged}) @> c_label"));
+    for merged in [
+        format!("{large} | bloom_from_array(ARRAY['a'], 2000000)"),
+        format!("bloom_union({large}, bloom_empty())"),
+    ] {
+        same_query(
+            &mut client,
+            &format!("SELECT n FROM t WHERE n % 21 = 0 AND ({merged}) @> c_label"),
+        );
     }
-    let constant: String = value(&mut client, "SELECT quote_literal(f) FROM filters WHERE what = 'large'");
+    let constant: String =
+        value(&mut client, "SELECT quote_literal(f) FROM filters WHERE what = 'large'");
     same_query(&mut client, &format!("SELECT n FROM t WHERE {constant}::bloom @> c_label"));
-    let small: String = value(&mut client, "SELECT quote_literal(f) FROM filters WHERE what = 'small'");
+    let small: String =
+        value(&mut client, "SELECT quote_literal(f) FROM filters WHERE what = 'small'");
     let sql = format!("SELECT n FROM t WHERE {small}::bloom @> c_label");
     same(&mut client, &sql);
     assert!(!reads_ahead(&mut client, &sql), "a small constant is not worth it");
     // Generic and custom plans.
     for mode in ["force_generic_plan", "force_custom_plan"] {
         run(&mut client, &format!("SET plan_cache_mode = {mode}"));
-        for (what, argument) in [("large", constant.clone()), ("NULL", "NULL".into()), ("small", small.clone())] {
+        for (what, argument) in [
+            ("large", constant.clone()),
+            ("NULL", "NULL".into()),
+            ("small", small.clone()),
+        ] {
             let prepared = "PREPARE p(bloom) AS SELECT n FROM t WHERE $1 @> c_label";
-            let sql = format!("{prepared}; EXECUTE p({argument}); EXECUTE p({argument}); DEALLOCATE p");
+            let sql =
+                format!("{prepared}; EXECUTE p({argument}); EXECUTE p({argument}); DEALLOCATE p");
             let found = same(&mut client, &sql);
             assert_eq!(found.lines().count() > 4000, what != "NULL", "{what}");
         }
@@ -199,7 +231,12 @@ fn filters_of_every_origin() {
     );
     let execute = format!("EXECUTE p({constant})");
     let before = answer(&mut client, &execute);
-    for change in ["SECURITY DEFINER", "SECURITY INVOKER SET work_mem = '1MB'", "RESET ALL", "RENAME TO other"] {
+    for change in [
+        "SECURITY DEFINER",
+        "SECURITY INVOKER SET work_mem = '1MB'",
+        "RESET ALL",
+        "RENAME TO other",
+    ] {
         run(&mut client, &format!("ALTER FUNCTION bloom_contains(bloom, text) {change}"));
         assert_eq!(answer(&mut client, &execute), before, "{change}");
     }
@@ -215,7 +252,8 @@ fn plans_of_all_shapes() {
     let mut client = database("shapes");
     fill(&mut client, "int4");
     fill(&mut client, "label");
-    let f = |what| format!("(SELECT f FROM filters WHERE of = 'int4' AND what = '{what}') @> c_int4");
+    let f =
+        |what| format!("(SELECT f FROM filters WHERE of = 'int4' AND what = '{what}') @> c_int4");
     let large = f("large");
     run(
         &mut client,
@@ -236,7 +274,9 @@ fn plans_of_all_shapes() {
         // One that fails for a row that nobody asks for.
         format!("SELECT n FROM t WHERE {large} AND 1 / (n - 21) < 5 LIMIT 4"),
         format!("SELECT n FROM t WHERE {large} AND {}", f("classic")),
-        format!("SELECT n FROM t WHERE {large} AND (n IN (SELECT i * 3 FROM generate_series(1, 999) AS i) OR n < 9)"),
+        format!(
+            "SELECT n FROM t WHERE {large} AND (n IN (SELECT i * 3 FROM generate_series(1, 999) AS i) OR n < 9)"
+        ),
         format!(
             "SELECT n FROM t WHERE {large} AND costly((SELECT max(n) + t.n FROM filters AS x, t AS y WHERE y.n < 3))"
         ),
@@ -251,13 +291,20 @@ fn plans_of_all_shapes() {
         format!("SELECT n FROM t WHERE {large} LIMIT 1"),
         format!("SELECT n FROM t WHERE {large} OFFSET 77 LIMIT 3"),
         // Joins, and scans that are repeated.
-        format!("SELECT a.n, b.n FROM t AS a JOIN t AS b USING (c_uuid) WHERE {}", large.replace("c_int4", "a.c_int4"))
-            .replace("c_uuid", "c_id"),
+        format!(
+            "SELECT a.n, b.n FROM t AS a JOIN t AS b USING (c_uuid) WHERE {}",
+            large.replace("c_int4", "a.c_int4")
+        )
+        .replace("c_uuid", "c_id"),
         format!(
             "SELECT g, s FROM generate_series(1, 4) AS g, LATERAL (SELECT sum(n) AS s FROM t WHERE {large} AND n > g OFFSET 0) AS q"
         ),
-        format!("SELECT g, (SELECT n FROM t WHERE {large} AND n > g * 1000 LIMIT 1) FROM generate_series(0, 12) AS g"),
-        format!("SELECT g, EXISTS (SELECT FROM t WHERE {large} AND n = g) FROM generate_series(0, 12) AS g"),
+        format!(
+            "SELECT g, (SELECT n FROM t WHERE {large} AND n > g * 1000 LIMIT 1) FROM generate_series(0, 12) AS g"
+        ),
+        format!(
+            "SELECT g, EXISTS (SELECT FROM t WHERE {large} AND n = g) FROM generate_series(0, 12) AS g"
+        ),
         format!(
             "WITH q AS (SELECT n FROM t WHERE {large}) SELECT count(*), sum(n) FROM q WHERE n > (SELECT avg(n) FROM q)"
         ),
@@ -317,7 +364,12 @@ fn rows_that_are_barred_are_not_asked_for() {
         "RESET ROLE; DROP POLICY p ON t;
          CREATE POLICY p ON t USING ((SELECT f FROM filters WHERE what = 'large') @> c_int4); SET ROLE barred",
     );
-    assert!(same_query(&mut client, "SELECT n FROM t WHERE n % 3 = 0").lines().count() > 700);
+    assert!(
+        same_query(&mut client, "SELECT n FROM t WHERE n % 3 = 0")
+            .lines()
+            .count()
+            > 700
+    );
     run(&mut client, "RESET ROLE; DROP OWNED BY barred; DROP ROLE barred");
 }
 
@@ -411,14 +463,24 @@ fn elements_that_are_expressions() {
     for (i, element) in EXPRESSIONS.iter().enumerate() {
         let f = format!("(SELECT f FROM of_expressions WHERE of = {i})");
         let table = if *element == "q" { "q" } else { "t" };
-        let found = same_query(&mut client, &format!("SELECT n, c_label FROM {table} WHERE {f} @> ({element})"));
+        let found = same_query(
+            &mut client,
+            &format!("SELECT n, c_label FROM {table} WHERE {f} @> ({element})"),
+        );
         assert!(found.lines().count() > 1500, "{element}: {found}");
-        same_query(&mut client, &format!("SELECT sum(n) FROM {table} WHERE ({element}) <@ {f} AND c_int4 % 3 > 0"));
-        let function = format!("SELECT n FROM {table} WHERE bloom_contains({f}, {element}) ORDER BY c_label");
+        same_query(
+            &mut client,
+            &format!("SELECT sum(n) FROM {table} WHERE ({element}) <@ {f} AND c_int4 % 3 > 0"),
+        );
+        let function =
+            format!("SELECT n FROM {table} WHERE bloom_contains({f}, {element}) ORDER BY c_label");
         same_query(&mut client, &function);
         let small = format!("SELECT n FROM {table} WHERE {f} @> ({element}) LIMIT 40");
         same(&mut client, &small);
-        assert!(reads_ahead(&mut client, &small) == matches!(*element, "ctid" | "tableoid" | "q"), "{element}");
+        assert!(
+            reads_ahead(&mut client, &small) == matches!(*element, "ctid" | "tableoid" | "q"),
+            "{element}"
+        );
     }
     // What is asked changes with the row outside, with a parameter, in a loop.
     let f = "(SELECT f FROM of_expressions WHERE of = 4)";
@@ -434,7 +496,10 @@ fn elements_that_are_expressions() {
     }
     run(&mut client, "SET plan_cache_mode = force_generic_plan");
     let prepared = format!("PREPARE p(integer) AS SELECT n FROM t WHERE {f} @> (c_int4 + $1)");
-    same(&mut client, &format!("{prepared}; EXECUTE p(1); EXECUTE p(NULL); EXECUTE p(2); DEALLOCATE p"));
+    same(
+        &mut client,
+        &format!("{prepared}; EXECUTE p(1); EXECUTE p(NULL); EXECUTE p(2); DEALLOCATE p"),
+    );
 }
 
 /// Queries of random parts: conditions of all sorts around one that reads ahead.
@@ -453,22 +518,39 @@ fn conditions_at_random() {
         "n % 1000 = 7",
         "n < 0",
     ];
-    let shown =
-        ["n", "count(*), sum(n)", "ctid, tableoid::regclass, c_label", "t", "n ORDER BY c_long LIMIT 9", "n LIMIT 9"];
+    let shown = [
+        "n",
+        "count(*), sum(n)",
+        "ctid, tableoid::regclass, c_label",
+        "t",
+        "n ORDER BY c_long LIMIT 9",
+        "n LIMIT 9",
+    ];
     run(&mut client, "SET jit = on");
     for n in 0..crate::common::times(150) {
         // Some plans are compiled.
-        run(&mut client, &format!("SET jit_above_cost = {}", if n % 10 == 0 { 0 } else { 100_000 }));
+        run(
+            &mut client,
+            &format!("SET jit_above_cost = {}", if n % 10 == 0 { 0 } else { 100_000 }),
+        );
         let i = random.below(EXPRESSIONS.len() - 4);
         let element = EXPRESSIONS[i];
-        let (columns, end) =
-            random.pick(&shown).split_once(' ').filter(|(_, end)| end.contains("LIMIT")).unwrap_or_default();
+        let (columns, end) = random
+            .pick(&shown)
+            .split_once(' ')
+            .filter(|(_, end)| end.contains("LIMIT"))
+            .unwrap_or_default();
         let columns = if columns.is_empty() { *random.pick(&shown[..4]) } else { columns };
-        let mut conditions = vec![format!("(SELECT f FROM of_expressions WHERE of = {i}) @> ({element})")];
+        let mut conditions = vec![format!(
+            "(SELECT f FROM of_expressions WHERE of = {i}) @> ({element})"
+        )];
         for _ in 0..random.below(4) {
             conditions.insert(random.below(conditions.len() + 1), (*random.pick(&others)).into());
         }
-        same(&mut client, &format!("SELECT {columns} FROM t WHERE {} {end}", conditions.join(" AND ")));
+        same(
+            &mut client,
+            &format!("SELECT {columns} FROM t WHERE {} {end}", conditions.join(" AND ")),
+        );
     }
 }
 
@@ -516,17 +598,26 @@ fn elements_that_fail() {
         format!(
             "SELECT a.n FROM t AS a JOIN generate_series(1, 3) AS g ON a.n > g WHERE {f} @> (9 / (a.n - 21)) LIMIT 4"
         ),
-        format!("SELECT n FROM (SELECT n FROM t WHERE {f} @> (9 / (n - 21)) OFFSET 0) AS x LIMIT 4"),
-        format!("WITH x AS MATERIALIZED (SELECT n FROM t WHERE {f} @> (9 / (n - 21))) SELECT n FROM x LIMIT 4"),
+        format!(
+            "SELECT n FROM (SELECT n FROM t WHERE {f} @> (9 / (n - 21)) OFFSET 0) AS x LIMIT 4"
+        ),
+        format!(
+            "WITH x AS MATERIALIZED (SELECT n FROM t WHERE {f} @> (9 / (n - 21))) SELECT n FROM x LIMIT 4"
+        ),
     ] {
         assert!(!same(&mut client, &sql).starts_with("22012"), "{sql}");
     }
     let limited = format!("SELECT n FROM t WHERE {f} @> (9 / (n - 21)) LIMIT 4");
     assert!(!reads_ahead(&mut client, &limited));
-    assert!(reads_ahead(&mut client, &format!("SELECT count(*) FROM t WHERE {f} @> (9 / (n - 21)) LIMIT 4")));
+    assert!(reads_ahead(
+        &mut client,
+        &format!("SELECT count(*) FROM t WHERE {f} @> (9 / (n - 21)) LIMIT 4")
+    ));
     same(
         &mut client,
-        &format!("BEGIN; DECLARE c CURSOR FOR SELECT n FROM t WHERE {f} @> (9 / (n - 21)); FETCH 15 FROM c"),
+        &format!(
+            "BEGIN; DECLARE c CURSOR FOR SELECT n FROM t WHERE {f} @> (9 / (n - 21)); FETCH 15 FROM c"
+        ),
     );
     assert!(!same(&mut client, "SELECT first_one()").starts_with("22012"));
     // Of rows that are barred nothing is revealed.
@@ -565,7 +656,10 @@ fn expressions_in_all_tables_and_statements() {
     let is_in = "(SELECT f FROM of_expressions WHERE of = 4) @> (c_int4 + 1)";
     for table in ["o", "parts", "q", "plain"] {
         same_query(&mut client, &format!("SELECT n, c_int4 FROM {table} WHERE {is_in}"));
-        same_query(&mut client, &format!("SELECT count(*) FROM {table} WHERE {is_in} AND n % 7 = 0"));
+        same_query(
+            &mut client,
+            &format!("SELECT count(*) FROM {table} WHERE {is_in} AND n % 7 = 0"),
+        );
     }
     let whole = "SELECT n, q, tableoid::regclass FROM q WHERE (SELECT f FROM of_expressions WHERE of = 25) @> q";
     same_query(&mut client, whole);
@@ -596,7 +690,8 @@ fn expressions_in_all_tables_and_statements() {
         assert!(reads_ahead(&mut client, &statement), "{statement}");
     }
     // Tables of other servers.
-    let foreign: i64 = value(&mut client, "SELECT count(*) FROM pg_available_extensions WHERE name = 'file_fdw'");
+    let foreign: i64 =
+        value(&mut client, "SELECT count(*) FROM pg_available_extensions WHERE name = 'file_fdw'");
     if foreign == 1 {
         run(
             &mut client,

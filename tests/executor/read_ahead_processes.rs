@@ -1,4 +1,5 @@
-//! Scans that read rows ahead with other processes: parallel workers, sessions that change the rows, and who cancels.
+//! Scans that read rows ahead with other processes: parallel workers, sessions that change the
+//! rows, and who cancels.
 
 use crate::common::{plan, rows, run, sqlstate_within, value};
 use crate::server;
@@ -35,7 +36,8 @@ fn workers_share_a_scan() {
     }
 }
 
-/// Workers are given plans as text, and may have loaded another version of the library than the session that planned.
+/// Workers are given plans as text, and may have loaded another version of the library than the
+/// session that planned.
 #[test]
 fn plans_have_the_form_of_the_first_release() {
     drop(database("plans_as_text", 20_000));
@@ -47,14 +49,19 @@ fn plans_have_the_form_of_the_first_release() {
     );
     let printed = psql.arg("-c").arg(sql).output().expect("psql runs");
     let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
-    // How many conditions come before the one that is probed, and which of its arguments is the filter.
+    // How many conditions come before the one that is probed, and which of its arguments is the
+    // filter.
     assert!(printed.contains(":custom_private (i 1 0)"), "{printed}");
 }
 
 fn workers_share(client: &mut Client, asked: &str) {
     let sum = format!("SELECT count(*) || ' ' || sum(n) FROM t WHERE {asked}");
     let shown = plan(client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", &sum);
-    for part in ["Workers Launched: 2", "Parallel Custom Scan (Bloom Scan) on t", "Rows Removed by Bloom Filter: 3"] {
+    for part in [
+        "Workers Launched: 2",
+        "Parallel Custom Scan (Bloom Scan) on t",
+        "Rows Removed by Bloom Filter: 3",
+    ] {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     let parallel: String = value(client, &sum);
@@ -83,13 +90,21 @@ fn workers_share(client: &mut Client, asked: &str) {
 #[test]
 fn rows_that_change_meanwhile_are_asked_again() {
     let mut first = database("changed_meanwhile", 10_000);
-    for (ahead, asked) in [("on", ASKED), ("on", ASKED_OF_EXPRESSION), ("off", ASKED_OF_EXPRESSION)] {
+    for (ahead, asked) in [
+        ("on", ASKED),
+        ("on", ASKED_OF_EXPRESSION),
+        ("off", ASKED_OF_EXPRESSION),
+    ] {
         for (statement, changed) in [
-            (format!("UPDATE t SET y = 1 WHERE {asked} AND n < 100 AND y = 0 RETURNING n"), "y = 1"),
+            (
+                format!("UPDATE t SET y = 1 WHERE {asked} AND n < 100 AND y = 0 RETURNING n"),
+                "y = 1",
+            ),
             (format!("DELETE FROM t WHERE {asked} AND n < 100 RETURNING n"), "true"),
             (format!("SELECT n FROM t WHERE {asked} AND n < 100 AND y = 0 FOR UPDATE"), "true"),
         ] {
-            // One row leaves the set, one stays in it with another element, one leaves by another condition.
+            // One row leaves the set, one stays in it with another element, one leaves by another
+            // condition.
             run(
                 &mut first,
                 "BEGIN; UPDATE t SET x = 1 WHERE n = 20; UPDATE t SET x = 4 WHERE n = 30; UPDATE t SET y = 7 WHERE n = 40",
@@ -100,7 +115,8 @@ fn rows_that_change_meanwhile_are_asked_again() {
                 run(&mut second, &format!("SET pg_bloom.read_ahead = {ahead}; BEGIN"));
                 let shown = plan(&mut second, "COSTS OFF", &statement);
                 assert_eq!(shown.contains("Bloom Scan"), ahead == "on", "{shown}");
-                let found: Vec<i32> = rows(&mut second, &statement).iter().map(|row| row.get(0)).collect();
+                let found: Vec<i32> =
+                    rows(&mut second, &statement).iter().map(|row| row.get(0)).collect();
                 run(&mut second, "ROLLBACK");
                 found
             });
@@ -121,11 +137,15 @@ fn rows_that_change_meanwhile_are_asked_again() {
 #[test]
 fn scans_can_be_cancelled() {
     let mut client = database("cancelled_scans", 20_000);
-    let sql =
-        format!("SELECT count((SELECT count(*) FROM t WHERE {ASKED} AND n > g)) FROM generate_series(1, 1000000) AS g");
+    let sql = format!(
+        "SELECT count((SELECT count(*) FROM t WHERE {ASKED} AND n > g)) FROM generate_series(1, 1000000) AS g"
+    );
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
     assert!(plan(&mut client, "COSTS OFF", &sql).contains("Bloom Scan"));
     assert_eq!(sqlstate_within(&mut client, 300, &sql), "57014");
     // All that was open is closed: nothing complains, and the next one works.
-    assert_eq!(value::<i64>(&mut client, &format!("SELECT count(*) FROM t WHERE {ASKED} AND n % 2 = 0")), 10_000);
+    assert_eq!(
+        value::<i64>(&mut client, &format!("SELECT count(*) FROM t WHERE {ASKED} AND n % 2 = 0")),
+        10_000
+    );
 }

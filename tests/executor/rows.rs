@@ -1,5 +1,6 @@
-//! Rows and what else is made of parts: a filter whose element type was altered, or made again of something else,
-//! refuses elements rather than missing them; rows that can't be elements are refused altogether.
+//! Rows and what else is made of parts: a filter whose element type was altered, or made again of
+//! something else, refuses elements rather than missing them; rows that can't be elements are
+//! refused altogether.
 
 use crate::common::{column, refused, run, sqlstate, value};
 use crate::server;
@@ -34,12 +35,24 @@ fn altered_row_types_are_refused_and_not_missed() {
             "ALTER TABLE t RENAME TO u; CREATE TABLE t (a text, b integer, h half)",
             "DROP TABLE t; ALTER TABLE u RENAME TO t",
         ),
-        ("ALTER TYPE half ADD ATTRIBUTE y text CASCADE", "ALTER TYPE half DROP ATTRIBUTE y CASCADE"),
+        (
+            "ALTER TYPE half ADD ATTRIBUTE y text CASCADE",
+            "ALTER TYPE half DROP ATTRIBUTE y CASCADE",
+        ),
     ] {
         run(&mut client, change);
         run(&mut client, "INSERT INTO t DEFAULT VALUES");
-        for probe in ["whole @> t", "t <@ whole", "arrays @> ARRAY[t]", "(whole || t) IS NULL"] {
-            assert_eq!(sqlstate(&mut client, &format!("SELECT {probe} FROM filters, t")), "42804", "{change}: {probe}");
+        for probe in [
+            "whole @> t",
+            "t <@ whole",
+            "arrays @> ARRAY[t]",
+            "(whole || t) IS NULL",
+        ] {
+            assert_eq!(
+                sqlstate(&mut client, &format!("SELECT {probe} FROM filters, t")),
+                "42804",
+                "{change}: {probe}"
+            );
         }
         run(&mut client, "DELETE FROM t WHERE a IS NULL");
         run(&mut client, undo);
@@ -174,7 +187,9 @@ fn elements_of_types_that_were_changed_are_refused_in_every_way() {
         assert!(value::<bool>(&mut client, "SELECT ask()"), "{made}");
         run(&mut client, "EXECUTE ask");
         // Arrays of arrays are arrays of their elements.
-        let uses = USES.into_iter().filter(|used| !made.contains("DOMAIN t") || !used.contains("array_agg"));
+        let uses = USES
+            .into_iter()
+            .filter(|used| !made.contains("DOMAIN t") || !used.contains("array_agg"));
         for used in uses.clone() {
             let sql = format!("SELECT {} FROM filters", used.replace('X', values[0]));
             assert_eq!(sqlstate(&mut client, &sql), "00000", "{made}: {sql}");
@@ -191,9 +206,12 @@ fn elements_of_types_that_were_changed_are_refused_in_every_way() {
         }
         for asked in ["SELECT ask()", "SELECT ask_again()", "EXECUTE ask"] {
             let state = sqlstate(&mut client, asked);
-            // Values that are written as they were may be malformed now, and a plan of a function may be for a type
-            // that is gone.
-            assert!(["42804", "22007", "22P02", "42704"].contains(&state.as_str()), "{change}: {asked}: {state}");
+            // Values that are written as they were may be malformed now, and a plan of a function
+            // may be for a type that is gone.
+            assert!(
+                ["42804", "22007", "22P02", "42704"].contains(&state.as_str()),
+                "{change}: {asked}: {state}"
+            );
         }
     }
 }
@@ -272,8 +290,16 @@ fn an_aggregate_refuses_a_type_that_is_altered_meanwhile() {
              RETURN jsonb_populate_record(NULL::t, jsonb_build_object('a', i));
          END $$",
     );
-    for aggregate in ["bloom_agg(at_three(i))", "bloom_agg(at_three(i), 100)", "counting_bloom_agg(at_three(i), 100)"] {
-        refused(&mut client, "42804", &format!("SELECT {aggregate} FROM generate_series(1, 5) AS i"));
+    for aggregate in [
+        "bloom_agg(at_three(i))",
+        "bloom_agg(at_three(i), 100)",
+        "counting_bloom_agg(at_three(i), 100)",
+    ] {
+        refused(
+            &mut client,
+            "42804",
+            &format!("SELECT {aggregate} FROM generate_series(1, 5) AS i"),
+        );
     }
     run(&mut client, "SELECT bloom_agg(at_three(i + 3)) FROM generate_series(1, 5) AS i");
 }
@@ -334,7 +360,9 @@ fn rows_without_a_hash_are_refused_in_every_way() {
              -- These compare as PostgreSQL does: their first argument only names a table.
              AND proname NOT IN ('bloom_find', 'bloom_find_all')",
     );
-    let untried = taking_any.iter().find(|name| !WAYS.iter().any(|way| way.starts_with(&format!("{name}("))));
+    let untried = taking_any
+        .iter()
+        .find(|name| !WAYS.iter().any(|way| way.starts_with(&format!("{name}("))));
     assert!(!taking_any.is_empty() && untried.is_none(), "{untried:?}");
     run(
         &mut client,
@@ -359,11 +387,19 @@ fn rows_without_a_hash_are_refused_in_every_way() {
     run(&mut client, "ROLLBACK");
 }
 
-/// SQLSTATE, message and hint of the error that a statement gives. An array is called by what it is an array of.
+/// SQLSTATE, message and hint of the error that a statement gives. An array is called by what it is
+/// an array of.
 fn refusal(client: &mut Client, sql: &str) -> [String; 3] {
     let error = client.batch_execute(sql).expect_err(sql);
-    let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}\nno error of the server's: {error:?}"));
-    [error.code().code(), &error.message().replace("[]", ""), error.hint().unwrap_or_default()].map(String::from)
+    let error = error
+        .as_db_error()
+        .unwrap_or_else(|| panic!("{sql}\nno error of the server's: {error:?}"));
+    [
+        error.code().code(),
+        &error.message().replace("[]", ""),
+        error.hint().unwrap_or_default(),
+    ]
+    .map(String::from)
 }
 
 fn of_type(sql_type: &str) -> [String; 3] {
@@ -375,13 +411,14 @@ fn of_type(sql_type: &str) -> [String; 3] {
     .map(String::from)
 }
 
-/// What PostgreSQL itself says of a row of a type that was altered since, for each way in which one can come; since the
-/// minor versions of November 2026 it refuses some.
+/// What PostgreSQL itself says of a row of a type that was altered since, for each way in which one
+/// can come; since the minor versions of November 2026 it refuses some.
 #[test]
 fn rows_from_before_their_type_was_altered() {
     let mut client = server().database("before");
     let refusals = ["22P07", "42804"];
-    // Older ones read a text where the integer is, and crash: PostgreSQL's own functions too. 19rc1 is older.
+    // Older ones read a text where the integer is, and crash: PostgreSQL's own functions too. 19rc1
+    // is older.
     let since = "SELECT current_setting('server_version_num')::integer >=
         CASE current_setting('server_version_num')::integer / 10000 WHEN 15 THEN 150020 WHEN 16 THEN 160016 WHEN 17 THEN 170012 WHEN 18 THEN 180007 ELSE 190001 END";
     let knows_versions: bool = value(&mut client, since);
@@ -392,7 +429,11 @@ fn rows_from_before_their_type_was_altered() {
         ("a row in an array in a row", "v holder := ROW(ARRAY[ROW(1, 'x')::pair])"),
     ];
     for (shape, declared) in shapes {
-        for change in ["ALTER ATTRIBUTE a TYPE text", "DROP ATTRIBUTE b", "ADD ATTRIBUTE c integer"] {
+        for change in [
+            "ALTER ATTRIBUTE a TYPE text",
+            "DROP ATTRIBUTE b",
+            "ADD ATTRIBUTE c integer",
+        ] {
             if change.contains("TYPE") && !knows_versions {
                 continue;
             }
@@ -407,12 +448,24 @@ fn rows_from_before_their_type_was_altered() {
                 )
             };
             let own = sqlstate(&mut client, &during("PERFORM hash_array(ARRAY[v])"));
-            let own = if own == "42883" { sqlstate(&mut client, &during("PERFORM hash_record(v)")) } else { own };
+            let own = if own == "42883" {
+                sqlstate(&mut client, &during("PERFORM hash_record(v)"))
+            } else {
+                own
+            };
             run(&mut client, "DROP TYPE IF EXISTS pair, around, holder CASCADE");
             let ours = sqlstate(&mut client, &during("PERFORM bloom_agg(v, 10)"));
             run(&mut client, "DROP TYPE IF EXISTS pair, around, holder CASCADE");
-            assert!(ours == own || refusals.contains(&ours.as_str()), "{shape}, {change}: {ours}, PostgreSQL {own}");
-            assert!(!change.contains("TYPE") || ours == "22P07" || shape == "a variable" && ours == "42804", "{ours}");
+            assert!(
+                ours == own || refusals.contains(&ours.as_str()),
+                "{shape}, {change}: {ours}, PostgreSQL {own}"
+            );
+            assert!(
+                !change.contains("TYPE")
+                    || ours == "22P07"
+                    || shape == "a variable" && ours == "42804",
+                "{ours}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An unsized build has its rate and its size whatever a parallel plan does: with any number of workers, planned or
-//! started.
+//! An unsized build has its rate and its size whatever a parallel plan does: with any number of
+//! workers, planned or started.
 
 use crate::common::{Server, plan, run, value};
 use postgres::Client;
@@ -30,14 +30,18 @@ fn the_number_of_processes_is_of_no_account() {
         &mut client,
         "CREATE TABLE t WITH (parallel_workers = 8) AS SELECT x FROM generate_series(1, 250000) AS x; ANALYZE t",
     );
-    // As hashes; as bits, where one process has more of them than the largest filter has bytes, and as both.
+    // As hashes; as bits, where one process has more of them than the largest filter has bytes, and
+    // as both.
     for setup in [
         "SET work_mem = '64kB'",
         "SET work_mem = '1GB'",
         "SET work_mem = '1MB'; SET pg_bloom.max_filter_size = '600kB'",
     ] {
-        for aggregate in ["bloom_agg(x)", "bloom_agg(x, NULL, 0.02, 'classic')", "bloom_agg(x, NULL, 0.05, 'parquet')"]
-        {
+        for aggregate in [
+            "bloom_agg(x)",
+            "bloom_agg(x, NULL, 0.02, 'classic')",
+            "bloom_agg(x, NULL, 0.05, 'parquet')",
+        ] {
             let build = format!("SELECT md5(bloom_send({aggregate})) FROM t");
             let expected = serial(&server, name, setup, &build);
             let mut client = server.connect(name);
@@ -45,7 +49,10 @@ fn the_number_of_processes_is_of_no_account() {
             run(&mut client, PARALLEL);
             run(&mut client, &format!("PREPARE p AS {build}"));
             let plan = plan(&mut client, "COSTS OFF", &build);
-            assert!(plan.contains("Workers Planned: 8") && plan.contains("Partial Aggregate"), "{plan}");
+            assert!(
+                plan.contains("Workers Planned: 8") && plan.contains("Partial Aggregate"),
+                "{plan}"
+            );
             // The plan is that of before, whatever the settings say when it runs.
             let settings = [
                 "SET max_parallel_workers_per_gather = 8",
@@ -58,7 +65,11 @@ fn the_number_of_processes_is_of_no_account() {
             assert_eq!(md5(&mut client, "EXECUTE p"), expected, "{setup}, {aggregate}");
             for setting in settings {
                 run(&mut client, setting);
-                assert_eq!(md5(&mut client, "EXECUTE p"), expected, "{setup}, {aggregate}, {setting}");
+                assert_eq!(
+                    md5(&mut client, "EXECUTE p"),
+                    expected,
+                    "{setup}, {aggregate}, {setting}"
+                );
                 run(&mut client, "RESET max_parallel_workers; RESET parallel_leader_participation");
             }
             run(&mut client, PARALLEL);
@@ -70,13 +81,23 @@ fn the_number_of_processes_is_of_no_account() {
                      SELECT built(); SET max_parallel_workers_per_gather = 0"
                 ),
             );
-            assert_eq!(md5(&mut client, "SELECT built()"), expected, "{setup}, {aggregate}, PL/pgSQL");
+            assert_eq!(
+                md5(&mut client, "SELECT built()"),
+                expected,
+                "{setup}, {aggregate}, PL/pgSQL"
+            );
             run(&mut client, PARALLEL);
             // In an InitPlan.
-            let inner = format!("SELECT (SELECT md5(bloom_send({aggregate})) FROM t) FROM generate_series(1, 1)");
+            let inner = format!(
+                "SELECT (SELECT md5(bloom_send({aggregate})) FROM t) FROM generate_series(1, 1)"
+            );
             assert_eq!(md5(&mut client, &inner), expected, "{setup}, {aggregate}, InitPlan");
             run(&mut client, "SET max_parallel_workers = 0");
-            assert_eq!(md5(&mut client, &inner), expected, "{setup}, {aggregate}, InitPlan without workers");
+            assert_eq!(
+                md5(&mut client, &inner),
+                expected,
+                "{setup}, {aggregate}, InitPlan without workers"
+            );
         }
     }
 }
@@ -84,7 +105,8 @@ fn the_number_of_processes_is_of_no_account() {
 /// A state that this process hands over to itself is neither lost nor taken twice.
 #[test]
 fn a_state_is_handed_over_once() {
-    let server = Server::start("max_worker_processes = 12\nmax_parallel_workers = 12\nwork_mem = '64kB'");
+    let server =
+        Server::start("max_worker_processes = 12\nmax_parallel_workers = 12\nwork_mem = '64kB'");
     let mut client = server.database("handed");
     // Another aggregate with the same functions has the same state.
     run(
@@ -104,12 +126,13 @@ fn a_state_is_handed_over_once() {
          );",
     );
     let filters = "bloom_agg(x) AS a, again(x) AS b, again(x + 0) AS c, bloom_agg(x, 50000) AS d, again(x, 50000) AS e";
-    let names =
-        "ARRAY[md5(bloom_send(a)), md5(bloom_send(b)), md5(bloom_send(c)), md5(bloom_send(d)), md5(bloom_send(e))]";
+    let names = "ARRAY[md5(bloom_send(a)), md5(bloom_send(b)), md5(bloom_send(c)), md5(bloom_send(d)), md5(bloom_send(e))]";
     let md5s = format!("{names}::text FROM (SELECT {filters} FROM t WHERE x % 3 <> k) AS f");
     let whole = format!("SELECT {md5s}").replace("<> k", "<> 0");
     // Built again for each outer row, some with rows that are not there.
-    let again = format!("SELECT array_agg((SELECT {md5s}) ORDER BY k)::text FROM generate_series(0, 3) AS k");
+    let again = format!(
+        "SELECT array_agg((SELECT {md5s}) ORDER BY k)::text FROM generate_series(0, 3) AS k"
+    );
     let none = whole.replace("% 3 <> 0", "% 3 > 5");
     let queries = [&whole, &again, &none];
     run(&mut client, "SET max_parallel_workers_per_gather = 0");

@@ -10,7 +10,8 @@ fn contents(client: &mut Client, set: &str) -> Vec<String> {
     column(client, &format!("SELECT bucket || ' ' || hashes::text FROM {set} ORDER BY bucket"))
 }
 
-/// Sets of several types of elements with something in them: text, of users' types, with odd names, empty.
+/// Sets of several types of elements with something in them: text, of users' types, with odd names,
+/// empty.
 fn fill(client: &mut Client) -> Vec<&'static str> {
     run(client, TYPES);
     run(
@@ -46,13 +47,19 @@ fn a_dump_keeps_sets() {
             let info = format!(
                 "SELECT element::text || capacity || target_fpr || elements || rows FROM bloom_set_info('{set}')"
             );
-            assert_eq!(value::<String>(&mut original, &info), value::<String>(&mut restored, &info));
+            assert_eq!(
+                value::<String>(&mut original, &info),
+                value::<String>(&mut restored, &info)
+            );
         }
         for (sql, expected) in [
             ("SELECT bloom_set_add('texts', 'x1')", false),
             ("SELECT bloom_set_add('moods', 'bad'::mood)", false),
             ("SELECT bloom_set_add('moods', 'good'::mood)", true),
-            ("SELECT bloom_set_add('\"Other place\".\"A set\"', ROW(7, 'n7')::\"Other place\".\"Mixed type\")", false),
+            (
+                "SELECT bloom_set_add('\"Other place\".\"A set\"', ROW(7, 'n7')::\"Other place\".\"Mixed type\")",
+                false,
+            ),
             ("SELECT bloom_set_add('empty', ARRAY[1, 2])", true),
         ] {
             assert_eq!(value::<bool>(&mut restored, sql), expected, "{sql}");
@@ -64,7 +71,10 @@ fn a_dump_keeps_sets() {
 #[test]
 fn a_subscriber_follows() {
     let mut publisher = server().database("publisher");
-    run(&mut publisher, "SELECT bloom_set_create('s', 'integer', 5000); CREATE PUBLICATION p FOR TABLE s");
+    run(
+        &mut publisher,
+        "SELECT bloom_set_create('s', 'integer', 5000); CREATE PUBLICATION p FOR TABLE s",
+    );
     let early: Vec<i32> = (0..1000).collect();
     add_all(&mut publisher, "s", &early);
     let mut subscriber = server().database("subscriber");
@@ -97,7 +107,10 @@ fn a_subscriber_follows() {
     assert_eq!(add_all(&mut subscriber, "s", &early), []);
     assert_eq!(add_all(&mut subscriber, "s", &[-1]), [-1]);
     // A set without an identity of its rows can't be published, here as for UPDATE.
-    run(&mut publisher, "SELECT pg_drop_replication_slot('followed'); ALTER TABLE s REPLICA IDENTITY NOTHING");
+    run(
+        &mut publisher,
+        "SELECT pg_drop_replication_slot('followed'); ALTER TABLE s REPLICA IDENTITY NOTHING",
+    );
     refused(&mut publisher, "55000", "SELECT bloom_set_add('s', -2)");
     run(&mut publisher, "ALTER TABLE s REPLICA IDENTITY FULL");
     assert_eq!(add_all(&mut publisher, "s", &[-2]), [-2]);
@@ -125,11 +138,18 @@ fn a_standby_answers_and_takes_over() {
     let all = "SELECT cardinality(bloom_set_present('s', ARRAY(SELECT generate_series(0, 19999))))";
     assert_eq!(value::<i32>(&mut on_standby, all), 20_000);
     assert!(value::<f64>(&mut on_standby, "SELECT elements FROM bloom_set_info('s')") > 19_000.0);
-    for call in ["bloom_set_add('s', -1)", "bloom_set_add_all('s', ARRAY[-1])", "bloom_set_create('t', 'text', 10)"] {
+    for call in [
+        "bloom_set_add('s', -1)",
+        "bloom_set_add_all('s', ARRAY[-1])",
+        "bloom_set_create('t', 'text', 10)",
+    ] {
         refused(&mut on_standby, "25006", &format!("SELECT {call}"));
     }
     // An unlogged table isn't there.
-    for call in ["bloom_set_contains('unlogged', 1)", "bloom_set_info('unlogged')"] {
+    for call in [
+        "bloom_set_contains('unlogged', 1)",
+        "bloom_set_info('unlogged')",
+    ] {
         refused(&mut on_standby, "0A000", &format!("SELECT {call}"));
     }
     primary.kill9();

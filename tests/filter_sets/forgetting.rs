@@ -14,7 +14,9 @@ const MADE_FOR: &str = "1000000000000000, 0.001, '8 days'";
 
 /// As if so many slices had passed, of a day each.
 fn pass(client: &mut Client, slices: i64) {
-    let rows = client.query("SELECT bucket, hashes FROM s WHERE octet_length(hashes) > 16", &[]).expect("a table");
+    let rows = client
+        .query("SELECT bucket, hashes FROM s WHERE octet_length(hashes) > 16", &[])
+        .expect("a table");
     let move_back = |stored: postgres::Row| {
         let bucket: i64 = stored.get(0);
         let mut row = Row::parse(FORM, bucket, stored.get(1)).expect("a row of the set");
@@ -30,11 +32,15 @@ fn pass(client: &mut Client, slices: i64) {
 
 fn present(client: &mut Client, elements: &[i32]) -> BTreeSet<i32> {
     let row = client.query_one("SELECT bloom_set_present('s', $1::integer[])", &[&elements]);
-    row.expect("a set can be asked").get::<_, Vec<i32>>(0).into_iter().collect()
+    row.expect("a set can be asked")
+        .get::<_, Vec<i32>>(0)
+        .into_iter()
+        .collect()
 }
 
-/// A month, a slice at a time: an element is there until eight slices after it was new (or renewed) have passed, and
-/// not afterwards; slices end while the test runs, so one more is allowed. What is forgotten is new again.
+/// A month, a slice at a time: an element is there until eight slices after it was new (or renewed)
+/// have passed, and not afterwards; slices end while the test runs, so one more is allowed. What is
+/// forgotten is new again.
 #[test]
 fn a_set_forgets_after_eight_to_nine_slices() {
     for (name, renew) in [("month", false), ("renewed_month", true)] {
@@ -45,15 +51,18 @@ fn a_set_forgets_after_eight_to_nine_slices() {
         let all: Vec<i32> = (0..2000).collect();
         for day in 0..40 {
             let idle = (20..30).contains(&day);
-            let batch: Vec<i32> =
-                (0..if idle { 0 } else { random.below(300) }).map(|_| random.below(2000) as i32).collect();
+            let batch: Vec<i32> = (0..if idle { 0 } else { random.below(300) })
+                .map(|_| random.below(2000) as i32)
+                .collect();
             let new: BTreeSet<i32> = add_all(&mut client, "s", &batch).into_iter().collect();
             for &x in batch.iter().collect::<BTreeSet<_>>() {
                 match since.get(&x) {
                     Some(&before) if new.contains(&x) => {
                         assert!(day - before >= 8, "{x} was new on {before} and is on {day}")
                     }
-                    Some(&before) => assert!(day - before <= 9, "{x} of {before} is still there on {day}"),
+                    Some(&before) => {
+                        assert!(day - before <= 9, "{x} of {before} is still there on {day}")
+                    }
                     None => assert!(new.contains(&x)),
                 }
                 if renew || new.contains(&x) {
@@ -63,8 +72,14 @@ fn a_set_forgets_after_eight_to_nine_slices() {
             if random.below(4) == 0 {
                 let before: f64 = value(&mut client, "SELECT elements FROM bloom_set_info('s')");
                 let dropped: i64 = value(&mut client, "SELECT bloom_set_expire('s')");
-                assert_eq!(value::<i64>(&mut client, "SELECT bloom_set_expire('s')"), 0, "{dropped} were dropped");
-                assert!(value::<f64>(&mut client, "SELECT elements FROM bloom_set_info('s')") <= before);
+                assert_eq!(
+                    value::<i64>(&mut client, "SELECT bloom_set_expire('s')"),
+                    0,
+                    "{dropped} were dropped"
+                );
+                assert!(
+                    value::<f64>(&mut client, "SELECT elements FROM bloom_set_info('s')") <= before
+                );
             }
             let there = present(&mut client, &all);
             for &x in &all {
@@ -78,12 +93,14 @@ fn a_set_forgets_after_eight_to_nine_slices() {
         pass(&mut client, 10);
         let held = value::<i64>(&mut client, "SELECT bloom_set_expire('s')");
         assert!(held > 0 && present(&mut client, &all).is_empty());
-        let empty = "SELECT elements = 0 AND oldest IS NULL AND rows = 1024 FROM bloom_set_info('s')";
+        let empty =
+            "SELECT elements = 0 AND oldest IS NULL AND rows = 1024 FROM bloom_set_info('s')";
         assert!(value::<bool>(&mut client, empty));
     }
 }
 
-/// The clock was set back: what is of later is of the present. It neither vanishes at once nor stays longer.
+/// The clock was set back: what is of later is of the present. It neither vanishes at once nor
+/// stays longer.
 #[test]
 fn what_comes_from_the_future_is_of_the_present() {
     let mut client = server().database("future");
@@ -105,7 +122,8 @@ fn what_comes_from_the_future_is_of_the_present() {
     assert!(present(&mut client, &[1, 2, 3]).is_empty());
 }
 
-/// A call that waits for a row while its elements are forgotten writes them with the time at which it writes.
+/// A call that waits for a row while its elements are forgotten writes them with the time at which
+/// it writes.
 #[test]
 fn a_call_that_waits_uses_the_time_at_which_it_writes() {
     let mut client = server().database("waits");
@@ -126,8 +144,8 @@ fn a_call_that_waits_uses_the_time_at_which_it_writes() {
     assert!(value::<bool>(&mut client, slice));
 }
 
-/// Elements are remembered for as long as promised whatever other elements there are: none goes with the slice of
-/// another that was there when it came.
+/// Elements are remembered for as long as promised whatever other elements there are: none goes
+/// with the slice of another that was there when it came.
 #[test]
 fn elements_do_not_vanish_with_others() {
     let mut client = server().database("alone");
@@ -141,16 +159,21 @@ fn elements_do_not_vanish_with_others() {
     }
 }
 
-/// While a call waits to renew an element another session removes it: then it is new to the one that waited.
+/// While a call waits to renew an element another session removes it: then it is new to the one
+/// that waited.
 #[test]
 fn what_was_removed_before_it_could_be_renewed_is_new() {
     let mut client = server().database("removed_meanwhile");
     run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {MADE_FOR}, true)"));
     assert_eq!(add_all(&mut client, "s", &[5]), [5]);
     pass(&mut client, 1);
-    let (mut second, mut observer) = (named("removed_meanwhile", "second"), named("removed_meanwhile", "observer"));
+    let (mut second, mut observer) =
+        (named("removed_meanwhile", "second"), named("removed_meanwhile", "observer"));
     let mut removing = client.transaction().expect("a transaction");
-    let removed: bool = removing.query_one("SELECT bloom_set_remove('s', 5)", &[]).expect("it is removed").get(0);
+    let removed: bool = removing
+        .query_one("SELECT bloom_set_remove('s', 5)", &[])
+        .expect("it is removed")
+        .get(0);
     assert!(removed);
     let added = thread::scope(|scope| {
         let waiting = scope.spawn(move || add_all(&mut second, "s", &[5]));

@@ -14,7 +14,8 @@ fn bucket_of(x: i32) -> u64 {
     tree::covering(hash::hash(&i64::from(x).to_le_bytes()), tree::FIRST_DEPTH)
 }
 
-/// A set `s` for so few elements that rows aren't split, and elements of different rows, in their order.
+/// A set `s` for so few elements that rows aren't split, and elements of different rows, in their
+/// order.
 fn prepare(name: &str) -> (Client, Vec<i32>) {
     let mut client = server().database(name);
     run(&mut client, "SELECT bloom_set_create('s', 'integer', 1000000, 1e-6)");
@@ -23,7 +24,8 @@ fn prepare(name: &str) -> (Client, Vec<i32>) {
     (client, elements)
 }
 
-/// One session adds `x`, and then another, which waits; `end` ends the first one. What the second then gets.
+/// One session adds `x`, and then another, which waits; `end` ends the first one. What the second
+/// then gets.
 fn second_gets(name: &str, end: impl FnOnce(Client, &mut Client)) -> Vec<i32> {
     let (mut observer, elements) = prepare(name);
     let (x, other) = (elements[3], elements[1]);
@@ -51,7 +53,12 @@ fn an_element_is_new_for_the_one_that_commits() {
     assert_eq!(got.len(), 1);
     let got = second_gets("terminated", |first, observer| {
         let first_session = "datname = current_database() AND application_name = 'first'";
-        run(observer, &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {first_session}"));
+        run(
+            observer,
+            &format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {first_session}"
+            ),
+        );
         drop(first);
     });
     assert_eq!(got.len(), 1);
@@ -107,18 +114,30 @@ fn two_calls_in_a_transaction_can_deadlock() {
     assert_eq!(value::<f64>(&mut observer, "SELECT elements FROM bloom_set_info('s')"), 2.0);
 }
 
-/// A transaction that keeps its snapshot neither sees nor changes a row that somebody else changed since.
+/// A transaction that keeps its snapshot neither sees nor changes a row that somebody else changed
+/// since.
 #[test]
 fn repeatable_read_fails_where_a_row_changed() {
     let (mut other, elements) = prepare("repeatable");
     let mut client = server().connect("repeatable");
-    for (round, level) in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable].into_iter().enumerate() {
+    for (round, level) in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable]
+        .into_iter()
+        .enumerate()
+    {
         let x = elements[2 * round];
         let far = elements[2 * round + 1];
-        let same_row = (1001..).find(|&other| bucket_of(other) == bucket_of(x)).expect("there is one");
-        let mut transaction = client.build_transaction().isolation_level(level).start().expect("can begin");
+        let same_row = (1001..)
+            .find(|&other| bucket_of(other) == bucket_of(x))
+            .expect("there is one");
+        let mut transaction = client
+            .build_transaction()
+            .isolation_level(level)
+            .start()
+            .expect("can begin");
         let ask = format!("SELECT bloom_set_contains('s', {x})");
-        let contains = |t: &mut postgres::Transaction<'_>| t.query_one(&ask, &[]).expect("can ask").get::<_, bool>(0);
+        let contains = |t: &mut postgres::Transaction<'_>| {
+            t.query_one(&ask, &[]).expect("can ask").get::<_, bool>(0)
+        };
         assert!(!contains(&mut transaction));
         assert_eq!(add_all(&mut other, "s", &[x]), [x]);
         assert!(!contains(&mut transaction), "it sees what was committed later");
@@ -135,8 +154,12 @@ fn repeatable_read_fails_where_a_row_changed() {
 /// Rows that are deleted while a batch waits for them are missing then.
 #[test]
 fn rows_that_go_while_a_batch_waits_are_missing() {
-    for (number, change) in
-        ["DELETE FROM s WHERE bucket = $", "DELETE FROM s WHERE bucket BETWEEN 1030 AND $"].iter().enumerate()
+    for (number, change) in [
+        "DELETE FROM s WHERE bucket = $",
+        "DELETE FROM s WHERE bucket BETWEEN 1030 AND $",
+    ]
+    .iter()
+    .enumerate()
     {
         let name = format!("gone{number}");
         let (mut observer, elements) = prepare(&name);
@@ -146,7 +169,8 @@ fn rows_that_go_while_a_batch_waits_are_missing() {
         assert_eq!(change_of("BEGIN"), "00000");
         assert_eq!(change_of(&change.replace('$', &bucket_of(x).to_string())), "00000");
         thread::scope(|scope| {
-            let waiting = scope.spawn(move || try_add_all(&mut second, "s", &[x]).map_err(|e| state_of(&e)));
+            let waiting =
+                scope.spawn(move || try_add_all(&mut second, "s", &[x]).map_err(|e| state_of(&e)));
             let mut other = server().connect(&name);
             wait_for_waiter(&mut other, "second");
             run(&mut observer, "COMMIT");
@@ -168,7 +192,10 @@ fn a_session_notices_what_becomes_of_the_table() {
     let answers = |client: &mut Client, x: i32, expected: &str| {
         assert_eq!(value::<String>(client, &format!("SELECT try({x})")), expected);
         let state = sqlstate(client, &format!("EXECUTE again({x} + 500)"));
-        assert_eq!(state, if expected.len() == 5 && expected != "false" { expected } else { "00000" });
+        assert_eq!(
+            state,
+            if expected.len() == 5 && expected != "false" { expected } else { "00000" }
+        );
     };
     answers(&mut client, 1, "true");
     answers(&mut client, 1, "false");
@@ -191,18 +218,27 @@ fn a_session_notices_what_becomes_of_the_table() {
     refused(&mut client, "42804", "SELECT bloom_set_add('s', 1)");
 }
 
-/// Two sets are swapped by their names while a batch waits for the one that it means, and that one may be dropped: the
-/// batch must not be added to a table that has another name by then. A retry finds the right one.
+/// Two sets are swapped by their names while a batch waits for the one that it means, and that one
+/// may be dropped: the batch must not be added to a table that has another name by then. A retry
+/// finds the right one.
 #[test]
 fn a_batch_that_waits_while_sets_are_swapped_is_to_be_retried() {
-    for (name, drop, expected) in [("swapped", "", "40001"), ("swapped_and_dropped", "DROP TABLE previous", "42P01")] {
+    for (name, drop, expected) in [
+        ("swapped", "", "40001"),
+        ("swapped_and_dropped", "DROP TABLE previous", "42P01"),
+    ] {
         let (mut observer, elements) = prepare(name);
         run(&mut observer, "SELECT bloom_set_create('next', 'integer', 50000)");
         let x = elements[3];
         let mut second = named(name, "second");
         // It has used the set before.
         assert_eq!(add_all(&mut second, "s", &[elements[5]]), [elements[5]]);
-        run(&mut observer, &format!("BEGIN; ALTER TABLE s RENAME TO previous; ALTER TABLE next RENAME TO s; {drop}"));
+        run(
+            &mut observer,
+            &format!(
+                "BEGIN; ALTER TABLE s RENAME TO previous; ALTER TABLE next RENAME TO s; {drop}"
+            ),
+        );
         thread::scope(|scope| {
             let waiting = scope.spawn(move || {
                 let waited = try_add_all(&mut second, "s", &[x]).map_err(|e| state_of(&e));
@@ -215,12 +251,16 @@ fn a_batch_that_waits_while_sets_are_swapped_is_to_be_retried() {
         });
         assert!(value::<bool>(&mut observer, &format!("SELECT bloom_set_contains('s', {x})")));
         if drop.is_empty() {
-            assert!(!value::<bool>(&mut observer, &format!("SELECT bloom_set_contains('previous', {x})")));
+            assert!(!value::<bool>(
+                &mut observer,
+                &format!("SELECT bloom_set_contains('previous', {x})")
+            ));
         }
     }
 }
 
-/// Sessions of one call each, and one that makes the index again and again: none is the victim of a deadlock.
+/// Sessions of one call each, and one that makes the index again and again: none is the victim of a
+/// deadlock.
 #[test]
 fn calls_do_not_deadlock_with_reindex() {
     let (mut client, _) = prepare("made_again");
@@ -233,7 +273,10 @@ fn calls_do_not_deadlock_with_reindex() {
                         .map(|call| {
                             let first = (call * 2 + session) * 20;
                             let elements: Vec<i32> = (first..first + 20).collect();
-                            sqlstate(&mut client, &format!("SELECT bloom_set_add_all('s', ARRAY{elements:?})"))
+                            sqlstate(
+                                &mut client,
+                                &format!("SELECT bloom_set_add_all('s', ARRAY{elements:?})"),
+                            )
                         })
                         .collect::<std::collections::BTreeSet<String>>()
                 })
@@ -259,7 +302,8 @@ fn calls_do_not_deadlock_with_reindex() {
     );
 }
 
-/// What a set is made for comes from its constraint, and rows from the snapshot: both must be of one time.
+/// What a set is made for comes from its constraint, and rows from the snapshot: both must be of
+/// one time.
 #[test]
 fn a_snapshot_older_than_the_constraint_is_noticed() {
     let mut first = server().database("replaced");
@@ -274,8 +318,11 @@ fn a_snapshot_older_than_the_constraint_is_noticed() {
     }
     for other in ["smaller", "larger", "smaller"] {
         let mut second = named("replaced", "second");
-        let mut old =
-            second.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().expect("can begin");
+        let mut old = second
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .start()
+            .expect("can begin");
         old.query_one("SELECT 1", &[]).expect("it has a snapshot");
         let check: String = value(
             &mut first,
@@ -297,7 +344,8 @@ fn a_snapshot_older_than_the_constraint_is_noticed() {
             assert_eq!(state_of(&asked.expect_err("its rows are others")), "40001");
             point.rollback().expect("can end");
         }
-        let asked = old.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&all]);
+        let asked =
+            old.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&all]);
         assert_eq!(state_of(&asked.expect_err("its rows are others")), "40001");
         old.rollback().expect("can end");
         assert!(add_all(&mut first, "s", &all).is_empty());
@@ -316,7 +364,10 @@ fn a_set_is_one_while_its_index_is_made_again_concurrently() {
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     assert_eq!(sqlstate(&mut session, "SELECT bloom_set_info('s')"), "00000");
-                    assert_eq!(sqlstate(&mut session, "SELECT bloom_set_absent('s', ARRAY[1])"), "00000");
+                    assert_eq!(
+                        sqlstate(&mut session, "SELECT bloom_set_absent('s', ARRAY[1])"),
+                        "00000"
+                    );
                     assert!(add_all(&mut session, "s", &elements[..3]).is_empty());
                 }
             });
@@ -328,7 +379,8 @@ fn a_set_is_one_while_its_index_is_made_again_concurrently() {
     });
 }
 
-/// A set can be asked in a plan whose other parts run in parallel, also by a session that hasn't seen it before.
+/// A set can be asked in a plan whose other parts run in parallel, also by a session that hasn't
+/// seen it before.
 #[test]
 fn a_parallel_plan_can_ask_a_set() {
     let (mut first, _) = prepare("parallel");

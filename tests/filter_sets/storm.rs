@@ -1,5 +1,5 @@
-//! Sessions that are cancelled, time out and go back, while the table and its indexes are made again; sessions that
-//! ask before they add, under SERIALIZABLE.
+//! Sessions that are cancelled, time out and go back, while the table and its indexes are made
+//! again; sessions that ask before they add, under SERIALIZABLE.
 
 use crate::common::{Random, Server, bound, run, state_of, value};
 use crate::{server, setting, try_add_all};
@@ -25,15 +25,18 @@ struct Storm {
     /// Elements of a batch.
     sizes: &'static [usize],
     transactions: usize,
-    /// Whether they remove elements as well. Then rows are joined, too, and no element may be taken for another.
+    /// Whether they remove elements as well. Then rows are joined, too, and no element may be taken
+    /// for another.
     removes: bool,
-    /// Whether some transactions call twice, since they go back to a savepoint. Without them nothing deadlocks.
+    /// Whether some transactions call twice, since they go back to a savepoint. Without them
+    /// nothing deadlocks.
     calls_twice: bool,
 }
 
-/// What a session may be told: cancelled, timed out, or changed since its snapshot was taken; and if some go back to
-/// savepoints, so that they call twice, 40P01. Whoever waits for a row of what was undone waits for the end of that
-/// transaction, which may itself wait: any of these sessions can be the one that finds the deadlock.
+/// What a session may be told: cancelled, timed out, or changed since its snapshot was taken; and
+/// if some go back to savepoints, so that they call twice, 40P01. Whoever waits for a row of what
+/// was undone waits for the end of that transaction, which may itself wait: any of these sessions
+/// can be the one that finds the deadlock.
 const EXPECTED: [&str; 3] = ["57014", "40001", "40P01"];
 /// Each makes something again, and may do so at any time.
 const CHANGES: [&str; 10] = [
@@ -59,11 +62,17 @@ struct Committed {
 }
 
 /// Adds or removes elements, and returns those that were new, or that were there.
-fn change(client: &mut impl GenericClient, removes: bool, batch: &[i32]) -> Result<Vec<i32>, postgres::Error> {
+fn change(
+    client: &mut impl GenericClient,
+    removes: bool,
+    batch: &[i32],
+) -> Result<Vec<i32>, postgres::Error> {
     if !removes {
         return try_add_all(client, "s", batch);
     }
-    client.query_one("SELECT bloom_set_remove_all('s', $1::integer[])", &[&batch]).map(|row| row.get(0))
+    client
+        .query_one("SELECT bloom_set_remove_all('s', $1::integer[])", &[&batch])
+        .map(|row| row.get(0))
 }
 
 /// One transaction: whether it is to be committed, and what was new in it.
@@ -74,11 +83,20 @@ fn transaction(
     batch: &[i32],
     calls_twice: bool,
 ) -> Result<Option<Vec<i32>>, postgres::Error> {
-    let levels = [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
-    let level = if random.below(8) == 0 { *random.pick(&levels) } else { IsolationLevel::ReadCommitted };
+    let levels = [
+        IsolationLevel::ReadCommitted,
+        IsolationLevel::RepeatableRead,
+        IsolationLevel::Serializable,
+    ];
+    let level = if random.below(8) == 0 {
+        *random.pick(&levels)
+    } else {
+        IsolationLevel::ReadCommitted
+    };
     let mut transaction = client.build_transaction().isolation_level(level).start()?;
     if random.below(6) == 0 {
-        transaction.batch_execute(&format!("SET LOCAL statement_timeout = {}", 1 + random.below(10)))?;
+        transaction
+            .batch_execute(&format!("SET LOCAL statement_timeout = {}", 1 + random.below(10)))?;
     }
     if random.below(6) == 0 && calls_twice {
         let mut savepoint = transaction.savepoint("undone")?;
@@ -94,10 +112,17 @@ fn transaction(
         let undo = random.below(3) == 0;
         let end = format!("{} PREPARED '{name}'", if undo { "ROLLBACK" } else { "COMMIT" });
         // It may be cancelled until it is done.
-        while client.batch_execute(&end).is_err_and(|error| state_of(&error) != "42704") {}
+        while client
+            .batch_execute(&end)
+            .is_err_and(|error| state_of(&error) != "42704")
+        {}
         return Ok((!undo).then_some(new));
     }
-    if random.below(5) == 0 { transaction.rollback().map(|()| None) } else { transaction.commit().map(|()| Some(new)) }
+    if random.below(5) == 0 {
+        transaction.rollback().map(|()| None)
+    } else {
+        transaction.commit().map(|()| Some(new))
+    }
 }
 
 /// Adds batches, and says what became of them. A transaction that fails is one that did nothing.
@@ -123,7 +148,8 @@ fn work(server: &Server, storm: &Storm, seed: u64, transactions: usize) -> Commi
             }
             Err(error) => {
                 assert!(
-                    EXPECTED[..2 + usize::from(storm.calls_twice)].contains(&state_of(&error).as_str()),
+                    EXPECTED[..2 + usize::from(storm.calls_twice)]
+                        .contains(&state_of(&error).as_str()),
                     "{error:?}"
                 );
                 committed.failed += 1;
@@ -149,9 +175,11 @@ fn nothing_is_lost_or_given_twice_while_the_table_is_made_again_and_sessions_are
     });
     // Each index has all rows.
     for scan in ["seqscan", "indexscan"] {
-        run(&mut client, &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"));
-        let all =
-            "SELECT count(*) = max(rows) FROM bloom_set_info('s'), generate_series(1, 5000) AS i, s WHERE bucket = i";
+        run(
+            &mut client,
+            &format!("RESET ALL; SET enable_{scan} = off; SET enable_bitmapscan = off"),
+        );
+        let all = "SELECT count(*) = max(rows) FROM bloom_set_info('s'), generate_series(1, 5000) AS i, s WHERE bucket = i";
         assert!(value::<bool>(&mut client, all), "{scan}");
     }
 }
@@ -188,7 +216,8 @@ fn nothing_is_lost_or_given_twice_in_a_set_that_forgets() {
     });
 }
 
-/// Elements are removed as well, and rows joined: those added and not removed are there, by the truth table.
+/// Elements are removed as well, and rows joined: those added and not removed are there, by the
+/// truth table.
 #[test]
 fn nothing_is_lost_or_given_twice_while_elements_are_removed_and_rows_joined() {
     weather(&Storm {
@@ -224,13 +253,21 @@ fn weather(storm: &Storm) -> Client {
             .map(|session| {
                 scope.spawn(move || {
                     let _working = Working(at_work);
-                    work(server, storm, session as u64, setting("SET_TRANSACTIONS", storm.transactions))
+                    work(
+                        server,
+                        storm,
+                        session as u64,
+                        setting("SET_TRANSACTIONS", storm.transactions),
+                    )
                 })
             })
             .collect();
         let changer = scope.spawn(move || {
             let mut client = server.connect(storm.database);
-            let changed = CHANGES.iter().cycle().take_while(|_| at_work.load(Ordering::Relaxed) > 0);
+            let changed = CHANGES
+                .iter()
+                .cycle()
+                .take_while(|_| at_work.load(Ordering::Relaxed) > 0);
             let mut both = |change: &str| {
                 run(&mut client, change);
                 run(&mut client, "SELECT bloom_set_expire('s')");
@@ -247,7 +284,10 @@ fn weather(storm: &Storm) -> Client {
             );
             run(&mut client, &cancel);
         }
-        let done: Vec<Committed> = workers.into_iter().map(|worker| worker.join().expect("a session ends")).collect();
+        let done: Vec<Committed> = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("a session ends"))
+            .collect();
         (done, changer.join().expect("everything can be made again"))
     });
     let added: BTreeSet<i32> = done.iter().flat_map(|done| &done.added).copied().collect();
@@ -255,15 +295,26 @@ fn weather(storm: &Storm) -> Client {
     for (&x, &times) in done.iter().flat_map(|done| &done.got) {
         *given.entry(x).or_default() += times;
     }
-    assert!(given.values().all(|times| (0..=1).contains(times)), "an element was new for two sessions");
+    assert!(
+        given.values().all(|times| (0..=1).contains(times)),
+        "an element was new for two sessions"
+    );
     given.retain(|_, times| *times == 1);
     let failed: usize = done.iter().map(|done| done.failed).sum();
-    println!("{} elements; {failed} transactions failed; {changes} times something was made again", added.len());
+    println!(
+        "{} elements; {failed} transactions failed; {changes} times something was made again",
+        added.len()
+    );
     if storm.removes {
         let all: Vec<i32> = (0..storm.universe as i32).collect();
         let there = client.query_one("SELECT bloom_set_present('s', $1::integer[])", &[&all]);
         let there: Vec<i32> = there.expect("a set can be asked").get(0);
-        assert!(there.iter().eq(given.keys()), "{} are there, {} should be", there.len(), given.len());
+        assert!(
+            there.iter().eq(given.keys()),
+            "{} are there, {} should be",
+            there.len(),
+            given.len()
+        );
         let elements: f64 = value(&mut client, "SELECT elements FROM bloom_set_info('s')");
         assert_eq!(elements, given.len() as f64);
         return client;
@@ -274,13 +325,14 @@ fn weather(storm: &Storm) -> Client {
         "{taken} were lost"
     );
     let added: Vec<i32> = added.into_iter().collect();
-    let lost = client.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&added]);
+    let lost =
+        client.query_one("SELECT cardinality(bloom_set_absent('s', $1::integer[]))", &[&added]);
     assert_eq!(lost.expect("a set can be asked").get::<_, i32>(0), 0);
     client
 }
 
-/// Two sessions ask for an element each, and add the one that the other asked for. One after the other, the second
-/// would have found its element: so not both are committed.
+/// Two sessions ask for an element each, and add the one that the other asked for. One after the
+/// other, the second would have found its element: so not both are committed.
 #[test]
 fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
     let mut client = server().database("crosswise");
@@ -288,7 +340,12 @@ fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
     let url = server().dir().to_str().expect("a path of ASCII").to_owned();
     let connect = || {
         let mut config = postgres::Config::new();
-        config.host_path(&url).user("postgres").dbname("crosswise").connect(NoTls).expect("can connect")
+        config
+            .host_path(&url)
+            .user("postgres")
+            .dbname("crosswise")
+            .connect(NoTls)
+            .expect("can connect")
     };
     let (mut one, mut other) = (connect(), connect());
     let asked = [
@@ -299,13 +356,22 @@ fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
     for (round, ask) in asked.iter().cycle().take(30).enumerate() {
         let (a, b) = (2 * round as i32, 2 * round as i32 + 1);
         let level = IsolationLevel::Serializable;
-        let mut first = one.build_transaction().isolation_level(level).start().expect("can begin");
-        let mut second = other.build_transaction().isolation_level(level).start().expect("can begin");
+        let mut first = one
+            .build_transaction()
+            .isolation_level(level)
+            .start()
+            .expect("can begin");
+        let mut second = other
+            .build_transaction()
+            .isolation_level(level)
+            .start()
+            .expect("can begin");
         for (transaction, x) in [(&mut first, a), (&mut second, b)] {
             assert!(!transaction.query_one(*ask, &[&x]).expect("can ask").get::<_, bool>(0));
         }
         // Neither waits for the other, unless both elements have one row.
-        let row = |x: i32| tree::covering(hash::hash(&i64::from(x).to_le_bytes()), tree::FIRST_DEPTH);
+        let row =
+            |x: i32| tree::covering(hash::hash(&i64::from(x).to_le_bytes()), tree::FIRST_DEPTH);
         if row(a) == row(b) {
             continue;
         }
@@ -313,9 +379,16 @@ fn serializable_sessions_that_ask_and_add_crosswise_are_not_both_committed() {
         results.push(try_add_all(&mut second, "s", &[a]).map(drop));
         results.push(first.commit());
         results.push(second.commit());
-        let failures: Vec<String> = results.iter().filter_map(|result| result.as_ref().err()).map(state_of).collect();
+        let failures: Vec<String> = results
+            .iter()
+            .filter_map(|result| result.as_ref().err())
+            .map(state_of)
+            .collect();
         assert!(failures.iter().any(|state| state == "40001"), "{ask}: {failures:?}");
         // After an error COMMIT undoes: it is no error of its own.
-        assert!(failures.iter().all(|state| state == "40001" || state == "25P02"), "{ask}: {failures:?}");
+        assert!(
+            failures.iter().all(|state| state == "40001" || state == "25P02"),
+            "{ask}: {failures:?}"
+        );
     }
 }

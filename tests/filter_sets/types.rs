@@ -13,11 +13,16 @@ const USUAL: [(&str, &str); 6] = [
     ("boolean", "true"),
 ];
 
-/// A function of the same name in the extension's schema, which anybody makes who may make one there.
+/// A function of the same name in the extension's schema, which anybody makes who may make one
+/// there.
 #[test]
 fn a_constraint_that_calls_another_function_of_the_name_makes_no_set() {
     let mut client = server().database("overloads");
-    let others = [("oid", "25"), ("uuid", "{00000000-0000-0000-0000-000000001000}"), ("smallint", "4096")];
+    let others = [
+        ("oid", "25"),
+        ("uuid", "{00000000-0000-0000-0000-000000001000}"),
+        ("smallint", "4096"),
+    ];
     let others = others.into_iter().zip([0, 1, 2]).chain([
         (("bigint", "4096"), 3),
         (("bigint", "4096"), 4),
@@ -25,7 +30,10 @@ fn a_constraint_that_calls_another_function_of_the_name_makes_no_set() {
         (("bigint", "4096"), 5),
     ]);
     let mut table = |arguments: &[(&str, &str)]| {
-        let constants: Vec<String> = arguments.iter().map(|(of, constant)| format!("'{constant}'::{of}")).collect();
+        let constants: Vec<String> = arguments
+            .iter()
+            .map(|(of, constant)| format!("'{constant}'::{of}"))
+            .collect();
         let sql = format!(
             "DROP TABLE IF EXISTS s;
              CREATE TABLE s (bucket bigint PRIMARY KEY, hashes bytea NOT NULL,
@@ -52,7 +60,8 @@ fn a_constraint_that_calls_another_function_of_the_name_makes_no_set() {
     }
 }
 
-/// A policy that alters the table of the set, or puts another one in its place, while a statement about it is planned.
+/// A policy that alters the table of the set, or puts another one in its place, while a statement
+/// about it is planned.
 #[test]
 fn a_table_that_is_altered_while_a_statement_is_planned_is_to_be_retried() {
     let changes = [

@@ -1,4 +1,5 @@
-//! Every function of the extension with every sort of odd argument: a result or a clean error, never a crash.
+//! Every function of the extension with every sort of odd argument: a result or a clean error,
+//! never a crash.
 
 mod odd;
 
@@ -7,13 +8,14 @@ use crate::server;
 use postgres::Client;
 use std::collections::BTreeSet;
 
-/// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a NULL rate, 22P02 and
-/// 22P03 are for malformed filters, 0A000 is for types that can't be elements and for functions that only the executor
-/// may call; 42602, 42704, 42809, 42P01 and 42P07 are for names, types and tables of sets, 42703 and 42883 for columns
-/// and for keys that they aren't compared with.
+/// What a function may answer to odd arguments: a value, or one of these errors. 22004 is for a
+/// NULL rate, 22P02 and 22P03 are for malformed filters, 0A000 is for types that can't be elements
+/// and for functions that only the executor may call; 42602, 42704, 42809, 42P01 and 42P07 are for
+/// names, types and tables of sets, 42703 and 42883 for columns and for keys that they aren't
+/// compared with.
 const ANSWERS: [&str; 16] = [
-    "00000", "0A000", "22004", "22008", "22023", "22P02", "22P03", "42602", "42703", "42704", "42804", "42809",
-    "42883", "42P01", "42P07", "54000",
+    "00000", "0A000", "22004", "22008", "22023", "22P02", "22P03", "42602", "42703", "42704",
+    "42804", "42809", "42883", "42P01", "42P07", "54000",
 ];
 
 /// What the newest releases of PostgreSQL answer to a NULL of type internal.
@@ -22,7 +24,8 @@ const NO_CAST: &str = "42846";
 /// Calls of each function with odd arguments, if there are as many combinations.
 const MOST: usize = 200;
 
-/// A session in a new database with the function `answer(statement)`, which gives the SQLSTATE of a statement.
+/// A session in a new database with the function `answer(statement)`, which gives the SQLSTATE of a
+/// statement.
 fn session(name: &str) -> Client {
     let mut client = server().database(name);
     run(&mut client, TYPES);
@@ -65,7 +68,12 @@ fn functions(client: &mut Client) -> Vec<Function> {
                ORDER BY 1, 2";
     rows(client, sql)
         .iter()
-        .map(|row| Function { name: row.get(0), arguments: row.get(1), sort: row.get(2), internal: row.get(3) })
+        .map(|row| Function {
+            name: row.get(0),
+            arguments: row.get(1),
+            sort: row.get(2),
+            internal: row.get(3),
+        })
         .collect()
 }
 
@@ -81,16 +89,22 @@ impl Function {
         }
     }
 
-    /// Odd values of an argument of this type. A set for two billion elements is possible but takes long.
+    /// Odd values of an argument of this type. A set for two billion elements is possible but takes
+    /// long.
     fn values(&self, sql_type: &str) -> Vec<&'static str> {
         let is_slow = |value: &str| self.name == "bloom_set_create" && value == "2147483648";
         let is_row = sql_type == "anyelement" && self.name.starts_with("bloom_find");
-        odd::values(if is_row { "row" } else { sql_type }).iter().copied().filter(|value| !is_slow(value)).collect()
+        odd::values(if is_row { "row" } else { sql_type })
+            .iter()
+            .copied()
+            .filter(|value| !is_slow(value))
+            .collect()
     }
 
     /// Calls with odd arguments: all of them, or `most` at random.
     fn calls(&self, random: &mut Random, most: usize) -> Vec<String> {
-        let choices: Vec<Vec<_>> = self.arguments.iter().map(|sql_type| self.values(sql_type)).collect();
+        let choices: Vec<Vec<_>> =
+            self.arguments.iter().map(|sql_type| self.values(sql_type)).collect();
         let all: usize = choices.iter().map(|values| values.len()).product();
         (0..all.min(most))
             .map(|number| {
@@ -109,8 +123,8 @@ impl Function {
     }
 }
 
-/// Runs the calls that `make` gives of every function, and asserts that each gave one of these answers. Returns those
-/// that were given, and how many calls there were.
+/// Runs the calls that `make` gives of every function, and asserts that each gave one of these
+/// answers. Returns those that were given, and how many calls there were.
 fn call_everything(
     client: &mut Client,
     allowed: &[&str],
@@ -122,7 +136,9 @@ fn call_everything(
         let calls = make(&function);
         number += calls.len();
         let sql = "SELECT answer(statement) FROM unnest($1::text[]) WITH ORDINALITY AS t (statement, n) ORDER BY n";
-        let answers = client.query(sql, &[&calls]).unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
+        let answers = client
+            .query(sql, &[&calls])
+            .unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
         for (answer, call) in answers.iter().map(|row| row.get::<_, String>(0)).zip(calls) {
             if answer == NO_CAST && call.contains("NULL::internal") {
                 continue;
@@ -144,20 +160,32 @@ fn call_everything(
 fn odd_arguments_give_a_value_or_a_clean_error() {
     let mut client = session("odd");
     let mut random = Random(2);
-    let (given, number) = call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, times(MOST)));
+    let (given, number) =
+        call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, times(MOST)));
     // Rare answers are those to rare arguments, which are at random.
     assert!(given.len() >= ANSWERS.len() - 4, "{given:?}");
     assert!(number >= 5_000, "only {number} calls");
 }
 
-/// Arguments of any type whatever: beside the other answers, there is no such function or more than one, or it is one
-/// of PostgreSQL's own, which has its own errors.
+/// Arguments of any type whatever: beside the other answers, there is no such function or more than
+/// one, or it is one of PostgreSQL's own, which has its own errors.
 #[test]
 fn arguments_of_other_types_give_a_value_or_a_clean_error() {
-    const OF_POSTGRESQL: [&str; 11] =
-        ["22000", "22003", "22007", "22026", "2202E", "42601", "42725", "42804", "42809", "42883", "42P18"];
-    const TYPES_OF_ARGUMENTS: [&str; 9] =
-        ["bloom", "bigint", "integer", "double precision", "text", "\"char\"", "bytea", "anyelement", "anyarray"];
+    const OF_POSTGRESQL: [&str; 11] = [
+        "22000", "22003", "22007", "22026", "2202E", "42601", "42725", "42804", "42809", "42883",
+        "42P18",
+    ];
+    const TYPES_OF_ARGUMENTS: [&str; 9] = [
+        "bloom",
+        "bigint",
+        "integer",
+        "double precision",
+        "text",
+        "\"char\"",
+        "bytea",
+        "anyelement",
+        "anyarray",
+    ];
     let untyped = ["NULL", "'x'", "'\\x'", "'{}'", "'1'", "DEFAULT", "*"];
     let mut client = session("mistyped");
     let mut random = Random(4);
@@ -190,10 +218,14 @@ fn odd_arguments_under_odd_settings_give_a_value_or_a_clean_error() {
         "SET pg_bloom.default_fpr = 0.5; SET pg_bloom.overfill = warn",
         "SET pg_bloom.default_fpr = 1e-9; SET work_mem = '64kB'",
     ] {
-        run(&mut client, "RESET ALL; SET client_min_messages = error; SET statement_timeout = '20min'");
+        run(
+            &mut client,
+            "RESET ALL; SET client_min_messages = error; SET statement_timeout = '20min'",
+        );
         run(&mut client, settings);
         let mut random = Random(2);
-        let (given, _) = call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, 30));
+        let (given, _) =
+            call_everything(&mut client, &ANSWERS, |function| function.calls(&mut random, 30));
         assert!(given.contains("00000") && given.contains("22023"), "{given:?}");
     }
 }
@@ -205,7 +237,8 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     let is_one = |f: &Function| f.internal && f.name != "bloom_filter_handler";
     let internals: Vec<Function> = functions(&mut client).into_iter().filter(is_one).collect();
     assert_eq!(internals.len(), 46);
-    let mut calls: Vec<String> = internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
+    let mut calls: Vec<String> =
+        internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
     calls.extend(
         [
             "bloom_agg_final(bloom_agg_transition(NULL::internal, 1))",
@@ -224,8 +257,8 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
         .map(|call| format!("SELECT {call} IS NULL")),
     );
     for call in calls {
-        // PostgreSQL lets nobody write a value of type internal, the newest not even a NULL; the functions would refuse
-        // it themselves with 55000.
+        // PostgreSQL lets nobody write a value of type internal, the newest not even a NULL; the
+        // functions would refuse it themselves with 55000.
         let state = sqlstate(&mut client, &call);
         assert!(["0A000", "55000", NO_CAST].contains(&state.as_str()), "{state} for {call}");
     }
@@ -258,7 +291,12 @@ fn settings_refuse_what_they_cannot_be() {
     ] {
         refused(&mut client, "22023", &format!("SET pg_bloom.{setting}"));
     }
-    for setting in ["default_fpr = 1e-9", "max_filter_size = '511MB'", "max_filter_size = 1", "overfill = error"] {
+    for setting in [
+        "default_fpr = 1e-9",
+        "max_filter_size = '511MB'",
+        "max_filter_size = 1",
+        "overfill = error",
+    ] {
         run(&mut client, &format!("SET pg_bloom.{setting}"));
     }
     run(&mut client, "CREATE ROLE nobody_special; SET ROLE nobody_special");

@@ -1,6 +1,6 @@
-//! The functions of the aggregates, called by hand as Citus calls them to spread an aggregate over nodes: see
-//! `tests/distributed/by_hand.c`. What they remember of a call ends with the row, and no expression tells them about
-//! types.
+//! The functions of the aggregates, called by hand as Citus calls them to spread an aggregate over
+//! nodes: see `tests/distributed/by_hand.c`. What they remember of a call ends with the row, and no
+//! expression tells them about types.
 
 use crate::common::{LAYOUTS, Server, output, refused, run, value};
 use postgres::Client;
@@ -15,7 +15,15 @@ fn database(server: &Server) -> Client {
     let library = server.dir().join("by_hand.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/distributed/by_hand.c");
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-I", headers.trim_end(), "-o"]);
+    compiler.args([
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Wall",
+        "-I",
+        headers.trim_end(),
+        "-o",
+    ]);
     output(compiler.arg(&library).arg(source));
     let mut client = server.database("by_hand");
     let declarations = "
@@ -32,11 +40,15 @@ fn database(server: &Server) -> Client {
         CREATE TABLE visits AS
             SELECT i % 5 AS node, i % 3 AS class, 'https://example.com/' || i AS url, chr(33 + i / 7 % 90)::\"char\" AS mark
             FROM generate_series(1, 20000) AS i;";
-    run(&mut client, &declarations.replace("LIBRARY", library.to_str().expect("the path is UTF-8")));
+    run(
+        &mut client,
+        &declarations.replace("LIBRARY", library.to_str().expect("the path is UTF-8")),
+    );
     client
 }
 
-/// A query for whether states made per node and merged are, for each class, the filter of all its rows.
+/// A query for whether states made per node and merged are, for each class, the filter of all its
+/// rows.
 fn same_as_whole(aggregate: &str, arguments: &str, argument: &str) -> String {
     let name = aggregate.split('(').next().expect("a signature has a name");
     format!(
@@ -74,10 +86,16 @@ fn groups_with_parameters_of_their_own_keep_them() {
     let mut client = database(&server);
     run(&mut client, "SET pg_bloom.overfill = ignore");
     let arguments = "mark, 10 * (1 + class)::bigint, 0.01::float8";
-    let query = same_as_whole("bloom_agg(\"char\", bigint, float8)", arguments, &format!("ROW({arguments})"));
+    let query = same_as_whole(
+        "bloom_agg(\"char\", bigint, float8)",
+        arguments,
+        &format!("ROW({arguments})"),
+    );
     assert!(value::<bool>(&mut client, &query));
     let mixed = "ROW(mark, 10 * (1 + class)::bigint)";
-    let one_group = format!("SELECT partial_state('bloom_agg(\"char\", bigint)'::regprocedure, {mixed}) FROM visits");
+    let one_group = format!(
+        "SELECT partial_state('bloom_agg(\"char\", bigint)'::regprocedure, {mixed}) FROM visits"
+    );
     refused(&mut client, "22023", &one_group);
 }
 
@@ -95,7 +113,8 @@ fn filters_are_merged_by_hand() {
                   FROM (SELECT partial_state('bloom_union_agg(bloom)'::regprocedure, f) AS state
                         FROM filters GROUP BY node ORDER BY node DESC) AS states";
     assert!(value::<bool>(&mut client, merged));
-    let nothing = "SELECT merge_states('bloom_agg(text)'::regprocedure, NULL, NULL::bloom) = bloom_empty()";
+    let nothing =
+        "SELECT merge_states('bloom_agg(text)'::regprocedure, NULL, NULL::bloom) = bloom_empty()";
     assert!(value::<bool>(&mut client, nothing));
 }
 
@@ -109,10 +128,17 @@ fn strings_without_a_collation_are_compared_by_their_bytes() {
         ("bloom_agg(text, bigint)", "url, 5000::bigint"),
         ("bloom_agg(text, bigint, float8)", "url, 5000::bigint, 0.001::float8"),
         ("bloom_agg(text, bigint, float8)", "url, NULL::bigint, 0.001::float8"),
-        ("bloom_agg(text, bigint, float8, text)", "url, 5000::bigint, 0.01::float8, 'classic'::text"),
+        (
+            "bloom_agg(text, bigint, float8, text)",
+            "url, 5000::bigint, 0.01::float8, 'classic'::text",
+        ),
         ("counting_bloom_agg(text, bigint, float8)", "url, 5000::bigint, 0.001::float8"),
     ] {
-        let result = if aggregate.starts_with("counting") { "NULL::counting_bloom" } else { "NULL::bloom" };
+        let result = if aggregate.starts_with("counting") {
+            "NULL::counting_bloom"
+        } else {
+            "NULL::bloom"
+        };
         let query = same_as_whole(aggregate, arguments, &format!("ROW({arguments})"));
         assert!(value::<bool>(&mut client, &query.replace("NULL::bloom", result)), "{aggregate}");
     }
@@ -123,7 +149,10 @@ fn strings_without_a_collation_are_compared_by_their_bytes() {
 fn a_query_s_own_string_without_a_collation_is_refused() {
     let server = Server::start("");
     let mut client = server.database("own");
-    run(&mut client, "CREATE TABLE words AS SELECT 'a' COLLATE \"C\" AS c, 'b' COLLATE \"POSIX\" AS p");
+    run(
+        &mut client,
+        "CREATE TABLE words AS SELECT 'a' COLLATE \"C\" AS c, 'b' COLLATE \"POSIX\" AS p",
+    );
     for call in [
         "bloom_agg(c || p)",
         "bloom_agg(c || p, 10)",

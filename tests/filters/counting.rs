@@ -1,4 +1,5 @@
-//! Counting filters in a server: sets that shrink against a plain multiset, and damaged values that do no harm.
+//! Counting filters in a server: sets that shrink against a plain multiset, and damaged values that
+//! do no harm.
 
 use crate::common::damage::{damage, hex};
 use crate::common::{Random, column, run, sqlstate, value};
@@ -39,7 +40,8 @@ impl Shrinking<'_> {
         self.left.retain(|_, copies| *copies > 0);
     }
 
-    /// Asserts that everything that is left is found, and that the filter's bits are those of a build of it.
+    /// Asserts that everything that is left is found, and that the filter's bits are those of a
+    /// build of it.
     fn check(&mut self) {
         let left: Vec<i32> = self.left.keys().copied().collect();
         let sql = format!(
@@ -52,10 +54,16 @@ impl Shrinking<'_> {
              GROUP BY f",
             self.element
         );
-        let row = self.client.query_one(&sql, &[&left]).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+        let row = self
+            .client
+            .query_one(&sql, &[&left])
+            .unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
         assert_eq!(row.get::<_, i64>(0), left.len() as i64, "not all of {left:?} are found");
         assert!(row.get::<_, bool>(1), "a counter is saturated, which this test does not expect");
-        assert!(row.get::<_, bool>(2) && (left.is_empty() || row.get::<_, bool>(3)), "other bits for {left:?}");
+        assert!(
+            row.get::<_, bool>(2) && (left.is_empty() || row.get::<_, bool>(3)),
+            "other bits for {left:?}"
+        );
         assert!(!row.get::<_, bool>(4) || row.get::<_, bool>(5), "another filter for {left:?}");
         self.dense += usize::from(row.get::<_, bool>(4));
     }
@@ -66,10 +74,20 @@ fn a_table_of_a_shrinking_set_has_the_filter_of_what_is_left() {
     let mut client = server().database("shrinking");
     run(&mut client, "SET pg_bloom.overfill = error");
     let mut random = Random(5);
-    for element in ["i", "'url é ' || i", "inet '10.0.0.0' + i", "ARRAY[i, NULL]"] {
+    for element in [
+        "i",
+        "'url é ' || i",
+        "inet '10.0.0.0' + i",
+        "ARRAY[i, NULL]",
+    ] {
         run(&mut client, "DROP TABLE IF EXISTS shrinking");
         run(&mut client, "CREATE TABLE shrinking AS SELECT counting_bloom_empty(300) AS f");
-        let mut set = Shrinking { client: &mut client, left: BTreeMap::new(), element, dense: 0 };
+        let mut set = Shrinking {
+            client: &mut client,
+            left: BTreeMap::new(),
+            element,
+            dense: 0,
+        };
         for phase in [80, 20, 60, 5] {
             for _ in 0..200 {
                 let adding = random.below(100) < phase;
@@ -80,15 +98,21 @@ fn a_table_of_a_shrinking_set_has_the_filter_of_what_is_left() {
         assert!(set.dense > 0, "{element}");
         for (i, copies) in std::mem::take(&mut set.left) {
             for _ in 0..copies {
-                set.update(&format!("counting_bloom_remove(f, (SELECT {element} FROM (SELECT {i}) AS v (i)))"));
+                set.update(&format!(
+                    "counting_bloom_remove(f, (SELECT {element} FROM (SELECT {i}) AS v (i)))"
+                ));
             }
         }
         set.check();
-        assert!(value::<bool>(&mut client, "SELECT f = counting_bloom_empty(300) FROM shrinking"), "{element}");
+        assert!(
+            value::<bool>(&mut client, "SELECT f = counting_bloom_empty(300) FROM shrinking"),
+            "{element}"
+        );
     }
 }
 
-/// A large stored filter is probed by slices or remembered, and says the same as one that is passed whole.
+/// A large stored filter is probed by slices or remembered, and says the same as one that is passed
+/// whole.
 #[test]
 fn slices_and_whole_values_say_the_same() {
     let mut client = server().database("slices");
@@ -105,12 +129,16 @@ fn slices_and_whole_values_say_the_same() {
     for i in [1, 17, 18, 59_999, 60_001, 70_000] {
         let by_slices: Vec<bool> =
             column(&mut client, &format!("SELECT f @> {i} FROM stored WHERE id < 3 ORDER BY id"));
-        // Adding a copy makes a value that is passed whole, and removing it again is the same filter.
-        let whole = format!("SELECT counting_bloom_remove(f || {i}, {i}) @> {i} FROM stored WHERE id < 3 ORDER BY id");
+        // Adding a copy makes a value that is passed whole, and removing it again is the same
+        // filter.
+        let whole = format!(
+            "SELECT counting_bloom_remove(f || {i}, {i}) @> {i} FROM stored WHERE id < 3 ORDER BY id"
+        );
         assert_eq!(by_slices, column::<bool>(&mut client, &whole), "{i}");
         assert!(i > 60_000 || by_slices == [true, i != 17], "{i}");
     }
-    let many = "SELECT count(*) FROM generate_series(1, 60000) AS i, stored WHERE id = 2 AND f @> i";
+    let many =
+        "SELECT count(*) FROM generate_series(1, 60000) AS i, stored WHERE id = 2 AND f @> i";
     assert_eq!(value::<i64>(&mut client, many), 59_999);
     let other = "SELECT count(*) FROM generate_series(1, 60000) AS i, stored WHERE id = 3 AND f @> inet '10.0.0.0' + i";
     assert_eq!(value::<i64>(&mut client, other), 60_000);
@@ -130,7 +158,8 @@ const SEEDS: &str = "
     SELECT f::bytea FROM (VALUES (bloom_empty()), (bloom_empty(100)), (bloom_from_array(ARRAY[1, 2, 3], 1000)),
         (bloom_from_array(ARRAY(SELECT generate_series(1, 60)), 60))) AS others (f)";
 
-/// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value or a refusal.
+/// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value
+/// or a refusal.
 const USES: [&str; 20] = [
     "counting_bloom_info(f)",
     "counting_bloom_cardinality(f)",
@@ -154,8 +183,8 @@ const USES: [&str; 20] = [
     "(SELECT count(*) FROM (SELECT h FROM unnest(ARRAY[f, g, f]) AS h GROUP BY h) AS groups)",
 ];
 
-/// Makes the function `try(given, g)` for a type of `given`. It returns what happened: first how the value was
-/// received, then the errors and wrong answers of what was done with it.
+/// Makes the function `try(given, g)` for a type of `given`. It returns what happened: first how
+/// the value was received, then the errors and wrong answers of what was done with it.
 fn make_try(client: &mut Client, argument: &str) {
     let uses: String = USES
         .iter()
@@ -227,7 +256,10 @@ fn try_all(database: &str, argument: &str, state: &str, seed: u64) {
         for (answer, value) in answers.iter().zip(&values) {
             let report: Vec<String> = answer.get(0);
             let (fate, errors) = report.split_first().expect("something happened");
-            assert!(*fate == format!("refused {state}") || fate == "accepted", "{value} was {fate}");
+            assert!(
+                *fate == format!("refused {state}") || fate == "accepted",
+                "{value} was {fate}"
+            );
             let wrong: Vec<_> = errors.iter().filter(|e| !REFUSALS.contains(&&e[..5])).collect();
             assert!(wrong.is_empty(), "{value} was accepted and gave {wrong:?}");
             *fates.entry(fate.clone()).or_default() += 1;

@@ -1,14 +1,23 @@
-//! A filter that is moved to a database with another encoding finds the same characters, or says that it can't.
+//! A filter that is moved to a database with another encoding finds the same characters, or says
+//! that it can't.
 
 use crate::common::{LAYOUTS, run, sqlstate, state_of, value};
 use crate::server;
 use postgres::Client;
 
 /// Types that share the key kind text. `letter` is an enum of the elements.
-const TEXT_TYPES: [&str; 6] = ["text", "varchar", "varchar(40)", "char(40)", "name", "letter"];
+const TEXT_TYPES: [&str; 6] = [
+    "text",
+    "varchar",
+    "varchar(40)",
+    "char(40)",
+    "name",
+    "letter",
+];
 
 fn database(name: &str, encoding: &str, elements: &[&str]) -> Client {
-    let mut client = server().empty_database(name, &format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"));
+    let mut client = server()
+        .empty_database(name, &format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"));
     let labels: Vec<String> = elements.iter().map(|element| format!("'{element}'")).collect();
     run(
         &mut client,
@@ -30,24 +39,34 @@ fn bytes(client: &mut Client, filter: &str) -> Vec<u8> {
     value(client, &format!("SELECT ({filter})::bytea"))
 }
 
-/// The result of an expression about `f`, a filter given as bytes: a value, or the SQLSTATE of the error.
+/// The result of an expression about `f`, a filter given as bytes: a value, or the SQLSTATE of the
+/// error.
 fn ask(client: &mut Client, filter: &[u8], expression: &str) -> Result<bool, String> {
     let sql = format!("SELECT {expression} FROM (SELECT $1::bytea::bloom AS f) AS moved");
-    client.query_one(&sql, &[&filter]).map(|row| row.get(0)).map_err(|e| state_of(&e))
+    client
+        .query_one(&sql, &[&filter])
+        .map(|row| row.get(0))
+        .map_err(|e| state_of(&e))
 }
 
-/// Filters of an array of elements as a type of text: of each layout, sparse and dense, built in different ways.
+/// Filters of an array of elements as a type of text: of each layout, sparse and dense, built in
+/// different ways.
 fn filters(elements: &[&str], sql_type: &str) -> Vec<String> {
     let array = format!("ARRAY['{}']::{sql_type}[]", elements.join("', '"));
     let sizes = ["1000000, 0.01", "1, 1e-5", "NULL, 0.01"];
     let mut filters: Vec<String> = LAYOUTS
         .iter()
-        .flat_map(|layout| sizes.map(|size| format!("bloom_from_array({array}, {size}, '{layout}')")))
+        .flat_map(|layout| {
+            sizes.map(|size| format!("bloom_from_array({array}, {size}, '{layout}')"))
+        })
         .collect();
     filters.push(format!("bloom_add_all(bloom_empty(1000), {array})"));
     filters.push(format!("SELECT bloom_agg(x, 1000) FROM unnest({array}) AS x"));
     filters.push(format!("SELECT bloom_agg(x) FROM unnest({array}) AS x"));
-    let each: Vec<String> = elements.iter().map(|element| format!("'{element}'::{sql_type}")).collect();
+    let each: Vec<String> = elements
+        .iter()
+        .map(|element| format!("'{element}'::{sql_type}"))
+        .collect();
     filters.push(format!("bloom_empty(1000) || {}", each.join(" || ")));
     filters
 }
@@ -72,7 +91,8 @@ fn text_is_the_same_element_in_every_encoding() {
 fn check_text(mut databases: [Client; 3], elements: &[&str]) {
     for sql_type in TEXT_TYPES {
         for filter in filters(elements, sql_type) {
-            let built: Vec<Vec<u8>> = databases.iter_mut().map(|client| bytes(client, &filter)).collect();
+            let built: Vec<Vec<u8>> =
+                databases.iter_mut().map(|client| bytes(client, &filter)).collect();
             assert!(built[0] == built[1] && built[1] == built[2], "{filter}");
             for client in &mut databases {
                 for element in elements {
@@ -81,10 +101,12 @@ fn check_text(mut databases: [Client; 3], elements: &[&str]) {
                 }
             }
         }
-        let exact = format!("bloom_from_array(ARRAY['{}']::{sql_type}[], 1000000)", elements.join("', '"));
+        let exact =
+            format!("bloom_from_array(ARRAY['{}']::{sql_type}[], 1000000)", elements.join("', '"));
         let exact = bytes(&mut databases[0], &exact);
         for client in &mut databases {
-            let absent = ask(client, &exact, "f @> 'Ascii'::text OR f @> 'c'::text OR f @> ''::text");
+            let absent =
+                ask(client, &exact, "f @> 'Ascii'::text OR f @> 'c'::text OR f @> ''::text");
             assert_eq!(absent, Ok(false), "{sql_type}");
         }
     }
@@ -99,9 +121,19 @@ fn text_types_find_each_other_across_encodings() {
         let filter = format!("bloom_from_array(ARRAY['é', 'ß', 'plain']::{added}[], 1000000)");
         let (from_latin1, from_utf8) = (bytes(&mut latin1, &filter), bytes(&mut utf8, &filter));
         for asked in TEXT_TYPES {
-            let all = format!("bloom_contains_all(f, ARRAY['ß', 'plain', 'é']::{asked}[]) AND NOT f @> 'e'::text");
-            assert_eq!(ask(&mut utf8, &from_latin1, &all), Ok(true), "{added} in LATIN1, {asked} in UTF8");
-            assert_eq!(ask(&mut latin1, &from_utf8, &all), Ok(true), "{added} in UTF8, {asked} in LATIN1");
+            let all = format!(
+                "bloom_contains_all(f, ARRAY['ß', 'plain', 'é']::{asked}[]) AND NOT f @> 'e'::text"
+            );
+            assert_eq!(
+                ask(&mut utf8, &from_latin1, &all),
+                Ok(true),
+                "{added} in LATIN1, {asked} in UTF8"
+            );
+            assert_eq!(
+                ask(&mut latin1, &from_utf8, &all),
+                Ok(true),
+                "{added} in UTF8, {asked} in LATIN1"
+            );
         }
     }
 }
@@ -113,12 +145,17 @@ fn single_chars_are_the_same_element_in_every_encoding() {
     let all = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-128, 127) AS i";
     let odd = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-127, 127, 2) AS i";
     for built_by in 0..databases.len() {
-        let (all, odd) = (bytes(&mut databases[built_by], all), bytes(&mut databases[built_by], odd));
+        let (all, odd) =
+            (bytes(&mut databases[built_by], all), bytes(&mut databases[built_by], odd));
         for client in &mut databases {
-            let found = "(SELECT count(*) FROM generate_series(-128, 127) AS i WHERE f @> i::\"char\")";
+            let found =
+                "(SELECT count(*) FROM generate_series(-128, 127) AS i WHERE f @> i::\"char\")";
             assert_eq!(ask(client, &all, &format!("{found} = 256")), Ok(true));
             assert_eq!(ask(client, &odd, &format!("{found} = 128")), Ok(true));
-            assert_eq!(ask(client, &odd, "f @> 'a'::text AND f @> 'c'::name AND NOT f @> 'b'::letter"), Ok(true));
+            assert_eq!(
+                ask(client, &odd, "f @> 'a'::text AND f @> 'c'::name AND NOT f @> 'b'::letter"),
+                Ok(true)
+            );
         }
     }
 }
@@ -126,14 +163,23 @@ fn single_chars_are_the_same_element_in_every_encoding() {
 /// Values that are made of others, with text or names in them, each with another.
 const WITH_TEXT: [[&str; 2]; 9] = [
     ["'{\"a\": \"é\"}'::jsonb", "'{\"a\": \"e\"}'::jsonb"],
-    ["'{\"é\": 1, \"bb\": 2, \"z\": [\"ß\"]}'::jsonb", "'{\"é\": 2, \"bb\": 1, \"z\": [\"ß\"]}'::jsonb"],
+    [
+        "'{\"é\": 1, \"bb\": 2, \"z\": [\"ß\"]}'::jsonb",
+        "'{\"é\": 2, \"bb\": 1, \"z\": [\"ß\"]}'::jsonb",
+    ],
     ["'{\"a\": 1}'::jsonb", "'{\"é\": 1}'::jsonb"],
     ["ARRAY['é']::text[]", "ARRAY['Ã©']::text[]"],
-    ["ARRAY['plain', NULL, 'ß']::varchar[]", "ARRAY['plain', 'ß', NULL]::varchar[]"],
+    [
+        "ARRAY['plain', NULL, 'ß']::varchar[]",
+        "ARRAY['plain', 'ß', NULL]::varchar[]",
+    ],
     ["ARRAY['é']::char(9)[]", "ARRAY[' é']::char(9)[]"],
     ["words('a', 'é')", "words('a', 'ß')"],
     ["ROW(1, 'é')::pair", "ROW(2, 'é')::pair"],
-    ["ARRAY[ROW(1, 'plain')::pair]", "ARRAY[ROW(1, 'plain'), NULL]::pair[]"],
+    [
+        "ARRAY[ROW(1, 'plain')::pair]",
+        "ARRAY[ROW(1, 'plain'), NULL]::pair[]",
+    ],
 ];
 
 #[test]
@@ -176,7 +222,8 @@ fn types_without_text_in_them_move_to_every_encoding() {
     for element in others {
         for layout in LAYOUTS {
             let own = format!("bloom_empty(1000, 0.01, '{layout}') || {element}");
-            let [from_latin1, from_utf8] = [&mut latin1, &mut utf8].map(|client| bytes(client, &own));
+            let [from_latin1, from_utf8] =
+                [&mut latin1, &mut utf8].map(|client| bytes(client, &own));
             assert_eq!(from_latin1, from_utf8, "{own}");
             assert_eq!(ask(&mut utf8, &from_latin1, &format!("f @> {element}")), Ok(true), "{own}");
             assert_eq!(ask(&mut latin1, &from_utf8, &format!("f @> {element}")), Ok(true), "{own}");
@@ -191,8 +238,9 @@ fn names_of_kinds_are_never_too_long() {
     let name = |letter: &str| letter.repeat(63);
     let (schema, row, range) = (name("ก"), name("ข"), name("ค"));
     let table = |last: &str| {
-        let columns: Vec<String> =
-            ["ง", "จ", "ฉ", "ช", "ซ", "ฌ", "ญ", "ฎ", "ฏ", "ฐ", "ฑ", "ฒ"].map(|c| format!("{} numeric", name(c))).into();
+        let columns: Vec<String> = ["ง", "จ", "ฉ", "ช", "ซ", "ฌ", "ญ", "ฎ", "ฏ", "ฐ", "ฑ", "ฒ"]
+            .map(|c| format!("{} numeric", name(c)))
+            .into();
         format!("CREATE TABLE {schema}.{row} ({}, {} {last})", columns.join(", "), name("ณ"))
     };
     run(
@@ -213,12 +261,20 @@ fn names_of_kinds_are_never_too_long() {
     let range = format!("{schema}.{range}(1, 2)");
     assert!(value::<bool>(
         &mut client,
-        &format!("SELECT bloom_empty() || {range} @> {range} AND bloom_empty() || ARRAY[{range}] @> ARRAY[{range}]")
+        &format!(
+            "SELECT bloom_empty() || {range} @> {range} AND bloom_empty() || ARRAY[{range}] @> ARRAY[{range}]"
+        )
     ));
-    run(&mut client, &format!("CREATE TABLE kept AS SELECT bloom_agg(t) AS f FROM {schema}.{row} AS t"));
     run(
         &mut client,
-        &format!("DROP TABLE {schema}.{row}; {}; INSERT INTO {schema}.{row} DEFAULT VALUES", table("text")),
+        &format!("CREATE TABLE kept AS SELECT bloom_agg(t) AS f FROM {schema}.{row} AS t"),
+    );
+    run(
+        &mut client,
+        &format!(
+            "DROP TABLE {schema}.{row}; {}; INSERT INTO {schema}.{row} DEFAULT VALUES",
+            table("text")
+        ),
     );
     let asked = sqlstate(&mut client, &format!("SELECT f @> t FROM kept, {schema}.{row} AS t"));
     assert_eq!(asked, "42804");
@@ -238,17 +294,29 @@ fn columns_with_names_outside_utf8_are_told_apart() {
     };
     run(
         &mut client,
-        &named("CREATE TYPE t@1 AS (c@1 integer, d integer); CREATE TYPE t@2 AS RANGE (subtype = integer)"),
+        &named(
+            "CREATE TYPE t@1 AS (c@1 integer, d integer); CREATE TYPE t@2 AS RANGE (subtype = integer)",
+        ),
     );
     run(
         &mut client,
-        &named("CREATE TABLE kept AS SELECT bloom_empty() || ROW(1, 2)::t@1 AS f, bloom_empty() || t@2(1, 2) AS g"),
+        &named(
+            "CREATE TABLE kept AS SELECT bloom_empty() || ROW(1, 2)::t@1 AS f, bloom_empty() || t@2(1, 2) AS g",
+        ),
     );
-    run(&mut client, &named("CREATE VIEW asked AS SELECT f @> ROW(1, 2)::t@1 AND g @> t@2(1, 2) AS found FROM kept"));
+    run(
+        &mut client,
+        &named(
+            "CREATE VIEW asked AS SELECT f @> ROW(1, 2)::t@1 AND g @> t@2(1, 2) AS found FROM kept",
+        ),
+    );
     assert!(value::<bool>(&mut client, "SELECT found FROM asked"));
     let kinds = "SELECT (bloom_info(f)).key_kind || ' ' || (bloom_info(g)).key_kind FROM kept";
     let shown: String = value(&mut client, kinds);
-    assert_eq!(shown, "public.\"t\\xe9\"(\"c\\xe9\" integer, d integer) public.\"t\\xe8\" of integer");
+    assert_eq!(
+        shown,
+        "public.\"t\\xe9\"(\"c\\xe9\" integer, d integer) public.\"t\\xe8\" of integer"
+    );
     run(&mut client, &named("ALTER TYPE t@1 RENAME ATTRIBUTE c@1 TO c@2"));
     assert_eq!(sqlstate(&mut client, "SELECT found FROM asked"), "42804");
 }
@@ -260,8 +328,11 @@ struct Odd {
     kind: &'static str,
 }
 
-const ODD_RANGE: Odd =
-    Odd { element: "\"Größen\"(1, 2)", other: "\"Größen\"(2, 3)", kind: "public.\"Größen\" of integer" };
+const ODD_RANGE: Odd = Odd {
+    element: "\"Größen\"(1, 2)",
+    other: "\"Größen\"(2, 3)",
+    kind: "public.\"Größen\" of integer",
+};
 const ODD_ROW: Odd = Odd {
     element: "ROW(1, 2)::\"Zähler\"",
     other: "ROW(2, 1)::\"Zähler\"",
@@ -271,7 +342,8 @@ const ODD_ROW: Odd = Odd {
 /// Databases in LATIN1 and UTF8 with types whose names are not ASCII, and these types.
 fn with_odd_names(prefix: &str) -> ([Client; 2], Vec<Odd>) {
     let clients = ["LATIN1", "UTF8"].map(|encoding| {
-        let mut client = database(&format!("{prefix}_{}", encoding.to_lowercase()), encoding, &["b"]);
+        let mut client =
+            database(&format!("{prefix}_{}", encoding.to_lowercase()), encoding, &["b"]);
         run(
             &mut client,
             "CREATE TYPE \"Größen\" AS RANGE (subtype = integer);
@@ -294,7 +366,10 @@ fn kinds_with_names_that_are_not_ascii_move_to_every_encoding() {
         let [from_latin1, from_utf8] = clients.each_mut().map(|client| of(client, element));
         assert_eq!(from_latin1, from_utf8);
         for client in &mut clients {
-            assert_eq!(ask(client, &from_latin1, &format!("f @> {element} AND NOT f @> {other}")), Ok(true));
+            assert_eq!(
+                ask(client, &from_latin1, &format!("f @> {element} AND NOT f @> {other}")),
+                Ok(true)
+            );
         }
     }
 }
@@ -312,9 +387,15 @@ fn names_of_kinds_are_shown_in_the_encoding_of_the_database() {
     for client in &mut clients {
         for Odd { element, kind, .. } in &types {
             let filter = of(client, element);
-            assert_eq!(ask(client, &filter, &format!("(bloom_info(f)).key_kind = '{kind}'")), Ok(true));
+            assert_eq!(
+                ask(client, &filter, &format!("(bloom_info(f)).key_kind = '{kind}'")),
+                Ok(true)
+            );
             let message = message(client, &filter, "f @> 1");
-            assert!(message.contains(&format!("kind {kind} and an element of kind integer")), "{message}");
+            assert!(
+                message.contains(&format!("kind {kind} and an element of kind integer")),
+                "{message}"
+            );
         }
     }
 }
@@ -336,7 +417,8 @@ fn errors_are_shown_in_the_encoding_of_the_database() {
     }
 }
 
-/// In an SQL_ASCII database a name may be of any bytes. Each is a kind of its own, and the same kind always.
+/// In an SQL_ASCII database a name may be of any bytes. Each is a kind of its own, and the same
+/// kind always.
 #[test]
 fn names_outside_utf8_are_kinds_as_any() {
     let mut client = database("ascii", "SQL_ASCII", &["a"]);

@@ -1,5 +1,6 @@
-//! The functions that the planner calls, where they are not expected: as estimators of operators over other types,
-//! about filters that can't be asked, thousands of times in one statement. And what they say a stored filter costs.
+//! The functions that the planner calls, where they are not expected: as estimators of operators
+//! over other types, about filters that can't be asked, thousands of times in one statement. And
+//! what they say a stored filter costs.
 
 use crate::common::{Random, column, plan, refused, rows, run, value};
 use crate::server;
@@ -51,7 +52,11 @@ fn operator(estimator: usize) -> String {
 fn estimators_of_operators_over_any_types_are_harmless() {
     let mut client = server().database("foreign_types");
     run(&mut client, "CREATE TYPE pair AS (a int, b text); CREATE DOMAIN filter AS bloom");
-    let columns: Vec<String> = TYPES.iter().enumerate().map(|(n, (_, value))| format!("{value} AS c{n}")).collect();
+    let columns: Vec<String> = TYPES
+        .iter()
+        .enumerate()
+        .map(|(n, (_, value))| format!("{value} AS c{n}"))
+        .collect();
     run(
         &mut client,
         &format!(
@@ -64,7 +69,14 @@ fn estimators_of_operators_over_any_types_are_harmless() {
     let pairs: Vec<(&str, &str)> = types
         .iter()
         .map(|&t| (t, t))
-        .chain(types.iter().flat_map(|&t| [("bloom", t), (t, "bloom"), ("counting_bloom", t), (t, "counting_bloom")]))
+        .chain(types.iter().flat_map(|&t| {
+            [
+                ("bloom", t),
+                (t, "bloom"),
+                ("counting_bloom", t),
+                (t, "counting_bloom"),
+            ]
+        }))
         .collect();
     let mut made = std::collections::BTreeSet::new();
     for (left, right) in pairs.into_iter().filter(|&pair| made.insert(pair)) {
@@ -86,9 +98,11 @@ fn estimators_of_operators_over_any_types_are_harmless() {
     let pid: i32 = value(&mut client, "SELECT pg_backend_pid()");
     let (mut plans, mut shares) = (0, std::collections::BTreeSet::new());
     for &(left, right) in &made {
-        let place = |t: &str| types.iter().position(|&other| other == t).expect("it is one of them");
+        let place =
+            |t: &str| types.iter().position(|&other| other == t).expect("it is one of them");
         let (left, right) = (place(left), place(right));
-        let constant = |n: usize| format!("(SELECT {} FROM generate_series(7, 7) AS i)", TYPES[n].1);
+        let constant =
+            |n: usize| format!("(SELECT {} FROM generate_series(7, 7) AS i)", TYPES[n].1);
         let literal = |client: &mut Client, n: usize| -> String {
             let text: String = value(client, &format!("SELECT {}::text", constant(n)));
             format!("'{text}'::{}", TYPES[n].0)
@@ -111,9 +125,20 @@ fn estimators_of_operators_over_any_types_are_harmless() {
                 if condition.contains("ANY") && TYPES[right].0.ends_with("[]") {
                     continue;
                 }
-                let lines = column::<String>(&mut client, &format!("EXPLAIN SELECT FROM t WHERE {condition}"));
-                let line = lines.iter().find(|line| line.contains("rows=")).expect("a plan has rows");
-                shares.insert(line.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned));
+                let lines = column::<String>(
+                    &mut client,
+                    &format!("EXPLAIN SELECT FROM t WHERE {condition}"),
+                );
+                let line = lines
+                    .iter()
+                    .find(|line| line.contains("rows="))
+                    .expect("a plan has rows");
+                shares.insert(
+                    line.split("rows=")
+                        .nth(1)
+                        .and_then(|rest| rest.split(' ').next())
+                        .map(str::to_owned),
+                );
                 plans += 1;
             }
             let join = format!("SELECT FROM t AS x JOIN t AS y ON x.c{left} {op} y.c{right}");
@@ -122,7 +147,10 @@ fn estimators_of_operators_over_any_types_are_harmless() {
     }
     assert_eq!(value::<i32>(&mut client, "SELECT pg_backend_pid()"), pid);
     println!("{plans} plans, rows {shares:?}");
-    assert!(plans > 3_000 && shares.len() > 3, "the estimators were not asked: {plans} plans, rows {shares:?}");
+    assert!(
+        plans > 3_000 && shares.len() > 3,
+        "the estimators were not asked: {plans} plans, rows {shares:?}"
+    );
 }
 
 #[test]
@@ -136,7 +164,13 @@ fn estimators_of_odd_operators_are_harmless() {
          CREATE OPERATOR @@@ (FUNCTION = odd, RIGHTARG = int, RESTRICT = bloom_contains_selectivity);
          CREATE OPERATOR @@@ (FUNCTION = odd, RIGHTARG = bloom, RESTRICT = counting_bloom_contained_selectivity)",
     );
-    for condition in ["@@@ 1", "@@@ a", "@@@ f", "@@@ bloom_empty()", "@@@ NULL::bloom"] {
+    for condition in [
+        "@@@ 1",
+        "@@@ a",
+        "@@@ f",
+        "@@@ bloom_empty()",
+        "@@@ NULL::bloom",
+    ] {
         column::<String>(&mut client, &format!("EXPLAIN SELECT FROM t WHERE {condition}"));
     }
     // A domain over the type is one; a type of the same name elsewhere is not.
@@ -146,8 +180,10 @@ fn estimators_of_odd_operators_are_harmless() {
          CREATE FUNCTION odd(other.bloom, int) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN true; END';
          CREATE OPERATOR @@@ (FUNCTION = odd, LEFTARG = other.bloom, RIGHTARG = int, RESTRICT = bloom_contains_selectivity)",
     );
-    let literal: String = value(&mut client, "SELECT bloom_agg(i)::text FROM generate_series(1, 150) AS i");
-    let known = plan(&mut client, "COSTS ON", &format!("SELECT FROM t WHERE '{literal}'::filter @> a"));
+    let literal: String =
+        value(&mut client, "SELECT bloom_agg(i)::text FROM generate_series(1, 150) AS i");
+    let known =
+        plan(&mut client, "COSTS ON", &format!("SELECT FROM t WHERE '{literal}'::filter @> a"));
     assert!(known.contains("rows=14") || known.contains("rows=15"), "{known}");
     let other = plan(&mut client, "COSTS ON", "SELECT FROM t WHERE 1::bigint::other.bloom @@@ a");
     assert!(other.contains("rows=30 "), "{other}");
@@ -168,19 +204,24 @@ fn damaged_filters_are_no_error_of_the_planner() {
         ("raw_bloom", "bloom_agg(i, 5000)::bytea"),
         ("raw_counting", "counting_bloom_agg(i, 500)::bytea"),
     ] {
-        let good: Vec<u8> = value(&mut client, &format!("SELECT {make} FROM generate_series(1, 500) AS i"));
+        let good: Vec<u8> =
+            value(&mut client, &format!("SELECT {make} FROM generate_series(1, 500) AS i"));
         for round in 0..100 {
             let mut bytes = good.clone();
             match round {
                 // The header, mostly.
-                0..90 => (0..1 + random.below(3)).for_each(|_| bytes[random.below(48)] = random.bits() as u8),
+                0..90 => (0..1 + random.below(3))
+                    .for_each(|_| bytes[random.below(48)] = random.bits() as u8),
                 90 => bytes.clear(),
                 _ => bytes.truncate(random.below(good.len())),
             }
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let filter = format!("{function}('\\x{hex}'::bytea)");
             for condition in [format!("{filter} @> a"), format!("a <@ {filter}")] {
-                column::<String>(&mut client, &format!("EXPLAIN (SUMMARY ON) SELECT FROM t WHERE {condition}"));
+                column::<String>(
+                    &mut client,
+                    &format!("EXPLAIN (SUMMARY ON) SELECT FROM t WHERE {condition}"),
+                );
             }
         }
     }
@@ -225,9 +266,14 @@ fn the_work_for_a_filter_in_a_plan_is_bounded() {
         FROM pg_stats WHERE tablename = 't'";
     assert_eq!(value::<i32>(&mut client, statistics), 20_001);
     let mut probes = |filters: usize| -> i64 {
-        let array: String = value(&mut client, &format!("SELECT quote_literal(a[1:{filters}]::text) FROM filters"));
+        let array: String =
+            value(&mut client, &format!("SELECT quote_literal(a[1:{filters}]::text) FROM filters"));
         let before: i64 = value(&mut client, "SELECT last_value FROM probes");
-        let expected = plan(&mut client, "COSTS ON", &format!("SELECT FROM t WHERE c <@ ANY ({array}::bloom[])"));
+        let expected = plan(
+            &mut client,
+            "COSTS ON",
+            &format!("SELECT FROM t WHERE c <@ ANY ({array}::bloom[])"),
+        );
         assert!(expected.contains("Seq Scan"), "{expected}");
         value::<i64>(&mut client, "SELECT last_value FROM probes") - before
     };
@@ -243,7 +289,11 @@ fn the_work_for_a_filter_in_a_plan_is_bounded() {
 /// Costs of a plan's first line: `cost=0.00..12.50`.
 fn total_cost(client: &mut Client, sql: &str) -> f64 {
     let plan = plan(client, "COSTS ON", sql);
-    let cost = plan.split("..").nth(1).and_then(|rest| rest.split(' ').next()).and_then(|cost| cost.parse().ok());
+    let cost = plan
+        .split("..")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .and_then(|cost| cost.parse().ok());
     cost.unwrap_or_else(|| panic!("no cost in {plan}"))
 }
 
@@ -258,15 +308,24 @@ const STORED: &str = "
 fn probes_of_stored_filters_cost_what_toast_costs() {
     let mut client = server().database("costs");
     run(&mut client, STORED);
-    let bytes: i64 = value(&mut client, "SELECT avg(octet_length(seen::bytea))::bigint FROM stored WHERE id < 10");
+    let bytes: i64 = value(
+        &mut client,
+        "SELECT avg(octet_length(seen::bytea))::bigint FROM stored WHERE id < 10",
+    );
     assert!((11_000..13_000).contains(&bytes), "{bytes}");
     let all = total_cost(&mut client, "SELECT id FROM stored");
-    let toast: i64 =
-        value(&mut client, "SELECT pg_relation_size(reltoastrelid) / 8192 FROM pg_class WHERE relname = 'stored'");
-    let probe =
-        |client: &mut Client, condition: &str| total_cost(client, &format!("SELECT id FROM stored WHERE {condition}"));
+    let toast: i64 = value(
+        &mut client,
+        "SELECT pg_relation_size(reltoastrelid) / 8192 FROM pg_class WHERE relname = 'stored'",
+    );
+    let probe = |client: &mut Client, condition: &str| {
+        total_cost(client, &format!("SELECT id FROM stored WHERE {condition}"))
+    };
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
-    let filter: String = value(&mut client, "SELECT quote_literal(bloom_from_array(ARRAY[1], 10)::text) || '::bloom'");
+    let filter: String = value(
+        &mut client,
+        "SELECT quote_literal(bloom_from_array(ARRAY[1], 10)::text) || '::bloom'",
+    );
     for condition in [
         "seen @> 5",
         "5 <@ seen",
@@ -277,12 +336,19 @@ fn probes_of_stored_filters_cost_what_toast_costs() {
         let cost = probe(&mut client, condition) - all;
         assert!(cost > toast as f64, "{condition}: {cost} for {toast} pages");
     }
-    for condition in [format!("{filter} @> id"), format!("id <@ {filter}"), format!("bloom_contains({filter}, id)")] {
+    for condition in [
+        format!("{filter} @> id"),
+        format!("id <@ {filter}"),
+        format!("bloom_contains({filter}, id)"),
+    ] {
         let cost = probe(&mut client, &condition) - all;
         assert!(cost < 1_000.0, "{condition}: {cost}");
     }
     // Filters that are in line cost nothing to fetch.
-    run(&mut client, "CREATE TABLE small AS SELECT id, bloom_from_array(ARRAY[id]) AS seen FROM stored; ANALYZE small");
+    run(
+        &mut client,
+        "CREATE TABLE small AS SELECT id, bloom_from_array(ARRAY[id]) AS seen FROM stored; ANALYZE small",
+    );
     let cost = total_cost(&mut client, "SELECT id FROM small WHERE seen @> 5");
     assert!(cost < 1_000.0, "{cost}");
     // Large filters are asked by slices: a probe costs the same for any size.
@@ -306,10 +372,10 @@ fn stored_filters_are_asked_in_parallel() {
                    WHERE setting <> boot_val
                        AND (name LIKE '%cost' OR name LIKE 'min_parallel%' OR name = 'max_parallel_workers_per_gather')";
     assert_eq!(value::<i64>(&mut client, changed), 0, "settings that costs depend on");
-    // PostgreSQL counts a table's own pages to decide how many workers may share it, and not those of its TOAST table.
-    // This one is too small by default, whatever a probe costs, and says itself how many it is worth.
-    let own_pages =
-        "SELECT pg_relation_size('stored') < pg_size_bytes(current_setting('min_parallel_table_scan_size'))";
+    // PostgreSQL counts a table's own pages to decide how many workers may share it, and not those
+    // of its TOAST table. This one is too small by default, whatever a probe costs, and says itself
+    // how many it is worth.
+    let own_pages = "SELECT pg_relation_size('stored') < pg_size_bytes(current_setting('min_parallel_table_scan_size'))";
     assert!(value::<bool>(&mut client, own_pages));
     let single = plan(&mut client, "COSTS OFF", ask);
     assert!(!single.contains("Gather"), "{single}");

@@ -4,7 +4,8 @@ use crate::common::{LAYOUTS, python, rows, run, value};
 use crate::server;
 use postgres::Client;
 
-/// Elements as expressions of the integer i, the key kind that the reader is given, and its text of an element x.
+/// Elements as expressions of the integer i, the key kind that the reader is given, and its text of
+/// an element x.
 const ELEMENTS: [(&str, &str, &str); 18] = [
     ("i", "integer", "x::text"),
     ("i * 1000000007::bigint", "integer", "x::text"),
@@ -21,8 +22,16 @@ const ELEMENTS: [(&str, &str, &str); 18] = [
         "(extract(epoch FROM x) * 1000000)::bigint::text",
     ),
     ("i % 2 = 0", "boolean", "CASE WHEN x THEN 't' ELSE 'f' END"),
-    ("inet '10.0.0.0' + i", r#"{"other": ["pg_catalog", "inet"]}"#, "hashinetextended(x, 0)::text"),
-    ("time '10:00' + i * interval '1 second'", "time", "(extract(epoch FROM x) * 1000000)::bigint::text"),
+    (
+        "inet '10.0.0.0' + i",
+        r#"{"other": ["pg_catalog", "inet"]}"#,
+        "hashinetextended(x, 0)::text",
+    ),
+    (
+        "time '10:00' + i * interval '1 second'",
+        "time",
+        "(extract(epoch FROM x) * 1000000)::bigint::text",
+    ),
     (
         "timetz '10:00+02' + i * interval '1 second'",
         "timetz",
@@ -49,7 +58,8 @@ fn the_reader_answers_as_the_server_does() {
     let (mut lines, mut expected) = (String::new(), Vec::new());
     for (elements, kind, text) in ELEMENTS {
         let builds = LAYOUTS.map(|layout| (format!(", '{layout}'"), "bloom_agg"));
-        for (layout, aggregate) in builds.into_iter().chain([(String::new(), "counting_bloom_agg")]) {
+        for (layout, aggregate) in builds.into_iter().chain([(String::new(), "counting_bloom_agg")])
+        {
             for (held, capacity) in [(30, 1_000), (150, 150)] {
                 let sql = format!(
                     "SELECT concat_ws(E'\\t', encode(f::bytea, 'hex'), '{kind}',
@@ -76,33 +86,45 @@ fn the_reader_answers_as_the_server_does() {
 #[test]
 fn the_reader_refuses_what_the_server_refuses() {
     let mut client = server().database("damaged");
-    for (sql_type, aggregate) in [("bloom", "bloom_agg"), ("counting_bloom", "counting_bloom_agg")] {
+    for (sql_type, aggregate) in [
+        ("bloom", "bloom_agg"),
+        ("counting_bloom", "counting_bloom_agg"),
+    ] {
         let build = format!("SELECT {aggregate}(i, 1000)::bytea FROM generate_series(1, 20) AS i");
         let good: Vec<u8> = value(&mut client, &build);
         refuses_the_same(&mut client, sql_type, &good);
     }
 }
 
-/// Damages each of the first bytes of a value, and asserts that the reader takes the result if and only if the server
-/// does.
+/// Damages each of the first bytes of a value, and asserts that the reader takes the result if and
+/// only if the server does.
 fn refuses_the_same(client: &mut Client, sql_type: &str, good: &[u8]) {
     let damage = |byte: usize| -> String {
-        good.iter().enumerate().map(|(i, b)| format!("{:02x}", b ^ u8::from(i == byte))).collect()
+        good.iter()
+            .enumerate()
+            .map(|(i, b)| format!("{:02x}", b ^ u8::from(i == byte)))
+            .collect()
     };
     let values: Vec<String> = (0..good.len().min(60)).map(damage).collect();
     let checked = python::lines("reader.py", &["--check"], &(values.join("\n") + "\n"));
     assert_eq!(checked.len(), values.len());
     for (byte, (hex, checked)) in values.iter().zip(&checked).enumerate() {
-        let server_takes_it = crate::common::sqlstate(client, &format!("SELECT '\\x{hex}'::{sql_type}")) == "00000";
+        let server_takes_it =
+            crate::common::sqlstate(client, &format!("SELECT '\\x{hex}'::{sql_type}")) == "00000";
         assert_eq!(checked == "good", server_takes_it, "byte {byte} of {hex}: {checked}");
     }
     let accepted = checked.iter().filter(|checked| *checked == "good").count();
-    assert!(accepted > 5 && accepted + 10 < checked.len(), "{accepted} of {} accepted", checked.len());
+    assert!(
+        accepted > 5 && accepted + 10 < checked.len(),
+        "{accepted} of {} accepted",
+        checked.len()
+    );
 }
 
 const PAGE: &str = include_str!("../../docs/format.md");
 
-/// The page's examples: an expression, between backquotes in the paragraph before, and the lines of the block.
+/// The page's examples: an expression, between backquotes in the paragraph before, and the lines of
+/// the block.
 fn examples() -> Vec<(String, Vec<&'static str>)> {
     let mut found = Vec::new();
     let (mut lines, mut paragraph) = (PAGE.lines(), String::new());
@@ -110,10 +132,19 @@ fn examples() -> Vec<(String, Vec<&'static str>)> {
     while let Some(line) = lines.next() {
         if line == "```text" {
             let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            let expression =
-                before.split('`').skip(1).step_by(2).find(|code| code.contains("bloom_") && code.contains('('));
-            let is_hex = block.first().is_some_and(|line| line.starts_with("01 ") || line.starts_with("15401c"));
-            found.extend(expression.filter(|_| is_hex).map(|expression| (expression.to_owned(), block)));
+            let expression = before
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .find(|code| code.contains("bloom_") && code.contains('('));
+            let is_hex = block
+                .first()
+                .is_some_and(|line| line.starts_with("01 ") || line.starts_with("15401c"));
+            found.extend(
+                expression
+                    .filter(|_| is_hex)
+                    .map(|expression| (expression.to_owned(), block)),
+            );
         } else if line.is_empty() {
             before = std::mem::take(&mut paragraph);
         } else {
@@ -126,7 +157,10 @@ fn examples() -> Vec<(String, Vec<&'static str>)> {
 /// The bytes in hexadecimal that a line of a block begins with.
 fn digits(line: &str) -> String {
     let shown = line.split("   ").next().unwrap_or_default();
-    shown.split(' ').take_while(|word| word.chars().all(|c| c.is_ascii_hexdigit())).collect()
+    shown
+        .split(' ')
+        .take_while(|word| word.chars().all(|c| c.is_ascii_hexdigit()))
+        .collect()
 }
 
 #[test]
@@ -143,9 +177,15 @@ fn examples_of_the_page_are_what_the_server_stores() {
         if !single.is_empty() {
             shown += &"00".repeat((stored.len() - shown.len()) / 2);
             for line in single {
-                let byte = line.split("byte").nth(1).and_then(|rest| rest.split(':').next()).map(str::trim);
-                let at =
-                    88 + 2 * byte.and_then(|byte| byte.parse::<usize>().ok()).expect("a line says which byte it is");
+                let byte = line
+                    .split("byte")
+                    .nth(1)
+                    .and_then(|rest| rest.split(':').next())
+                    .map(str::trim);
+                let at = 88
+                    + 2 * byte
+                        .and_then(|byte| byte.parse::<usize>().ok())
+                        .expect("a line says which byte it is");
                 shown.replace_range(at..at + 2, &line[..2]);
             }
         }
@@ -155,9 +195,13 @@ fn examples_of_the_page_are_what_the_server_stores() {
 
 /// The rows of the page's table with this head.
 fn table(head: &str) -> Vec<Vec<&'static str>> {
-    let table = PAGE.split(head).nth(1).unwrap_or_else(|| panic!("the page has no table {head}"));
+    let table = PAGE
+        .split(head)
+        .nth(1)
+        .unwrap_or_else(|| panic!("the page has no table {head}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect()
 }
 
 #[test]
@@ -166,7 +210,9 @@ fn hashes_of_the_page_are_those_of_the_server() {
     let rows = table("| kind | element | canonical bytes | hash |");
     assert!(rows.len() > 20);
     for row in rows {
-        let [kind, element, canonical, hash] = row[..] else { panic!("{row:?}") };
+        let [kind, element, canonical, hash] = row[..] else {
+            panic!("{row:?}")
+        };
         let element = element.split('`').nth(1).unwrap_or_default();
         let (sql_type, layout) = match kind {
             "float" => ("float8", "blocked"),
@@ -185,11 +231,17 @@ fn hashes_of_the_page_are_those_of_the_server() {
         let stored: String = value(&mut client, &sql);
         let hash = u64::from_str_radix(hash.trim_matches('`'), 16).expect("a hash is a number");
         let bytes: String = hash.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let kind = kind.strip_prefix("other (`").map_or(kind, |name| name.trim_end_matches("`)"));
+        let kind = kind
+            .strip_prefix("other (`")
+            .map_or(kind, |name| name.trim_end_matches("`)"));
         assert_eq!(stored, format!("{kind} {bytes}"), "{row:?}");
         let canonical = canonical.trim_matches('`').as_bytes();
-        let digit = |i: usize| (canonical[i] as char).to_digit(16).expect("a hexadecimal digit") as u8;
-        let canonical: Vec<u8> = (0..canonical.len()).step_by(2).map(|i| digit(i) << 4 | digit(i + 1)).collect();
+        let digit =
+            |i: usize| (canonical[i] as char).to_digit(16).expect("a hexadecimal digit") as u8;
+        let canonical: Vec<u8> = (0..canonical.len())
+            .step_by(2)
+            .map(|i| digit(i) << 4 | digit(i + 1))
+            .collect();
         assert_eq!(pg_bloom_core::hash::hash(&canonical), hash, "{row:?}");
     }
 }
@@ -202,7 +254,8 @@ fn shards_of_the_page_are_those_of_the_server() {
     for row in rows {
         let element = row[0].split('`').nth(1).expect("an element is between backquotes");
         for (shards, expected) in [8, 1000, i32::MAX].iter().zip(&row[3..]) {
-            let shard: i32 = value(&mut client, &format!("SELECT bloom_shard({element}, {shards})"));
+            let shard: i32 =
+                value(&mut client, &format!("SELECT bloom_shard({element}, {shards})"));
             assert_eq!(shard.to_string(), *expected, "{row:?}");
         }
     }

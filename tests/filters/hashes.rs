@@ -1,7 +1,8 @@
 //! Hashes of elements are the same in every version of PostgreSQL, on every machine.
 //!
-//! Canonical bytes are frozen. Those of kind "other" come from PostgreSQL's own functions, which nobody promises will
-//! stay what they are: these are their values in PostgreSQL 15; a version in which one differs fails here.
+//! Canonical bytes are frozen. Those of kind "other" come from PostgreSQL's own functions, which
+//! nobody promises will stay what they are: these are their values in PostgreSQL 15; a version in
+//! which one differs fails here.
 
 use crate::common::corpus::{self, all_kinds};
 use crate::common::{run, value};
@@ -85,7 +86,10 @@ fn hashes_of_elements_are_what_they_were() {
                  FROM (SELECT 7) AS number (i)"
             ),
         );
-        let expected = HASHES.iter().find(|(name, _)| *name == sql_type).map(|(_, hash)| *hash);
+        let expected = HASHES
+            .iter()
+            .find(|(name, _)| *name == sql_type)
+            .map(|(_, hash)| *hash);
         if Some(hash.as_str()) != expected {
             differing.push((sql_type, hash));
         }
@@ -112,8 +116,9 @@ fn equal_elements_have_one_hash() {
         ("'{1, 2}'::int4[]", "'[1:2]={1,2}'::int4[]"),
     ] {
         assert!(value::<bool>(&mut client, &format!("SELECT {one} = {other}")), "{one} = {other}");
-        let found =
-            format!("SELECT (bloom_empty(1000) || {one}) @> {other} AND (bloom_empty(1000) || {other}) @> {one}");
+        let found = format!(
+            "SELECT (bloom_empty(1000) || {one}) @> {other} AND (bloom_empty(1000) || {other}) @> {one}"
+        );
         assert!(value::<bool>(&mut client, &found), "{one} = {other}");
     }
 }

@@ -1,4 +1,5 @@
-//! Damaged and forged values: each is refused as malformed, or accepted and then harmless to every function.
+//! Damaged and forged values: each is refused as malformed, or accepted and then harmless to every
+//! function.
 
 use crate::common::damage::{damage, hex};
 use crate::common::{Random, Server, column, run, state_of, times, value};
@@ -7,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Errors that functions may give for a filter that was accepted: it can't be merged, has another kind, is too large.
+/// Errors that functions may give for a filter that was accepted: it can't be merged, has another
+/// kind, is too large.
 const REFUSALS: [&str; 3] = ["22023", "42804", "54000"];
 
 /// The largest filter that a function may make.
@@ -28,7 +30,8 @@ const SEEDS: &str = "
         (bloom_from_array(ARRAY(SELECT generate_series(1, 60)), 60) | bloom_empty(480))
     ) AS seeds (f)";
 
-/// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value or a refusal.
+/// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value
+/// or a refusal.
 const USES: [&str; 36] = [
     "bloom_info(f)",
     "bloom_cardinality(f)",
@@ -68,11 +71,14 @@ const USES: [&str; 36] = [
     "(SELECT count(*) FROM (SELECT h FROM unnest(ARRAY[f, g, f]) AS h GROUP BY h) AS groups)",
 ];
 
-/// A session in a new database with the functions `try_bytea(bytea, bloom)` and `try_text(text, bloom)`. Both return
-/// what happened: first how the value was received, then the errors and wrong answers of what was done with it.
+/// A session in a new database with the functions `try_bytea(bytea, bloom)` and
+/// `try_text(text, bloom)`. Both return what happened: first how the value was received, then the
+/// errors and wrong answers of what was done with it.
 fn session(name: &str) -> Client {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    let mut client = SERVER.get_or_init(|| Server::start("max_connections = 20")).database(name);
+    let mut client = SERVER
+        .get_or_init(|| Server::start("max_connections = 20"))
+        .database(name);
     let uses: String = USES
         .iter()
         .map(|sql| {
@@ -128,20 +134,38 @@ fn session(name: &str) -> Client {
     client
 }
 
-/// A filter that is whole but was never built: every field is one that could be, and the payload is random.
+/// A filter that is whole but was never built: every field is one that could be, and the payload is
+/// random.
 fn forge(random: &mut Random) -> Vec<u8> {
     let layout = 1 + random.below(3) as u8;
     let block_bits = [512, 1, 256][usize::from(layout) - 1];
     let hashes = if layout == 3 { 8 } else { 1 + random.below(20) as u8 };
-    let kind = *random.pick(if layout == 3 { &[0, 5, 10, 11, 32, 33, 36] } else { &[0, 1, 2, 3, 4, 11, 11] });
+    let kind = *random.pick(if layout == 3 {
+        &[0, 5, 10, 11, 32, 33, 36]
+    } else {
+        &[0, 1, 2, 3, 4, 11, 11]
+    });
     let name: &[u8] = if kind == 11 { b"inet" } else { b"" };
     let small = random.below(3) > 0;
-    let base = if small { 1 + random.below(40 * 512 / block_bits) as u64 } else { 1 + random.bits() % (1 << 22) };
+    let base = if small {
+        1 + random.below(40 * 512 / block_bits) as u64
+    } else {
+        1 + random.bits() % (1 << 22)
+    };
     let blocks = base * *random.pick(&[1, 1, 2, 3, 8]);
     let dense = small && random.below(2) == 0;
     let capacity = *random.pick(&[1, 7, 1000, u64::from(u32::MAX), i64::MAX as u64]);
     let fpr: f64 = *random.pick(&[5e-324, 1e-12, 0.01, 0.5, 1.0 - f64::EPSILON]);
-    let mut bytes = vec![1, layout, kind, u8::from(dense), hashes, 1, name.len() as u8, 0];
+    let mut bytes = vec![
+        1,
+        layout,
+        kind,
+        u8::from(dense),
+        hashes,
+        1,
+        name.len() as u8,
+        0,
+    ];
     for number in [blocks, base, capacity, fpr.to_bits()] {
         bytes.extend(number.to_le_bytes());
     }
@@ -150,9 +174,13 @@ fn forge(random: &mut Random) -> Vec<u8> {
     bytes.resize(44 + name.len().next_multiple_of(8), 0);
     let payload = (blocks as usize * block_bits).div_ceil(64);
     let words: Vec<u64> = if dense {
-        (0..payload).map(|_| random.bits() & if random.below(3) == 0 { u64::MAX } else { random.0 << 9 }).collect()
+        (0..payload)
+            .map(|_| random.bits() & if random.below(3) == 0 { u64::MAX } else { random.0 << 9 })
+            .collect()
     } else {
-        let mut hashes: Vec<u64> = (0..random.below(payload.min(30) + 1)).map(|_| random.bits()).collect();
+        let mut hashes: Vec<u64> = (0..random.below(payload.min(30) + 1))
+            .map(|_| random.bits())
+            .collect();
         hashes.sort_unstable();
         hashes
     };
@@ -175,7 +203,19 @@ fn hostile_text(random: &mut Random, seeds: &[Vec<u8>]) -> String {
     let mut text: Vec<char> = hex(&bytes).chars().collect();
     for _ in 0..random.below(3) {
         let at = random.below(text.len() + 1);
-        let odd = *random.pick(&['g', 'x', 'A', '\\', ' ', '\n', 'é', '0', '\u{1F600}', '\u{FF10}', '-']);
+        let odd = *random.pick(&[
+            'g',
+            'x',
+            'A',
+            '\\',
+            ' ',
+            '\n',
+            'é',
+            '0',
+            '\u{1F600}',
+            '\u{FF10}',
+            '-',
+        ]);
         match random.below(5) {
             0 => text.insert(at, odd),
             1 => text.truncate(at),
@@ -194,7 +234,9 @@ struct Watch {
 }
 
 fn identity(client: &mut Client) -> (i32, String) {
-    let row = client.query_one("SELECT pg_backend_pid(), pg_postmaster_start_time()::text", &[]).expect("it answers");
+    let row = client
+        .query_one("SELECT pg_backend_pid(), pg_postmaster_start_time()::text", &[])
+        .expect("it answers");
     (row.get(0), row.get(1))
 }
 
@@ -203,7 +245,8 @@ impl Watch {
         Watch { identity: identity(client), fates: BTreeMap::new() }
     }
 
-    /// Takes what happened to a value, which may only be refused with `state` or have harmless uses.
+    /// Takes what happened to a value, which may only be refused with `state` or have harmless
+    /// uses.
     fn record(&mut self, state: &str, value: &str, report: &[String]) {
         let (fate, errors) = report.split_first().expect("something happened");
         let allowed = *fate == format!("refused {state}") || fate == "accepted";
@@ -221,7 +264,8 @@ impl Watch {
     }
 }
 
-/// Values that are tried as bytea and as text, and how many at once. With those of COPY they are 35,000.
+/// Values that are tried as bytea and as text, and how many at once. With those of COPY they are
+/// 35,000.
 const BATCHES: usize = 50;
 const BATCH: usize = 250;
 /// Values that are tried by COPY, one at a time, and for how many the uses are tried at once.
@@ -283,7 +327,9 @@ fn hostile_copy_is_refused_or_harmless() {
     let mut random = Random(3);
     for _ in 0..times(COPIED) {
         let bytes = hostile(&mut random, &seeds);
-        let mut writer = client.copy_in("COPY received FROM STDIN (FORMAT binary)").expect("COPY starts");
+        let mut writer = client
+            .copy_in("COPY received FROM STDIN (FORMAT binary)")
+            .expect("COPY starts");
         writer.write_all(&copy_file(&bytes)).expect("COPY takes the bytes");
         if let Err(error) = writer.finish() {
             watch.record("22P03", &hex(&bytes), &[format!("refused {}", state_of(&error))]);
@@ -300,9 +346,16 @@ fn hostile_copy_is_refused_or_harmless() {
 /// The most memory that a session's process ever had, in kilobytes.
 fn peak_memory(client: &mut Client) -> u64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("it tells the peak");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("the peak is a number")
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("Linux tells about processes");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("it tells the peak");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("the peak is a number")
 }
 
 #[test]
@@ -310,17 +363,22 @@ fn small_values_that_claim_to_be_huge_cost_no_memory() {
     let mut client = session("huge");
     run(&mut client, "SET pg_bloom.max_filter_size = '511MB'");
     for layout in crate::common::LAYOUTS {
-        let huge = format!("SELECT bloom_from_array(ARRAY[1, 2, 3], 300000000, 0.01, '{layout}')::bytea");
+        let huge =
+            format!("SELECT bloom_from_array(ARRAY[1, 2, 3], 300000000, 0.01, '{layout}')::bytea");
         let huge: Vec<u8> = value(&mut client, &huge);
         assert!(huge.len() < 100);
-        let row = client.query_one("SELECT try_bytea($1, $1::bytea::bloom)", &[&huge]).expect("errors are caught");
+        let row = client
+            .query_one("SELECT try_bytea($1, $1::bytea::bloom)", &[&huge])
+            .expect("errors are caught");
         let report: Vec<String> = row.get(0);
         assert_eq!(report[0], "accepted");
         assert!(report[1..].iter().all(|error| REFUSALS.contains(&&error[..5])), "{report:?}");
     }
     // Nor does what is asked of two that are of different sizes.
     for layout in crate::common::LAYOUTS {
-        let claims = |millions: u32| format!("bloom_from_array(ARRAY[1, 2, 3], {millions}000000, 0.01, '{layout}')");
+        let claims = |millions: u32| {
+            format!("bloom_from_array(ARRAY[1, 2, 3], {millions}000000, 0.01, '{layout}')")
+        };
         let (f, g) = (claims(300), claims(150));
         let sql = format!(
             "SELECT bloom_union_cardinality({f}, {g}) BETWEEN 2.9 AND 3.1 AND bloom_jaccard({f}, {g}) BETWEEN 0.9 AND 1

@@ -1,6 +1,6 @@
-//! Filters of every kind: those of random types that are made of others, and of all types that are not. The writer in
-//! Python, written from docs/format.md alone, makes the bytes that the server makes, and the reader answers as the
-//! server does.
+//! Filters of every kind: those of random types that are made of others, and of all types that are
+//! not. The writer in Python, written from docs/format.md alone, makes the bytes that the server
+//! makes, and the reader answers as the server does.
 
 mod leaves;
 mod types;
@@ -35,15 +35,25 @@ impl Making {
         let layout = if is_counting { "blocked" } else { *random.pick(&LAYOUTS) };
         let capacity = *random.pick(&[Some(1), Some(3), Some(10), Some(1000), None]);
         let capacity = if is_counting { capacity.or(Some(5)) } else { capacity };
-        Making { layout, is_counting, capacity, fpr: *random.pick(&[0.5, 0.1, 0.01, 0.0001]) }
+        Making {
+            layout,
+            is_counting,
+            capacity,
+            fpr: *random.pick(&[0.5, 0.1, 0.01, 0.0001]),
+        }
     }
 
     /// A filter of the first half of some values of a type, asked for all of them.
     fn case(&self, sql_type: &str, kinds: [&str; 2], values: &[(Value, String)]) -> Case {
-        let listed: Vec<String> =
-            values.iter().enumerate().map(|(n, (value, _))| format!("({n}, ({})::{sql_type})", value.sql)).collect();
+        let listed: Vec<String> = values
+            .iter()
+            .enumerate()
+            .map(|(n, (value, _))| format!("({n}, ({})::{sql_type})", value.sql))
+            .collect();
         let half = values.len() / 2;
-        let capacity = self.capacity.map_or("NULL".to_owned(), |capacity| capacity.to_string());
+        let capacity = self
+            .capacity
+            .map_or("NULL".to_owned(), |capacity| capacity.to_string());
         let (aggregate, layout) = if self.is_counting {
             ("counting_bloom_agg", String::new())
         } else {
@@ -56,9 +66,13 @@ impl Making {
             listed.join(", "),
             self.fpr
         );
-        let elements: Vec<&str> = values[..half].iter().map(|(value, _)| value.json.as_str()).collect();
-        let sort =
-            if self.is_counting { r#""counting": true"#.into() } else { format!(r#""layout": "{}""#, self.layout) };
+        let elements: Vec<&str> =
+            values[..half].iter().map(|(value, _)| value.json.as_str()).collect();
+        let sort = if self.is_counting {
+            r#""counting": true"#.into()
+        } else {
+            format!(r#""layout": "{}""#, self.layout)
+        };
         let written = format!(
             r#"{{{sort}, "capacity": {}, "fpr": {:?}, "kind": {}, "elements": [{}]}}"#,
             capacity.to_lowercase(),
@@ -72,8 +86,8 @@ impl Making {
     }
 }
 
-/// Compares what the server says with what the writer writes and the reader reads. Returns the stored bytes, and how
-/// many answers were "yes" and "no".
+/// Compares what the server says with what the writer writes and the reader reads. Returns the
+/// stored bytes, and how many answers were "yes" and "no".
 fn compare(client: &mut Client, cases: &[Case]) -> (Vec<String>, usize, usize) {
     let (mut stored, mut questions, mut answers) = (Vec::new(), String::new(), Vec::new());
     for case in cases {
@@ -85,11 +99,22 @@ fn compare(client: &mut Client, cases: &[Case]) -> (Vec<String>, usize, usize) {
         }
         stored.push(hex);
     }
-    let written =
-        python::lines("writer.py", &[], &cases.iter().map(|case| case.written.clone() + "\n").collect::<String>());
+    let written = python::lines(
+        "writer.py",
+        &[],
+        &cases
+            .iter()
+            .map(|case| case.written.clone() + "\n")
+            .collect::<String>(),
+    );
     assert_eq!(written.len(), cases.len());
     for ((case, stored), written) in cases.iter().zip(&stored).zip(&written) {
-        assert!(stored == written, "{}\n{}\nis {stored}\nand was written as {written}", case.sql, case.written);
+        assert!(
+            stored == written,
+            "{}\n{}\nis {stored}\nand was written as {written}",
+            case.sql,
+            case.written
+        );
     }
     let read = python::lines("reader.py", &[], &questions);
     assert_eq!(read.len(), answers.len());
@@ -115,8 +140,9 @@ fn filters_of_simple_types_are_written_and_read() {
     let mut random = Random(7);
     let mut cases = Vec::new();
     for (leaf, described) in LEAVES.iter().enumerate() {
-        let kinds =
-            described.kinds.map(|kind| if kind.starts_with('{') { kind.to_owned() } else { format!("{kind:?}") });
+        let kinds = described
+            .kinds
+            .map(|kind| if kind.starts_with('{') { kind.to_owned() } else { format!("{kind:?}") });
         let values: Vec<(Value, String)> = (0..VALUES)
             .map(|n| {
                 let value = Value { sql: Pools::value(leaf, n), json: pools.json(leaf, n).into() };
@@ -141,7 +167,12 @@ fn filters_of_types_made_of_others_are_written_and_read() {
     let has_multiranges = major_version(&mut client) >= 14;
     let mut cases = Vec::new();
     for n in 0..200 {
-        let mut types = Types { client: &mut client, random: &mut random, has_multiranges, made: 1000 * n };
+        let mut types = Types {
+            client: &mut client,
+            random: &mut random,
+            has_multiranges,
+            made: 1000 * n,
+        };
         let made: Type = types.composite(1 + n % 3);
         let values: Vec<(Value, String)> = (0..10)
             .map(|_| {
@@ -154,8 +185,9 @@ fn filters_of_types_made_of_others_are_written_and_read() {
     let (stored, yes, no) = compare(&mut client, &cases);
     assert!(yes > 1000 && no > 300, "{yes} yes, {no} no");
     // The name's length is in the bytes 6 and 7.
-    let length =
-        |hex: &String| u16::from_str_radix(&format!("{}{}", &hex[14..16], &hex[12..14]), 16).expect("a number");
+    let length = |hex: &String| {
+        u16::from_str_radix(&format!("{}{}", &hex[14..16], &hex[12..14]), 16).expect("a number")
+    };
     let cut = stored.iter().filter(|hex| length(hex) > 508).count();
     assert!(cut > 5 && cut < stored.len() / 2, "{cut} long names");
 }

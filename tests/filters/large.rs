@@ -1,4 +1,5 @@
-//! Builds that outgrow the cache, `work_mem`, or one process: whatever way they take, the filter is the same.
+//! Builds that outgrow the cache, `work_mem`, or one process: whatever way they take, the filter is
+//! the same.
 
 use crate::common::{LAYOUTS, Server, refused, run, sqlstate_within, value};
 use postgres::Client;
@@ -6,13 +7,18 @@ use std::sync::OnceLock;
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start("max_worker_processes = 40\nmax_parallel_workers = 32\nlog_temp_files = -1"))
+    SERVER.get_or_init(|| {
+        Server::start("max_worker_processes = 40\nmax_parallel_workers = 32\nlog_temp_files = -1")
+    })
 }
 
 /// A database with a table of these rows of x, integers, and no parallel plans.
 fn database(name: &str, rows: &str) -> Client {
     let mut client = server().database(name);
-    run(&mut client, &format!("CREATE TABLE t WITH (parallel_workers = 2) AS SELECT x::integer FROM {rows}"));
+    run(
+        &mut client,
+        &format!("CREATE TABLE t WITH (parallel_workers = 2) AS SELECT x::integer FROM {rows}"),
+    );
     run(&mut client, "ANALYZE t");
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
     client
@@ -26,7 +32,8 @@ fn md5(client: &mut Client, filter: &str) -> String {
     value(client, &format!("SELECT md5(bloom_send(({filter})))"))
 }
 
-/// Bytes and number of temporary files that this database has written, of queries that are finished.
+/// Bytes and number of temporary files that this database has written, of queries that are
+/// finished.
 fn temporary_bytes(client: &mut Client) -> i64 {
     run(client, "SELECT pg_sleep(1.1)");
     value(client, "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
@@ -35,7 +42,13 @@ fn temporary_bytes(client: &mut Client) -> i64 {
 #[test]
 fn unsized_builds_are_the_same_with_little_memory() {
     let mut client = database("memory", "generate_series(1, 300000) AS x");
-    for arguments in ["x", "x, NULL, 0.001", "x, NULL, 0.01, 'classic'", "x, NULL, 0.01, 'parquet'", "x, NULL, 1e-9"] {
+    for arguments in [
+        "x",
+        "x, NULL, 0.001",
+        "x, NULL, 0.01, 'classic'",
+        "x, NULL, 0.01, 'parquet'",
+        "x, NULL, 1e-9",
+    ] {
         let build = format!("SELECT bloom_agg({arguments}) FROM t");
         run(&mut client, "SET work_mem = '1GB'");
         let expected = md5(&mut client, &build);
@@ -49,7 +62,8 @@ fn unsized_builds_are_the_same_with_little_memory() {
 
 #[test]
 fn repeated_elements_do_not_make_a_build_grow() {
-    let mut client = database("repetitions", "generate_series(1, 40) AS pass, generate_series(1, 20000) AS x");
+    let mut client =
+        database("repetitions", "generate_series(1, 40) AS pass, generate_series(1, 20000) AS x");
     run(&mut client, "SET work_mem = '64kB'");
     let built = md5(&mut client, "SELECT bloom_agg(x) FROM t");
     let once = md5(&mut client, "SELECT bloom_agg(x) FROM generate_series(1, 20000) AS x");
@@ -69,11 +83,18 @@ fn parallel_unsized_builds_keep_the_promise() {
         "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
          SET min_parallel_table_scan_size = 0",
     );
-    for (work_mem, layout) in [("64kB", "blocked"), ("1GB", "blocked"), ("4MB", "classic"), ("4MB", "parquet")] {
+    for (work_mem, layout) in [
+        ("64kB", "blocked"),
+        ("1GB", "blocked"),
+        ("4MB", "classic"),
+        ("4MB", "parquet"),
+    ] {
         run(&mut client, &format!("SET work_mem = '{work_mem}'"));
         run(
             &mut client,
-            &format!("CREATE TEMPORARY TABLE built AS SELECT bloom_agg(x, NULL, 0.01, '{layout}') AS f FROM t"),
+            &format!(
+                "CREATE TEMPORARY TABLE built AS SELECT bloom_agg(x, NULL, 0.01, '{layout}') AS f FROM t"
+            ),
         );
         let missed: i64 = value(&mut client, "SELECT count(*) FROM t, built WHERE NOT f @> x");
         assert_eq!(missed, 0, "{layout}");
@@ -85,9 +106,14 @@ fn parallel_unsized_builds_keep_the_promise() {
         };
         assert!((1_000_000..2_100_000).contains(&capacity), "{layout}: capacity {capacity}");
         assert!(rate <= 0.01, "{layout}: rate {rate}");
-        let found: i64 =
-            value(&mut client, "SELECT count(*) FROM generate_series(2000000, 2199999) AS x, built WHERE f @> x");
-        assert!(found as f64 <= 2000.0 + crate::common::bound(200_000.0, 0.01), "{layout}: {found} false positives");
+        let found: i64 = value(
+            &mut client,
+            "SELECT count(*) FROM generate_series(2000000, 2199999) AS x, built WHERE f @> x",
+        );
+        assert!(
+            found as f64 <= 2000.0 + crate::common::bound(200_000.0, 0.01),
+            "{layout}: {found} false positives"
+        );
         run(&mut client, "DROP TABLE built");
     }
 }
@@ -95,9 +121,13 @@ fn parallel_unsized_builds_keep_the_promise() {
 #[test]
 fn large_sized_builds_are_the_union_of_their_parts() {
     // Far more than the cache has room for.
-    let mut client = database("sized", "generate_series(1, 2000000) AS i, LATERAL (SELECT i % 1500000 AS x) AS xs");
+    let mut client = database(
+        "sized",
+        "generate_series(1, 2000000) AS i, LATERAL (SELECT i % 1500000 AS x) AS xs",
+    );
     for layout in LAYOUTS {
-        let whole = md5(&mut client, &format!("SELECT bloom_agg(x, 1500000, 0.01, '{layout}') FROM t"));
+        let whole =
+            md5(&mut client, &format!("SELECT bloom_agg(x, 1500000, 0.01, '{layout}') FROM t"));
         let parts = format!(
             "SELECT bloom_union_agg(f) FROM (SELECT bloom_agg(x, 1500000, 0.01, '{layout}') AS f FROM t GROUP BY x % 12) AS parts"
         );
@@ -149,7 +179,10 @@ fn spilled_builds_survive_cursors_windows_and_errors() {
                  SAVEPOINT s; FETCH c; ROLLBACK TO s; FETCH c",
             )
             .expect("the cursor can be read");
-        transaction.query_one("FETCH c", &[]).expect("there is a third row").get(0)
+        transaction
+            .query_one("FETCH c", &[])
+            .expect("there is a third row")
+            .get(0)
     };
     assert_eq!(by_cursor, expected);
     let by_window: String = value(
@@ -161,7 +194,8 @@ fn spilled_builds_survive_cursors_windows_and_errors() {
     for _ in 0..3 {
         refused(&mut client, "22012", "SELECT bloom_agg(x / (29000 - x)) FROM t");
     }
-    let left: i64 = value(&mut client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
+    let left: i64 =
+        value(&mut client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
     assert_eq!(left, 0);
     assert_eq!(md5(&mut client, "SELECT bloom_agg(x) FROM t"), expected);
 }
@@ -173,9 +207,15 @@ fn long_builds_can_be_cancelled() {
     let mut cancelled = 0;
     for work_mem in ["64kB", "1GB"] {
         run(&mut client, &format!("SET work_mem = '{work_mem}'"));
-        for build in ["bloom_agg(x)", "bloom_agg(x, 1500000)", "bloom_agg(x, NULL, 1e-9)"] {
+        for build in [
+            "bloom_agg(x)",
+            "bloom_agg(x, 1500000)",
+            "bloom_agg(x, NULL, 1e-9)",
+        ] {
             for milliseconds in [1, 20, 50, 80, 110, 140] {
-                match sqlstate_within(&mut client, milliseconds, &format!("SELECT {build} FROM t")).as_str() {
+                match sqlstate_within(&mut client, milliseconds, &format!("SELECT {build} FROM t"))
+                    .as_str()
+                {
                     "57014" => cancelled += 1,
                     "00000" => {}
                     other => panic!("{other} from {build} after {milliseconds} ms"),
@@ -184,7 +224,8 @@ fn long_builds_can_be_cancelled() {
         }
     }
     assert!(cancelled >= 6, "only {cancelled} builds took longer than a millisecond");
-    let left: i64 = value(&mut client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
+    let left: i64 =
+        value(&mut client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
     assert_eq!(left, 0);
     let missed: i64 = value(
         &mut client,

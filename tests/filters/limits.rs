@@ -1,4 +1,5 @@
-//! What statements that fail or are cancelled leave behind: nothing. And how soon a cancel is obeyed: at once.
+//! What statements that fail or are cancelled leave behind: nothing. And how soon a cancel is
+//! obeyed: at once.
 
 use crate::common::{LAYOUTS, Server, refused, rows, run, sqlstate, sqlstate_within, times, value};
 use postgres::{Client, NoTls};
@@ -13,25 +14,47 @@ fn server() -> &'static Server {
 /// One of the numbers that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> u64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
-    let line = status.lines().find(|line| line.starts_with(name)).expect("the number is there");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number")
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("Linux tells about processes");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("the number is there");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("it is a number")
 }
 
-/// Statements that fail, each with its SQLSTATE: every operation, at the start and with memory in hand.
+/// Statements that fail, each with its SQLSTATE: every operation, at the start and with memory in
+/// hand.
 fn failures(round: usize) -> Vec<(&'static str, String)> {
     let layout = LAYOUTS[round % 3];
     let many = 2000 + round % 500;
     vec![
         ("22P02", "SELECT '\\x01'::bloom".into()),
-        ("22P02", format!("SELECT (substr(f::text, 1, {}) || 'zz')::bloom FROM filled", 100 + round % 5000 * 2)),
+        (
+            "22P02",
+            format!(
+                "SELECT (substr(f::text, 1, {}) || 'zz')::bloom FROM filled",
+                100 + round % 5000 * 2
+            ),
+        ),
         ("22P03", format!("SELECT substr(f::bytea, 1, {})::bloom FROM filled", 30 + round % 9000)),
         ("22P03", "SELECT set_byte(f::bytea, 1, 7)::bloom FROM filled".into()),
         ("42804", "SELECT f @> 'x'::text FROM filled".into()),
         ("42804", "SELECT f || 'x'::text FROM filled".into()),
-        ("42804", format!("SELECT bloom_add_all(f, ARRAY(SELECT 'x' || generate_series(1, {many}))) FROM filled")),
+        (
+            "42804",
+            format!(
+                "SELECT bloom_add_all(f, ARRAY(SELECT 'x' || generate_series(1, {many}))) FROM filled"
+            ),
+        ),
         ("42804", "SELECT f | bloom_from_array(ARRAY['x'], 20000) FROM filled".into()),
-        ("22023", "SELECT f & bloom_from_array(ARRAY[1], 20000, 0.3, 'classic') FROM filled".into()),
+        (
+            "22023",
+            "SELECT f & bloom_from_array(ARRAY[1], 20000, 0.3, 'classic') FROM filled".into(),
+        ),
         (
             "22023",
             format!(
@@ -40,8 +63,18 @@ fn failures(round: usize) -> Vec<(&'static str, String)> {
                 200 + round % 50
             ),
         ),
-        ("22023", format!("SELECT bloom_agg(x, 10, 0.01, '{layout}') FROM generate_series(1, {many}) AS x")),
-        ("22023", format!("SELECT bloom_from_array(ARRAY(SELECT generate_series(1, {many})), 10, 0.5, '{layout}')")),
+        (
+            "22023",
+            format!(
+                "SELECT bloom_agg(x, 10, 0.01, '{layout}') FROM generate_series(1, {many}) AS x"
+            ),
+        ),
+        (
+            "22023",
+            format!(
+                "SELECT bloom_from_array(ARRAY(SELECT generate_series(1, {many})), 10, 0.5, '{layout}')"
+            ),
+        ),
         ("22023", "SELECT bloom_fold(f, 0) FROM filled".into()),
         ("22023", format!("SELECT bloom_agg(x, 1000 + x) FROM generate_series(1, {many}) AS x")),
         ("54000", format!("SELECT bloom_agg(x, 100000000) FROM generate_series(1, {many}) AS x")),
@@ -50,7 +83,9 @@ fn failures(round: usize) -> Vec<(&'static str, String)> {
         ("0A000", "SELECT bloom_agg(f) FROM filled".into()),
         (
             "0A000",
-            format!("SELECT bloom_agg(p) FROM (SELECT point(x, 1) AS p FROM generate_series(1, {many}) AS x) AS t"),
+            format!(
+                "SELECT bloom_agg(p) FROM (SELECT point(x, 1) AS p FROM generate_series(1, {many}) AS x) AS t"
+            ),
         ),
         ("22012", format!("SELECT bloom_agg(x / ({many} - x)) FROM generate_series(1, 3000) AS x")),
     ]
@@ -96,7 +131,10 @@ fn failing_statements_leave_no_memory_behind() {
             tried += 1;
         }
         if cancelled < times(CANCELLED) {
-            run(&mut client, "SET pg_bloom.max_filter_size = '10MB'; SET pg_bloom.overfill = ignore");
+            run(
+                &mut client,
+                "SET pg_bloom.max_filter_size = '10MB'; SET pg_bloom.overfill = ignore",
+            );
             for (i, sql) in LONG.iter().enumerate() {
                 let found = sqlstate_within(&mut client, 1 + (round + i) % 7, sql);
                 if found != "57014" {
@@ -104,11 +142,15 @@ fn failing_statements_leave_no_memory_behind() {
                 }
                 (tried, cancelled) = (tried + 1, cancelled + 1);
             }
-            run(&mut client, "SET pg_bloom.max_filter_size = '200kB'; SET pg_bloom.overfill = error");
+            run(
+                &mut client,
+                "SET pg_bloom.max_filter_size = '200kB'; SET pg_bloom.overfill = error",
+            );
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        // The first rounds fill the caches of catalogs and plans. After that the level goes up and down by some
-        // megabytes, as the allocator and pages of 2 MB have it; it was the same after 30,000 statements.
+        // The first rounds fill the caches of catalogs and plans. After that the level goes up and
+        // down by some megabytes, as the allocator and pages of 2 MB have it; it was the same after
+        // 30,000 statements.
         if round == 60 {
             first_level = memory(&mut client, "RssAnon:");
         }
@@ -143,11 +185,18 @@ fn sizes_are_checked_before_memory_is_asked_for() {
         let error = client.batch_execute(sql).expect_err(sql);
         let error = error.as_db_error().expect("an error of the server's");
         assert_eq!(error.code().code(), "54000", "{sql}");
-        assert!(error.hint().is_some_and(|hint| hint.starts_with("Use a smaller capacity")), "{sql}: {error:?}");
+        assert!(
+            error
+                .hint()
+                .is_some_and(|hint| hint.starts_with("Use a smaller capacity")),
+            "{sql}: {error:?}"
+        );
     }
-    // 2^40 blocks, and as many as a 511 MB filter has, in values of 44 bytes that claim to be dense.
+    // 2^40 blocks, and as many as a 511 MB filter has, in values of 44 bytes that claim to be
+    // dense.
     for blocks in ["0000000000010000", "ffff7f0000000000"] {
-        let value = format!("0101020106010000{blocks}{blocks}e8030000000000007b14ae47e17a843f00000000");
+        let value =
+            format!("0101020106010000{blocks}{blocks}e8030000000000007b14ae47e17a843f00000000");
         refused(&mut client, "22P02", &format!("SELECT '\\x{value}'::bloom"));
         refused(&mut client, "22P03", &format!("SELECT '\\x{value}'::bytea::bloom"));
     }
@@ -155,25 +204,36 @@ fn sizes_are_checked_before_memory_is_asked_for() {
     assert!(grown < 20_000, "{grown} kB");
 }
 
-/// The processor's time that a process has used, in hundredths of a second: other load on the machine doesn't count.
+/// The processor's time that a process has used, in hundredths of a second: other load on the
+/// machine doesn't count.
 fn processor_time(pid: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process is there");
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     // utime and stime.
-    [11, 12].iter().map(|&field| fields[field].parse::<u64>().expect("a number of ticks")).sum()
+    [11, 12]
+        .iter()
+        .map(|&field| fields[field].parse::<u64>().expect("a number of ticks"))
+        .sum()
 }
 
 /// How often a statement that is cancelled would do the operation if it were not.
 const REPEATED: usize = 100_000;
 
-/// Cancels an operation that is done again and again, at two points of its way. Returns the most of the processor's
-/// time that it took after it was told.
+/// Cancels an operation that is done again and again, at two points of its way. Returns the most of
+/// the processor's time that it took after it was told.
 fn cancel(client: &mut Client, pid: i32, operation: &str, from: &str) -> u64 {
     let started = Instant::now();
     rows(client, &format!("SELECT ({operation}) IS NULL FROM {from}"));
     let duration = started.elapsed();
     // PostgreSQL 19 would not evaluate what `count` is of: it can't be null.
-    let sql = format!("SELECT bool_and(({operation}) IS NULL) FROM {from}, generate_series(1, {REPEATED}) AS again");
+    let sql = format!(
+        "SELECT bool_and(({operation}) IS NULL) FROM {from}, generate_series(1, {REPEATED}) AS again"
+    );
     let cancelled = [35, 70].map(|hundredth| {
         let token = client.cancel_token();
         let wait = duration * hundredth / 100;
@@ -183,7 +243,9 @@ fn cancel(client: &mut Client, pid: i32, operation: &str, from: &str) -> u64 {
             token.cancel_query(NoTls).expect("the server takes a cancel");
             processor_time(pid)
         });
-        let error = client.query(&sql, &[]).expect_err("the statement is far too long to end");
+        let error = client
+            .query(&sql, &[])
+            .expect_err("the statement is far too long to end");
         assert_eq!(crate::common::state_of(&error), "57014", "{sql}");
         let ended = processor_time(pid);
         ended - canceller.join().expect("the cancel was sent").min(ended)
@@ -194,7 +256,8 @@ fn cancel(client: &mut Client, pid: i32, operation: &str, from: &str) -> u64 {
 #[test]
 fn the_longest_operations_can_be_cancelled_at_once() {
     let mut client = server().database("cancels");
-    // A tenth of the size of the largest filters, with the bits of a few elements and with those of no size before.
+    // A tenth of the size of the largest filters, with the bits of a few elements and with those of
+    // no size before.
     run(
         &mut client,
         "SET pg_bloom.max_filter_size = '511MB'; SET pg_bloom.overfill = ignore; SET max_parallel_workers_per_gather = 0;
@@ -214,7 +277,8 @@ fn the_longest_operations_can_be_cancelled_at_once() {
     let bytes: i64 = value(&mut client, "SELECT min((bloom_info(f)).bytes) FROM large");
     assert!(bytes > 48 << 20, "{bytes}");
     let operations = [
-        // PostgreSQL itself copies all that is printed to make text of it, and doesn't look up in the meantime.
+        // PostgreSQL itself copies all that is printed to make text of it, and doesn't look up in
+        // the meantime.
         ("print", "bloom_out(f)"),
         ("print and parse", "bloom_in(bloom_out(f))"),
         ("bytea and back", "f::bytea::bloom"),
@@ -250,11 +314,12 @@ fn the_longest_operations_can_be_cancelled_at_once() {
     let mut slow = Vec::new();
     // In the other layouts only what works on blocks differs.
     let others = ["union", "fold", "cardinality", "build"];
-    for (layout, (name, sql)) in operations
-        .iter()
-        .map(|operation| ("blocked", operation))
-        .chain(operations.iter().filter(|(name, _)| others.contains(name)).map(|operation| ("classic", operation)))
-    {
+    for (layout, (name, sql)) in operations.iter().map(|operation| ("blocked", operation)).chain(
+        operations
+            .iter()
+            .filter(|(name, _)| others.contains(name))
+            .map(|operation| ("classic", operation)),
+    ) {
         let from = format!("(SELECT * FROM large WHERE layout = '{layout}' OFFSET 0) AS large");
         let longest = cancel(&mut client, pid, sql, &from);
         println!("{layout:8} {name:16} went on for {longest} hundredths of a second");
@@ -262,5 +327,8 @@ fn the_longest_operations_can_be_cancelled_at_once() {
             slow.push(format!("{layout} {name}: {longest}"));
         }
     }
-    assert!(slow.is_empty(), "md5 takes {soon} hundredths of a second; more than half of that took {slow:?}");
+    assert!(
+        slow.is_empty(),
+        "md5 takes {soon} hundredths of a second; more than half of that took {slow:?}"
+    );
 }

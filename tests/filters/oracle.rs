@@ -1,4 +1,5 @@
-//! Filters against sets: whatever way a filter is built, it finds all of the set, and of the rest no more than it says.
+//! Filters against sets: whatever way a filter is built, it finds all of the set, and of the rest
+//! no more than it says.
 
 use crate::common::{LAYOUTS, Random, bound, column, plan, rows, run, value};
 use crate::server;
@@ -12,8 +13,9 @@ fn database(name: &str) -> Client {
     client
 }
 
-/// A type of elements: its name, and how an element is written, given its number and a random number that chooses
-/// between ways to write it. Elements with different numbers are different, those with the same are equal.
+/// A type of elements: its name, and how an element is written, given its number and a random
+/// number that chooses between ways to write it. Elements with different numbers are different,
+/// those with the same are equal.
 type Kind = (&'static str, fn(u64, u64) -> String);
 
 fn zeros(n: u64) -> String {
@@ -21,7 +23,13 @@ fn zeros(n: u64) -> String {
 }
 
 const KINDS: [Kind; 13] = [
-    ("text", |n, _| if n == 0 { String::new() } else { format!("é{n} ß{}", "x".repeat(n as usize % 300)) }),
+    ("text", |n, _| {
+        if n == 0 {
+            String::new()
+        } else {
+            format!("é{n} ß{}", "x".repeat(n as usize % 300))
+        }
+    }),
     ("char(30)", |n, r| format!("{n}{}", " ".repeat(r as usize % 9))),
     ("bigint", |n, _| format!("{}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15) as i64)),
     ("integer", |n, _| format!("{}", i64::from(n as u32) - 700)),
@@ -32,10 +40,19 @@ const KINDS: [Kind; 13] = [
         _ => format!("{}.{:02}{}", n / 100, n % 100, zeros(r / 3)),
     }),
     ("uuid", |n, r| {
-        let text = format!("{:032x}", u128::from(n).wrapping_mul(0x1234_5678_9ABC_DEF0_1357_9BDF_0246_8ACF));
+        let text = format!(
+            "{:032x}",
+            u128::from(n).wrapping_mul(0x1234_5678_9ABC_DEF0_1357_9BDF_0246_8ACF)
+        );
         if r.is_multiple_of(2) { text } else { text.to_uppercase() }
     }),
-    ("bytea", |n, _| if n == 0 { "\\x".into() } else { format!("\\x{n:08x}{}", "00ff".repeat(n as usize % 50)) }),
+    ("bytea", |n, _| {
+        if n == 0 {
+            "\\x".into()
+        } else {
+            format!("\\x{n:08x}{}", "00ff".repeat(n as usize % 50))
+        }
+    }),
     ("double precision", |n, r| match (n, r % 2) {
         (0, 0) => "-0".into(),
         (1, _) => "NaN".into(),
@@ -44,15 +61,28 @@ const KINDS: [Kind; 13] = [
     }),
     ("timestamptz", |n, r| {
         let zone = r % 12;
-        format!("2020-01-{:02} {:02}:{:02}:00+{zone:02}", 1 + (n / 60 + zone) / 24, (n / 60 + zone) % 24, n % 60)
+        format!(
+            "2020-01-{:02} {:02}:{:02}:00+{zone:02}",
+            1 + (n / 60 + zone) / 24,
+            (n / 60 + zone) % 24,
+            n % 60
+        )
     }),
     ("date", |n, _| format!("J{}", 2_450_000 + n)),
-    ("inet", |n, r| format!("10.1.{}.{}{}", n / 256, n % 256, if r.is_multiple_of(2) { "" } else { "/32" })),
+    ("inet", |n, r| {
+        format!("10.1.{}.{}{}", n / 256, n % 256, if r.is_multiple_of(2) { "" } else { "/32" })
+    }),
     ("jsonb", |n, r| match r % 2 {
         0 => format!(r#"{{"a": {n}, "b": "é"}}"#),
         _ => format!(r#"{{"b":"é","a":{n}.{}0}}"#, zeros(r / 2)),
     }),
-    ("interval", |n, r| if r.is_multiple_of(2) { format!("{n} days") } else { format!("{} hours", n * 24) }),
+    ("interval", |n, r| {
+        if r.is_multiple_of(2) {
+            format!("{n} days")
+        } else {
+            format!("{} hours", n * 24)
+        }
+    }),
 ];
 
 /// Functions for the ways of [`WAYS`], and tables for elements of a type.
@@ -113,16 +143,26 @@ fn fill(client: &mut Client, random: &mut Random, kind: &Kind, count: usize) -> 
     }
     texts.extend([None, None]);
     texts.iter().for_each(|_| pieces.push(random.below(10) as i32));
-    let sql = format!("INSERT INTO present SELECT p, x::{} FROM unnest($1::integer[], $2::text[]) AS t (p, x)", kind.0);
+    let sql = format!(
+        "INSERT INTO present SELECT p, x::{} FROM unnest($1::integer[], $2::text[]) AS t (p, x)",
+        kind.0
+    );
     client.execute(&sql, &[&pieces, &texts]).expect("elements are loaded");
     let asked: Vec<String> = (0..numbers).map(|n| kind.1(n as u64, random.bits() >> 8)).collect();
-    let sql =
-        format!("INSERT INTO asked SELECT n - 1, x::{} FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n)", kind.0);
+    let sql = format!(
+        "INSERT INTO asked SELECT n - 1, x::{} FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n)",
+        kind.0
+    );
     client.execute(&sql, &[&asked]).expect("elements are loaded");
     let distinct: i64 = value(client, "SELECT count(DISTINCT x) FROM present");
-    assert_eq!(distinct, present.len() as i64, "{}: the oracle and PostgreSQL count differently", kind.0);
-    let capacity =
-        Some(*random.pick(&[count / 3 + 1, count + 1, 2 * count + 1, 100_000])).filter(|_| random.below(4) > 0);
+    assert_eq!(
+        distinct,
+        present.len() as i64,
+        "{}: the oracle and PostgreSQL count differently",
+        kind.0
+    );
+    let capacity = Some(*random.pick(&[count / 3 + 1, count + 1, 2 * count + 1, 100_000]))
+        .filter(|_| random.below(4) > 0);
     let arguments = format!(
         "{}, {}, '{}'",
         capacity.map_or("NULL".into(), |n| n.to_string()),
@@ -134,8 +174,11 @@ fn fill(client: &mut Client, random: &mut Random, kind: &Kind, count: usize) -> 
 
 /// Builds the filter in every way. Returns the number of ways.
 fn build(client: &mut Client, case: &Case) -> usize {
-    let ways: Vec<usize> =
-        if case.capacity.is_some() { (0..WAYS.len()).collect() } else { WAYS_WITHOUT_CAPACITY.into() };
+    let ways: Vec<usize> = if case.capacity.is_some() {
+        (0..WAYS.len()).collect()
+    } else {
+        WAYS_WITHOUT_CAPACITY.into()
+    };
     for way in &ways {
         let sql = WAYS[*way].replace('$', &case.arguments);
         run(client, &format!("INSERT INTO built SELECT {way}, ({sql})"));
@@ -145,15 +188,22 @@ fn build(client: &mut Client, case: &Case) -> usize {
 
 fn check(client: &mut Client, kind: &str, case: &Case) {
     let ways = build(client, case);
-    let what = format!("{kind}, {} distinct elements, arguments {}", case.present.len(), case.arguments);
+    let what =
+        format!("{kind}, {} distinct elements, arguments {}", case.present.len(), case.arguments);
     let different: Vec<i32> = column(
         client,
         "SELECT way FROM built WHERE f <> (SELECT f FROM built WHERE way = 0) OR f IS NULL ORDER BY way",
     );
-    assert!(different.is_empty(), "{what}: the ways {different:?} give another filter than bloom_agg");
+    assert!(
+        different.is_empty(),
+        "{what}: the ways {different:?} give another filter than bloom_agg"
+    );
     copy_there_and_back(client);
     let (copies, same): (i64, bool) = {
-        let row = &rows(client, "SELECT count(*), bool_and(f = (SELECT f FROM built WHERE way = 0)) FROM copied")[0];
+        let row = &rows(
+            client,
+            "SELECT count(*), bool_and(f = (SELECT f FROM built WHERE way = 0)) FROM copied",
+        )[0];
         (row.get(0), row.get(1))
     };
     assert!(same && copies == 2 * ways as i64, "{what}: COPY changed a filter");
@@ -166,22 +216,32 @@ fn check(client: &mut Client, kind: &str, case: &Case) {
 
 /// Compares false positives and the estimate of the number of elements with the truth.
 fn check_counts(client: &mut Client, what: &str, case: &Case, false_positives: usize) {
-    let row = rows(client, "SELECT current_fpr, cardinality, representation FROM built, bloom_info(f) WHERE way = 0");
-    let (fpr, cardinality, representation): (f64, f64, &str) = (row[0].get(0), row[0].get(1), row[0].get(2));
+    let row = rows(
+        client,
+        "SELECT current_fpr, cardinality, representation FROM built, bloom_info(f) WHERE way = 0",
+    );
+    let (fpr, cardinality, representation): (f64, f64, &str) =
+        (row[0].get(0), row[0].get(1), row[0].get(2));
     let distinct = case.present.len() as f64;
     let absent = case.numbers as f64 - distinct;
     let distance = (false_positives as f64 - absent * fpr).abs();
     // Counts of less than one are no normal distribution: they may be 4.5 off.
-    assert!(distance <= bound(absent, fpr).max(4.5), "{what}: {false_positives} false positives of {absent} at {fpr}");
+    assert!(
+        distance <= bound(absent, fpr).max(4.5),
+        "{what}: {false_positives} false positives of {absent} at {fpr}"
+    );
     if representation == "sparse" {
         assert_eq!(cardinality, distinct, "{what}");
     } else if case.capacity.is_none_or(|capacity| capacity >= case.present.len()) {
-        assert!((cardinality - distinct).abs() <= cardinality_bound(distinct), "{what}: estimated {cardinality}");
+        assert!(
+            (cardinality - distinct).abs() <= cardinality_bound(distinct),
+            "{what}: estimated {cardinality}"
+        );
     }
 }
 
-/// Up to capacity and a rate of 0.2 the estimate's standard error is less than half the root of the number, in every
-/// layout: by linear counting it is sqrt(m (exp(kn/m) - 1 - kn/m)) / k.
+/// Up to capacity and a rate of 0.2 the estimate's standard error is less than half the root of the
+/// number, in every layout: by linear counting it is sqrt(m (exp(kn/m) - 1 - kn/m)) / k.
 fn cardinality_bound(elements: f64) -> f64 {
     4.5 * 0.5 * elements.sqrt()
 }
@@ -191,10 +251,14 @@ fn copy_there_and_back(client: &mut Client) {
     run(client, "DROP TABLE IF EXISTS copied; CREATE TABLE copied (way integer, f bloom)");
     for format in ["text", "binary"] {
         let mut bytes = Vec::new();
-        let mut reader = client.copy_out(&format!("COPY built TO STDOUT (FORMAT {format})")).expect("COPY starts");
+        let mut reader = client
+            .copy_out(&format!("COPY built TO STDOUT (FORMAT {format})"))
+            .expect("COPY starts");
         reader.read_to_end(&mut bytes).expect("COPY can be read");
         drop(reader);
-        let mut writer = client.copy_in(&format!("COPY copied FROM STDIN (FORMAT {format})")).expect("COPY starts");
+        let mut writer = client
+            .copy_in(&format!("COPY copied FROM STDIN (FORMAT {format})"))
+            .expect("COPY starts");
         writer.write_all(&bytes).expect("COPY can be written");
         writer.finish().expect("COPY takes what COPY gave");
     }
@@ -217,18 +281,32 @@ fn every_way_of_building_gives_the_filter_of_the_set() {
 fn the_switch_from_sparse_to_dense_depends_on_the_set_alone() {
     let mut client = database("switch");
     run(&mut client, "CREATE TABLE t (n integer, x text)");
-    for (round, arguments) in
-        LAYOUTS.iter().flat_map(|l| ["20, 0.05", "90, 0.01", "700, 0.2"].map(|a| (l, a))).enumerate()
+    for (round, arguments) in LAYOUTS
+        .iter()
+        .flat_map(|l| ["20, 0.05", "90, 0.01", "700, 0.2"].map(|a| (l, a)))
+        .enumerate()
     {
         let arguments = format!("{}, '{}'", arguments.1, arguments.0);
         // A sparse filter takes eight bytes per element, after a header of 44 bytes.
-        let most: i64 = value(&mut client, &format!("SELECT (bytes - 44) / 8 FROM bloom_parameters({arguments})"));
-        for elements in [most / 2, most - 1, most, most + 1, most + 2].into_iter().filter(|&n| n > 0) {
+        let most: i64 = value(
+            &mut client,
+            &format!("SELECT (bytes - 44) / 8 FROM bloom_parameters({arguments})"),
+        );
+        for elements in [most / 2, most - 1, most, most + 1, most + 2]
+            .into_iter()
+            .filter(|&n| n > 0)
+        {
             run(&mut client, "TRUNCATE t");
             // Each element up to five times, in an order of its own.
-            let repeated =
-                format!("generate_series(1, {elements}) AS i, generate_series(0, (i * 7 + {round}) % 5) AS j");
-            run(&mut client, &format!("INSERT INTO t SELECT i * 31 % 97 + j * 41 % 89, 'x' || i FROM {repeated}"));
+            let repeated = format!(
+                "generate_series(1, {elements}) AS i, generate_series(0, (i * 7 + {round}) % 5) AS j"
+            );
+            run(
+                &mut client,
+                &format!(
+                    "INSERT INTO t SELECT i * 31 % 97 + j * 41 % 89, 'x' || i FROM {repeated}"
+                ),
+            );
             let built = format!(
                 "SELECT (bloom_info(f)).representation FROM (
                      SELECT bloom_agg(x, {arguments}) AS f FROM t UNION
@@ -241,7 +319,11 @@ fn the_switch_from_sparse_to_dense_depends_on_the_set_alone() {
                  ) AS builds"
             );
             let expected = if elements <= most { "sparse" } else { "dense" };
-            assert_eq!(column::<String>(&mut client, &built), [expected], "{elements} elements, arguments {arguments}");
+            assert_eq!(
+                column::<String>(&mut client, &built),
+                [expected],
+                "{elements} elements, arguments {arguments}"
+            );
         }
     }
 }
@@ -269,10 +351,19 @@ fn at_capacity_the_rate_is_the_promised_one() {
             let (fpr, cardinality): (f64, f64) = (row.get(2), row.get(3));
             assert_eq!(found, ELEMENTS, "{layout} {rate}");
             let (trials, wrong) = (ABSENT as f64, false_positives as f64);
-            assert!((wrong - trials * fpr).abs() <= bound(trials, fpr), "{layout} {rate}: {wrong} at bloom_fpr {fpr}");
-            assert!(wrong <= trials * rate + bound(trials, rate), "{layout}: {wrong} where {rate} was promised");
+            assert!(
+                (wrong - trials * fpr).abs() <= bound(trials, fpr),
+                "{layout} {rate}: {wrong} at bloom_fpr {fpr}"
+            );
+            assert!(
+                wrong <= trials * rate + bound(trials, rate),
+                "{layout}: {wrong} where {rate} was promised"
+            );
             let (elements, allowed) = (ELEMENTS as f64, cardinality_bound(ELEMENTS as f64));
-            assert!((cardinality - elements).abs() <= allowed, "{layout} {rate}: estimated {cardinality}");
+            assert!(
+                (cardinality - elements).abs() <= allowed,
+                "{layout} {rate}: estimated {cardinality}"
+            );
         }
     }
 }
@@ -291,9 +382,10 @@ fn hashed_groups_that_spill_are_the_same_as_sorted_ones() {
     let filters = "SELECT g, bloom_agg(x) AS a, bloom_agg(x, 100) AS b, bloom_agg(y, 1, 0.1) AS c,
                           bloom_union_agg(CASE WHEN x < 500 THEN bloom_empty(64) || x END) AS d
                    FROM t GROUP BY g";
-    for (table, on, off, shown) in
-        [("hashed", "hashagg", "sort", "Disk Usage"), ("sorted", "sort", "hashagg", "GroupAggregate")]
-    {
+    for (table, on, off, shown) in [
+        ("hashed", "hashagg", "sort", "Disk Usage"),
+        ("sorted", "sort", "hashagg", "GroupAggregate"),
+    ] {
         run(&mut client, &format!("SET enable_{on} = on; SET enable_{off} = off"));
         let plan = plan(&mut client, "ANALYZE", filters);
         assert!(plan.contains(shown), "{plan}");
@@ -305,7 +397,8 @@ fn hashed_groups_that_spill_are_the_same_as_sorted_ones() {
         "SELECT count(*) FROM hashed AS h FULL JOIN sorted AS s USING (g)
          WHERE (h.a, h.b, h.c, h.d) IS DISTINCT FROM (s.a, s.b, s.c, s.d)",
     );
-    let groups: i64 = value(&mut client, "SELECT count(*) FROM sorted WHERE a IS NOT NULL AND d IS NOT NULL");
+    let groups: i64 =
+        value(&mut client, "SELECT count(*) FROM sorted WHERE a IS NOT NULL AND d IS NOT NULL");
     assert_eq!((differing, groups), (0, 20000));
 }
 
@@ -320,7 +413,10 @@ fn moving_windows_give_the_filter_of_each_frame() {
         for (frame, rows) in [
             ("ORDER BY i", "o.i <= t.i"),
             ("PARTITION BY p ORDER BY i", "o.i <= t.i AND o.p = t.p"),
-            ("ORDER BY i ROWS BETWEEN 250 PRECEDING AND 1 FOLLOWING", "o.i BETWEEN t.i - 250 AND t.i + 1"),
+            (
+                "ORDER BY i ROWS BETWEEN 250 PRECEDING AND 1 FOLLOWING",
+                "o.i BETWEEN t.i - 250 AND t.i + 1",
+            ),
         ] {
             let differing: i64 = value(
                 &mut client,
@@ -335,7 +431,8 @@ fn moving_windows_give_the_filter_of_each_frame() {
     }
 }
 
-/// Some CPUs hash eight short texts of a dense state at once: those that still wait belong to the filter as well.
+/// Some CPUs hash eight short texts of a dense state at once: those that still wait belong to the
+/// filter as well.
 #[test]
 fn short_texts_that_wait_for_others_are_in_the_filter() {
     let mut client = database("short_texts");
@@ -345,7 +442,10 @@ fn short_texts_that_wait_for_others_are_in_the_filter() {
          FROM generate_series(1, 700) AS i;
          INSERT INTO words SELECT i, NULL FROM generate_series(1, 700, 13) AS i",
     );
-    for (capacity, layout) in [1, 20, 500].into_iter().flat_map(|n| LAYOUTS.map(|layout| (n, layout))) {
+    for (capacity, layout) in [1, 20, 500]
+        .into_iter()
+        .flat_map(|n| LAYOUTS.map(|layout| (n, layout)))
+    {
         let built = format!("{capacity}, 0.01, '{layout}'");
         let wrong = format!(
             "SELECT count(*) FROM (
@@ -356,7 +456,9 @@ fn short_texts_that_wait_for_others_are_in_the_filter() {
         assert_eq!(value::<i64>(&mut client, &wrong), 0, "{built}");
         let all: bool = value(
             &mut client,
-            &format!("SELECT bloom_agg(x, {built})::bytea = bloom_from_array(array_agg(x), {built})::bytea FROM words"),
+            &format!(
+                "SELECT bloom_agg(x, {built})::bytea = bloom_from_array(array_agg(x), {built})::bytea FROM words"
+            ),
         );
         assert!(all, "{built}");
     }
@@ -369,7 +471,13 @@ fn grouping_sets_give_the_filter_of_each_group() {
         &mut client,
         "CREATE TABLE t AS SELECT i % 7 AS a, i % 5 AS b, i * i % 900 AS x FROM generate_series(1, 4000) AS i",
     );
-    for (arguments, hashed) in [("x", "on"), ("x", "off"), ("x, 900", "on"), ("x, 900", "off"), ("x, 9", "off")] {
+    for (arguments, hashed) in [
+        ("x", "on"),
+        ("x", "off"),
+        ("x, 900", "on"),
+        ("x, 900", "off"),
+        ("x, 9", "off"),
+    ] {
         run(&mut client, &format!("SET enable_hashagg = {hashed}"));
         let (groups, differing) = {
             let row = &rows(
@@ -382,6 +490,10 @@ fn grouping_sets_give_the_filter_of_each_group() {
             )[0];
             (row.get::<_, i64>(0), row.get::<_, i64>(1))
         };
-        assert_eq!((groups, differing), (1 + 7 + 5 + 35, 0), "bloom_agg({arguments}), enable_hashagg {hashed}");
+        assert_eq!(
+            (groups, differing),
+            (1 + 7 + 5 + 35, 0),
+            "bloom_agg({arguments}), enable_hashagg {hashed}"
+        );
     }
 }

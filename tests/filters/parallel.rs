@@ -23,7 +23,8 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start("max_worker_processes = 40\nmax_parallel_workers = 32"))
 }
 
-/// Two sessions in a new database that these statements fill: one with serial plans, one with parallel ones.
+/// Two sessions in a new database that these statements fill: one with serial plans, one with
+/// parallel ones.
 fn sessions(database: &str, fill: &str) -> (Client, Client) {
     let mut serial = server().database(database);
     run(&mut serial, "SET max_parallel_workers_per_gather = 0; SET pg_bloom.overfill = ignore");
@@ -38,10 +39,14 @@ fn sessions(database: &str, fill: &str) -> (Client, Client) {
 }
 
 fn texts(client: &mut Client, sql: &str) -> Vec<String> {
-    rows(client, &format!("SELECT q::text FROM ({sql}) AS q ORDER BY 1")).iter().map(|row| row.get(0)).collect()
+    rows(client, &format!("SELECT q::text FROM ({sql}) AS q ORDER BY 1"))
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
 }
 
-/// Asserts that a query has a parallel plan with partial aggregates, and the rows of its serial plan in every mode.
+/// Asserts that a query has a parallel plan with partial aggregates, and the rows of its serial
+/// plan in every mode.
 fn same_rows(serial: &mut Client, parallel: &mut Client, sql: &str) {
     let plan_of_serial = plan(serial, "COSTS OFF", sql);
     assert!(!plan_of_serial.contains("Gather"), "{sql}\n{plan_of_serial}");
@@ -60,13 +65,20 @@ fn same_rows(serial: &mut Client, parallel: &mut Client, sql: &str) {
 
 /// A build with each of these arguments, as columns of a query.
 fn builds(arguments: &[&str]) -> String {
-    let builds: Vec<String> = arguments.iter().map(|arguments| format!("bloom_agg({arguments})")).collect();
+    let builds: Vec<String> = arguments
+        .iter()
+        .map(|arguments| format!("bloom_agg({arguments})"))
+        .collect();
     builds.join(", ")
 }
 
 /// A table of 8,000 rows with a column for each of these types: x0, x1, …
 fn table_of(kinds: &[Kind]) -> String {
-    let columns: Vec<String> = kinds.iter().enumerate().map(|(n, (_, values))| format!("{values} AS x{n}")).collect();
+    let columns: Vec<String> = kinds
+        .iter()
+        .enumerate()
+        .map(|(n, (_, values))| format!("{values} AS x{n}"))
+        .collect();
     format!(
         "CREATE TABLE t WITH (parallel_workers = 2) AS
          SELECT i, {} FROM (SELECT i % 6000 AS i FROM generate_series(1, 8000) AS i) AS numbers;",
@@ -107,7 +119,12 @@ fn workers_are_really_used() {
     ] {
         let sql = format!("SELECT {aggregate} FROM t");
         let plan = plan(&mut parallel, "ANALYZE", &sql);
-        let parts = ["Finalize Aggregate", "Workers Launched: 2", "Partial Aggregate", "Parallel Seq Scan"];
+        let parts = [
+            "Finalize Aggregate",
+            "Workers Launched: 2",
+            "Partial Aggregate",
+            "Parallel Seq Scan",
+        ];
         assert!(parts.iter().all(|part| plan.contains(part)), "{sql}\n{plan}");
     }
 }
@@ -120,11 +137,27 @@ fn builds_of_groups_are_the_same() {
          SELECT i % 5 AS few, i % 300 AS many, CASE WHEN i % 3 > 0 THEN i / 2 END AS x, i % 2 AS bit
          FROM generate_series(1, 20000) AS i",
     );
-    let builds = builds(&["x", "x, 5", "x, 1000", "x, 1000000, 0.001", "x, NULL, 0.1", "x, 10000, 0.02, 'parquet'"]);
-    let counting = "counting_bloom_agg(x, 30), counting_bloom_agg(bit, 10, 0.1), counting_bloom_agg(x, 5000)";
+    let builds = builds(&[
+        "x",
+        "x, 5",
+        "x, 1000",
+        "x, 1000000, 0.001",
+        "x, NULL, 0.1",
+        "x, 10000, 0.02, 'parquet'",
+    ]);
+    let counting =
+        "counting_bloom_agg(x, 30), counting_bloom_agg(bit, 10, 0.1), counting_bloom_agg(x, 5000)";
     for group in ["few", "many", "bit, few"] {
-        same_rows(&mut serial, &mut parallel, &format!("SELECT {group}, {builds} FROM t GROUP BY {group}"));
-        same_rows(&mut serial, &mut parallel, &format!("SELECT {group}, {counting} FROM t GROUP BY {group}"));
+        same_rows(
+            &mut serial,
+            &mut parallel,
+            &format!("SELECT {group}, {builds} FROM t GROUP BY {group}"),
+        );
+        same_rows(
+            &mut serial,
+            &mut parallel,
+            &format!("SELECT {group}, {counting} FROM t GROUP BY {group}"),
+        );
     }
     let both = "SELECT few, bloom_agg(x, 100) FILTER (WHERE bit = 1) AS a, bloom_agg(x) AS b FROM t GROUP BY few";
     same_rows(&mut serial, &mut parallel, both);
@@ -138,17 +171,27 @@ fn builds_of_nothing_but_nulls_are_the_same() {
          SELECT i % 4 AS g, NULL::text AS never, CASE WHEN i % 4 = 0 THEN i::text END AS seldom
          FROM generate_series(1, 20000) AS i",
     );
-    let builds = builds(&["never", "never, 1000", "seldom", "seldom, 1000", "seldom, 1000000"]);
-    let builds = format!("{builds}, counting_bloom_agg(never, 1000), counting_bloom_agg(seldom, 1000)");
+    let builds = builds(&[
+        "never",
+        "never, 1000",
+        "seldom",
+        "seldom, 1000",
+        "seldom, 1000000",
+    ]);
+    let builds =
+        format!("{builds}, counting_bloom_agg(never, 1000), counting_bloom_agg(seldom, 1000)");
     same_rows(&mut serial, &mut parallel, &format!("SELECT {builds} FROM t"));
     same_rows(&mut serial, &mut parallel, &format!("SELECT g, {builds} FROM t GROUP BY g"));
     same_rows(&mut serial, &mut parallel, &format!("SELECT {builds} FROM t WHERE g * 1 < 0"));
-    let empty: bool =
-        value(&mut parallel, "SELECT bloom_agg(never) = bloom_empty() AND bloom_agg(never, 9) = bloom_empty(9) FROM t");
+    let empty: bool = value(
+        &mut parallel,
+        "SELECT bloom_agg(never) = bloom_empty() AND bloom_agg(never, 9) = bloom_empty(9) FROM t",
+    );
     assert!(empty);
 }
 
-/// Filters of three layouts and two kinds; sparse and dense, of three sizes that divide each other, empty and NULL.
+/// Filters of three layouts and two kinds; sparse and dense, of three sizes that divide each other,
+/// empty and NULL.
 const FILTERS: &str = "
     CREATE TABLE filters (layout text, kind text, f bloom) WITH (parallel_workers = 2, fillfactor = 10);
     INSERT INTO filters
@@ -169,19 +212,33 @@ const FILTERS: &str = "
 fn unions_and_intersections_are_the_same() {
     let (mut serial, mut parallel) = sessions("merges", FILTERS);
     for aggregate in ["bloom_union_agg", "bloom_intersection_agg"] {
-        let grouped = format!("SELECT layout, kind, {aggregate}(f) FROM filters GROUP BY layout, kind");
+        let grouped =
+            format!("SELECT layout, kind, {aggregate}(f) FROM filters GROUP BY layout, kind");
         same_rows(&mut serial, &mut parallel, &grouped);
-        for filter in ["f", "bloom_union(f, bloom_empty(8000, 0.01, 'classic'))", "nullif(f, f)"] {
-            let sql = format!("SELECT {aggregate}({filter}) FROM filters WHERE layout = 'classic' AND kind = 'inet'");
+        for filter in [
+            "f",
+            "bloom_union(f, bloom_empty(8000, 0.01, 'classic'))",
+            "nullif(f, f)",
+        ] {
+            let sql = format!(
+                "SELECT {aggregate}({filter}) FROM filters WHERE layout = 'classic' AND kind = 'inet'"
+            );
             same_rows(&mut serial, &mut parallel, &sql);
         }
     }
-    let dense: i64 = value(&mut serial, "SELECT count(*) FROM filters, bloom_info(f) WHERE representation = 'dense'");
-    let sparse: i64 = value(&mut serial, "SELECT count(*) FROM filters, bloom_info(f) WHERE representation = 'sparse'");
+    let dense: i64 = value(
+        &mut serial,
+        "SELECT count(*) FROM filters, bloom_info(f) WHERE representation = 'dense'",
+    );
+    let sparse: i64 = value(
+        &mut serial,
+        "SELECT count(*) FROM filters, bloom_info(f) WHERE representation = 'sparse'",
+    );
     assert!(dense >= 60 && sparse >= 200, "{dense} dense filters and {sparse} sparse ones");
 }
 
-/// Sizes of which two can be merged only where a third is there are merged by whatever process gets them.
+/// Sizes of which two can be merged only where a third is there are merged by whatever process gets
+/// them.
 #[test]
 fn sizes_that_do_not_divide_are_merged_in_every_plan() {
     // Of 32, 48, 64, 96 and 192 blocks; in every group there is one of 192.
@@ -203,9 +260,13 @@ fn sizes_that_do_not_divide_are_merged_in_every_plan() {
     );
     run(&mut parallel, "SET enable_partitionwise_aggregate = on");
     let mut partitionwise = server().connect("sizes");
-    run(&mut partitionwise, "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0");
+    run(
+        &mut partitionwise,
+        "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0",
+    );
     run(&mut partitionwise, "SET pg_bloom.overfill = ignore");
-    let sizes: i64 = value(&mut serial, "SELECT count(DISTINCT (bloom_header(f)).num_bits) FROM filters");
+    let sizes: i64 =
+        value(&mut serial, "SELECT count(DISTINCT (bloom_header(f)).num_bits) FROM filters");
     assert_eq!(sizes, 5);
     for sql in [
         "SELECT bloom_union_agg(f), bloom_intersection_agg(f) FROM filters",
@@ -216,7 +277,8 @@ fn sizes_that_do_not_divide_are_merged_in_every_plan() {
         assert!(texts(&mut serial, sql) == texts(&mut partitionwise, sql), "partitionwise\n{sql}");
     }
     // Without it they can't be, in any plan.
-    let sql = "SELECT bloom_union_agg(f) FROM filters WHERE (bloom_header(f)).num_bits <> 192 * 512";
+    let sql =
+        "SELECT bloom_union_agg(f) FROM filters WHERE (bloom_header(f)).num_bits <> 192 * 512";
     for client in [&mut serial, &mut parallel, &mut partitionwise] {
         refused(client, "22023", sql);
     }
@@ -239,9 +301,14 @@ const COUNTING_FILTERS: &str = "
 #[test]
 fn sums_of_counting_filters_are_the_same() {
     let (mut serial, mut parallel) = sessions("sums", COUNTING_FILTERS);
-    same_rows(&mut serial, &mut parallel, "SELECT kind, counting_bloom_union_agg(f) FROM filters GROUP BY kind");
+    same_rows(
+        &mut serial,
+        &mut parallel,
+        "SELECT kind, counting_bloom_union_agg(f) FROM filters GROUP BY kind",
+    );
     for filter in ["f", "f + counting_bloom_empty(500)", "nullif(f, f)"] {
-        let sql = format!("SELECT counting_bloom_union_agg({filter}) FROM filters WHERE kind = 'inet'");
+        let sql =
+            format!("SELECT counting_bloom_union_agg({filter}) FROM filters WHERE kind = 'inet'");
         same_rows(&mut serial, &mut parallel, &sql);
     }
     let saturated: bool = value(
@@ -263,11 +330,20 @@ fn aggregates_over_partitions_are_the_same() {
          INSERT INTO t SELECT i % 11, nullif(i % 9000, 0) || ' x' FROM generate_series(1, 20000) AS i",
     );
     let mut partitionwise = server().connect("partitions");
-    run(&mut partitionwise, "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0");
+    run(
+        &mut partitionwise,
+        "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0",
+    );
     run(&mut partitionwise, "SET pg_bloom.overfill = ignore");
     run(&mut parallel, "SET enable_partitionwise_aggregate = on");
-    let builds =
-        builds(&["x", "x, 100", "x, 9000", "x, 1000000", "x, 9000, 0.001, 'classic'", "x, NULL, 0.2, 'parquet'"]);
+    let builds = builds(&[
+        "x",
+        "x, 100",
+        "x, 9000",
+        "x, 1000000",
+        "x, 9000, 0.001, 'classic'",
+        "x, NULL, 0.2, 'parquet'",
+    ]);
     let builds = format!("{builds}, counting_bloom_agg(x, 9000), counting_bloom_agg(x, 100, 0.2)");
     for sql in [
         format!("SELECT {builds} FROM t"),
@@ -276,7 +352,10 @@ fn aggregates_over_partitions_are_the_same() {
     ] {
         let plan = plan(&mut partitionwise, "COSTS OFF", &sql);
         assert!(plan.matches("Aggregate").count() >= 3, "{sql}\n{plan}");
-        assert!(texts(&mut serial, &sql) == texts(&mut partitionwise, &sql), "partitionwise\n{sql}");
+        assert!(
+            texts(&mut serial, &sql) == texts(&mut partitionwise, &sql),
+            "partitionwise\n{sql}"
+        );
         for mode in MODES {
             run(&mut parallel, mode);
             assert!(texts(&mut serial, &sql) == texts(&mut parallel, &sql), "{mode}\n{sql}");
@@ -295,7 +374,8 @@ fn a_build_is_the_union_of_the_builds_of_any_partition() {
         let layout = LAYOUTS[round % 3];
         let capacity = *random.pick(&[1, 30, 400, 4000, 50000, 10_000_000]);
         let fpr = *random.pick(&[0.2, 0.01, 1e-5]);
-        let (rows, pieces, seed) = (random.below(9000) + 1, random.below(40) + 1, random.bits() as u32);
+        let (rows, pieces, seed) =
+            (random.below(9000) + 1, random.below(40) + 1, random.bits() as u32);
         // The square makes pieces of very different sizes.
         let same: bool = value(
             &mut serial,
@@ -309,7 +389,10 @@ fn a_build_is_the_union_of_the_builds_of_any_partition() {
                  FROM t WHERE i <= {rows}"
             ),
         );
-        assert!(same, "capacity {capacity}, rate {fpr}, layout {layout}, {rows} rows, {pieces} pieces, seed {seed}");
+        assert!(
+            same,
+            "capacity {capacity}, rate {fpr}, layout {layout}, {rows} rows, {pieces} pieces, seed {seed}"
+        );
     }
 }
 
@@ -323,7 +406,10 @@ fn parameters_that_differ_between_workers_are_refused() {
          INSERT INTO t SELECT i % 2, i FROM generate_series(1, 5000) AS i",
     );
     let mut partitionwise = server().connect("differing");
-    run(&mut partitionwise, "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0");
+    run(
+        &mut partitionwise,
+        "SET enable_partitionwise_aggregate = on; SET max_parallel_workers_per_gather = 0",
+    );
     run(&mut parallel, "SET enable_partitionwise_aggregate = on");
     let cases = [
         ("22023", "bloom_agg(x, CASE p WHEN 0 THEN 1000 ELSE 2000 END)"),

@@ -14,22 +14,34 @@ const RATE: f64 = 0.01;
 /// The lists as tables, the second with whether the first has each URL.
 fn lists(database: &str) -> Client {
     let mut client = server().database(database);
-    for (table, file, count) in [("visited", "crawl-a.txt.gz", VISITED), ("frontier", "crawl-b.txt.gz", FRONTIER)] {
+    for (table, file, count) in [
+        ("visited", "crawl-a.txt.gz", VISITED),
+        ("frontier", "crawl-b.txt.gz", FRONTIER),
+    ] {
         let urls = data_lines(file);
         run(&mut client, &format!("CREATE TABLE {table} (url text)"));
-        client.execute(&format!("INSERT INTO {table} SELECT unnest($1::text[])"), &[&urls]).expect("URLs are loaded");
+        client
+            .execute(&format!("INSERT INTO {table} SELECT unnest($1::text[])"), &[&urls])
+            .expect("URLs are loaded");
         let distinct: i64 = value(&mut client, &format!("SELECT count(DISTINCT url) FROM {table}"));
         assert_eq!(distinct, count as i64);
     }
-    run(&mut client, "CREATE TABLE asked AS SELECT url, url IN (SELECT url FROM visited) AS truth FROM frontier");
+    run(
+        &mut client,
+        "CREATE TABLE asked AS SELECT url, url IN (SELECT url FROM visited) AS truth FROM frontier",
+    );
     client
 }
 
-/// What a filter answers: how many of the first list it finds, how many of the second that the first has too, and how
-/// many of the second that it has not.
+/// What a filter answers: how many of the first list it finds, how many of the second that the
+/// first has too, and how many of the second that it has not.
 fn answers(client: &mut Client, build: &str) -> (i64, i64, i64) {
-    run(client, &format!("DROP TABLE IF EXISTS f; CREATE TABLE f AS SELECT {build} AS seen FROM visited"));
-    let found = |client: &mut Client, from: &str| value(client, &format!("SELECT count(*) FROM f, {from}"));
+    run(
+        client,
+        &format!("DROP TABLE IF EXISTS f; CREATE TABLE f AS SELECT {build} AS seen FROM visited"),
+    );
+    let found =
+        |client: &mut Client, from: &str| value(client, &format!("SELECT count(*) FROM f, {from}"));
     (
         found(client, "visited WHERE seen @> url"),
         found(client, "asked WHERE truth AND seen @> url"),
@@ -46,7 +58,10 @@ fn a_filter_of_each_layout_finds_all_and_keeps_its_rate() {
             answers(&mut client, &format!("bloom_agg(url, {VISITED}, {RATE}, '{layout}')"));
         assert_eq!((of_visited, of_common), (VISITED as i64, COMMON), "{layout}");
         let distance = (false_positives as f64 - absent * RATE).abs();
-        assert!(distance <= bound(absent, RATE), "{layout}: {false_positives} false positives of {absent}");
+        assert!(
+            distance <= bound(absent, RATE),
+            "{layout}: {false_positives} false positives of {absent}"
+        );
     }
 }
 
@@ -65,7 +80,10 @@ fn a_filter_without_a_capacity_finds_all_at_or_under_its_rate() {
         let (of_visited, of_common, false_positives) = answers(&mut client, &build);
         assert_eq!((of_visited, of_common), (VISITED as i64, COMMON), "{build}");
         let most = absent * rate + bound(absent, rate);
-        assert!(false_positives as f64 <= most, "{build}: {false_positives} false positives of {absent}");
+        assert!(
+            false_positives as f64 <= most,
+            "{build}: {false_positives} false positives of {absent}"
+        );
         let fpr: f64 = value(&mut client, "SELECT bloom_fpr(seen) FROM f");
         assert!(fpr > 0.0 && fpr <= rate * 1.1, "{build}: bloom_fpr is {fpr}");
     }

@@ -1,7 +1,9 @@
-//! docs/reference.md has every object of the extension, as it is in the catalogs, and none that isn't there.
+//! docs/reference.md has every object of the extension, as it is in the catalogs, and none that
+//! isn't there.
 //!
-//! Signatures are code spans with an arrow: `bloom_add(filter bloom, element) → bloom`, `bloom || element → bloom`. In
-//! them `element` stands for three overloads: anyelement, text and "char".
+//! Signatures are code spans with an arrow: `bloom_add(filter bloom, element) → bloom`,
+//! `bloom || element → bloom`. In them `element` stands for three overloads: anyelement, text and
+//! "char".
 
 use crate::common::{column, rows, run};
 use crate::server;
@@ -10,8 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The documents whose names of objects must be there.
-const DOCUMENTS: [&str; 6] =
-    ["README.md", "docs/cookbook.md", "docs/distributed.md", "docs/faq.md", "docs/reference.md", "docs/sets.md"];
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "docs/cookbook.md",
+    "docs/distributed.md",
+    "docs/faq.md",
+    "docs/reference.md",
+    "docs/sets.md",
+];
 
 /// Names that Parquet gives: where a filter is in a file.
 const PARQUET_FIELDS: [&str; 2] = ["bloom_filter_length", "bloom_filter_offset"];
@@ -41,7 +49,8 @@ const FUNCTIONS: &str = "
     ), pg_get_function_result(p.oid))
     FROM pg_proc p JOIN members ON classid = 'pg_proc'::regclass AND objid = p.oid";
 
-/// Operators: left operator right → result. An operand that can be any element has no name, so its type tells.
+/// Operators: left operator right → result. An operand that can be any element has no name, so its
+/// type tells.
 const OPERATORS: &str = "
     SELECT format('%s %s %s → %s', pg_temp.operand(oprleft), oprname, pg_temp.operand(oprright), oprresult::regtype)
     FROM pg_operator o JOIN members ON classid = 'pg_operator'::regclass AND objid = o.oid";
@@ -88,7 +97,10 @@ fn read(document: &str) -> String {
 fn code_spans(text: &str) -> BTreeSet<String> {
     let outside = text.split("\n```").step_by(2);
     let lines = outside.flat_map(str::lines);
-    lines.flat_map(|line| line.split('`').skip(1).step_by(2)).map(|span| span.replace("\\|", "|")).collect()
+    lines
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .map(|span| span.replace("\\|", "|"))
+        .collect()
 }
 
 #[test]
@@ -96,7 +108,9 @@ fn the_reference_has_every_object_and_no_other() {
     let mut client = client("reference_reference");
     let mut signatures: BTreeMap<String, usize> = BTreeMap::new();
     for sql in [FUNCTIONS, OPERATORS] {
-        column::<String>(&mut client, sql).into_iter().for_each(|s| *signatures.entry(s).or_default() += 1);
+        column::<String>(&mut client, sql)
+            .into_iter()
+            .for_each(|s| *signatures.entry(s).or_default() += 1);
     }
     assert!(signatures.len() > 60, "that can't be all: {signatures:#?}");
     for (signature, overloads) in &signatures {
@@ -111,7 +125,10 @@ fn the_reference_has_every_object_and_no_other() {
     let actual: BTreeSet<&String> = signatures.keys().collect();
     let missing: Vec<_> = actual.difference(&shown).collect();
     let unknown: Vec<_> = shown.difference(&actual).collect();
-    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:#?}\nnot there: {unknown:#?}");
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "missing: {missing:#?}\nnot there: {unknown:#?}"
+    );
     let others: Vec<String> = column(&mut client, OTHERS);
     assert!(others.len() >= 8, "that can't be all: {others:?}");
     let missing: Vec<_> = others.iter().filter(|o| !documented.contains(*o)).collect();
@@ -128,7 +145,9 @@ fn the_reference_has_every_column() {
     for row in columns {
         let (function, cell): (String, String) = (row.get(0), row.get(1));
         let heading = format!("\n### {function}\n");
-        let section = reference.split_once(&heading).map_or("", |(_, rest)| rest.split("\n##").next().unwrap_or(rest));
+        let section = reference
+            .split_once(&heading)
+            .map_or("", |(_, rest)| rest.split("\n##").next().unwrap_or(rest));
         if !section.contains(&cell) {
             missing.push(format!("{function}: {cell}"));
         }
@@ -142,7 +161,9 @@ fn names(text: &str) -> BTreeSet<&str> {
         .map(|word| word.trim_matches('.'))
         .filter(|word| !word.ends_with(".sql"))
         .filter(|word| {
-            word.starts_with("bloom_") || word.starts_with("counting_bloom_") || word.starts_with("pg_bloom.")
+            word.starts_with("bloom_")
+                || word.starts_with("counting_bloom_")
+                || word.starts_with("pg_bloom.")
         })
         .collect()
 }
@@ -164,8 +185,10 @@ fn documents_name_only_what_is_there() {
         let text = read(document);
         let names = names(&text);
         assert!(names.len() > 3, "{document} names only {names:?}");
-        let unknown: Vec<_> =
-            names.iter().filter(|name| !known.contains(**name) && !PARQUET_FIELDS.contains(name)).collect();
+        let unknown: Vec<_> = names
+            .iter()
+            .filter(|name| !known.contains(**name) && !PARQUET_FIELDS.contains(name))
+            .collect();
         assert!(unknown.is_empty(), "{document} names what isn't there: {unknown:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! A set spread over the filters of many rows by `bloom_shard`, as docs/distributed.md says, behaves as one filter
-//! does.
+//! A set spread over the filters of many rows by `bloom_shard`, as docs/distributed.md says,
+//! behaves as one filter does.
 
 use crate::common::{bound, column, plan, rows, run, value};
 use crate::server;
@@ -32,7 +32,8 @@ fn build(client: &mut Client) {
     );
 }
 
-/// How many of the elements from `first` to `last` are found by this query of the sets of elements of each shard.
+/// How many of the elements from `first` to `last` are found by this query of the sets of elements
+/// of each shard.
 fn found(client: &mut Client, first: i64, last: i64) -> i64 {
     value(
         client,
@@ -60,16 +61,25 @@ fn shards_have_the_rate_of_one_filter_of_their_size() {
     let sharded = found(&mut client, first, last) as f64;
     let single = value::<i64>(
         &mut client,
-        &format!("SELECT count(*) FROM single, generate_series({first}, {last}) AS i WHERE filter @> i"),
+        &format!(
+            "SELECT count(*) FROM single, generate_series({first}, {last}) AS i WHERE filter @> i"
+        ),
     ) as f64;
     // Each is a binomial count; their difference has the variance of both.
     let absent = ABSENT as f64;
     let rate = (sharded + single) / 2.0 / absent;
-    assert!((sharded - single).abs() < bound(2.0 * absent, rate), "{sharded} against {single} of {absent}");
+    assert!(
+        (sharded - single).abs() < bound(2.0 * absent, rate),
+        "{sharded} against {single} of {absent}"
+    );
     // … and each is what its bits say.
     for (counted, table) in [(sharded, "sharded"), (single, "single")] {
         let rate: f64 = value(&mut client, &format!("SELECT avg(bloom_fpr(filter)) FROM {table}"));
-        assert!((counted - rate * absent).abs() < bound(absent, rate), "{table}: {counted}, not {}", rate * absent);
+        assert!(
+            (counted - rate * absent).abs() < bound(absent, rate),
+            "{table}: {counted}, not {}",
+            rate * absent
+        );
         assert!(rate < 0.01, "{table}: {rate}");
     }
 }
@@ -77,23 +87,37 @@ fn shards_have_the_rate_of_one_filter_of_their_size() {
 #[test]
 fn loads_are_balanced_and_within_the_margin() {
     let mut client = server().database("balance");
-    for (element, elements) in
-        [("i", ELEMENTS), ("i * 1000003::bigint", ELEMENTS), ("'https://example.org/' || i", 200_000)]
-    {
+    for (element, elements) in [
+        ("i", ELEMENTS),
+        ("i * 1000003::bigint", ELEMENTS),
+        ("'https://example.org/' || i", 200_000),
+    ] {
         for shards in [2, 64, 1000] {
             let sql = format!(
                 "SELECT count(*) FROM generate_series(1, {elements}) AS i GROUP BY bloom_shard({element}, {shards})"
             );
             let loads: Vec<i64> = column(&mut client, &sql);
             assert_eq!(loads.len() as i64, shards);
-            // Four standard deviations are enough for a hundred shards, and five for a hundred thousand.
+            // Four standard deviations are enough for a hundred shards, and five for a hundred
+            // thousand.
             let mean = elements as f64 / shards as f64;
-            let most = if shards > 100 { (mean + 5.0 * mean.sqrt()) as i64 } else { capacity(elements, shards) };
-            assert!(loads.iter().all(|&load| load <= most), "{element}: {:?} of {most}", loads.iter().max());
+            let most = if shards > 100 {
+                (mean + 5.0 * mean.sqrt()) as i64
+            } else {
+                capacity(elements, shards)
+            };
+            assert!(
+                loads.iter().all(|&load| load <= most),
+                "{element}: {:?} of {most}",
+                loads.iter().max()
+            );
             // Chi-square, whose mean is its degrees of freedom and whose variance is twice that.
             let square: f64 = loads.iter().map(|&load| (load as f64 - mean).powi(2) / mean).sum();
             let freedom = shards as f64 - 1.0;
-            assert!((square - freedom).abs() < 4.5 * (2.0 * freedom).sqrt(), "{element}, {shards} shards: {square}");
+            assert!(
+                (square - freedom).abs() < 4.5 * (2.0 * freedom).sqrt(),
+                "{element}, {shards} shards: {square}"
+            );
         }
     }
 }
@@ -123,7 +147,8 @@ fn merging_shards_is_building_them_from_both_sets() {
 fn a_probe_reads_one_row_by_the_index_and_a_slice_of_it() {
     let mut client = server().database("probe");
     build(&mut client);
-    let size: i64 = value(&mut client, "SELECT min(octet_length(filter::bytea))::bigint FROM sharded");
+    let size: i64 =
+        value(&mut client, "SELECT min(octet_length(filter::bytea))::bigint FROM sharded");
     run(
         &mut client,
         &format!(
@@ -136,10 +161,17 @@ fn a_probe_reads_one_row_by_the_index_and_a_slice_of_it() {
         &mut client,
         "PREPARE probe(bigint) AS SELECT filter @> $1 FROM sharded WHERE set_id = 1 AND shard = bloom_shard($1, 64)",
     );
-    let executed = plan(&mut client, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "EXECUTE probe(77)");
+    let executed = plan(
+        &mut client,
+        "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF",
+        "EXECUTE probe(77)",
+    );
     assert!(executed.contains("Index Scan using sharded_pkey"), "{executed}");
     assert!(executed.contains("actual rows=1") && !executed.contains("Filter:"), "{executed}");
-    let buffers = executed.split("Buffers: shared ").nth(1).expect("it says how many pages it read");
+    let buffers = executed
+        .split("Buffers: shared ")
+        .nth(1)
+        .expect("it says how many pages it read");
     let pages: i64 = buffers
         .lines()
         .next()
@@ -155,7 +187,13 @@ fn a_probe_reads_one_row_by_the_index_and_a_slice_of_it() {
                 "SELECT filter @> {element}::{sql_type} FROM sharded
                  WHERE set_id = 1 AND shard = bloom_shard({element}::{sql_type}, {SHARDS})"
             );
-            assert_eq!(rows(&mut client, &sql).iter().map(|row| row.get(0)).collect::<Vec<bool>>(), [true]);
+            assert_eq!(
+                rows(&mut client, &sql)
+                    .iter()
+                    .map(|row| row.get(0))
+                    .collect::<Vec<bool>>(),
+                [true]
+            );
         }
     }
 }
@@ -187,7 +225,9 @@ fn a_parallel_build_has_the_same_shards() {
     assert!(plan(&mut client, "COSTS OFF", &query).contains("Partial HashAggregate"));
     let same: Vec<bool> = column(
         &mut client,
-        &format!("SELECT built.filter = sharded.filter FROM ({query}) AS built JOIN sharded USING (shard)"),
+        &format!(
+            "SELECT built.filter = sharded.filter FROM ({query}) AS built JOIN sharded USING (shard)"
+        ),
     );
     assert_eq!(same, vec![true; SHARDS as usize]);
 }

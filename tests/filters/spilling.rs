@@ -1,4 +1,5 @@
-//! Temporary files of unsized builds: few, never left behind, and no reason for a warning, however the build ends.
+//! Temporary files of unsized builds: few, never left behind, and no reason for a warning, however
+//! the build ends.
 
 use crate::common::{Server, refused, rows, run, value};
 use postgres::Client;
@@ -9,11 +10,15 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start("max_files_per_process = 100"))
 }
 
-/// A database with a table of the integers from 1 to 30,000, and the least memory: 17,000 of them need a file.
+/// A database with a table of the integers from 1 to 30,000, and the least memory: 17,000 of them
+/// need a file.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
     run(&mut client, "CREATE TABLE t AS SELECT x FROM generate_series(1, 30000) AS x; ANALYZE t");
-    run(&mut client, "SET work_mem = '64kB'; SET max_parallel_workers_per_gather = 0; SET jit = off");
+    run(
+        &mut client,
+        "SET work_mem = '64kB'; SET max_parallel_workers_per_gather = 0; SET jit = off",
+    );
     client
 }
 
@@ -22,15 +27,16 @@ const OWN_FILE: &str = "name LIKE 'pgsql\\_tmp' || pg_backend_pid() || '.%'";
 
 /// Asserts that no file is left, nor a word of one in the log.
 fn left_nothing(client: &mut Client, what: &str) {
-    let files: i64 = value(client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
+    let files: i64 =
+        value(client, &format!("SELECT count(*) FROM pg_ls_tmpdir() WHERE {OWN_FILE}"));
     assert_eq!(files, 0, "{what}");
     let log = std::fs::read_to_string(server().dir().join("log")).expect("the log can be read");
     assert!(!log.contains("temporary file leak"), "{what}\n{log}");
 }
 
-/// Frames over the table's 12 groups of 2,500 rows: growing, moving, shrinking, by partition. Each has the condition
-/// for a row y to be in the frame of the row x, and the last row. One has fewer rows, since PostgreSQL computes the
-/// filter of a frame that ends FOLLOWING once for each row.
+/// Frames over the table's 12 groups of 2,500 rows: growing, moving, shrinking, by partition. Each
+/// has the condition for a row y to be in the frame of the row x, and the last row. One has fewer
+/// rows, since PostgreSQL computes the filter of a frame that ends FOLLOWING once for each row.
 const WINDOWS: [(&str, &str, i32); 5] = [
     ("ORDER BY x / 2500", "y / 2500 <= x / 2500", 30_000),
     (
@@ -43,7 +49,11 @@ const WINDOWS: [(&str, &str, i32); 5] = [
         "y / 2500 BETWEEN x / 2500 - 6 AND x / 2500 + 1",
         22_000,
     ),
-    ("ORDER BY x / 2500 GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "y / 2500 >= x / 2500", 30_000),
+    (
+        "ORDER BY x / 2500 GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+        "y / 2500 >= x / 2500",
+        30_000,
+    ),
     ("PARTITION BY x % 2 ORDER BY x / 2500", "y % 2 = x % 2 AND y / 2500 <= x / 2500", 30_000),
 ];
 
@@ -76,7 +86,10 @@ fn windows_may_end_early() {
         let frames = format!("SELECT x, bloom_cardinality(bloom_agg(x) OVER ({window})) FROM t");
         run(&mut client, &format!("{frames} OFFSET 20000 LIMIT 1"));
         left_nothing(&mut client, "LIMIT");
-        run(&mut client, &format!("BEGIN; DECLARE c CURSOR FOR {frames}; FETCH 20001 c; CLOSE c; COMMIT"));
+        run(
+            &mut client,
+            &format!("BEGIN; DECLARE c CURSOR FOR {frames}; FETCH 20001 c; CLOSE c; COMMIT"),
+        );
         left_nothing(&mut client, "CLOSE");
         run(&mut client, &format!("BEGIN; DECLARE c CURSOR FOR {frames}; FETCH 20001 c; COMMIT"));
         left_nothing(&mut client, "COMMIT");
@@ -98,7 +111,8 @@ fn script(client: &mut Client, statements: &[(&str, &str)]) {
 #[test]
 fn subtransactions_close_each_file_once() {
     let mut client = database("subtransactions");
-    let window = "SELECT bloom_cardinality(bloom_agg(x / (x - 22000)) OVER (ORDER BY x / 2500)) FROM t";
+    let window =
+        "SELECT bloom_cardinality(bloom_agg(x / (x - 22000)) OVER (ORDER BY x / 2500)) FROM t";
     let groups = "SELECT x / 20000, bloom_cardinality(bloom_agg(x / (x - 22000))) FROM t GROUP BY 1 ORDER BY 1";
     for query in [window, groups] {
         let declare = format!("DECLARE c CURSOR FOR {query}");
@@ -173,7 +187,14 @@ fn a_full_disk_is_an_error() {
     ] {
         refused(&mut client, "53400", sql);
         left_nothing(&mut client, sql);
-        script(&mut client, &[("00000", "BEGIN; SAVEPOINT s"), ("53400", sql), ("00000", "ROLLBACK TO s; COMMIT")]);
+        script(
+            &mut client,
+            &[
+                ("00000", "BEGIN; SAVEPOINT s"),
+                ("53400", sql),
+                ("00000", "ROLLBACK TO s; COMMIT"),
+            ],
+        );
         left_nothing(&mut client, sql);
     }
 }
@@ -181,9 +202,16 @@ fn a_full_disk_is_an_error() {
 /// A number that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
-    let line = status.lines().find(|line| line.starts_with(name)).expect("the number is there");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number")
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("Linux tells about processes");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("the number is there");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("it is a number")
 }
 
 #[test]
@@ -193,7 +221,10 @@ fn many_groups_take_no_more_with_less_memory() {
     for work_mem in ["1MB", "256kB", "64kB"] {
         // A session of its own, for its peak.
         let mut client = server().connect("groups");
-        run(&mut client, "SET max_parallel_workers_per_gather = 0; SET jit = off; SELECT bloom_agg(1)");
+        run(
+            &mut client,
+            "SET max_parallel_workers_per_gather = 0; SET jit = off; SELECT bloom_agg(1)",
+        );
         run(
             &mut client,
             "CREATE TEMPORARY TABLE t AS SELECT i % 300 AS g, i AS x FROM generate_series(1, 1500000) AS i",
@@ -214,5 +245,8 @@ fn many_groups_take_no_more_with_less_memory() {
         assert!(files <= 300 + 40, "{files} files for 300 groups with {work_mem}");
     }
     assert!(results.iter().all(|result| *result == results[0]));
-    assert!(most.iter().all(|&peak| peak <= most[0] + 8192), "kB with 1 MB, 256 kB and 64 kB: {most:?}");
+    assert!(
+        most.iter().all(|&peak| peak <= most[0] + 8192),
+        "kB with 1 MB, 256 kB and 64 kB: {most:?}"
+    );
 }

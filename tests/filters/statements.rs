@@ -1,5 +1,5 @@
-//! Installing the extension changes no statement without a filter in it: whatever the parser makes of an operator, an
-//! error included, it makes of it with the extension as well.
+//! Installing the extension changes no statement without a filter in it: whatever the parser makes
+//! of an operator, an error included, it makes of it with the extension as well.
 
 use crate::common::{column, run, sqlstate};
 use crate::server;
@@ -30,14 +30,17 @@ fn prepare(name: &str, contrib: bool) -> Client {
         for extension in EXTENSIONS {
             // 0A000 and 58P01: it isn't installed.
             let state = sqlstate(&mut client, &format!("CREATE EXTENSION {extension}"));
-            assert!(["00000", "0A000", "58P01"].contains(&state.as_str()), "{state} for {extension}");
+            assert!(
+                ["00000", "0A000", "58P01"].contains(&state.as_str()),
+                "{state} for {extension}"
+            );
         }
     }
     client
 }
 
-/// Gives what the parser makes of an expression: the types of its parameters and of its result, or an SQLSTATE. What is
-/// prepared outlives an error.
+/// Gives what the parser makes of an expression: the types of its parameters and of its result, or
+/// an SQLSTATE. What is prepared outlives an error.
 const MEANING: &str = "
     CREATE FUNCTION meaning(expression text) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
@@ -72,11 +75,17 @@ fn types(client: &mut Client, operator: &str) -> Vec<String> {
 /// What the parser makes of each of these expressions.
 fn meaning_of_each(client: &mut Client, expressions: &[String]) -> Vec<String> {
     let sql = "SELECT meaning(expression) FROM unnest($1::text[]) WITH ORDINALITY AS t (expression, n) ORDER BY n";
-    client.query(sql, &[&expressions]).expect("meaning() takes any expression").iter().map(|row| row.get(0)).collect()
+    client
+        .query(sql, &[&expressions])
+        .expect("meaning() takes any expression")
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
 }
 
-/// Compares what the parser makes of all statements with these operators in two databases. Where these types aren't all
-/// types, an operand is of one of them, or neither has a type. Returns what came out.
+/// Compares what the parser makes of all statements with these operators in two databases. Where
+/// these types aren't all types, an operand is of one of them, or neither has a type. Returns what
+/// came out.
 fn compare(
     before: &mut Client,
     after: &mut Client,
@@ -91,17 +100,21 @@ fn compare(
         let mut operands: Vec<String> = UNTYPED.map(str::to_owned).to_vec();
         operands.extend(types(before, operator).into_iter().map(|t| format!("NULL::{t}")));
         let forms = |i: usize| std::iter::once(format!("${i}")).chain(operands.iter().cloned());
-        let sides = |left: String| forms(if left == "$1" { 2 } else { 1 }).map(move |right| (left.clone(), right));
+        let sides = |left: String| {
+            forms(if left == "$1" { 2 } else { 1 }).map(move |right| (left.clone(), right))
+        };
         let is_asked = |(left, right): &(String, String)| {
             let types = [left, right].map(|operand| operand.strip_prefix("NULL::"));
-            types == [None, None] || among.is_none_or(|among| types.iter().flatten().any(|&t| among.contains(t)))
+            types == [None, None]
+                || among.is_none_or(|among| types.iter().flatten().any(|&t| among.contains(t)))
         };
         let expressions: Vec<String> = forms(1)
             .flat_map(sides)
             .filter(is_asked)
             .map(|(left, right)| format!("{left} {operator} {right}"))
             .collect();
-        let [expected, found] = [&mut *before, &mut *after].map(|client| meaning_of_each(client, &expressions));
+        let [expected, found] =
+            [&mut *before, &mut *after].map(|client| meaning_of_each(client, &expressions));
         for ((sql, expected), found) in expressions.iter().zip(expected).zip(found) {
             if expected != found {
                 different.push(format!("{sql}: {expected} became {found}"));
@@ -136,8 +149,8 @@ fn operators_of_postgresql_mean_what_they_meant() {
     let meanings = compare(&mut before, &mut after, &own, None);
     assert!(["42725", "42883"].iter().all(|state| meanings.contains(*state)), "{meanings:?}");
     // Others could only change if the extension had made an operator of their name.
-    let [before, after] =
-        [&mut before, &mut after].map(|client| column(client, OPERATORS).into_iter().collect::<BTreeSet<String>>());
+    let [before, after] = [&mut before, &mut after]
+        .map(|client| column(client, OPERATORS).into_iter().collect::<BTreeSet<String>>());
     assert_eq!(after.difference(&before).map(String::as_str).collect::<Vec<_>>(), ["@=>"]);
     assert!(before.is_subset(&after));
 }

@@ -6,11 +6,15 @@ use std::sync::OnceLock;
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER
-        .get_or_init(|| Server::start("max_worker_processes = 40\nmax_parallel_workers = 32\nshared_buffers = '512MB'"))
+    SERVER.get_or_init(|| {
+        Server::start(
+            "max_worker_processes = 40\nmax_parallel_workers = 32\nshared_buffers = '512MB'",
+        )
+    })
 }
 
-/// A database with a filter in each row of a table: layouts, dense and sparse, in line and out of line, compressed.
+/// A database with a filter in each row of a table: layouts, dense and sparse, in line and out of
+/// line, compressed.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
     run(
@@ -20,9 +24,13 @@ fn database(name: &str) -> Client {
          ALTER TABLE compressed ALTER f SET STORAGE EXTENDED;",
     );
     for layout in LAYOUTS {
-        for (elements, capacity) in
-            [(20, 1_000), (700, 1_000), (3_000, 100_000), (40_000, 40_000), (140_000, 1_000_000)]
-        {
+        for (elements, capacity) in [
+            (20, 1_000),
+            (700, 1_000),
+            (3_000, 100_000),
+            (40_000, 40_000),
+            (140_000, 1_000_000),
+        ] {
             for table in ["filters", "compressed"] {
                 run(
                     &mut client,
@@ -42,8 +50,13 @@ fn database(name: &str) -> Client {
 fn pages(client: &mut Client, sql: &str) -> u64 {
     run(client, sql);
     let plan = plan(client, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", sql);
-    let line = plan.lines().find(|line| line.contains("Buffers: ")).unwrap_or_else(|| panic!("no buffers in\n{plan}"));
-    line.split(['=', ' ']).filter_map(|word| word.parse::<u64>().ok()).sum()
+    let line = plan
+        .lines()
+        .find(|line| line.contains("Buffers: "))
+        .unwrap_or_else(|| panic!("no buffers in\n{plan}"));
+    line.split(['=', ' '])
+        .filter_map(|word| word.parse::<u64>().ok())
+        .sum()
 }
 
 #[test]
@@ -66,10 +79,12 @@ fn one_probe_of_a_large_filter_reads_one_slice() {
         );
     }
     run(&mut client, "VACUUM ANALYZE filters");
-    let sizes: Vec<i32> = column(&mut client, "SELECT octet_length(f::bytea) FROM filters ORDER BY id");
+    let sizes: Vec<i32> =
+        column(&mut client, "SELECT octet_length(f::bytea) FROM filters ORDER BY id");
     assert!(sizes[0] > 12_000_000 && sizes[1] > 120_000_000, "{sizes:?}");
     let mut of_probe = |id: i32, element: i32| {
-        let probe = pages(&mut client, &format!("SELECT f @> {element} FROM filters WHERE id = {id}"));
+        let probe =
+            pages(&mut client, &format!("SELECT f @> {element} FROM filters WHERE id = {id}"));
         probe - pages(&mut client, &format!("SELECT id FROM filters WHERE id = {id}"))
     };
     for element in [1, 1_000_000, -1, -2, -3] {
@@ -92,7 +107,12 @@ fn slices_and_whole_values_say_the_same() {
         let elements: Vec<i32> = (1..=2_000).map(|i| i * 97 % 280_000).collect();
         let one_by_one: Vec<Vec<bool>> = elements
             .iter()
-            .map(|element| client.query_one(&probe, &[element]).expect("a probe can be executed").get(0))
+            .map(|element| {
+                client
+                    .query_one(&probe, &[element])
+                    .expect("a probe can be executed")
+                    .get(0)
+            })
             .collect();
         let sql = format!(
             "SELECT array_agg(f @> x ORDER BY id) FROM {table}, generate_series(1, 2000) AS i,
@@ -100,7 +120,8 @@ fn slices_and_whole_values_say_the_same() {
         );
         let at_once: Vec<Vec<bool>> = column(&mut client, &sql);
         assert_eq!(one_by_one, at_once, "{table}");
-        let held: Vec<i32> = column(&mut client, &format!("SELECT elements FROM {table} ORDER BY id"));
+        let held: Vec<i32> =
+            column(&mut client, &format!("SELECT elements FROM {table} ORDER BY id"));
         let mut answers = [0, 0];
         for (element, answered) in elements.iter().zip(&at_once) {
             for (held, answer) in held.iter().zip(answered) {
@@ -146,9 +167,14 @@ fn the_header_of_a_large_filter_is_read_from_its_first_slice() {
     let header = pages(&mut client, "SELECT bloom_header(f) FROM large");
     let domain = pages(&mut client, "SELECT f::sized IS NULL FROM large");
     let info = pages(&mut client, "SELECT bloom_info(f) FROM large");
-    println!("{row} pages for the row, {header} with its header, {domain} by a domain, {info} with all of it");
+    println!(
+        "{row} pages for the row, {header} with its header, {domain} by a domain, {info} with all of it"
+    );
     // A few pages of the index and one of the table that has the slices.
-    assert!(header <= row + 10 && domain <= row + 10 && info > 1000, "{row}, {header}, {domain}, {info}");
+    assert!(
+        header <= row + 10 && domain <= row + 10 && info > 1000,
+        "{row}, {header}, {domain}, {info}"
+    );
     refused(&mut client, "23514", "INSERT INTO checked SELECT bloom_resize(f, 5000000) FROM large");
 }
 
@@ -181,7 +207,10 @@ fn a_filter_that_changes_between_probes_is_seen() {
          END $$",
     );
     for _ in 0..2 {
-        run(&mut client, "UPDATE one SET f = (SELECT bloom_agg(x, 100000) FROM generate_series(1, 100000) AS x)");
+        run(
+            &mut client,
+            "UPDATE one SET f = (SELECT bloom_agg(x, 100000) FROM generate_series(1, 100000) AS x)",
+        );
         assert_eq!(value::<i32>(&mut client, "SELECT check_changes()"), 0);
     }
     // A procedure that commits between probes.
@@ -219,7 +248,10 @@ fn a_constant_is_hashed_for_the_kind_of_each_filter() {
     assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM mixed WHERE f @> 5"), 100);
     assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM mixed WHERE f @> 6"), 0);
     assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM mixed WHERE f @> 5000000000"), 0);
-    run(&mut client, "INSERT INTO mixed SELECT 101, bloom_agg(x::text, 10) FROM generate_series(1, 5) AS x");
+    run(
+        &mut client,
+        "INSERT INTO mixed SELECT 101, bloom_agg(x::text, 10) FROM generate_series(1, 5) AS x",
+    );
     refused(&mut client, "42804", "SELECT count(*) FROM mixed WHERE f @> 5");
 }
 
@@ -246,11 +278,13 @@ fn probes_work_wherever_expressions_do() {
     ] {
         assert_eq!(value::<i64>(&mut client, sql), 300_000, "{sql}");
     }
-    let parallel = plan(&mut client, "COSTS OFF", "SELECT count(*) FROM t WHERE (SELECT f FROM known) @> x");
+    let parallel =
+        plan(&mut client, "COSTS OFF", "SELECT count(*) FROM t WHERE (SELECT f FROM known) @> x");
     assert!(parallel.contains("Parallel Seq Scan"), "{parallel}");
     // An index expression, a CHECK constraint, a trigger and COPY … WHERE.
     run(&mut client, "SET max_parallel_workers_per_gather = 0");
-    let three: String = value(&mut client, "SELECT quote_literal(bloom_from_array(ARRAY[1, 2, 3])::text)");
+    let three: String =
+        value(&mut client, "SELECT quote_literal(bloom_from_array(ARRAY[1, 2, 3])::text)");
     run(
         &mut client,
         &format!(
@@ -262,10 +296,11 @@ fn probes_work_wherever_expressions_do() {
          INSERT INTO kept SELECT x FROM t WHERE x NOT IN (666, 667) AND x % 20 < 2"
         ),
     );
-    let kept: Vec<i64> =
-        rows(&mut client, "SELECT count(*) FILTER (WHERE x <= 300000), count(*) FILTER (WHERE x > 300000) FROM kept")
-            [0]
-        .iter_values();
+    let kept: Vec<i64> = rows(
+        &mut client,
+        "SELECT count(*) FILTER (WHERE x <= 300000), count(*) FILTER (WHERE x > 300000) FROM kept",
+    )[0]
+    .iter_values();
     assert_eq!(kept[0], 30_000);
     assert!(kept[1] < 200, "{} false positives", kept[1]);
     refused(&mut client, "23514", "INSERT INTO kept VALUES (666)");
@@ -279,7 +314,9 @@ fn probes_work_wherever_expressions_do() {
          CREATE FUNCTION is_known(x integer) RETURNS boolean LANGUAGE plpgsql AS
          $$ BEGIN RETURN (SELECT f FROM known) @> x; END $$",
     );
-    let mut writer = client.copy_in("COPY copied FROM STDIN WHERE is_known(x)").expect("COPY starts");
+    let mut writer = client
+        .copy_in("COPY copied FROM STDIN WHERE is_known(x)")
+        .expect("COPY starts");
     std::io::Write::write_all(&mut writer, b"1\n2\n300000\n-5000\n").expect("rows can be sent");
     writer.finish().expect("COPY ends");
     let copied: Vec<i32> = column(&mut client, "SELECT x FROM copied WHERE x > 0 ORDER BY x");

@@ -1,5 +1,5 @@
-//! The rate holds for elements that are alike: small numbers, runs of bits, equal halves, values that differ in one
-//! place. A hash that folds, rotates or adds its parts makes such elements one.
+//! The rate holds for elements that are alike: small numbers, runs of bits, equal halves, values
+//! that differ in one place. A hash that folds, rotates or adds its parts makes such elements one.
 
 use crate::common::{bound, rows, run};
 use crate::server;
@@ -7,8 +7,8 @@ use crate::server;
 /// Elements that are added, and as many that are asked for and were not.
 const COUNT: i32 = 10_000;
 
-/// A type, and distinct values of it as an expression of the integer i from 1 to 2 · [`COUNT`], which `h` has in both
-/// halves of its 64 bits.
+/// A type, and distinct values of it as an expression of the integer i from 1 to 2 · [`COUNT`],
+/// which `h` has in both halves of its 64 bits.
 type Family = (&'static str, &'static str);
 
 /// What the tests make for these.
@@ -68,7 +68,10 @@ const FAMILIES: [Family; 70] = [
     ("macaddr", "(lpad(to_hex(i), 6, '0') || lpad(to_hex(i), 6, '0'))::macaddr"),
     ("macaddr8", "lpad(to_hex(h), 16, '0')::macaddr8"),
     // jsonb.
-    ("jsonb", "(SELECT jsonb_object_agg('flag' || n, flag) FROM unnest(bits(i, 20)) WITH ORDINALITY AS f (flag, n))"),
+    (
+        "jsonb",
+        "(SELECT jsonb_object_agg('flag' || n, flag) FROM unnest(bits(i, 20)) WITH ORDINALITY AS f (flag, n))",
+    ),
     ("jsonb", "to_jsonb(bits(i, 20))"),
     (
         "jsonb",
@@ -142,10 +145,12 @@ fn elements_that_are_alike_have_the_promised_rate() {
             ),
         )[0];
 
-        let [distinct, lost, percent, permille, exact] = [0, 2, 3, 4, 5].map(|column| row.get::<_, i64>(column) as f64);
+        let [distinct, lost, percent, permille, exact] =
+            [0, 2, 3, 4, 5].map(|column| row.get::<_, i64>(column) as f64);
         let (count, cardinality) = (f64::from(COUNT), row.get::<_, f64>(1));
         let at_most = |rate: f64| count * rate + bound(count, rate);
-        let as_promised = lost == 0.0 && percent <= at_most(0.01) && permille <= at_most(0.001) && exact == 0.0;
+        let as_promised =
+            lost == 0.0 && percent <= at_most(0.01) && permille <= at_most(0.001) && exact == 0.0;
         if !as_promised || (distinct, cardinality) != (2.0 * count, count) {
             missed.push(format!(
                 "{element} of type {sql_type}: of {distinct} {cardinality} were added, {lost} are lost, {percent}, {permille} \

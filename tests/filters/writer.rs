@@ -1,11 +1,12 @@
-//! A writer in plain Python, written from docs/format.md alone, makes the bytes that the server makes.
+//! A writer in plain Python, written from docs/format.md alone, makes the bytes that the server
+//! makes.
 
 use crate::common::{LAYOUTS, Random, python, run, times};
 use crate::server;
 use postgres::Client;
 
-/// A type of elements: its key kind in general and in the layout `parquet`, as given to the writer, and the text of the
-/// i-th of them, in SQL and for the writer.
+/// A type of elements: its key kind in general and in the layout `parquet`, as given to the writer,
+/// and the text of the i-th of them, in SQL and for the writer.
 struct Element {
     sql_type: &'static str,
     kinds: [&'static str; 2],
@@ -29,7 +30,9 @@ const ELEMENTS: [Element; 9] = [
     element("numeric", "numeric", "numeric", |i| format!("{}.{}", i / 10, i % 10)),
     element("double precision", "float", "parquet DOUBLE", |i| format!("{}.25", i * i)),
     element("uuid", "uuid", "uuid", |i| format!("{:032x}", i * i)),
-    element("date", "date", "date", |i| format!("{:04}-{:02}-{:02}", 1900 + i / 336, i / 28 % 12 + 1, i % 28 + 1)),
+    element("date", "date", "date", |i| {
+        format!("{:04}-{:02}-{:02}", 1900 + i / 336, i / 28 % 12 + 1, i % 28 + 1)
+    }),
     element("boolean", "boolean", "boolean", |i| if i % 2 == 0 { "t".into() } else { "f".into() }),
 ];
 
@@ -65,7 +68,9 @@ impl Family {
     /// Some elements, distinct or not.
     fn elements(&self, random: &mut Random, most: usize) -> Vec<String> {
         let count = random.below(most + 1);
-        (0..count).map(|_| (self.element.text)(random.below(most * 2 + 2))).collect()
+        (0..count)
+            .map(|_| (self.element.text)(random.below(most * 2 + 2)))
+            .collect()
     }
 
     fn kind(&self) -> &'static str {
@@ -78,7 +83,14 @@ impl Family {
     }
 
     fn list(elements: &[String]) -> String {
-        format!("[{}]", elements.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", "))
+        format!(
+            "[{}]",
+            elements
+                .iter()
+                .map(|text| format!("{text:?}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
     }
 
     fn filter(&self, random: &mut Random) -> Expression {
@@ -88,10 +100,15 @@ impl Family {
         };
         let most = 1 + random.below(2 * self.capacity as usize + 2).min(600);
         let elements = self.elements(random, most);
-        let (in_sql, in_json) =
-            capacity.map_or(("NULL".to_owned(), "null".to_owned()), |c| (c.to_string(), c.to_string()));
+        let (in_sql, in_json) = capacity
+            .map_or(("NULL".to_owned(), "null".to_owned()), |c| (c.to_string(), c.to_string()));
         Expression {
-            sql: format!("bloom_from_array({}, {in_sql}, {:?}, '{}')", self.array(&elements), self.fpr, self.layout),
+            sql: format!(
+                "bloom_from_array({}, {in_sql}, {:?}, '{}')",
+                self.array(&elements),
+                self.fpr,
+                self.layout
+            ),
             json: format!(
                 r#"{{"layout": "{}", "capacity": {in_json}, "fpr": {:?}, "kind": "{}", "elements": {}}}"#,
                 self.layout,
@@ -120,7 +137,10 @@ impl Family {
         // An aggregate over no rows has no size.
         if elements.is_empty() {
             let (capacity, fpr) = (self.capacity, self.fpr);
-            return Expression { sql: format!("counting_bloom_empty({capacity}, {fpr:?})"), json };
+            return Expression {
+                sql: format!("counting_bloom_empty({capacity}, {fpr:?})"),
+                json,
+            };
         }
         Expression { sql, json }
     }
@@ -135,7 +155,8 @@ impl Family {
             0..=3 => {
                 let depth = random.below(depth);
                 let b = self.expression(random, depth);
-                let (sign, name) = *random.pick(&[("|", "union"), ("|", "union"), ("&", "intersection")]);
+                let (sign, name) =
+                    *random.pick(&[("|", "union"), ("|", "union"), ("&", "intersection")]);
                 Expression {
                     sql: format!("({} {sign} {})", a.sql, b.sql),
                     json: format!(r#"{{"{name}": [{}, {}]}}"#, a.json, b.json),
@@ -175,18 +196,29 @@ fn stored(client: &mut Client, expressions: &[Expression]) -> Vec<Option<String>
     expressions.iter().map(bytes).collect()
 }
 
-/// Compares what the server and the writer make of expressions. Returns the stored bytes, and how many are sparse,
-/// dense or counters.
+/// Compares what the server and the writer make of expressions. Returns the stored bytes, and how
+/// many are sparse, dense or counters.
 fn compare(client: &mut Client, expressions: &[Expression]) -> (Vec<String>, [usize; 3]) {
     let expected = stored(client, expressions);
-    let pairs: Vec<(&Expression, String)> =
-        expressions.iter().zip(expected).filter_map(|(expression, hex)| Some((expression, hex?))).collect();
-    let lines: String = pairs.iter().map(|(expression, _)| expression.json.clone() + "\n").collect();
+    let pairs: Vec<(&Expression, String)> = expressions
+        .iter()
+        .zip(expected)
+        .filter_map(|(expression, hex)| Some((expression, hex?)))
+        .collect();
+    let lines: String = pairs
+        .iter()
+        .map(|(expression, _)| expression.json.clone() + "\n")
+        .collect();
     let written = python::lines("writer.py", &[], &lines);
     assert_eq!(written.len(), pairs.len());
     let mut forms = [0; 3];
     for ((expression, hex), written) in pairs.iter().zip(&written) {
-        assert!(hex == written, "{}\n{}\nis {hex}\nand was written as {written}", expression.sql, expression.json);
+        assert!(
+            hex == written,
+            "{}\n{}\nis {hex}\nand was written as {written}",
+            expression.sql,
+            expression.json
+        );
         forms[usize::from(hex.as_bytes()[7] - b'0')] += 1;
     }
     (pairs.into_iter().map(|(_, hex)| hex).collect(), forms)
@@ -195,7 +227,9 @@ fn compare(client: &mut Client, expressions: &[Expression]) -> (Vec<String>, [us
 /// Compares cardinality and rate as the server and the page have them.
 fn compare_estimates(client: &mut Client, sql_type: &str, values: &[String]) {
     let numbers = |text: &str| -> [f64; 2] {
-        let mut numbers = text.split(' ').map(|number| number.replace("Infinity", "inf").parse().expect("a number"));
+        let mut numbers = text
+            .split(' ')
+            .map(|number| number.replace("Infinity", "inf").parse().expect("a number"));
         [(); 2].map(|()| numbers.next().expect("two numbers"))
     };
     let estimated = python::lines("estimates.py", &[], &(values.join("\n") + "\n"));
@@ -203,12 +237,17 @@ fn compare_estimates(client: &mut Client, sql_type: &str, values: &[String]) {
         "SELECT (i).cardinality || ' ' || (i).current_fpr
          FROM unnest($1::text[]) WITH ORDINALITY AS t (v, n), LATERAL {sql_type}_info(decode(v, 'hex')::{sql_type}) AS i ORDER BY n"
     );
-    let shown = client.query(&sql, &[&values]).expect("the server shows its estimates");
+    let shown = client
+        .query(&sql, &[&values])
+        .expect("the server shows its estimates");
     assert_eq!((shown.len(), estimated.len()), (values.len(), values.len()));
     for ((shown, estimated), value) in shown.iter().zip(&estimated).zip(values) {
         let shown: String = shown.get(0);
         for (a, b) in numbers(&shown).into_iter().zip(numbers(estimated)) {
-            assert!(a == b || (a / b - 1.0).abs() < 1e-9, "{shown} and not {estimated} for {value}");
+            assert!(
+                a == b || (a / b - 1.0).abs() < 1e-9,
+                "{shown} and not {estimated} for {value}"
+            );
         }
     }
 }
@@ -224,10 +263,14 @@ fn the_writer_builds_merges_and_folds_as_the_server_does() {
     let mut client = session("written");
     let mut random = Random(29);
     let count = times(240);
-    let filters: Vec<Expression> =
-        (0..count).map(|i| Family::random(&mut random).expression(&mut random, i % 4)).collect();
+    let filters: Vec<Expression> = (0..count)
+        .map(|i| Family::random(&mut random).expression(&mut random, i % 4))
+        .collect();
     let (values, [sparse, dense, counters]) = compare(&mut client, &filters);
-    assert!(sparse > count / 5 && dense > count / 5 && counters == 0, "{sparse} sparse, {dense} dense");
+    assert!(
+        sparse > count / 5 && dense > count / 5 && counters == 0,
+        "{sparse} sparse, {dense} dense"
+    );
     let merged = values.iter().filter(|hex| hex[16..32] != hex[32..48]).count();
     assert!(merged > count / 24, "only {merged} filters were merged from several sizes");
     compare_estimates(&mut client, "bloom", &values);
@@ -243,7 +286,10 @@ fn the_writer_builds_merges_and_folds_as_the_server_does() {
                     sql: format!("({} + {})", a.sql, b.sql),
                     json: format!(r#"{{"sum": [{}, {}]}}"#, a.json, b.json),
                 },
-                _ => Expression { sql: format!("{}::bloom", a.sql), json: format!(r#"{{"shown": {}}}"#, a.json) },
+                _ => Expression {
+                    sql: format!("{}::bloom", a.sql),
+                    json: format!(r#"{{"shown": {}}}"#, a.json),
+                },
             }
         })
         .collect();
@@ -264,7 +310,9 @@ fn the_writer_sizes_filters_as_the_server_does() {
             let (fpr, layout) = (family.fpr, family.layout);
             Expression {
                 sql: format!("bloom_empty({capacity}, {fpr:?}, '{layout}')"),
-                json: format!(r#"{{"layout": "{layout}", "capacity": {capacity}, "fpr": {fpr:?}}}"#),
+                json: format!(
+                    r#"{{"layout": "{layout}", "capacity": {capacity}, "fpr": {fpr:?}}}"#
+                ),
             }
         })
         .collect();
@@ -276,19 +324,33 @@ fn the_writer_sizes_filters_as_the_server_does() {
 #[test]
 fn the_page_has_the_sizes_of_the_server() {
     let page = include_str!("../../docs/format.md");
-    let table = page.split("| layout | n | p | k | b(k) | `needed` | B |\n").nth(1).expect("the page has the table");
+    let table = page
+        .split("| layout | n | p | k | b(k) | `needed` | B |\n")
+        .nth(1)
+        .expect("the page has the table");
     let rows: Vec<Vec<&str>> = table
         .lines()
         .skip(1)
         .take_while(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+        .map(|line| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().trim_matches('`'))
+                .collect()
+        })
         .collect();
     assert!(rows.len() >= 10);
     let mut client = session("sizes_of_the_page");
     for row in rows {
-        let [layout, n, p, k, _, _, blocks] = row[..] else { panic!("{row:?}") };
+        let [layout, n, p, k, _, _, blocks] = row[..] else {
+            panic!("{row:?}")
+        };
         let sql = format!("SELECT num_hashes || ' ' || num_bits / CASE '{layout}' WHEN 'blocked' THEN 512 WHEN 'parquet' THEN 256 ELSE 1 END
             FROM bloom_parameters({n}, {p}, '{layout}')");
-        assert_eq!(crate::common::value::<String>(&mut client, &sql), format!("{k} {blocks}"), "{row:?}");
+        assert_eq!(
+            crate::common::value::<String>(&mut client, &sql),
+            format!("{k} {blocks}"),
+            "{row:?}"
+        );
     }
 }

@@ -22,19 +22,31 @@ fn finds(client: &mut Client, rows: usize) {
     let found = assert_same(client, "t", "id = 'key 7'", "bloom_find(NULL::t, 'id', 'key 7')");
     assert_eq!(found, rows);
     let keys = "'{key 7, none}'";
-    assert_same(client, "t", &format!("id = ANY ({keys})"), &format!("bloom_find_all(NULL::t, 'id', {keys})"));
+    assert_same(
+        client,
+        "t",
+        &format!("id = ANY ({keys})"),
+        &format!("bloom_find_all(NULL::t, 'id', {keys})"),
+    );
 }
 
 /// Detaches a partition, which waits for `holder`. Older snapshots still find it. Then runs `end`.
 /// Returns what the statement ended with.
-fn detach(server: &Server, holder: &mut Client, partition: &str, rows: usize, end: impl FnOnce(&mut Client)) -> String {
+fn detach(
+    server: &Server,
+    holder: &mut Client,
+    partition: &str,
+    rows: usize,
+    end: impl FnOnce(&mut Client),
+) -> String {
     let (mut reader, mut older) = (server.connect("detach"), server.connect("detach"));
     run(holder, "BEGIN; SELECT count(*) FROM t");
     run(&mut older, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT");
     thread::scope(|scope| {
         let mut detaching = server.connect("detach");
         let statement = scope.spawn(move || {
-            detaching.batch_execute(&format!("ALTER TABLE t DETACH PARTITION {partition} CONCURRENTLY"))
+            detaching
+                .batch_execute(&format!("ALTER TABLE t DETACH PARTITION {partition} CONCURRENTLY"))
         });
         wait_until("a partition is being detached", || {
             value(&mut reader, "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)")
@@ -60,8 +72,7 @@ fn a_partition_that_is_being_detached_is_found_by_older_snapshots_only() {
     assert_eq!(detach(&server, &mut client, "t1", 3, |_| {}), "00000");
     // One that was interrupted stays half detached.
     let cancel = |reader: &mut Client| {
-        let waiting =
-            "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^ALTER TABLE t DETACH'";
+        let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^ALTER TABLE t DETACH'";
         assert_eq!(value::<i64>(reader, waiting), 1);
         let none = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query ~ '^ALTER TABLE t DETACH' AND state = 'active')";
         wait_until("it is cancelled", || value(reader, none));
@@ -111,7 +122,10 @@ fn lookups_go_on_while_partitions_and_indexes_come_and_go() {
             changes.iter().for_each(|sql| run(&mut client, sql));
         }
         done.store(true, Ordering::Relaxed);
-        readers.into_iter().map(|reader| reader.join().expect("a reader ends")).sum::<usize>()
+        readers
+            .into_iter()
+            .map(|reader| reader.join().expect("a reader ends"))
+            .sum::<usize>()
     });
     println!("{lookups} lookups");
     finds(&mut client, 3);

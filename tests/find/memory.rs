@@ -3,15 +3,23 @@
 use crate::common::{Server, run, value};
 use postgres::Client;
 
-/// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is rounded to.
+/// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is
+/// rounded to.
 const SLACK: i64 = 12_000;
 
 /// A number that Linux reports of a session's process, in kilobytes.
 fn memory(client: &mut Client, name: &str) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells about processes");
-    let line = status.lines().find(|line| line.starts_with(name)).expect("the number is there");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("it is a number")
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("Linux tells about processes");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("the number is there");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("it is a number")
 }
 
 #[test]
@@ -29,8 +37,12 @@ fn a_call_takes_no_more_memory_than_its_rows() {
          INSERT INTO t SELECT 50, repeat('long', 50) FROM generate_series(1, 200000)",
     );
     // What is kept of tables and indexes is known then.
-    run(&mut client, "SET work_mem = '1MB'; SELECT * FROM bloom_find_all(NULL::t, 'id', '{key 0, key 1}')");
-    let (counted, keys) = ("SELECT count(*) FROM bloom_find", "SELECT array_agg('key ' || i) FROM generate_series");
+    run(
+        &mut client,
+        "SET work_mem = '1MB'; SELECT * FROM bloom_find_all(NULL::t, 'id', '{key 0, key 1}')",
+    );
+    let (counted, keys) =
+        ("SELECT count(*) FROM bloom_find", "SELECT array_agg('key ' || i) FROM generate_series");
     for (rows, call) in [
         (0, "(NULL::t, 'id', 'none')".into()),
         (100, "(NULL::t, 'id', 'key 7')".into()),

@@ -1,4 +1,5 @@
-//! On a standby, after its promotion, and after a crash: with partitions whose rows are not in the WAL.
+//! On a standby, after its promotion, and after a crash: with partitions whose rows are not in the
+//! WAL.
 
 use crate::assert_same;
 use crate::common::standby::{catch_up, follow};
@@ -23,8 +24,12 @@ fn find(client: &mut Client) -> usize {
     let one = assert_same(client, "t", "id = 'key 77'", "bloom_find(NULL::t, 'id', 'key 77')");
     let none = assert_same(client, "t", "id = 'none'", "bloom_find(NULL::t, 'id', 'none')");
     let keys = "'{key 5, none, key 899, NULL, written later}'";
-    let many =
-        assert_same(client, "t", &format!("id = ANY ({keys})"), &format!("bloom_find_all(NULL::t, 'id', {keys})"));
+    let many = assert_same(
+        client,
+        "t",
+        &format!("id = ANY ({keys})"),
+        &format!("bloom_find_all(NULL::t, 'id', {keys})"),
+    );
     assert_eq!(none, 0);
     one + many
 }
@@ -50,7 +55,10 @@ fn a_standby_answers_as_the_query_does_and_takes_over() {
 
     // A snapshot stays what it is while more rows come, and a partition goes.
     run(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT");
-    run(&mut client, "INSERT INTO t SELECT i * 1000, 'written later' FROM generate_series(0, 5) AS i");
+    run(
+        &mut client,
+        "INSERT INTO t SELECT i * 1000, 'written later' FROM generate_series(0, 5) AS i",
+    );
     catch_up(&mut client, &mut reader);
     assert_eq!(find(&mut reader), logged);
     run(&mut reader, "COMMIT");
@@ -71,7 +79,10 @@ fn a_crash_leaves_what_the_query_finds() {
     let server = Server::start("");
     let mut client = server.database("crash");
     run(&mut client, TABLES);
-    run(&mut client, "CREATE INDEX ON t20 USING bloom_filter (id); CREATE INDEX ON rest USING bloom_filter (id)");
+    run(
+        &mut client,
+        "CREATE INDEX ON t20 USING bloom_filter (id); CREATE INDEX ON rest USING bloom_filter (id)",
+    );
     let before = find(&mut client);
     server.kill9();
     server.restart();

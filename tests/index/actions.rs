@@ -8,7 +8,14 @@ use std::io::Write;
 /// How many keys there are. Below a tenth of that, keys have many rows.
 pub const KEYS: usize = 30_000;
 /// What `x` can be. Each is cast to the next, and the last one to the first.
-const TYPES: [&str; 6] = ["integer", "bigint", "numeric", "text", "varchar(40)", "varchar(60)"];
+const TYPES: [&str; 6] = [
+    "integer",
+    "bigint",
+    "numeric",
+    "text",
+    "varchar(40)",
+    "varchar(60)",
+];
 /// A table with more rows than this is shortened.
 const MANY: i64 = 6_000;
 
@@ -36,9 +43,13 @@ const SORTS: [Sort; 20] = [
     }),
     ("vacuum full", 1, |a, c| a.run(c, |_| "VACUUM FULL t".into())),
     ("cluster", 2, |a, c| a.run(c, |_| "CLUSTER t USING t_id".into())),
-    ("truncate", 1, |a, c| a.run(c, |a| format!("BEGIN; TRUNCATE t; {}; {}", a.insert(30), a.end()))),
+    ("truncate", 1, |a, c| {
+        a.run(c, |a| format!("BEGIN; TRUNCATE t; {}; {}", a.insert(30), a.end()))
+    }),
     ("reindex", 3, |a, c| {
-        let what = *a.random.pick(&["INDEX t_x", "TABLE t", "INDEX t_part", "INDEX t_md5"]);
+        let what = *a
+            .random
+            .pick(&["INDEX t_x", "TABLE t", "INDEX t_part", "INDEX t_md5"]);
         a.run(c, |_| format!("REINDEX {what}"))
     }),
     ("reindex concurrently", 3, |a, c| {
@@ -49,7 +60,9 @@ const SORTS: [Sort; 20] = [
     ("create", 2, |a, c| a.run(c, Actions::recreate)),
     ("options", 2, |a, c| a.run(c, |a| format!("ALTER INDEX t_x SET ({})", a.options()))),
     ("alter type", 5, |a, c| a.run(c, Actions::alter_type)),
-    ("persistence", 1, |a, c| a.run(c, |_| "ALTER TABLE t SET UNLOGGED; ALTER TABLE t SET LOGGED".into())),
+    ("persistence", 1, |a, c| {
+        a.run(c, |_| "ALTER TABLE t SET UNLOGGED; ALTER TABLE t SET LOGGED".into())
+    }),
     ("checkpoint", 2, |a, c| a.run(c, |_| "CHECKPOINT".into())),
 ];
 
@@ -66,7 +79,13 @@ pub struct Actions {
 
 impl Actions {
     pub fn new(random: Random) -> Actions {
-        Actions { random, next_id: 1, type_now: 0, done: BTreeMap::new(), step: 0 }
+        Actions {
+            random,
+            next_id: 1,
+            type_now: 0,
+            done: BTreeMap::new(),
+            step: 0,
+        }
     }
 
     /// The type that `x` has now.
@@ -76,7 +95,11 @@ impl Actions {
 
     /// What was done, and how often.
     pub fn said(&self) -> String {
-        self.done.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+        self.done
+            .iter()
+            .map(|(name, n)| format!("{name} {n}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Does something.
@@ -144,7 +167,8 @@ impl Actions {
 
     /// All indexes get a new entry: the row gets another number.
     fn update_rows(&mut self) -> String {
-        let (low, many, by) = (self.random.below(self.next_id), self.random.below(400), self.next_id);
+        let (low, many, by) =
+            (self.random.below(self.next_id), self.random.below(400), self.next_id);
         self.next_id += many + 1;
         format!(
             "UPDATE t SET id = id - {low} + {by}, x = {}, pad = repeat('+', {}) WHERE id BETWEEN {low} AND {}",
@@ -179,20 +203,25 @@ impl Actions {
     }
 
     fn options(&mut self) -> String {
-        let (fpr, pages) =
-            (*self.random.pick(&["0.00002", "0.01", "0.1", "0.0000001"]), *self.random.pick(&[1, 2, 8, 128]));
+        let (fpr, pages) = (
+            *self.random.pick(&["0.00002", "0.01", "0.1", "0.0000001"]),
+            *self.random.pick(&[1, 2, 8, 128]),
+        );
         format!("fpr = {fpr}, pages_per_range = {pages}")
     }
 
     fn recreate_concurrently(&mut self, client: &mut Client) {
         let options = self.options();
         self.run(client, |_| "DROP INDEX CONCURRENTLY t_x".into());
-        self.run(client, |_| format!("CREATE INDEX CONCURRENTLY t_x ON t USING bloom_filter (x) WITH ({options})"));
+        self.run(client, |_| {
+            format!("CREATE INDEX CONCURRENTLY t_x ON t USING bloom_filter (x) WITH ({options})")
+        });
     }
 
     /// In a transaction that changes the table before and after, and may be rolled back.
     fn recreate(&mut self) -> String {
-        let (before, after, options, end) = (self.change(), self.change(), self.options(), self.end());
+        let (before, after, options, end) =
+            (self.change(), self.change(), self.options(), self.end());
         format!(
             "BEGIN; {before}; DROP INDEX t_x; CREATE INDEX t_x ON t USING bloom_filter (x) WITH ({options}); {after}; {end}"
         )
@@ -209,7 +238,8 @@ impl Actions {
         self.next_id += rows;
         let mut writer = client.copy_in("COPY t (id, x, pad) FROM STDIN").expect("COPY begins");
         for id in first..first + rows {
-            writeln!(writer, "{id}\t{}\t{}", self.random.below(KEYS), "c".repeat(id % 200)).expect("a row is sent");
+            writeln!(writer, "{id}\t{}\t{}", self.random.below(KEYS), "c".repeat(id % 200))
+                .expect("a row is sent");
         }
         writer.finish().expect("COPY ends");
     }

@@ -1,5 +1,6 @@
-//! CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY tell PostgreSQL which rows an index was built from, and are given
-//! the others: rows that came in the meantime, and those that there was no memory for.
+//! CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY tell PostgreSQL which rows an index was built
+//! from, and are given the others: rows that came in the meantime, and those that there was no
+//! memory for.
 
 use crate::common::asking::check;
 use crate::common::standby::StopsWhenDropped;
@@ -13,8 +14,9 @@ use std::time::Duration;
 /// Indexes that are made while others write.
 const BUILDS: usize = 7;
 
-/// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and to others. Writers
-/// change rows of their own, since statements that change the same rows can deadlock.
+/// Writes until told to stop: rows that stay, rows that don't, rows that move within their page and
+/// to others. Writers change rows of their own, since statements that change the same rows can
+/// deadlock.
 fn write(client: &mut Client, writer: usize, mut random: Random, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let (from, salt) = (random.below(4000), random.below(1 << 20));
@@ -31,7 +33,8 @@ fn write(client: &mut Client, writer: usize, mut random: Random, done: &AtomicBo
     }
 }
 
-/// Runs a statement that another session cancels after that time, and that must not fail in another way.
+/// Runs a statement that another session cancels after that time, and that must not fail in another
+/// way.
 fn run_or_give_up(client: &mut Client, other: &mut Client, limit: Duration, sql: &str) {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
     let state = thread::scope(|scope| {

@@ -41,8 +41,9 @@ fn crash(server: &Server) -> Client {
     server.connect("crashes")
 }
 
-/// With `wal_level = minimal` a transaction that makes a table or an index writes no WAL for it. What it wrote is
-/// flushed when it commits, or becomes WAL then if it is little: `wal_skip_threshold`.
+/// With `wal_level = minimal` a transaction that makes a table or an index writes no WAL for it.
+/// What it wrote is flushed when it commits, or becomes WAL then if it is little:
+/// `wal_skip_threshold`.
 fn made_and_filled_in_one_transaction(client: &mut Client, suffix: &str, threshold: &str) {
     run_each(
         client,
@@ -154,13 +155,19 @@ fn what_was_never_in_the_wal_survives_as_the_table_does() {
     client = crash(&server);
     finds(&mut client, "unlogged", 3 * BATCH);
 
-    // A crash after the file was extended, before anything was written there: pages of zeroes at its end.
+    // A crash after the file was extended, before anything was written there: pages of zeroes at
+    // its end.
     let name = "rebuilt_logged";
     let path = file(&server, &mut client, &format!("{name}_x"));
     server.stop();
-    let index = OpenOptions::new().write(true).open(&path).expect("the index has a file");
+    let index = OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("the index has a file");
     let length = index.metadata().expect("the file has a length").len();
-    index.set_len(length + 40 * 8192).expect("the file can be made longer");
+    index
+        .set_len(length + 40 * 8192)
+        .expect("the file can be made longer");
     server.restart();
     client = server.connect("crashes");
     finds(&mut client, name, 2 * BATCH);
@@ -204,7 +211,10 @@ fn temporary_tables_have_indexes_as_well() {
         assert_eq!(found, BATCH as i64);
         finds(&mut client, "emptied", 0);
     }
-    run(&mut client, &format!("BEGIN; {}; DROP TABLE kept; COMMIT", table("dropped", "ON COMMIT DROP")));
+    run(
+        &mut client,
+        &format!("BEGIN; {}; DROP TABLE kept; COMMIT", table("dropped", "ON COMMIT DROP")),
+    );
     // As does a second TRUNCATE in the transaction that made the table.
     run_each(
         &mut client,
@@ -219,7 +229,8 @@ fn temporary_tables_have_indexes_as_well() {
     finds(&mut client, "twice", BATCH);
 }
 
-/// A full disk must fail an INSERT, not the checkpoint after it: then the server could not even be started again.
+/// A full disk must fail an INSERT, not the checkpoint after it: then the server could not even be
+/// started again.
 #[test]
 fn the_file_of_an_index_has_no_holes() {
     let server = Server::start("autovacuum = off");
@@ -230,7 +241,9 @@ fn the_file_of_an_index_has_no_holes() {
          CREATE INDEX t_k ON t USING bloom_filter (k) WITH (pages_per_range = 1, fpr = 0.0000001);
          INSERT INTO t SELECT generate_series(1, 200000)",
     );
-    let data = file(&server, &mut client, "t_k").metadata().expect("the index has a file");
+    let data = file(&server, &mut client, "t_k")
+        .metadata()
+        .expect("the index has a file");
     assert!(data.len() > 1 << 20, "{} bytes", data.len());
     assert!(data.blocks() * 512 >= data.len(), "{} blocks for {} bytes", data.blocks(), data.len());
 }
@@ -246,12 +259,14 @@ const WAITING: &str = "
     CREATE TABLE filters AS SELECT i, bloom_from_array(ARRAY(SELECT generate_series(i, i + 600)), 600, 0.01) AS f
     FROM generate_series(1, 1500) AS i";
 
-/// Pages are logged before they are written. Those that were logged before a checkpoint are not replayed after it.
+/// Pages are logged before they are written. Those that were logged before a checkpoint are not
+/// replayed after it.
 #[test]
 fn a_checkpoint_in_the_middle_of_a_build() {
     for wal_level in ["replica", "minimal"] {
-        let config =
-            format!("wal_level = {wal_level}\nmax_wal_senders = 0\nautovacuum = off\nmin_parallel_table_scan_size = 0");
+        let config = format!(
+            "wal_level = {wal_level}\nmax_wal_senders = 0\nautovacuum = off\nmin_parallel_table_scan_size = 0"
+        );
         let server = Server::start_with(&config, &[("SERVER_INITDB_ARGS", "--data-checksums")]);
         run(&mut server.database("crashes"), WAITING);
         // With a worker that writes the pages of any index that has enough for it, and without.
@@ -263,13 +278,17 @@ fn crash_after_builds(server: &Server, workers: usize) {
     let (mut client, mut other) = (server.connect("crashes"), server.connect("crashes"));
     run(&mut client, &format!("SET max_parallel_maintenance_workers = {workers}"));
     let indexes = [
-        ("keys_i", "keys USING bloom_filter (reached(i, 100000)) WITH (pages_per_range = 1, fpr = 0.0000001)"),
+        (
+            "keys_i",
+            "keys USING bloom_filter (reached(i, 100000)) WITH (pages_per_range = 1, fpr = 0.0000001)",
+        ),
         ("filters_f", "filters USING bloom_filter ((CASE WHEN reached(i, 1300) > 0 THEN f END))"),
     ];
     for (name, index) in indexes {
         run(&mut other, "SELECT pg_advisory_lock(1)");
         thread::scope(|scope| {
-            let build = scope.spawn(|| run(&mut client, &format!("CREATE INDEX {name} ON {index}")));
+            let build =
+                scope.spawn(|| run(&mut client, &format!("CREATE INDEX {name} ON {index}")));
             let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
             while value::<i64>(&mut other, waits) == 0 {
                 assert!(!build.is_finished(), "{name} waits for the lock");
@@ -281,7 +300,10 @@ fn crash_after_builds(server: &Server, workers: usize) {
     client = crash(server);
     for ((name, _), rows) in indexes.into_iter().zip([120_000, 1500]) {
         let pages: i64 = value(&mut client, &format!("SELECT pg_relation_size('{name}') / 8192"));
-        assert!(pages > 64, "{name} has only {pages} pages: were some written before the checkpoint?");
+        assert!(
+            pages > 64,
+            "{name} has only {pages} pages: were some written before the checkpoint?"
+        );
         assert_eq!(check(&mut client, name), rows, "rows of {name}");
         run(&mut client, &format!("DROP INDEX {name}"));
     }

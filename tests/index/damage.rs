@@ -30,7 +30,10 @@ const DAMAGED: Damaged = Damaged {
 fn questions(random: &mut Random, n: usize) -> Vec<String> {
     let keys: Vec<String> = (0..60).map(|_| format!("md5('{}')", random.below(4200))).collect();
     let condition = format!(" AND n <> {n}");
-    vec![any("t", "x", &condition, &keys), each("t", "x", &condition, &keys[..5])]
+    vec![
+        any("t", "x", &condition, &keys),
+        each("t", "x", &condition, &keys[..5]),
+    ]
 }
 
 #[test]
@@ -50,8 +53,8 @@ fn damaged_files_are_refused_or_found_by_the_check() {
     DAMAGED.live(&server, client, 4);
 }
 
-/// A table for each kind of index, the index of each, and a lookup by it. That over keys has three levels; that over
-/// parts has just got a tile, most pages of which have no bits.
+/// A table for each kind of index, the index of each, and a lookup by it. That over keys has three
+/// levels; that over parts has just got a tile, most pages of which have no bits.
 const TABLES: [(&str, &str, &str); 3] = [
     ("over_keys", "over_keys_x", "SELECT id FROM over_keys WHERE x = 'x 77'"),
     ("over_parts", "over_parts_tags", "SELECT id FROM over_parts WHERE tags @> ARRAY['t 77']"),
@@ -92,9 +95,17 @@ fn changed(server: &Server, client: Client, change: impl Fn(&mut Vec<u8>)) -> Cl
 }
 
 /// Changes the files of indexes while the server is stopped.
-fn changed_files(server: &Server, mut client: Client, indexes: &[&str], change: impl Fn(&mut Vec<u8>)) -> Client {
+fn changed_files(
+    server: &Server,
+    mut client: Client,
+    indexes: &[&str],
+    change: impl Fn(&mut Vec<u8>),
+) -> Client {
     run(&mut client, "CHECKPOINT");
-    let paths: Vec<PathBuf> = indexes.iter().map(|index| file_of(server, &mut client, index)).collect();
+    let paths: Vec<PathBuf> = indexes
+        .iter()
+        .map(|index| file_of(server, &mut client, index))
+        .collect();
     server.stop();
     for path in &paths {
         let mut file = std::fs::read(path).expect("an index has a file");
@@ -108,7 +119,13 @@ fn changed_files(server: &Server, mut client: Client, indexes: &[&str], change: 
 }
 
 /// Asserts that an index refuses all of these and is not written to.
-fn refuses_all(server: &Server, client: &mut Client, index: &str, damage: &str, statements: &[&str]) {
+fn refuses_all(
+    server: &Server,
+    client: &mut Client,
+    index: &str,
+    damage: &str,
+    statements: &[&str],
+) {
     let path = file_of(server, client, index);
     run(client, "CHECKPOINT");
     let before = std::fs::read(&path).expect("an index has a file");
@@ -116,22 +133,37 @@ fn refuses_all(server: &Server, client: &mut Client, index: &str, damage: &str, 
         assert!(refuses(client, damage, sql), "{damage}: {sql} succeeds");
     }
     run(client, "CHECKPOINT");
-    assert!(std::fs::read(&path).expect("an index has a file") == before, "{damage}: {index} was written to");
+    assert!(
+        std::fs::read(&path).expect("an index has a file") == before,
+        "{damage}: {index} was written to"
+    );
 }
 
-/// A bit of the metapage, "pages allocated" or pages per range, decides where INSERT writes and how much.
+/// A bit of the metapage, "pages allocated" or pages per range, decides where INSERT writes and how
+/// much.
 #[test]
 fn a_flipped_bit_of_the_first_page_is_refused_and_nothing_is_written() {
     let server = Server::start("autovacuum = off");
     let mut client = server.database("pages");
     made_tables(&mut client);
     // Bytes of the file, and which of their bits.
-    let bits = [(42, 1 << 5), (40, 1 << 1), (43, 1 << 6), (53, 1 << 4), (36, 1 << 3), (64, 1 << 7), (72, 1 << 1)];
+    let bits = [
+        (42, 1 << 5),
+        (40, 1 << 1),
+        (43, 1 << 6),
+        (53, 1 << 4),
+        (36, 1 << 3),
+        (64, 1 << 7),
+        (72, 1 << 1),
+    ];
     let mut before: Option<(usize, u8)> = None;
     for (at, bit) in bits {
         // The one before is as it was again.
         client = changed(&server, client, |file| {
-            before.into_iter().chain([(at, bit)]).for_each(|(at, bit)| file[at] ^= bit);
+            before
+                .into_iter()
+                .chain([(at, bit)])
+                .for_each(|(at, bit)| file[at] ^= bit);
         });
         before = Some((at, bit));
         for (table, index, lookup) in TABLES {
@@ -141,7 +173,8 @@ fn a_flipped_bit_of_the_first_page_is_refused_and_nothing_is_written() {
             refuses_all(&server, &mut client, index, &damage, &[&insert, lookup, &check, &insert]);
         }
     }
-    client = changed(&server, client, |file| before.into_iter().for_each(|(at, bit)| file[at] ^= bit));
+    client =
+        changed(&server, client, |file| before.into_iter().for_each(|(at, bit)| file[at] ^= bit));
     for (_, index, lookup) in TABLES {
         assert!(!rows(&mut client, lookup).is_empty(), "{index} was right before");
         check(&mut client, index);
@@ -157,12 +190,18 @@ fn a_file_that_ends_before_its_allocated_pages_goes_on_to_work() {
     made_tables(&mut client);
     let lengths = std::cell::RefCell::new(Vec::new());
     client = changed(&server, client, |file| {
-        let last = file.chunks(8192).rposition(|page| page.iter().any(|&byte| byte != 0)).expect("a metapage");
+        let last = file
+            .chunks(8192)
+            .rposition(|page| page.iter().any(|&byte| byte != 0))
+            .expect("a metapage");
         lengths.borrow_mut().push((file.len(), (last + 1) * 8192));
         file.truncate((last + 1) * 8192);
     });
     let lengths = lengths.into_inner();
-    assert!(lengths.iter().any(|(before, after)| after < before), "no file had pages without bits: {lengths:?}");
+    assert!(
+        lengths.iter().any(|(before, after)| after < before),
+        "no file had pages without bits: {lengths:?}"
+    );
     for (table, index, lookup) in TABLES {
         assert!(!rows(&mut client, lookup).is_empty());
         let before = check(&mut client, index);
@@ -181,11 +220,16 @@ fn forged_numbers_are_refused_and_nothing_is_written() {
         "CREATE TABLE t AS SELECT i AS id, 'x ' || i AS x FROM generate_series(1, 5000) AS i;
          CREATE INDEX t_x ON t USING bloom_filter (x); SET enable_seqscan = off; CHECKPOINT",
     );
-    // The pages of the tile that is the only one with those that were allocated; pages per range; elements per range;
-    // rows. Places in the file, and what is there.
+    // The pages of the tile that is the only one with those that were allocated; pages per range;
+    // elements per range; rows. Places in the file, and what is there.
     let pages = 2_000_000u32;
-    let forgeries: [&[(usize, u32)]; 5] =
-        [&[(100, pages), (40, pages + 1)], &[(72, 0)], &[(72, 1025)], &[(76, u32::MAX)], &[(60, 1 << 31)]];
+    let forgeries: [&[(usize, u32)]; 5] = [
+        &[(100, pages), (40, pages + 1)],
+        &[(72, 0)],
+        &[(72, 1025)],
+        &[(76, u32::MAX)],
+        &[(60, 1 << 31)],
+    ];
     let sound = std::fs::read(file_of(&server, &mut client, "t_x")).expect("an index has a file");
     assert_eq!(sound[52..56], [20, 0, 0, 0], "one run");
     for forged in forgeries {
@@ -202,14 +246,16 @@ fn forged_numbers_are_refused_and_nothing_is_written() {
             "SELECT bloom_index_info('t_x')",
         ];
         refuses_all(&server, &mut client, "t_x", &format!("{forged:?}"), &statements);
-        client = changed_files(&server, client, &["t_x"], |file| file[..8192].copy_from_slice(&sound[..8192]));
+        client = changed_files(&server, client, &["t_x"], |file| {
+            file[..8192].copy_from_slice(&sound[..8192])
+        });
         check(&mut client, "t_x");
     }
     assert_no_crash(&server);
 }
 
-/// An index whose next row needs a new tile, which has a slot in a tile that is there: the pages of both are looked at
-/// before the first page is written.
+/// An index whose next row needs a new tile, which has a slot in a tile that is there: the pages of
+/// both are looked at before the first page is written.
 #[test]
 fn an_insert_that_is_refused_adds_no_tile() {
     const INSERT: &str = "INSERT INTO t SELECT 0, 'another', repeat('-', 7900)";
@@ -223,7 +269,8 @@ fn an_insert_that_is_refused_adds_no_tile() {
          CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
          INSERT INTO t SELECT i, 'x ' || i, repeat('-', 7900) FROM generate_series(1, 136 + 128 * 5) AS i",
     );
-    let allocated = |file: &[u8]| u32::from_le_bytes(file[40..44].try_into().expect("four bytes")) as usize;
+    let allocated =
+        |file: &[u8]| u32::from_le_bytes(file[40..44].try_into().expect("four bytes")) as usize;
     let sound = std::cell::RefCell::new(Vec::new());
     client = changed_files(&server, client, &["t_x"], |file| {
         *sound.borrow_mut() = file.clone();
@@ -244,7 +291,8 @@ fn an_insert_that_is_refused_adds_no_tile() {
     assert_no_crash(&server);
 }
 
-/// The first key far into a table makes the tiles of all that is before it, which the user can cancel.
+/// The first key far into a table makes the tiles of all that is before it, which the user can
+/// cancel.
 #[test]
 fn a_jump_can_be_cancelled() {
     let server = Server::start("autovacuum = off");
@@ -261,16 +309,27 @@ fn a_jump_can_be_cancelled() {
          CREATE INDEX t_x ON t USING bloom_filter (key_of(x)) WITH (pages_per_range = 1) WHERE id > 1500",
     );
     let size = |client: &mut Client| value::<i64>(client, "SELECT pg_relation_size('t_x')");
-    let info = |client: &mut Client| value::<String>(client, "SELECT bloom_index_info('t_x')::text");
+    let info =
+        |client: &mut Client| value::<String>(client, "SELECT bloom_index_info('t_x')::text");
     let before = (size(&mut client), info(&mut client));
-    assert_eq!(sqlstate(&mut client, "INSERT INTO t VALUES (1501, 'cancel', repeat('-', 7900))"), "57014");
+    assert_eq!(
+        sqlstate(&mut client, "INSERT INTO t VALUES (1501, 'cancel', repeat('-', 7900))"),
+        "57014"
+    );
     assert_eq!((size(&mut client), info(&mut client)), before, "tiles were made");
-    run(&mut client, "INSERT INTO t VALUES (1501, 'far', repeat('-', 7900)); SET enable_seqscan = off");
-    assert_eq!(column::<i32>(&mut client, "SELECT id FROM t WHERE key_of(x) = 'far' AND id > 1500"), [1501]);
+    run(
+        &mut client,
+        "INSERT INTO t VALUES (1501, 'far', repeat('-', 7900)); SET enable_seqscan = off",
+    );
+    assert_eq!(
+        column::<i32>(&mut client, "SELECT id FROM t WHERE key_of(x) = 'far' AND id > 1500"),
+        [1501]
+    );
     assert_eq!(check(&mut client, "t_x"), 1);
 }
 
-/// PostgreSQL leaves the hole of a page out of its log: bits in it would be lost. Queries don't look at headers.
+/// PostgreSQL leaves the hole of a page out of its log: bits in it would be lost. Queries don't
+/// look at headers.
 #[test]
 fn the_check_finds_a_header_by_which_bits_would_be_lost() {
     let server = Server::start("autovacuum = off");
@@ -280,7 +339,10 @@ fn the_check_finds_a_header_by_which_bits_would_be_lost() {
     for (_, index, lookup) in TABLES {
         let found: Vec<i32> = column(&mut client, lookup);
         let flip = |file: &mut Vec<u8>| {
-            let page = file.chunks_mut(8192).rfind(|page| is_tile(page)).expect("a page of a tile");
+            let page = file
+                .chunks_mut(8192)
+                .rfind(|page| is_tile(page))
+                .expect("a page of a tile");
             // The page begins with a hole that has its bits.
             page[13] ^= 1;
         };
@@ -298,7 +360,8 @@ fn the_check_finds_a_header_by_which_bits_would_be_lost() {
     assert_no_crash(&server);
 }
 
-/// PostgreSQL's functions look at an array before they read it. So does the index where it reads the rows of a range.
+/// PostgreSQL's functions look at an array before they read it. So does the index where it reads
+/// the rows of a range.
 #[test]
 fn a_damaged_array_in_the_table_is_an_error() {
     /// One dimension, no NULL, integers: three from 1 on, of which the second is 7.
@@ -311,13 +374,25 @@ fn a_damaged_array_in_the_table_is_an_error() {
          INSERT INTO t SELECT ARRAY[0, i, 77] FROM generate_series(1, 300) AS i;
          CREATE INDEX t_a ON t USING bloom_filter (a)",
     );
-    let ask = "SELECT count(*) FROM t WHERE a && ARRAY[7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]";
+    let ask =
+        "SELECT count(*) FROM t WHERE a && ARRAY[7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]";
     let bytes: Vec<u8> = SEVENTH.iter().flat_map(|number| number.to_ne_bytes()).collect();
     let at = std::cell::Cell::new(0);
-    for (place, value) in [(3, 0x40), (0, 7), (12, 200), (15, 0x70), (7, 0x10), (15, 0xf0)] {
+    for (place, value) in [
+        (3, 0x40),
+        (0, 7),
+        (12, 200),
+        (15, 0x70),
+        (7, 0x10),
+        (15, 0xf0),
+    ] {
         client = changed_files(&server, client, &["t"], |file| {
             if at.get() == 0 {
-                at.set(file.windows(bytes.len()).position(|window| window == bytes).expect("the row is there"));
+                at.set(
+                    file.windows(bytes.len())
+                        .position(|window| window == bytes)
+                        .expect("the row is there"),
+                );
             }
             file[at.get()..][..bytes.len()].copy_from_slice(&bytes);
             file[at.get() + place] = value;
@@ -328,7 +403,8 @@ fn a_damaged_array_in_the_table_is_an_error() {
     assert_no_crash(&server);
 }
 
-/// A long length is read where it is aligned. Where damage has made one elsewhere, PostgreSQL looks at the row.
+/// A long length is read where it is aligned. Where damage has made one elsewhere, PostgreSQL looks
+/// at the row.
 #[test]
 fn a_long_length_that_is_not_aligned_ends_no_session() {
     /// The first column, and behind it the short length of the second, which is 8 zero bytes.
@@ -342,13 +418,18 @@ fn a_long_length_that_is_not_aligned_ends_no_session() {
          CREATE INDEX t_b ON t USING bloom_filter (b)",
     );
     let mut client = changed_files(&server, client, &["t"], |file| {
-        let at = file.windows(ROW.len()).position(|window| window == ROW).expect("the row is there");
+        let at = file
+            .windows(ROW.len())
+            .position(|window| window == ROW)
+            .expect("the row is there");
         // Five bytes, four of which say so.
         file[at + 1] = 5 << 2;
     });
     // A page with another checksum is none for 18, unless told so.
     run(&mut client, "SET ignore_checksum_failure = on");
-    let found = client.query_one("SELECT count(*) FROM t WHERE b = '\\x0000000000000000'", &[]).expect("a row");
+    let found = client
+        .query_one("SELECT count(*) FROM t WHERE b = '\\x0000000000000000'", &[])
+        .expect("a row");
     assert_eq!(found.get::<_, i64>(0), 0);
     assert_no_crash(&server);
 }

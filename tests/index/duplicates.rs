@@ -1,4 +1,5 @@
-//! Sessions that each add only what isn't there yet, at once: with locks on the keys' hashes, and under SERIALIZABLE.
+//! Sessions that each add only what isn't there yet, at once: with locks on the keys' hashes, and
+//! under SERIALIZABLE.
 
 use crate::common::asking::check;
 use crate::common::{Random, run, state_of, value};
@@ -28,7 +29,8 @@ fn add(database: &str, begin: &str) -> usize {
             let mut again = 0;
             // Fewer would not meet.
             for _ in 0..times(BATCHES).max(BATCHES) {
-                let found: Vec<String> = (0..BATCH).map(|_| format!("'url {}'", random.below(KEYS))).collect();
+                let found: Vec<String> =
+                    (0..BATCH).map(|_| format!("'url {}'", random.below(KEYS))).collect();
                 let found = found.join(", ");
                 let sql = format!(
                     "{}; INSERT INTO pages (url) SELECT DISTINCT u FROM unnest(ARRAY[{found}]) AS u
@@ -44,7 +46,10 @@ fn add(database: &str, begin: &str) -> usize {
             again
         };
         let sessions: Vec<_> = (0..SESSIONS).map(|n| scope.spawn(move || session(n))).collect();
-        sessions.into_iter().map(|session| session.join().expect("a session ends")).sum()
+        sessions
+            .into_iter()
+            .map(|session| session.join().expect("a session ends"))
+            .sum()
     });
     let twice: i64 = value(&mut client, "SELECT count(*) - count(DISTINCT url) FROM pages");
     assert_eq!(twice, 0, "rows that are there twice");

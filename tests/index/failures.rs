@@ -1,4 +1,5 @@
-//! Builds and checks that fail give back all of their memory: an error of PostgreSQL unwinds Rust's frames.
+//! Builds and checks that fail give back all of their memory: an error of PostgreSQL unwinds Rust's
+//! frames.
 
 use crate::common::{run, sqlstate, value};
 use crate::server;
@@ -6,7 +7,8 @@ use postgres::Client;
 
 /// Failures before memory is measured: what is kept for the next time is there then.
 const WARM_UP: usize = 3;
-/// Memory may grow in one round, as by blocks of an allocator that are used again. What leaks does so in each.
+/// Memory may grow in one round, as by blocks of an allocator that are used again. What leaks does
+/// so in each.
 const ROUNDS: usize = 3;
 const FAILURES: usize = 10;
 /// If errors jumped over frames, each statement would leak at least twice as much.
@@ -15,9 +17,17 @@ const MOST_KB: i64 = 100;
 /// Kilobytes that the session's process has for itself.
 fn private_kb(client: &mut Client) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the process has a memory map");
-    let line = text.lines().find(|line| line.starts_with("Private_Dirty:")).expect("it says what is private");
-    line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+        .expect("the process has a memory map");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("Private_Dirty:"))
+        .expect("it says what is private");
+    line.split_whitespace()
+        .nth(1)
+        .expect("a number")
+        .parse()
+        .expect("a number")
 }
 
 #[test]
@@ -57,6 +67,9 @@ fn failures_leak_nothing() {
         let grown: Vec<i64> = rounds.collect();
         println!("{statement}: {grown:?} kB more in rounds of {FAILURES} failures");
         let least = grown.iter().min().expect("there are rounds");
-        assert!(*least < MOST_KB, "{statement}: {grown:?} kB more in rounds of {FAILURES} failures");
+        assert!(
+            *least < MOST_KB,
+            "{statement}: {grown:?} kB more in rounds of {FAILURES} failures"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The rows that a scan of the index takes from pages by itself: of tables of any shape, of every version of a row, and
-//! never one too few.
+//! The rows that a scan of the index takes from pages by itself: of tables of any shape, of every
+//! version of a row, and never one too few.
 
 use crate::common::asking::{Answers, agree, check, each};
 use crate::common::{Random, Server, major_version, plan, rows, run};
@@ -36,7 +36,8 @@ const COLUMNS: [(&str, &str); 20] = [
     ("integer[]", "ARRAY[i, NULL, i + 1]"),
 ];
 
-/// Types of keys that are read without PostgreSQL, which have a value of their own for each integer up to 20,000.
+/// Types of keys that are read without PostgreSQL, which have a value of their own for each integer
+/// up to 20,000.
 const KEYS: [(&str, &str); 14] = [
     ("text", "'key ' || i"),
     ("text", "repeat('key', 50) || i"),
@@ -54,12 +55,20 @@ const KEYS: [(&str, &str); 14] = [
     ("interval", "i * interval '1 s'"),
 ];
 
-/// Makes `t` with up to twelve columns before the key, some of them dropped; returns the key's expression.
+/// Makes `t` with up to twelve columns before the key, some of them dropped; returns the key's
+/// expression.
 fn any_shape(client: &mut Client, random: &mut Random) -> (&'static str, &'static str) {
     let before: Vec<usize> = (0..random.below(13)).map(|_| random.below(COLUMNS.len())).collect();
     let (key_type, key) = KEYS[random.below(KEYS.len())];
-    let columns: String = before.iter().enumerate().map(|(n, &of)| format!("c{n} {}, ", COLUMNS[of].0)).collect();
-    run(client, &format!("DROP TABLE IF EXISTS t; CREATE TABLE t ({columns}x {key_type}, id integer)"));
+    let columns: String = before
+        .iter()
+        .enumerate()
+        .map(|(n, &of)| format!("c{n} {}, ", COLUMNS[of].0))
+        .collect();
+    run(
+        client,
+        &format!("DROP TABLE IF EXISTS t; CREATE TABLE t ({columns}x {key_type}, id integer)"),
+    );
     // Columns are external, which are not compressed, for some; NULL in none, some or most rows.
     for (n, &of) in before.iter().enumerate() {
         if COLUMNS[of].0 == "text" && random.below(2) == 0 {
@@ -70,9 +79,13 @@ fn any_shape(client: &mut Client, random: &mut Random) -> (&'static str, &'stati
         let nulls = [1, 5, 1000][random.below(3)];
         let values = before.iter().zip(kept).enumerate().filter(|(_, (_, kept))| **kept);
         let values: String = values
-            .map(|(n, (&of, _))| format!("CASE WHEN (i + {n}) % {nulls} > 0 THEN {} END, ", COLUMNS[of].1))
+            .map(|(n, (&of, _))| {
+                format!("CASE WHEN (i + {n}) % {nulls} > 0 THEN {} END, ", COLUMNS[of].1)
+            })
             .collect();
-        let sql = format!("INSERT INTO t SELECT {values}{key}, i FROM generate_series({from}, {from} + 149) AS i");
+        let sql = format!(
+            "INSERT INTO t SELECT {values}{key}, i FROM generate_series({from}, {from} + 149) AS i"
+        );
         run(client, &sql);
     };
     let mut kept = vec![true; before.len()];
@@ -85,8 +98,8 @@ fn any_shape(client: &mut Client, random: &mut Random) -> (&'static str, &'stati
     (key_type, key)
 }
 
-/// The rows that a query's index scan named and that were compared unnecessarily, and pages of which it named every
-/// row.
+/// The rows that a query's index scan named and that were compared unnecessarily, and pages of
+/// which it named every row.
 fn in_vain(client: &mut Client, sql: &str) -> (i64, i64) {
     let text = plan(client, "ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF", sql);
     let number_after = |label: &str| {
@@ -103,9 +116,13 @@ fn rows_of_any_shape_are_read() {
     let mut random = random(41);
     for _ in 0..times(60) {
         let (key_type, key) = any_shape(&mut client, &mut random);
-        run(&mut client, "CREATE INDEX t_x ON t USING bloom_filter (x) WITH (fpr = 0.1, pages_per_range = 2)");
+        run(
+            &mut client,
+            "CREATE INDEX t_x ON t USING bloom_filter (x) WITH (fpr = 0.1, pages_per_range = 2)",
+        );
         run(&mut client, "ANALYZE t; SET enable_seqscan = off");
-        let value_of = |i: usize| format!("(SELECT ({key})::{key_type} FROM (VALUES ({i})) AS v (i))");
+        let value_of =
+            |i: usize| format!("(SELECT ({key})::{key_type} FROM (VALUES ({i})) AS v (i))");
         let keys: Vec<String> = (0..40).map(|i| value_of(1 + i * 13 % 330)).collect();
         let found = agree(&mut client, "t_x", &each("t", "x", "", &keys));
         assert_eq!(found, keys.len());
@@ -139,19 +156,38 @@ fn what_only_postgresql_can_tell_is_compared_by_it() {
          ANALYZE t",
     );
     for (column, keys) in [
-        ("toasted", ["repeat(md5('5'), 100)", "repeat(md5('3999'), 100)", "'none'"]),
+        (
+            "toasted",
+            [
+                "repeat(md5('5'), 100)",
+                "repeat(md5('3999'), 100)",
+                "'none'",
+            ],
+        ),
         ("jsonb", ["'{\"i\": 5}'::jsonb", "'{\"i\": 3999}'", "'{}'"]),
-        ("span", ["int4range(5, 6)", "int4range(3999, 4000)", "int4range(0, 9)"]),
+        (
+            "span",
+            [
+                "int4range(5, 6)",
+                "int4range(3999, 4000)",
+                "int4range(0, 9)",
+            ],
+        ),
         ("added", ["'there'", "'3999'", "'none'"]),
         ("(id + 1)", ["6", "4000", "0"]),
     ] {
-        let index = if column == "(id + 1)" { "t_expression".to_owned() } else { format!("t_{column}") };
+        let index = if column == "(id + 1)" {
+            "t_expression".to_owned()
+        } else {
+            format!("t_{column}")
+        };
         assert_eq!(agree(&mut client, &index, &each("t", column, "", &keys.map(str::to_owned))), 3);
         check(&mut client, &index);
     }
 }
 
-/// Of however many ranges and keys: PostgreSQL would compare each row of a range with each key of an array.
+/// Of however many ranges and keys: PostgreSQL would compare each row of a range with each key of
+/// an array.
 #[test]
 fn rows_of_many_ranges_are_read() {
     let mut client = server().database("many_ranges");
@@ -162,12 +198,31 @@ fn rows_of_many_ranges_are_read() {
          CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 1);
          ANALYZE t; SET enable_seqscan = off",
     );
-    for keys in ["ARRAY[7]", "ARRAY(SELECT generate_series(0, 99))", "ARRAY(SELECT generate_series(100, 5000))"] {
-        assert_eq!(in_vain(&mut client, &format!("SELECT id FROM t WHERE x = ANY ({keys})")), (0, 0));
-        agree(&mut client, "t_x", &format!("SELECT id::text FROM t WHERE x = ANY ({keys}) ORDER BY id"));
+    for keys in [
+        "ARRAY[7]",
+        "ARRAY(SELECT generate_series(0, 99))",
+        "ARRAY(SELECT generate_series(100, 5000))",
+    ] {
+        assert_eq!(
+            in_vain(&mut client, &format!("SELECT id FROM t WHERE x = ANY ({keys})")),
+            (0, 0)
+        );
+        agree(
+            &mut client,
+            "t_x",
+            &format!("SELECT id::text FROM t WHERE x = ANY ({keys}) ORDER BY id"),
+        );
     }
-    agree(&mut client, "t_x", "SELECT id::text FROM t WHERE x = 7 AND x = ANY ('{5,7,9}') ORDER BY id");
-    agree(&mut client, "t_x", "SELECT id::text FROM t WHERE x = ANY ('{5,7}') AND x = ANY ('{6,8}') ORDER BY id");
+    agree(
+        &mut client,
+        "t_x",
+        "SELECT id::text FROM t WHERE x = 7 AND x = ANY ('{5,7,9}') ORDER BY id",
+    );
+    agree(
+        &mut client,
+        "t_x",
+        "SELECT id::text FROM t WHERE x = ANY ('{5,7}') AND x = ANY ('{6,8}') ORDER BY id",
+    );
     run(&mut client, "SET work_mem = '64kB'");
     agree(
         &mut client,
@@ -176,7 +231,8 @@ fn rows_of_many_ranges_are_read() {
     );
 }
 
-/// Versions of rows that were updated in their page, and of which older ones are seen by older snapshots.
+/// Versions of rows that were updated in their page, and of which older ones are seen by older
+/// snapshots.
 #[test]
 fn every_version_is_found_by_those_who_see_it() {
     let mut client = server().database("versions");
@@ -189,7 +245,8 @@ fn every_version_is_found_by_those_who_see_it() {
          CREATE INDEX t_x ON t USING bloom_filter (x) WITH (pages_per_range = 2); ANALYZE t",
     );
     let keys: Vec<String> = (0..52).map(|i| format!("'key {i}'")).collect();
-    let ask = |with_n: &str| each("t", "x", "", &keys).replace("id::text", &format!("id::text{with_n}"));
+    let ask =
+        |with_n: &str| each("t", "x", "", &keys).replace("id::text", &format!("id::text{with_n}"));
     for _ in 0..times(6) {
         run(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
         for _ in 0..8 {
@@ -212,7 +269,8 @@ fn every_version_is_found_by_those_who_see_it() {
                 run(&mut other, "VACUUM t");
             }
             agree(&mut other, "t_x", &ask(" || '/' || n::text"));
-            let before = Answers::of_transaction(&mut client, &ask(" || '/' || n::text")).expect("can be asked");
+            let before = Answers::of_transaction(&mut client, &ask(" || '/' || n::text"))
+                .expect("can be asked");
             before.assert_same("an older snapshot");
             assert!(before.used("t_x"));
         }
@@ -232,19 +290,28 @@ fn broken_chains_are_found_by_their_last_version() {
          INSERT INTO t SELECT i, 'old ' || i FROM generate_series(1, 500) AS i",
     );
     run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t");
-    run(&mut client, "UPDATE t SET x = 'new ' || id; CREATE INDEX t_x ON t USING bloom_filter (x); ANALYZE t");
-    let keys: Vec<String> = (1..20).flat_map(|i| [format!("'old {i}'"), format!("'new {i}'")]).collect();
+    run(
+        &mut client,
+        "UPDATE t SET x = 'new ' || id; CREATE INDEX t_x ON t USING bloom_filter (x); ANALYZE t",
+    );
+    let keys: Vec<String> = (1..20)
+        .flat_map(|i| [format!("'old {i}'"), format!("'new {i}'")])
+        .collect();
     let seen = Answers::of_transaction(&mut old, &each("t", "x", "", &keys)).expect("can be asked");
     seen.assert_same("a snapshot from before the index");
     assert_eq!(
-        seen.by_index.iter().filter(|answer| answer.starts_with("old") && !answer.ends_with("none")).count(),
+        seen.by_index
+            .iter()
+            .filter(|answer| answer.starts_with("old") && !answer.ends_with("none"))
+            .count(),
         19
     );
     run(&mut old, "COMMIT");
     agree(&mut client, "t_x", &each("t", "x", "", &keys));
 }
 
-/// Where PostgreSQL may remove what a snapshot still sees, it must look at the pages itself, to notice that.
+/// Where PostgreSQL may remove what a snapshot still sees, it must look at the pages itself, to
+/// notice that.
 #[test]
 fn old_snapshots_are_left_to_postgresql() {
     let mut client = server().database("old_snapshots");

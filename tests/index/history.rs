@@ -11,8 +11,8 @@ const STEPS: usize = 72;
 /// Steps from one crash to the next.
 const CRASH_EVERY: usize = 23;
 
-/// The table: `x` is what changes its type, more indexes are on expressions of `id` and `n`, two of them partial, three
-/// over parts.
+/// The table: `x` is what changes its type, more indexes are on expressions of `id` and `n`, two of
+/// them partial, three over parts.
 const TABLE: &str = "
     CREATE TABLE t (id bigint NOT NULL, x integer, n integer NOT NULL DEFAULT 0, pad text)
         WITH (fillfactor = 60, autovacuum_enabled = off);
@@ -39,7 +39,8 @@ fn keys(client: &mut Client, random: &mut Random, of: &str) -> Vec<String> {
 
 /// Asks for keys of all three indexes.
 fn ask(client: &mut Client, random: &mut Random, key_type: &str) -> usize {
-    let cast = |keys: Vec<String>| keys.iter().map(|k| format!("'{k}'::{key_type}")).collect::<Vec<_>>();
+    let cast =
+        |keys: Vec<String>| keys.iter().map(|k| format!("'{k}'::{key_type}")).collect::<Vec<_>>();
     let xs = cast(keys(client, random, "x"));
     let questions = [each("t", "x", "", &xs), any("t", "x", "", &xs)];
     let ids = keys(client, random, "id");
@@ -54,7 +55,13 @@ fn ask(client: &mut Client, random: &mut Random, key_type: &str) -> usize {
         ("t_part", each("t", "id::text", " AND id % 3 = 0", &texts)),
         ("t_like", with("'key ' || md5(id::text) LIKE '%' || left(md5(k::text), 9) || '%'", &some)),
         ("t_array", with("ARRAY[id, n] @> ARRAY[k::bigint]", &some)),
-        ("t_json", with("('{\"id\": ' || id || '}')::jsonb @> jsonb_build_object('id', k) AND n < 50", &some)),
+        (
+            "t_json",
+            with(
+                "('{\"id\": ' || id || '}')::jsonb @> jsonb_build_object('id', k) AND n < 50",
+                &some,
+            ),
+        ),
     ];
     let mut answers = 0;
     for (index, sql) in all {

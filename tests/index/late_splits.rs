@@ -1,5 +1,5 @@
-//! Pages that are split only when documents come, while other sessions write: an index is made meanwhile, and a standby
-//! follows.
+//! Pages that are split only when documents come, while other sessions write: an index is made
+//! meanwhile, and a standby follows.
 
 use crate::common::asking::{agree, check};
 use crate::common::followed::Followed;
@@ -29,7 +29,10 @@ fn change(random: &mut Random, next: &mut usize) -> String {
     match random.below(9) {
         0..4 => {
             *next += rows;
-            format!("INSERT INTO t SELECT i, 0, document(i) FROM generate_series({} - {rows}, {next} - 1) AS i", *next)
+            format!(
+                "INSERT INTO t SELECT i, 0, document(i) FROM generate_series({} - {rows}, {next} - 1) AS i",
+                *next
+            )
         }
         4 => format!("UPDATE t SET body = document(id + 7) WHERE id BETWEEN {low} AND {low} + 9"),
         5 => format!("UPDATE t SET n = n + 1 WHERE id BETWEEN {low} AND {low} + 30"),
@@ -44,27 +47,46 @@ fn questions(random: &mut Random) -> Vec<String> {
     let (like, ilike) = (word(random), word(random));
     vec![
         // It is always there.
-        format!("SELECT id::text FROM t WHERE body LIKE '%' || md5('{}') || '%' ORDER BY 1", 1 + random.below(1000)),
-        format!("SELECT id::text || '/' || n FROM t WHERE body LIKE '%' || substr({like}, 3, 12) || '%' ORDER BY 1"),
-        format!("SELECT id::text || '/' || n FROM t WHERE body ILIKE '%WORD ' || {ilike} || '%' ORDER BY 1"),
+        format!(
+            "SELECT id::text FROM t WHERE body LIKE '%' || md5('{}') || '%' ORDER BY 1",
+            1 + random.below(1000)
+        ),
+        format!(
+            "SELECT id::text || '/' || n FROM t WHERE body LIKE '%' || substr({like}, 3, 12) || '%' ORDER BY 1"
+        ),
+        format!(
+            "SELECT id::text || '/' || n FROM t WHERE body ILIKE '%WORD ' || {ilike} || '%' ORDER BY 1"
+        ),
     ]
 }
 
 #[test]
 fn a_standby_follows_a_split() {
-    const FOLLOWED: Followed =
-        Followed { table: "t", index: "t_body", states: 8, more_rows: 40, state: "id || body || n", change, questions };
-    let (_server, mut client, mut random, next) = FOLLOWED.live(&[TABLES, "ALTER TABLE t ADD pad text", INDEX], 5);
+    const FOLLOWED: Followed = Followed {
+        table: "t",
+        index: "t_body",
+        states: 8,
+        more_rows: 40,
+        state: "id || body || n",
+        change,
+        questions,
+    };
+    let (_server, mut client, mut random, next) =
+        FOLLOWED.live(&[TABLES, "ALTER TABLE t ADD pad text", INDEX], 5);
     FOLLOWED.agree(&mut client, &mut random);
-    // More pages than a tile has ranges: the last one may be of whole pages, if there were few documents before.
+    // More pages than a tile has ranges: the last one may be of whole pages, if there were few
+    // documents before.
     let rows = "i, 0, document(i), repeat('-', 300)";
-    run(&mut client, &format!("INSERT INTO t SELECT {rows} FROM generate_series({next}, {next} + 2400) AS i"));
+    run(
+        &mut client,
+        &format!("INSERT INTO t SELECT {rows} FROM generate_series({next}, {next} + 2400) AS i"),
+    );
     assert!(value::<i32>(&mut client, RANGES) > 1);
     FOLLOWED.agree(&mut client, &mut random);
 }
 
-/// Writes until told to stop, whatever becomes of the index. Writers change rows of their own, since statements that
-/// change the same rows can deadlock.
+/// Writes until told to stop, whatever becomes of the index. Writers change rows of their own,
+/// since statements that change the same rows can deadlock.
 fn write(client: &mut Client, writer: usize, mut random: Random, done: &AtomicBool) {
     let mut next = 1;
     let own = format!("WHERE id % 2 = {writer} AND id");
@@ -88,7 +110,8 @@ fn an_index_is_made_while_documents_come() {
         thread::scope(|scope| {
             let _stops = StopsWhenDropped(&done);
             for writer in 0..2 {
-                let (seed, mut client, done) = (Random(random.bits()), server().connect("late"), &done);
+                let (seed, mut client, done) =
+                    (Random(random.bits()), server().connect("late"), &done);
                 scope.spawn(move || write(&mut client, writer, seed, done));
             }
             run(&mut client, &INDEX.replace("INDEX", "INDEX CONCURRENTLY"));

@@ -1,4 +1,5 @@
-//! An index that has grown to all of its levels: over more than 16,384 ranges, each a page with one row.
+//! An index that has grown to all of its levels: over more than 16,384 ranges, each a page with one
+//! row.
 
 use crate::common::asking::{agree, any, check, each};
 use crate::common::standby::{assert_same_pages, catch_up, follow, wait_until};
@@ -24,19 +25,27 @@ fn insert(client: &mut Client, first: u32, last: u32) {
     );
 }
 
-/// Asserts that what is there is found, in an index of three levels. Returns how many rows there are.
+/// Asserts that what is there is found, in an index of three levels. Returns how many rows there
+/// are.
 fn finds_all(client: &mut Client) -> i64 {
     let keys: Vec<String> = (0..40).map(|i| format!("'key {}'", i * 379)).collect();
     for sql in [each("wide", "x", "", &keys), any("wide", "x", "", &keys)] {
         agree(client, "wide_x", &sql);
     }
     for i in [3, 999, 15_555] {
-        agree(client, "wide_tags", &format!("SELECT id::text FROM wide WHERE tags @> '{{tag {i}}}' ORDER BY id"));
+        agree(
+            client,
+            "wide_tags",
+            &format!("SELECT id::text FROM wide WHERE tags @> '{{tag {i}}}' ORDER BY id"),
+        );
     }
     let rows: i64 = value(client, "SELECT count(*) FROM wide");
     for index in INDEXES {
         assert_eq!(check(client, index), rows);
-        assert_eq!(value::<i32>(client, &format!("SELECT levels FROM bloom_index_info('{index}')")), 3);
+        assert_eq!(
+            value::<i32>(client, &format!("SELECT levels FROM bloom_index_info('{index}')")),
+            3
+        );
     }
     rows
 }
@@ -54,18 +63,24 @@ fn all_levels_survive_and_are_followed() {
     catch_up(&mut client, &mut on_standby);
     finds_all(&mut client);
     finds_all(&mut on_standby);
-    INDEXES.iter().for_each(|index| assert_same_pages(&mut client, &mut on_standby, index));
+    INDEXES
+        .iter()
+        .for_each(|index| assert_same_pages(&mut client, &mut on_standby, index));
     // It dies while it writes.
     thread::scope(|scope| {
         let mut writer = primary.connect("levels");
         scope.spawn(move || {
             let insert = |i: u32| {
-                let sql = format!("INSERT INTO wide SELECT {i}, 'key {i}', '{{tag {i}}}', repeat('-', 7900)");
+                let sql = format!(
+                    "INSERT INTO wide SELECT {i}, 'key {i}', '{{tag {i}}}', repeat('-', 7900)"
+                );
                 writer.batch_execute(&sql).is_ok()
             };
             (17_001..20_000).map(insert).take_while(|is_there| *is_there).count()
         });
-        wait_until("some rows are there", || value::<i64>(&mut client, "SELECT count(*) FROM wide") > 17_050);
+        wait_until("some rows are there", || {
+            value::<i64>(&mut client, "SELECT count(*) FROM wide") > 17_050
+        });
         thread::sleep(Duration::from_millis(20));
         primary.kill9();
     });

@@ -1,5 +1,6 @@
-//! ILIKE in every kind of locale: what a locale takes for equal has the same windows, though the index knows none; and
-//! a character that some locale converts to an ASCII letter or from one is found as that locale finds it.
+//! ILIKE in every kind of locale: what a locale takes for equal has the same windows, though the
+//! index knows none; and a character that some locale converts to an ASCII letter or from one is
+//! found as that locale finds it.
 
 use crate::common::asking::agree;
 use crate::common::{column, run, value};
@@ -19,8 +20,8 @@ const MARKS: &str = "ARRAY['', U&'\\0300', U&'\\0301', U&'\\0307', U&'\\0323']";
 const LAST: usize = 0x1_FFFF;
 const LAST_OF_ALL: usize = 0x10_FFFF;
 
-/// Makes a table of texts, each with a character that the collation may convert to an ASCII letter or from one, and
-/// marks behind it.
+/// Makes a table of texts, each with a character that the collation may convert to an ASCII letter
+/// or from one, and marks behind it.
 fn prepare(client: &mut Client, collation: &str) -> i64 {
     let last = if times(1) > 1 { LAST_OF_ALL } else { LAST };
     let case = |function: &str| format!("{function}('q' || chr(i) || 'z' COLLATE {collation})");
@@ -48,15 +49,20 @@ fn prepare(client: &mut Client, collation: &str) -> i64 {
 
 #[test]
 fn ilike_finds_what_each_locale_does() {
-    let mut client = server().empty_database("locales", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
+    let mut client =
+        server().empty_database("locales", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
     run(&mut client, "CREATE EXTENSION pg_bloom");
     let collations: Vec<String> = column(&mut client, COLLATIONS);
     assert!(collations.len() > 1, "there is C, and one of UTF-8");
     for collation in &collations {
         let others = prepare(&mut client, collation);
-        for (pattern, i) in ["t", "lower(t)", "upper(t)", "initcap(t)", "lower(upper(t))"].into_iter().zip(0..) {
+        for (pattern, i) in ["t", "lower(t)", "upper(t)", "initcap(t)", "lower(upper(t))"]
+            .into_iter()
+            .zip(0..)
+        {
             let one_of = if times(1) > 1 { 1 } else { 15 };
-            // What isn't ASCII is left out of every other pattern, as somebody without such keys would write it.
+            // What isn't ASCII is left out of every other pattern, as somebody without such keys
+            // would write it.
             let pattern = format!(
                 "'%' || CASE WHEN id % 2 = 0 THEN {pattern} ELSE regexp_replace({pattern}, '[^ -~]+', '%', 'g') END || '%'"
             );
@@ -68,7 +74,8 @@ fn ilike_finds_what_each_locale_does() {
         }
         println!("{collation}: {others} texts with other letters");
     }
-    let in_ascii: Vec<String> = column(&mut client, "SELECT t FROM odd WHERE t ~ '^[ -~]*$' LIMIT 1");
+    let in_ascii: Vec<String> =
+        column(&mut client, "SELECT t FROM odd WHERE t ~ '^[ -~]*$' LIMIT 1");
     assert_eq!(in_ascii.len(), 1);
 }
 
@@ -80,11 +87,12 @@ fn may_match(text: &str, pattern: &str) -> bool {
     condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash)))) == Ok(1)
 }
 
-/// All characters that may have case, or with `SOAK` all of Unicode: each in a text and, if it has case, with marks
-/// behind it.
+/// All characters that may have case, or with `SOAK` all of Unicode: each in a text and, if it has
+/// case, with marks behind it.
 #[test]
 fn what_each_locale_takes_for_equal_has_the_same_windows() {
-    let mut client = server().empty_database("windows", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
+    let mut client =
+        server().empty_database("windows", "ENCODING UTF8 LOCALE 'C.UTF-8' TEMPLATE template0");
     let all = "SELECT quote_ident(collname) FROM pg_collation WHERE collencoding IN (-1, 6) AND collisdeterministic AND collprovider <> 'd'";
     let is_long = times(1) > 1;
     let collations: Vec<String> = column(&mut client, if is_long { all } else { COLLATIONS });

@@ -1,5 +1,6 @@
-//! Many values in one condition: the rows that a scan takes from pages by itself, of every version of a row, in random
-//! histories. The oracle is the sequential scan, of the newest snapshot and of an older one.
+//! Many values in one condition: the rows that a scan takes from pages by itself, of every version
+//! of a row, in random histories. The oracle is the sequential scan, of the newest snapshot and of
+//! an older one.
 
 use crate::common::asking::{Answers, agree, check};
 use crate::common::{Random, run};
@@ -26,8 +27,9 @@ const TABLE: &str = "
 /// The columns of a row, from a number: NULL, short, compressed and out of line.
 fn columns(number: &str) -> String {
     let value = format!("(({number}) % {VALUES})");
-    let long =
-        |unit: &str, count: usize| format!("(SELECT string_agg({unit}, ' ') FROM generate_series(1, {count}) AS j)");
+    let long = |unit: &str, count: usize| {
+        format!("(SELECT string_agg({unit}, ' ') FROM generate_series(1, {count}) AS j)")
+    };
     format!(
         "CASE ({number}) % 23 WHEN 3 THEN NULL WHEN 4 THEN repeat('Again ' || md5({value}::text) || ' ', 90)
              WHEN 5 THEN {} ELSE 'Request ' || md5({value}::text) || ' done' END,
@@ -46,21 +48,34 @@ fn columns(number: &str) -> String {
 
 /// Questions with so many values from one on, by the index that answers them.
 fn questions(first: usize, many: usize) -> Vec<(&'static str, String)> {
-    let of = |what: &str| format!("ARRAY(SELECT {what} FROM generate_series({first}, {}) AS k)", first + many - 1);
+    let of = |what: &str| {
+        format!("ARRAY(SELECT {what} FROM generate_series({first}, {}) AS k)", first + many - 1)
+    };
     let part = "substr(md5(k::text), 1 + k % 20, 9)";
-    let any = |sort: &str| format!("(SELECT string_agg({sort}, ' | ') FROM unnest({}) AS k)::tsquery", of("k"));
+    let any = |sort: &str| {
+        format!("(SELECT string_agg({sort}, ' | ') FROM unnest({}) AS k)::tsquery", of("k"))
+    };
     vec![
         ("t_line", format!("line LIKE ANY ({})", of(&format!("'%' || {part} || '%'")))),
         ("t_line", format!("line ILIKE ANY ({})", of(&format!("'%' || upper({part}) || '%'")))),
         ("t_line", format!("line = ANY ({})", of("'Request ' || md5(k::text) || ' done'"))),
-        ("t_line", format!("line LIKE ANY ({}) AND line LIKE '%Request%'", of(&format!("'%' || {part} || '%'")))),
+        (
+            "t_line",
+            format!(
+                "line LIKE ANY ({}) AND line LIKE '%Request%'",
+                of(&format!("'%' || {part} || '%'"))
+            ),
+        ),
         ("t_lower", format!("lower(line) LIKE ANY ({})", of(&format!("'%' || {part} || '%'")))),
         ("t_tags", format!("tags && {}", of("'tag ' || k"))),
         ("t_tags", format!("tags && {} AND tags @> ARRAY['tag {first}']", of("'tag ' || k"))),
         ("t_attributes", format!("attributes @> ANY ({})", of("jsonb_build_object('v', k)"))),
         ("t_attributes", format!("attributes ?| {}", of("'key' || k"))),
         ("t_words", format!("words @@ {}", any("'w' || k"))),
-        ("t_words", format!("words @@ (({}) && 'common'::tsquery)", any("'w' || k || ' & v' || k / 2"))),
+        (
+            "t_words",
+            format!("words @@ (({}) && 'common'::tsquery)", any("'w' || k || ' & v' || k / 2")),
+        ),
     ]
 }
 
@@ -68,7 +83,10 @@ fn questions(first: usize, many: usize) -> Vec<(&'static str, String)> {
 fn change(random: &mut Random) -> String {
     let some = format!("id % {} = {}", 2 + random.below(30), random.below(2));
     let new = format!("id + n + {}", random.below(VALUES));
-    let update = format!("UPDATE t SET (line, tags, attributes, words) = (SELECT {}) WHERE {some}", columns(&new));
+    let update = format!(
+        "UPDATE t SET (line, tags, attributes, words) = (SELECT {}) WHERE {some}",
+        columns(&new)
+    );
     let insert = format!(
         "INSERT INTO t (line, tags, attributes, words) SELECT {} FROM generate_series(1, {}) AS i",
         columns(&format!("i * 7 + {}", random.below(VALUES))),
@@ -80,10 +98,18 @@ fn change(random: &mut Random) -> String {
         5..7 => insert,
         7 => format!("DELETE FROM t WHERE {some} AND id % 3 = 0"),
         8 => format!("BEGIN; {update}; UPDATE t SET n = n + 1; {insert}; ROLLBACK"),
-        9 => format!("BEGIN; {insert}; SAVEPOINT s; {update}; ROLLBACK TO s; UPDATE t SET n = -1 WHERE {some}; COMMIT"),
+        9 => format!(
+            "BEGIN; {insert}; SAVEPOINT s; {update}; ROLLBACK TO s; UPDATE t SET n = -1 WHERE {some}; COMMIT"
+        ),
         10 => "ALTER TABLE t DROP gone; ALTER TABLE t ADD gone text DEFAULT 'there'".into(),
-        11 => format!("ALTER TABLE t ALTER line SET STORAGE {}", random.pick(&["EXTERNAL", "MAIN", "EXTENDED"])),
-        12 => format!("REINDEX INDEX {}", random.pick(&["t_line", "t_tags", "t_attributes", "t_words"])),
+        11 => format!(
+            "ALTER TABLE t ALTER line SET STORAGE {}",
+            random.pick(&["EXTERNAL", "MAIN", "EXTENDED"])
+        ),
+        12 => format!(
+            "REINDEX INDEX {}",
+            random.pick(&["t_line", "t_tags", "t_attributes", "t_words"])
+        ),
         _ => "VACUUM t".into(),
     }
 }
@@ -95,7 +121,12 @@ fn many_values_find_what_a_scan_does_after_any_history() {
     let mut random = random(9);
     run(&mut client, TABLE);
     let (columns, rows) = (columns("i"), format!("generate_series(1, {ROWS}) AS i"));
-    run(&mut client, &format!("INSERT INTO t (line, tags, attributes, words) SELECT {columns} FROM {rows}; ANALYZE t"));
+    run(
+        &mut client,
+        &format!(
+            "INSERT INTO t (line, tags, attributes, words) SELECT {columns} FROM {rows}; ANALYZE t"
+        ),
+    );
     let mut found = 0;
     for step in 0..times(STEPS) {
         if step % KEPT == 0 {

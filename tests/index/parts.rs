@@ -1,5 +1,6 @@
-//! The operator classes over what is in values: random documents, and random questions of each operator. The oracle is
-//! the sequential scan. Each block of rows is made of a few letters, so that ranges differ and matches happen.
+//! The operator classes over what is in values: random documents, and random questions of each
+//! operator. The oracle is the sequential scan. Each block of rows is made of a few letters, so
+//! that ranges differ and matches happen.
 
 use crate::common::asking::{agree, check};
 use crate::common::{Random, Server, plan, run};
@@ -15,8 +16,8 @@ const QUESTIONS: usize = 2400;
 /// Questions that are asked at once.
 const AT_ONCE: usize = 80;
 
-/// What a class is tried with: the type, its operators with the types they ask with, documents and questions, all as
-/// SQL literals without quotes.
+/// What a class is tried with: the type, its operators with the types they ask with, documents and
+/// questions, all as SQL literals without quotes.
 struct Trial {
     name: &'static str,
     class: &'static str,
@@ -28,9 +29,13 @@ struct Trial {
     letters: &'static [&'static str],
 }
 
-const LETTERS: [&str; 19] =
-    ["a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}", "漢", "字"];
-const WORDS: [&str; 12] = ["ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen"];
+const LETTERS: [&str; 19] = [
+    "a", "b", "A", "B", "c", "1", "2", "3", "\\", "%", "_", "é", "É", "İ", "ı", "ſ", "\u{307}",
+    "漢", "字",
+];
+const WORDS: [&str; 12] = [
+    "ab", "ba", "cat", "Dog", "x", "y", "z", "elk", "emu", "fox", "gnu", "hen",
+];
 
 fn text(random: &mut Random, letters: &[&str], most: usize) -> String {
     (0..random.below(most + 1)).map(|_| *random.pick(letters)).collect()
@@ -57,8 +62,16 @@ fn pattern(random: &mut Random, of: &str) -> String {
 }
 
 fn swap_case(random: &mut Random, text: &str) -> String {
-    let swapped = |c: char| if c.is_lowercase() { c.to_uppercase().to_string() } else { c.to_lowercase().to_string() };
-    text.chars().map(|c| if random.below(2) == 0 { swapped(c) } else { c.to_string() }).collect()
+    let swapped = |c: char| {
+        if c.is_lowercase() {
+            c.to_uppercase().to_string()
+        } else {
+            c.to_lowercase().to_string()
+        }
+    };
+    text.chars()
+        .map(|c| if random.below(2) == 0 { swapped(c) } else { c.to_string() })
+        .collect()
 }
 
 fn text_question(random: &mut Random, operator: &str, document: &str) -> String {
@@ -81,9 +94,14 @@ fn text_question(random: &mut Random, operator: &str, document: &str) -> String 
 /// A regular expression that a text matches, or nearly so.
 fn regex(random: &mut Random, of: &str) -> String {
     let start = random.below(4);
-    let mut regex = (*random.pick(&["", "", "", "", "^", r"\y", "(?i)", "(?x)", "(?n)^"])).to_owned();
+    let mut regex =
+        (*random.pick(&["", "", "", "", "^", r"\y", "(?i)", "(?x)", "(?n)^"])).to_owned();
     for c in of.chars().skip(start).take(4 + random.below(9)) {
-        let c = if c.is_ascii_alphanumeric() || !c.is_ascii() { c.to_string() } else { format!(r"\{c}") };
+        let c = if c.is_ascii_alphanumeric() || !c.is_ascii() {
+            c.to_string()
+        } else {
+            format!(r"\{c}")
+        };
         let other = random.pick(&["a", "b", "1", "é", "漢"]);
         regex += &match random.below(24) {
             0 => ".".to_owned(),
@@ -108,7 +126,13 @@ fn regex(random: &mut Random, of: &str) -> String {
 
 fn members(random: &mut Random, letters: &[&str], most: usize) -> Vec<String> {
     (0..random.below(most + 1))
-        .map(|_| if random.below(12) == 0 { "NULL".to_owned() } else { (*random.pick(letters)).to_owned() })
+        .map(|_| {
+            if random.below(12) == 0 {
+                "NULL".to_owned()
+            } else {
+                (*random.pick(letters)).to_owned()
+            }
+        })
         .collect()
 }
 
@@ -116,7 +140,9 @@ fn array(random: &mut Random, letters: &[&'static str]) -> String {
     let members = members(random, letters, 5);
     let list = members.join(",");
     match members.len() {
-        4 if random.below(3) == 0 => format!("{{{{{}}},{{{}}}}}", members[..2].join(","), members[2..].join(",")),
+        4 if random.below(3) == 0 => {
+            format!("{{{{{}}},{{{}}}}}", members[..2].join(","), members[2..].join(","))
+        }
         2 if random.below(5) == 0 => format!("[5:6]={{{list}}}"),
         _ => format!("{{{list}}}"),
     }
@@ -140,12 +166,18 @@ fn json_value(random: &mut Random, letters: &[&str], depth: usize) -> String {
     match random.below(if depth == 0 { 4 } else { 9 }) {
         0..4 => (*random.pick(letters)).to_owned(),
         4..6 => {
-            let members: Vec<String> = (0..random.below(4)).map(|_| json_value(random, letters, depth - 1)).collect();
+            let members: Vec<String> = (0..random.below(4))
+                .map(|_| json_value(random, letters, depth - 1))
+                .collect();
             format!("[{}]", members.join(","))
         }
         _ => {
             let member = |random: &mut Random| {
-                format!("\"{}\":{}", random.pick(&["a", "b", "cat", "é"]), json_value(random, letters, depth - 1))
+                format!(
+                    "\"{}\":{}",
+                    random.pick(&["a", "b", "cat", "é"]),
+                    json_value(random, letters, depth - 1)
+                )
             };
             let members: Vec<String> = (0..random.below(4)).map(|_| member(random)).collect();
             format!("{{{}}}", members.join(","))
@@ -164,7 +196,12 @@ fn json_question(random: &mut Random, operator: &str, document: &str) -> String 
         "@>" if random.below(3) == 0 => {
             let scalar = json_value(random, &JSON, 0);
             let key = random.pick(&keys);
-            [format!("{{\"{key}\":{scalar}}}"), format!("[{scalar}]"), scalar.clone()][random.below(3)].clone()
+            [
+                format!("{{\"{key}\":{scalar}}}"),
+                format!("[{scalar}]"),
+                scalar.clone(),
+            ][random.below(3)]
+            .clone()
         }
         "@>" if random.below(2) == 0 => json_value(random, &JSON, 2),
         _ => document.to_owned(),
@@ -172,8 +209,10 @@ fn json_question(random: &mut Random, operator: &str, document: &str) -> String 
 }
 
 /// Numbers of equal value among them, and what an index can't know.
-const JSON: [&str; 14] =
-    ["0", "1", "1.0", "1e2", "100.00", "\"ab\"", "\"ba\"", "\"1\"", "\"x\"", "null", "true", "false", "[]", "{}"];
+const JSON: [&str; 14] = [
+    "0", "1", "1.0", "1e2", "100.00", "\"ab\"", "\"ba\"", "\"1\"", "\"x\"", "null", "true",
+    "false", "[]", "{}",
+];
 
 fn tsvector(random: &mut Random, letters: &[&'static str]) -> String {
     let word = |random: &mut Random| {
@@ -183,12 +222,17 @@ fn tsvector(random: &mut Random, letters: &[&'static str]) -> String {
             _ => format!("{word}:{}{}", 1 + random.below(6), random.pick(&["", "A", "B"])),
         }
     };
-    (0..random.below(6)).map(|_| word(random)).collect::<Vec<_>>().join(" ")
+    (0..random.below(6))
+        .map(|_| word(random))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn tsquery(random: &mut Random, depth: usize) -> String {
     match random.below(if depth == 0 { 4 } else { 10 }) {
-        0..4 => format!("{}{}", random.pick(&WORDS), random.pick(&["", "", "", ":*", ":A", ":AB*"])),
+        0..4 => {
+            format!("{}{}", random.pick(&WORDS), random.pick(&["", "", "", ":*", ":A", ":AB*"]))
+        }
         4 => format!("!{}", tsquery(random, depth - 1)),
         5 => format!("({} | {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
         6 => format!("({} <-> {})", tsquery(random, depth - 1), tsquery(random, depth - 1)),
@@ -202,7 +246,14 @@ const TRIALS: [Trial; 5] = [
         name: "texts",
         class: "text_ngram_ops",
         sql_type: "text",
-        operators: &[("LIKE", "text"), ("ILIKE", "text"), ("=", "text"), ("^@", "text"), ("~", "text"), ("~*", "text")],
+        operators: &[
+            ("LIKE", "text"),
+            ("ILIKE", "text"),
+            ("=", "text"),
+            ("^@", "text"),
+            ("~", "text"),
+            ("~*", "text"),
+        ],
         document: |random, letters| text(random, letters, 14),
         question: text_question,
         letters: &LETTERS,
@@ -223,13 +274,32 @@ const TRIALS: [Trial; 5] = [
         operators: &[("@>", "numeric[]"), ("&&", "numeric[]"), ("=", "numeric[]")],
         document: array,
         question: array_question,
-        letters: &["0", "0.0", "-1", "1", "1.00", "1e2", "100", "NaN", "12345678901234567890", "7", "0.5", ".50"],
+        letters: &[
+            "0",
+            "0.0",
+            "-1",
+            "1",
+            "1.00",
+            "1e2",
+            "100",
+            "NaN",
+            "12345678901234567890",
+            "7",
+            "0.5",
+            ".50",
+        ],
     },
     Trial {
         name: "documents",
         class: "jsonb_ops",
         sql_type: "jsonb",
-        operators: &[("@>", "jsonb"), ("?", "text"), ("?|", "text[]"), ("?&", "text[]"), ("=", "jsonb")],
+        operators: &[
+            ("@>", "jsonb"),
+            ("?", "text"),
+            ("?|", "text[]"),
+            ("?&", "text[]"),
+            ("=", "jsonb"),
+        ],
         document: |random, letters| json_value(random, letters, 3),
         question: json_question,
         letters: &JSON,
@@ -252,16 +322,24 @@ fn quoted(text: &str) -> String {
 /// Makes a table with an index, half of its rows before that, and returns its documents.
 fn prepare(client: &mut Client, random: &mut Random, trial: &Trial) -> Vec<String> {
     let Trial { name, class, sql_type, letters, .. } = trial;
-    run(client, &format!("CREATE TABLE {name} (id serial, d {sql_type}) WITH (autovacuum_enabled = off)"));
+    run(
+        client,
+        &format!("CREATE TABLE {name} (id serial, d {sql_type}) WITH (autovacuum_enabled = off)"),
+    );
     let mut documents = Vec::new();
     for block in 0..ROWS / BLOCK {
-        let few: Vec<&'static str> = (0..2 + random.below(3)).map(|_| *random.pick(letters)).collect();
+        let few: Vec<&'static str> =
+            (0..2 + random.below(3)).map(|_| *random.pick(letters)).collect();
         documents.extend((0..BLOCK).map(|_| (trial.document)(random, &few)));
-        let rows: Vec<String> = documents[block * BLOCK..].iter().map(|d| format!("({})", quoted(d))).collect();
+        let rows: Vec<String> = documents[block * BLOCK..]
+            .iter()
+            .map(|d| format!("({})", quoted(d)))
+            .collect();
         run(client, &format!("INSERT INTO {name} (d) VALUES {}, (NULL)", rows.join(",")));
         if block == ROWS / BLOCK / 2 {
-            let sql =
-                format!("CREATE INDEX {name}_d ON {name} USING bloom_filter (d {class}) WITH (pages_per_range = 1)");
+            let sql = format!(
+                "CREATE INDEX {name}_d ON {name} USING bloom_filter (d {class}) WITH (pages_per_range = 1)"
+            );
             run(client, &sql);
         }
     }
@@ -292,14 +370,17 @@ fn random_documents_are_found_by_random_questions() {
     for trial in &TRIALS {
         let documents = prepare(&mut client, &mut random, trial);
         let rounds = times(QUESTIONS / AT_ONCE);
-        let asked: usize = (0..rounds).map(|_| ask(&mut client, &mut random, trial, &documents)).sum();
+        let asked: usize = (0..rounds)
+            .map(|_| ask(&mut client, &mut random, trial, &documents))
+            .sum();
         assert_eq!(asked, rounds * AT_ONCE);
         check(&mut client, &format!("{}_d", trial.name));
         println!("{}: {asked} questions", trial.name);
     }
 }
 
-/// What the oracle of a condition is written for: constants, several conditions on one column, and lists.
+/// What the oracle of a condition is written for: constants, several conditions on one column, and
+/// lists.
 #[test]
 fn conditions_together_find_what_a_scan_does() {
     // Such plans cost so much that PostgreSQL compiles them.
@@ -317,11 +398,16 @@ fn conditions_together_find_what_a_scan_does() {
                 format!("d {operator} {}::{asked_type}", quoted(&question))
             };
             let (a, b, c) = (condition(), condition(), condition());
-            // That two different values can't be equal to one is known to newer planners, which then read nothing.
+            // That two different values can't be equal to one is known to newer planners, which
+            // then read nothing.
             if [&a, &b].iter().all(|condition| condition.starts_with("d = ")) {
                 continue;
             }
-            for condition in [format!("{a} AND {b}"), format!("{a} OR {b} AND {c}"), format!("{a} AND NOT {b}")] {
+            for condition in [
+                format!("{a} AND {b}"),
+                format!("{a} OR {b} AND {c}"),
+                format!("{a} AND NOT {b}"),
+            ] {
                 let sql = format!("SELECT id::text FROM {name} WHERE {condition} ORDER BY id");
                 agree(&mut client, &format!("{name}_d"), &sql);
             }
@@ -343,7 +429,8 @@ fn conditions_together_find_what_a_scan_does() {
     }
 }
 
-/// A session need not add again what it has added: to the same range of the same contents of an index.
+/// A session need not add again what it has added: to the same range of the same contents of an
+/// index.
 #[test]
 fn parts_are_added_again_to_other_contents() {
     const ADD: &str = "INSERT INTO lines (d) SELECT 'the same line' FROM generate_series(1, 10)";
@@ -361,7 +448,9 @@ fn parts_are_added_again_to_other_contents() {
         format!("{FORGET}; VACUUM FULL lines"),
         format!("{FORGET}; BEGIN; TRUNCATE lines; {ADD}; ROLLBACK"),
         format!("{FORGET}; BEGIN; SAVEPOINT a; TRUNCATE lines; {ADD}; ROLLBACK TO a; COMMIT"),
-        format!("{FORGET}; BEGIN; SAVEPOINT a; REINDEX INDEX lines_d; {ADD}; ROLLBACK TO a; {ADD}; COMMIT"),
+        format!(
+            "{FORGET}; BEGIN; SAVEPOINT a; REINDEX INDEX lines_d; {ADD}; ROLLBACK TO a; {ADD}; COMMIT"
+        ),
         format!("{FORGET}; BEGIN; {ADD}; ROLLBACK"),
         // The table's file is a new one, which is emptied in its place.
         format!("BEGIN; DROP TABLE lines; {TABLE}; {ADD}; TRUNCATE lines; {ADD}; COMMIT"),
@@ -370,24 +459,34 @@ fn parts_are_added_again_to_other_contents() {
     for change in other_contents {
         change.split("; ").for_each(|statement| run(&mut client, statement));
         run(&mut client, ADD);
-        let found = agree(&mut client, "lines_d", "SELECT id::text FROM lines WHERE d LIKE '%same line%' ORDER BY id");
+        let found = agree(
+            &mut client,
+            "lines_d",
+            "SELECT id::text FROM lines WHERE d LIKE '%same line%' ORDER BY id",
+        );
         assert!(found >= 10, "{found} rows after {change}");
         check(&mut client, "lines_d");
     }
 }
 
-/// The extension `intarray` has operators of the same names for `integer[]`, which PostgreSQL prefers.
+/// The extension `intarray` has operators of the same names for `integer[]`, which PostgreSQL
+/// prefers.
 #[test]
 fn arrays_are_found_beside_the_operators_of_intarray() {
     let mut client = server().database("intarray");
     run(&mut client, "CREATE EXTENSION intarray; CREATE TABLE i (id integer, tags integer[])");
     run(&mut client, "INSERT INTO i SELECT i, ARRAY[i, i % 7] FROM generate_series(1, 20000) AS i");
     run(&mut client, "CREATE INDEX i_tags ON i USING bloom_filter (tags); ANALYZE i");
-    for (condition, rows) in
-        [("tags OPERATOR(pg_catalog.@>) '{777}'", 1), ("tags OPERATOR(pg_catalog.&&) '{777,999}'", 2)]
-    {
+    for (condition, rows) in [
+        ("tags OPERATOR(pg_catalog.@>) '{777}'", 1),
+        ("tags OPERATOR(pg_catalog.&&) '{777,999}'", 2),
+    ] {
         assert_eq!(
-            agree(&mut client, "i_tags", &format!("SELECT id::text FROM i WHERE {condition} ORDER BY id")),
+            agree(
+                &mut client,
+                "i_tags",
+                &format!("SELECT id::text FROM i WHERE {condition} ORDER BY id")
+            ),
             rows
         );
     }

@@ -1,4 +1,5 @@
-//! What plans read: few pages of the table, all of them when workers share them, and none that the table no longer has.
+//! What plans read: few pages of the table, all of them when workers share them, and none that the
+//! table no longer has.
 
 use crate::common::asking::{Answers, agree, any, check, each};
 use crate::common::{Server, plan, rows, run, value};
@@ -10,7 +11,8 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start("autovacuum = off"))
 }
 
-/// Makes `t` with 30,000 different keys on some 500 pages, and one of every kind of plan's settings.
+/// Makes `t` with 30,000 different keys on some 500 pages, and one of every kind of plan's
+/// settings.
 fn filled(name: &str) -> Client {
     let mut client = server().database(name);
     run(
@@ -24,8 +26,8 @@ fn filled(name: &str) -> Client {
     client
 }
 
-/// Pages of the table that a query read, those that the scan of the index read included, and those that were left to
-/// PostgreSQL, as EXPLAIN counts them.
+/// Pages of the table that a query read, those that the scan of the index read included, and those
+/// that were left to PostgreSQL, as EXPLAIN counts them.
 fn heap_pages(client: &mut Client, sql: &str) -> (i64, i64) {
     const FETCHED: &str = "SELECT pg_stat_get_xact_blocks_fetched('t'::regclass)";
     run(client, "BEGIN");
@@ -35,7 +37,12 @@ fn heap_pages(client: &mut Client, sql: &str) -> (i64, i64) {
     run(client, "COMMIT");
     let line = text.lines().find(|line| line.contains("Heap Blocks:"));
     let numbers = line.into_iter().flat_map(|line| line.split('=').skip(1));
-    let count = |rest: &str| rest.split(' ').next().and_then(|n| n.parse::<i64>().ok()).expect("a number of blocks");
+    let count = |rest: &str| {
+        rest.split(' ')
+            .next()
+            .and_then(|n| n.parse::<i64>().ok())
+            .expect("a number of blocks")
+    };
     (read, numbers.map(count).sum())
 }
 
@@ -52,7 +59,8 @@ fn present_keys_read_their_ranges_and_absent_ones_next_to_nothing() {
         assert_eq!(left, 0, "key {i} is in no row");
         absent += read;
     }
-    // Eight pages of its own range, one of them twice, and seldom another range: 63 at a rate of 0.00002.
+    // Eight pages of its own range, one of them twice, and seldom another range: 63 at a rate of
+    // 0.00002.
     println!("200 present keys read {present} pages, 200 absent ones {absent}");
     assert!((1600..=1900).contains(&present), "200 present keys read {present} pages");
     assert!(absent <= 40, "200 absent keys read {absent} pages");
@@ -77,7 +85,10 @@ fn workers_share_what_the_index_found() {
         ("t_sum", "SELECT count(*)::text, sum(id)::text FROM t WHERE common + 0 = 7"),
         ("t_sum", "SELECT count(*)::text FROM t WHERE common + 0 = ANY (ARRAY[1, 2, 3, 77])"),
         ("t_common", "SELECT count(*)::text, sum(id)::text FROM t WHERE common = 7 AND slow(id)"),
-        ("t_common", "SELECT count(*)::text FROM t WHERE common = ANY (ARRAY[1, 2, 3, 77]) AND slow(id)"),
+        (
+            "t_common",
+            "SELECT count(*)::text FROM t WHERE common = ANY (ARRAY[1, 2, 3, 77]) AND slow(id)",
+        ),
     ] {
         let shown = plan(&mut client, "COSTS OFF", sql);
         let is_by_index = shown.contains(&format!("Index Scan on {index}"));
@@ -95,7 +106,10 @@ fn pages_that_the_table_no_longer_has_are_left_out() {
     run(&mut client, "VACUUM t");
     let pages: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192");
     assert!(pages < 250, "VACUUM left {pages} pages");
-    let keys: Vec<String> = [5, 8999, 9001, 9100, 20000, 29999].iter().map(|i| format!("md5('{i}')")).collect();
+    let keys: Vec<String> = [5, 8999, 9001, 9100, 20000, 29999]
+        .iter()
+        .map(|i| format!("md5('{i}')"))
+        .collect();
     // Under SERIALIZABLE the executor reads whatever pages an index names.
     for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         run(&mut client, &format!("BEGIN ISOLATION LEVEL {level}; SET LOCAL enable_seqscan = off"));
@@ -104,8 +118,14 @@ fn pages_that_the_table_no_longer_has_are_left_out() {
         run(&mut client, "COMMIT");
     }
     // The table grows again over ranges whose filters have the keys of rows that are gone.
-    run(&mut client, "INSERT INTO t SELECT i, md5('again ' || i), 1 FROM generate_series(1, 12000) AS i");
-    let again: Vec<String> = (0..20).map(|i| format!("md5('again {}')", i * 613)).chain(keys).collect();
+    run(
+        &mut client,
+        "INSERT INTO t SELECT i, md5('again ' || i), 1 FROM generate_series(1, 12000) AS i",
+    );
+    let again: Vec<String> = (0..20)
+        .map(|i| format!("md5('again {}')", i * 613))
+        .chain(keys)
+        .collect();
     agree(&mut client, "t_x", &each("t", "x", "", &again));
     assert_eq!(check(&mut client, "t_x"), 21000);
 }
@@ -116,7 +136,9 @@ fn prepared_statements_outlive_what_other_sessions_do() {
     let mut client = filled("prepared");
     let mut other = server().connect("prepared");
     run(&mut client, "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan");
-    let ask = client.prepare("SELECT id FROM t WHERE x = $1").expect("can be prepared");
+    let ask = client
+        .prepare("SELECT id FROM t WHERE x = $1")
+        .expect("can be prepared");
     let changes = [
         "REINDEX INDEX t_x",
         "REINDEX INDEX CONCURRENTLY t_x",
@@ -144,7 +166,9 @@ fn prepared_statements_outlive_what_other_sessions_do() {
                 .collect();
             assert_eq!(found, [id], "after {change}");
         }
-        let none = client.query(&ask, &[&"none"]).unwrap_or_else(|e| panic!("{change}: {e:?}"));
+        let none = client
+            .query(&ask, &[&"none"])
+            .unwrap_or_else(|e| panic!("{change}: {e:?}"));
         assert!(none.is_empty());
     }
     check(&mut client, "t_x");
@@ -153,9 +177,17 @@ fn prepared_statements_outlive_what_other_sessions_do() {
 /// The most memory that a session's process has had, in kilobytes.
 fn peak_kb(client: &mut Client) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process has a status");
-    let line = text.lines().find(|line| line.starts_with("VmHWM:")).expect("it says the peak");
-    line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
+    let text =
+        std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process has a status");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("it says the peak");
+    line.split_whitespace()
+        .nth(1)
+        .expect("a number")
+        .parse()
+        .expect("a number")
 }
 
 /// A key that is in every range, 20,000 times: the ranges of all keys together are a bit each.
@@ -168,7 +200,9 @@ fn many_keys_in_many_ranges_take_little_memory() {
     );
     run(&mut client, "SET enable_seqscan = off");
     let query = |key: i32, keys: i32| {
-        format!("SELECT count(*) FROM t WHERE common = ANY (ARRAY(SELECT {key} FROM generate_series(1, {keys})))")
+        format!(
+            "SELECT count(*) FROM t WHERE common = ANY (ARRAY(SELECT {key} FROM generate_series(1, {keys})))"
+        )
     };
     assert!(plan(&mut client, "COSTS OFF", &query(7, 2)).contains("Bitmap Index Scan on narrow"));
     assert_eq!(value::<i64>(&mut client, &query(7, 2)), 750);
@@ -178,17 +212,28 @@ fn many_keys_in_many_ranges_take_little_memory() {
     assert!(grown < 16_384, "{grown} kB for 20,000 keys");
 }
 
-/// What two indexes on a column cost is compared without the table: what each reads of it unnecessarily must count.
+/// What two indexes on a column cost is compared without the table: what each reads of it
+/// unnecessarily must count.
 #[test]
 fn many_keys_take_the_index_for_equality() {
     let mut client = filled("equality_or_windows");
     run(&mut client, "CREATE INDEX t_windows ON t USING bloom_filter (x text_ngram_ops)");
     run(&mut client, "VACUUM ANALYZE t");
-    for keys in ["md5('none ' || i)", "md5((i * 2)::text)", "md5((i * 25)::text)"] {
+    for keys in [
+        "md5('none ' || i)",
+        "md5((i * 2)::text)",
+        "md5((i * 25)::text)",
+    ] {
         for count in [100, 1000] {
-            let keys = format!("SELECT string_agg(quote_literal({keys}), ', ') FROM generate_series(1, {count}) AS i");
+            let keys = format!(
+                "SELECT string_agg(quote_literal({keys}), ', ') FROM generate_series(1, {count}) AS i"
+            );
             let keys: String = value(&mut client, &keys);
-            let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM t WHERE x = ANY (ARRAY[{keys}])"));
+            let shown = plan(
+                &mut client,
+                "COSTS OFF",
+                &format!("SELECT id FROM t WHERE x = ANY (ARRAY[{keys}])"),
+            );
             assert!(!shown.contains("t_windows"), "{shown}");
         }
     }
@@ -205,12 +250,19 @@ fn absent_keys_of_a_column_with_few_values_take_the_index() {
     run(&mut client, "VACUUM FULL t");
     run(&mut client, "ANALYZE t");
     let mut takes_index = |keys: &str| {
-        let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM t WHERE common = ANY ({keys})"));
+        let shown = plan(
+            &mut client,
+            "COSTS OFF",
+            &format!("SELECT id FROM t WHERE common = ANY ({keys})"),
+        );
         shown.contains("t_common")
     };
     let absent: Vec<String> = (0..2000).map(|i| (1_000_000 + i).to_string()).collect();
     assert!(takes_index(&format!("ARRAY[{}]", absent.join(", "))));
-    assert!(takes_index(&format!("ARRAY[{}]::bigint[]", absent.join(", "))), "of another type of the family");
+    assert!(
+        takes_index(&format!("ARRAY[{}]::bigint[]", absent.join(", "))),
+        "of another type of the family"
+    );
     let present: Vec<String> = (0..400).map(|i| i.to_string()).collect();
     assert!(!takes_index(&format!("ARRAY[{}]", present.join(", "))), "these are in all ranges");
 }
@@ -230,7 +282,8 @@ fn documents_take_the_index_unless_most_of_them_match() {
     );
     run(&mut client, "VACUUM ANALYZE d");
     let mut takes_index = |condition: &str| {
-        let shown = plan(&mut client, "COSTS OFF", &format!("SELECT id FROM d WHERE members {condition}"));
+        let shown =
+            plan(&mut client, "COSTS OFF", &format!("SELECT id FROM d WHERE members {condition}"));
         shown.contains("d_members")
     };
     let twenty: Vec<String> = (1..=20).map(|i| (i * 30_000).to_string()).collect();

@@ -34,20 +34,48 @@ const STRUCTURE: [Refusal<'static>; 21] = [
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (i) INCLUDE (t)", "included columns"),
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (i DESC)", "ASC/DESC"),
     refusal("0A000", "CREATE INDEX ON t USING bloom_filter (i NULLS FIRST)", "NULLS FIRST/LAST"),
-    refusal("0A000", "ALTER TABLE t ADD EXCLUDE USING bloom_filter (i WITH =)", "exclusion constraints"),
-    refusal("0A000", "CREATE INDEX refused ON t USING bloom_filter (i); CLUSTER t USING refused", "clustering"),
+    refusal(
+        "0A000",
+        "ALTER TABLE t ADD EXCLUDE USING bloom_filter (i WITH =)",
+        "exclusion constraints",
+    ),
+    refusal(
+        "0A000",
+        "CREATE INDEX refused ON t USING bloom_filter (i); CLUSTER t USING refused",
+        "clustering",
+    ),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = 0)", "fpr"),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = 1)", "fpr"),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = -0.1)", "fpr"),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = 0.00000001)", "fpr"),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = 'NaN')", "fpr"),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fpr = few)", "fpr"),
-    refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = 0)", "pages_per_range"),
-    refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = -1)", "pages_per_range"),
-    refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = 1000000)", "pages_per_range"),
+    refusal(
+        "22023",
+        "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = 0)",
+        "pages_per_range",
+    ),
+    refusal(
+        "22023",
+        "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = -1)",
+        "pages_per_range",
+    ),
+    refusal(
+        "22023",
+        "CREATE INDEX ON t USING bloom_filter (i) WITH (pages_per_range = 1000000)",
+        "pages_per_range",
+    ),
     refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (capacity = 1000)", "capacity"),
-    refusal("22023", "CREATE INDEX ON t USING bloom_filter (i) WITH (fillfactor = 50)", "fillfactor"),
-    refusal("22023", "CREATE INDEX refused ON t USING bloom_filter (i); ALTER INDEX refused SET (fpr = 2)", "fpr"),
+    refusal(
+        "22023",
+        "CREATE INDEX ON t USING bloom_filter (i) WITH (fillfactor = 50)",
+        "fillfactor",
+    ),
+    refusal(
+        "22023",
+        "CREATE INDEX refused ON t USING bloom_filter (i); ALTER INDEX refused SET (fpr = 2)",
+        "fpr",
+    ),
     refusal("42804", "CREATE INDEX ON t USING bloom_filter (i text_ops)", "text_ops"),
     refusal("42704", "CREATE INDEX ON t USING bloom_filter (i no_such_ops)", "no_such_ops"),
 ];
@@ -73,10 +101,15 @@ fn said(client: &mut Client, refusal: &Refusal<'_>) -> String {
     let error = client.batch_execute(refusal.sql).expect_err(refusal.sql);
     let error = error.as_db_error().expect("the server raised it");
     assert_eq!(error.code().code(), refusal.state, "{}: {}", refusal.sql, error.message());
-    [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join(" / ")
+    [Some(error.message()), error.detail(), error.hint()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" / ")
 }
 
-/// ALTER INDEX SET knows nothing of the operator class. What rebuilds the index says how to undo it.
+/// ALTER INDEX SET knows nothing of the operator class. What rebuilds the index says how to undo
+/// it.
 #[test]
 fn options_that_an_index_cannot_have_are_refused_with_the_way_back() {
     let mut client = server().database("options");
@@ -85,9 +118,16 @@ fn options_that_an_index_cannot_have_are_refused_with_the_way_back() {
         "CREATE TABLE o (x text, seen bloom); INSERT INTO o SELECT 'a', bloom_agg('a'::text);
          CREATE INDEX o_x ON o USING bloom_filter (x); CREATE INDEX o_seen ON o USING bloom_filter (seen)",
     );
-    for (index, set, reset) in [("o_x", "fpr = 0.3", "(fpr)"), ("o_seen", "fpr = 0.01", "(fpr, pages_per_range)")] {
+    for (index, set, reset) in [
+        ("o_x", "fpr = 0.3", "(fpr)"),
+        ("o_seen", "fpr = 0.01", "(fpr, pages_per_range)"),
+    ] {
         run(&mut client, &format!("ALTER INDEX {index} SET ({set})"));
-        for sql in ["TRUNCATE o", "VACUUM FULL o", &format!("REINDEX INDEX {index}")] {
+        for sql in [
+            "TRUNCATE o",
+            "VACUUM FULL o",
+            &format!("REINDEX INDEX {index}"),
+        ] {
             let error = said(&mut client, &Refusal { state: "22023", sql, says: "" });
             assert!(error.contains("ALTER INDEX ... RESET ") && error.contains(reset), "{error}");
             assert!(error.contains(&format!("index \"{index}\"")), "{error}");
@@ -117,15 +157,15 @@ fn what_cannot_be_indexed_is_refused_by_name() {
     }
     caseless(&mut client);
     strange_operator_classes(&mut client);
-    let left: i64 = value(&mut client, "SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass");
+    let left: i64 =
+        value(&mut client, "SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass");
     assert_eq!(left, 0, "a refused index is there");
 }
 
 /// A function finds its index gone, or the table, once it may look at it.
 #[test]
 fn what_is_dropped_meanwhile_is_no_internal_error() {
-    const WAITS: &str =
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'asks' AND wait_event_type = 'Lock'";
+    const WAITS: &str = "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'asks' AND wait_event_type = 'Lock'";
     let mut drops = server().database("dropped");
     let mut observer = server().connect("dropped");
     for (dropped, function) in [
@@ -138,7 +178,8 @@ fn what_is_dropped_meanwhile_is_no_internal_error() {
         let mut asks = server().connect("dropped");
         run(&mut asks, "SET application_name = asks");
         thread::scope(|scope| {
-            let asking = scope.spawn(move || refused(&mut asks, "42P01", &format!("SELECT {function}")));
+            let asking =
+                scope.spawn(move || refused(&mut asks, "42P01", &format!("SELECT {function}")));
             wait_until("it waits for the lock", || value(&mut observer, WAITS));
             run(&mut drops, "COMMIT");
             asking.join().expect("it is refused");
@@ -147,10 +188,14 @@ fn what_is_dropped_meanwhile_is_no_internal_error() {
     }
 }
 
-/// Text that is equal without being the same: citext, and nondeterministic collations where there is ICU.
+/// Text that is equal without being the same: citext, and nondeterministic collations where there
+/// is ICU.
 fn caseless(client: &mut Client) {
     if sqlstate(client, "CREATE EXTENSION citext") == "00000" {
-        run(client, "CREATE DOMAIN folded AS citext; CREATE TABLE c (x citext, d folded, a citext[])");
+        run(
+            client,
+            "CREATE DOMAIN folded AS citext; CREATE TABLE c (x citext, d folded, a citext[])",
+        );
         for column in ["x", "d", "a"] {
             refused(client, "0A000", &format!("CREATE INDEX ON c USING bloom_filter ({column})"));
             let named = format!("CREATE INDEX ON c USING bloom_filter ({column} text_ops)");
@@ -180,7 +225,11 @@ fn caseless(client: &mut Client) {
             ("nd", "x"),
             ("nr", "x"),
         ] {
-            refused(client, "0A000", &format!("CREATE INDEX ON {table} USING bloom_filter ({column})"));
+            refused(
+                client,
+                "0A000",
+                &format!("CREATE INDEX ON {table} USING bloom_filter ({column})"),
+            );
         }
         run(client, "CREATE INDEX n_x ON n USING bloom_filter (x COLLATE \"C\")");
         let of_column = "EXPLAIN (COSTS OFF) SELECT FROM n WHERE x = 'a'";
@@ -193,8 +242,8 @@ fn caseless(client: &mut Client) {
     }
 }
 
-/// An index of text whose column becomes citext. PostgreSQL doesn't build it again, as the bytes are the same: it is
-/// still one of text, which no question with citext's `=` may be asked of.
+/// An index of text whose column becomes citext. PostgreSQL doesn't build it again, as the bytes
+/// are the same: it is still one of text, which no question with citext's `=` may be asked of.
 fn became_citext(client: &mut Client) {
     run(client, "CREATE TABLE was_text (x text); INSERT INTO was_text VALUES ('a'), ('B')");
     run(client, "CREATE INDEX was_text_x ON was_text USING bloom_filter (x)");

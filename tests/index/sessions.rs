@@ -1,4 +1,5 @@
-//! Writers, readers and somebody who vacuums and rebuilds, all at once on one table, until the server crashes.
+//! Writers, readers and somebody who vacuums and rebuilds, all at once on one table, until the
+//! server crashes.
 
 use crate::common::asking::{Answers, agree, any, check, each, indexes};
 use crate::common::standby::{StopsWhenDropped, is_death, wait_until};
@@ -38,7 +39,10 @@ fn change(random: &mut Random, writer: usize, next: &mut usize) -> String {
         )
     };
     let mine = |random: &mut Random, next: usize| {
-        format!("writer = {writer} AND id > {}", random.below(next * WRITERS + 1).max(next * WRITERS * 7 / 8))
+        format!(
+            "writer = {writer} AND id > {}",
+            random.below(next * WRITERS + 1).max(next * WRITERS * 7 / 8)
+        )
     };
     match random.below(12) {
         0..3 => insert(random, 1, 10),
@@ -54,7 +58,10 @@ fn change(random: &mut Random, writer: usize, next: &mut usize) -> String {
         ),
         8 => format!("UPDATE t SET n = n + 1 WHERE {}", mine(random, *next)),
         9 => format!("UPDATE t SET x = x || '!' WHERE {} AND length(x) < 20", mine(random, *next)),
-        10 => format!("UPDATE t SET x = 'shared ' || id % {SHARED_KEYS} WHERE {}", mine(random, *next)),
+        10 => format!(
+            "UPDATE t SET x = 'shared ' || id % {SHARED_KEYS} WHERE {}",
+            mine(random, *next)
+        ),
         _ => format!("DELETE FROM t WHERE {}", mine(random, *next)),
     }
 }
@@ -79,7 +86,8 @@ fn write(
 /// Vacuums and rebuilds until told to stop, or the server is gone.
 fn rebuild(client: &mut Client, seed: u64, done: &AtomicBool) -> Result<(), Error> {
     const DROP: &str = "DROP INDEX CONCURRENTLY IF EXISTS t_second";
-    const CREATE: &str = "CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (x) WITH (pages_per_range = 1)";
+    const CREATE: &str =
+        "CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (x) WITH (pages_per_range = 1)";
     let mut random = Random(seed);
     while !done.load(Ordering::Relaxed) {
         let of_several = [
@@ -113,8 +121,10 @@ struct Asked {
 fn read(client: &mut Client, seed: u64, done: &AtomicBool, answers: &Asked) -> Result<(), Error> {
     let mut random = Random(seed);
     while !done.load(Ordering::Relaxed) {
-        let own =
-            format!("SELECT quote_literal(x) FROM t WHERE id % 101 = {} ORDER BY id DESC LIMIT 20", random.below(101));
+        let own = format!(
+            "SELECT quote_literal(x) FROM t WHERE id % 101 = {} ORDER BY id DESC LIMIT 20",
+            random.below(101)
+        );
         let mut keys: Vec<String> = client.query(&own, &[])?.iter().map(|row| row.get(0)).collect();
         keys.extend((0..10).map(|_| format!("'shared {}'", random.below(SHARED_KEYS + 5))));
         keys.extend((0..5).map(|_| format!("'own -{}'", random.below(1000))));
@@ -124,7 +134,9 @@ fn read(client: &mut Client, seed: u64, done: &AtomicBool, answers: &Asked) -> R
             answers.rows.fetch_add(found.by_scan.len(), Ordering::Relaxed);
             // What was just built may be for later snapshots only.
             answers.questions.fetch_add(1, Ordering::Relaxed);
-            answers.by_index.fetch_add(usize::from(found.used("t_")), Ordering::Relaxed);
+            answers
+                .by_index
+                .fetch_add(usize::from(found.used("t_")), Ordering::Relaxed);
         }
         client.query("SELECT bloom_index_check('t_x')", &[])?;
     }
@@ -148,16 +160,24 @@ fn round(server: &Server, seed: u64, until: Until, next: &mut [usize; WRITERS], 
         let mut at_work = Vec::new();
         for (n, next) in next.iter_mut().enumerate() {
             let (mut client, seed) = (connect(), seed + n as u64);
-            at_work.push(scope.spawn(move || ended(write(&mut client, n, next, seed, done, written), crashes)));
+            at_work.push(
+                scope.spawn(move || {
+                    ended(write(&mut client, n, next, seed, done, written), crashes)
+                }),
+            );
         }
         for n in 0..2 {
             let mut client = connect();
-            at_work.push(scope.spawn(move || ended(read(&mut client, seed + 10 + n, done, answers), crashes)));
+            at_work
+                .push(scope.spawn(move || {
+                    ended(read(&mut client, seed + 10 + n, done, answers), crashes)
+                }));
         }
         let mut client = connect();
         at_work.push(scope.spawn(move || ended(rebuild(&mut client, seed + 20, done), crashes)));
         wait_until("the writers write", || {
-            written.load(Ordering::Relaxed) >= statements || at_work.iter().any(|session| session.is_finished())
+            written.load(Ordering::Relaxed) >= statements
+                || at_work.iter().any(|session| session.is_finished())
         });
         if crashes {
             server.kill9();
@@ -197,7 +217,8 @@ fn sessions_at_once_hide_no_row() {
         for index in indexes(&mut client, "t") {
             checked += check(&mut client, &index);
         }
-        let everything = each("t", "x", "", &["'shared 1'".into(), "'shared 2'".into(), "'own 7'".into()]);
+        let everything =
+            each("t", "x", "", &["'shared 1'".into(), "'shared 2'".into(), "'own 7'".into()]);
         agree(&mut client, "t_x", &everything);
         let like = "SELECT id::text FROM t WHERE x || '' LIKE '%hared 1%' OR x || '' ILIKE '%WN 7%' ORDER BY id";
         agree(&mut client, "t_like", like);
@@ -205,7 +226,8 @@ fn sessions_at_once_hide_no_row() {
     let rows: i64 = value(&mut client, "SELECT count(*) FROM t");
     let ranges: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192 / 2");
     let Asked { questions, by_index, rows: found } = answers;
-    let (questions, by_index, found) = (questions.into_inner(), by_index.into_inner(), found.into_inner());
+    let (questions, by_index, found) =
+        (questions.into_inner(), by_index.into_inner(), found.into_inner());
     println!("{} crashes, {rows} rows in {ranges} ranges, {checked} rows checked", rounds - 1);
     println!("{questions} questions, {by_index} of them by the index, {found} rows found");
     assert!(by_index * 2 > questions);

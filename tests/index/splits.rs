@@ -1,5 +1,5 @@
-//! Pages that are split among ranges, since their texts are out of line: in random histories, with an older snapshot.
-//! The oracle is the sequential scan.
+//! Pages that are split among ranges, since their texts are out of line: in random histories, with
+//! an older snapshot. The oracle is the sequential scan.
 
 use crate::common::asking::{Answers, agree, check};
 use crate::common::{Random, run, value};
@@ -39,10 +39,14 @@ fn body(number: &str) -> String {
     )
 }
 
-/// Something that happens to the table; statements that need the whole table to themselves begin with a capital of SQL.
+/// Something that happens to the table; statements that need the whole table to themselves begin
+/// with a capital of SQL.
 fn change(random: &mut Random) -> String {
     let some = format!("id % {} = {}", 2 + random.below(20), random.below(2));
-    let update = format!("UPDATE t SET body = {} WHERE {some}", body(&format!("id + {}", random.below(TEXTS))));
+    let update = format!(
+        "UPDATE t SET body = {} WHERE {some}",
+        body(&format!("id + {}", random.below(TEXTS)))
+    );
     let insert = format!(
         "INSERT INTO t (body) SELECT {} FROM generate_series(1, {}) AS i",
         body(&format!("i * 7 + {}", random.below(TEXTS))),
@@ -57,7 +61,9 @@ fn change(random: &mut Random) -> String {
         9 => format!("DELETE FROM t WHERE {some}"),
         10 => format!("BEGIN; {update}; {insert}; ROLLBACK"),
         11 => {
-            format!("BEGIN; {insert}; SAVEPOINT s; {update}; ROLLBACK TO s; UPDATE t SET n = -1 WHERE {some}; COMMIT")
+            format!(
+                "BEGIN; {insert}; SAVEPOINT s; {update}; ROLLBACK TO s; UPDATE t SET n = -1 WHERE {some}; COMMIT"
+            )
         }
         12 => "ALTER TABLE t DROP gone; ALTER TABLE t ADD gone text DEFAULT 'there'".into(),
         13 => (*random.pick(&["REINDEX INDEX t_body", "REINDEX INDEX CONCURRENTLY t_body"])).into(),
@@ -69,7 +75,8 @@ fn change(random: &mut Random) -> String {
 /// Conditions, and the index that each takes.
 fn conditions(random: &mut Random) -> Vec<(&'static str, String)> {
     let word = format!("md5(({} * 1000 + {})::text)", random.below(TEXTS), 1 + random.below(70));
-    let many = "ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 20) AS k)";
+    let many =
+        "ARRAY(SELECT '%' || substr(md5(k::text), 1, 12) || '%' FROM generate_series(1, 20) AS k)";
     vec![
         ("t_body", format!("body LIKE '%' || substr({word}, 3, 12) || '%'")),
         ("t_body", format!("body ILIKE '%word ' || upper(substr({word}, 1, 9)) || '%'")),
@@ -86,7 +93,10 @@ fn conditions_on_parts(random: &mut Random) -> Vec<(&'static str, String)> {
         ("t_words", format!("words @@ {word}::tsquery")),
         (
             "t_words",
-            format!("words @@ ('short & ' || md5('{}') || ' | ' || {word})::tsquery", 5 + 11 * random.below(8)),
+            format!(
+                "words @@ ('short & ' || md5('{}') || ' | ' || {word})::tsquery",
+                5 + 11 * random.below(8)
+            ),
         ),
         ("t_members", format!("members @> ARRAY['Word', {word}]")),
         ("t_members", format!("members && ARRAY[{word}, 'Short']")),
@@ -107,7 +117,8 @@ fn documents_are_found_in_parts_of_pages_after_any_history() {
     history(&[&insert(ROWS), INDEX], STEPS, 31, conditions);
 }
 
-/// The indexes of other columns split their pages as well, if these have documents when the index is made.
+/// The indexes of other columns split their pages as well, if these have documents when the index
+/// is made.
 #[test]
 fn words_of_documents_are_found_in_parts_of_pages_after_any_history() {
     history(&[&insert(ROWS), INDEX, PARTS], STEPS / 2, 35, conditions_on_parts);
@@ -122,11 +133,17 @@ fn documents_are_found_after_any_history_of_an_index_on_an_empty_table() {
 /// The pages of its first tiles are whole, those of later ones split.
 #[test]
 fn documents_are_found_after_any_history_that_begins_with_short_texts() {
-    let short = "INSERT INTO t (body) SELECT 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i";
+    let short =
+        "INSERT INTO t (body) SELECT 'Short ' || md5(i::text) FROM generate_series(1, 1000) AS i";
     history(&[short, INDEX, &insert(ROWS)], STEPS / 3, 33, conditions);
 }
 
-fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Random) -> Vec<(&'static str, String)>) {
+fn history(
+    begin: &[&str],
+    steps: usize,
+    seed: u64,
+    conditions: impl Fn(&mut Random) -> Vec<(&'static str, String)>,
+) {
     let database = format!("splits_{seed}");
     let mut client = server().database(&database);
     let mut old = server().connect(&database);
@@ -134,7 +151,8 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
     run(&mut client, TABLE);
     begin.iter().for_each(|statement| run(&mut client, statement));
     run(&mut client, "ANALYZE t");
-    let asked: BTreeSet<&str> = conditions(&mut random).into_iter().map(|(index, _)| index).collect();
+    let asked: BTreeSet<&str> =
+        conditions(&mut random).into_iter().map(|(index, _)| index).collect();
     for index in &asked {
         let ranges: i32 = value(&mut client, &RANGES.replace("t_body", index));
         assert!(ranges > 2, "{ranges} ranges of {index}");
@@ -146,7 +164,9 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
         }
         let change = change(&mut random);
         println!("{step}: {change}");
-        let needs_all = ["ALTER", "REINDEX", "VACUUM FULL", "CLUSTER"].iter().any(|what| change.starts_with(what));
+        let needs_all = ["ALTER", "REINDEX", "VACUUM FULL", "CLUSTER"]
+            .iter()
+            .any(|what| change.starts_with(what));
         if needs_all {
             run(&mut old, "COMMIT");
         }
@@ -157,7 +177,9 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
         for (index, condition) in conditions(&mut random) {
             let sql = format!("SELECT id::text || '/' || n FROM t WHERE {condition} ORDER BY id");
             found += agree(&mut client, index, &sql);
-            Answers::of_transaction(&mut old, &sql).expect("can be asked").assert_same(&sql);
+            Answers::of_transaction(&mut old, &sql)
+                .expect("can be asked")
+                .assert_same(&sql);
         }
         if step % KEPT == KEPT - 1 {
             run(&mut old, "COMMIT");
@@ -167,7 +189,8 @@ fn history(begin: &[&str], steps: usize, seed: u64, conditions: impl Fn(&mut Ran
     assert!(found > 6 * times(steps), "{found} rows");
 }
 
-/// Whoever needs a tile first decides how the pages after it are divided; after TRUNCATE it is decided again.
+/// Whoever needs a tile first decides how the pages after it are divided; after TRUNCATE it is
+/// decided again.
 #[test]
 fn sessions_that_fill_an_empty_table_together_decide_once() {
     const SESSIONS: usize = 6;
@@ -182,7 +205,8 @@ fn sessions_that_fill_an_empty_table_together_decide_once() {
                 scope.spawn(move || {
                     for row in 0..40 {
                         let n = (session * 100 + row).to_string();
-                        let body = if documents { body(&n) } else { format!("'Short ' || md5('{n}')") };
+                        let body =
+                            if documents { body(&n) } else { format!("'Short ' || md5('{n}')") };
                         run(&mut own, &format!("INSERT INTO t (body) VALUES ({body})"));
                     }
                 });
@@ -200,13 +224,17 @@ fn sessions_that_fill_an_empty_table_together_decide_once() {
     }
 }
 
-/// Sessions that wait for room add up to 512 pages at once, and a row on the last of them says little about the others.
+/// Sessions that wait for room add up to 512 pages at once, and a row on the last of them says
+/// little about the others.
 #[test]
 fn one_row_after_many_empty_pages_does_not_decide() {
     let mut client = server().database("empty_pages");
     run(&mut client, TABLE);
     run(&mut client, INDEX);
-    run(&mut client, &format!("INSERT INTO t (body) SELECT {} FROM generate_series(6, 75) AS i", body("i")));
+    run(
+        &mut client,
+        &format!("INSERT INTO t (body) SELECT {} FROM generate_series(6, 75) AS i", body("i")),
+    );
     run(
         &mut client,
         "INSERT INTO t (n) SELECT 0 FROM generate_series(1, 80000); DELETE FROM t WHERE id BETWEEN 71 AND 80069",
@@ -215,7 +243,8 @@ fn one_row_after_many_empty_pages_does_not_decide() {
     let pages: i64 = value(&mut client, "SELECT pg_relation_size('t') / 8192");
     assert!(pages > 512, "{pages} pages");
     run(&mut client, "UPDATE t SET body = 'Short ' || md5('row') WHERE id = 80070");
-    let at: i64 = value(&mut client, "SELECT (ctid::text::point)[0]::bigint FROM t WHERE id = 80070");
+    let at: i64 =
+        value(&mut client, "SELECT (ctid::text::point)[0]::bigint FROM t WHERE id = 80070");
     assert_eq!(at, pages - 1);
     let ranges: Option<i32> = client.query_one(RANGES, &[]).expect("an index").get(0);
     assert!(ranges.is_some());
@@ -243,14 +272,21 @@ fn rows_of_any_size_are_found() {
         ),
     );
     for table in ["t", "added"] {
-        for (pattern, rows) in [(last.as_str(), 2), ("'only one ' || md5('1')", 0), ("'only one'", 1)] {
-            let sql = format!("SELECT id::text FROM {table} WHERE body LIKE '%' || {pattern} || '%' ORDER BY 1");
+        for (pattern, rows) in [
+            (last.as_str(), 2),
+            ("'only one ' || md5('1')", 0),
+            ("'only one'", 1),
+        ] {
+            let sql = format!(
+                "SELECT id::text FROM {table} WHERE body LIKE '%' || {pattern} || '%' ORDER BY 1"
+            );
             assert_eq!(agree(&mut client, &format!("{table}_body"), &sql), rows, "{sql}");
         }
     }
 }
 
-/// Where few rows are on a page, most ranges of a page that is split for many would have no rows, but bits.
+/// Where few rows are on a page, most ranges of a page that is split for many would have no rows,
+/// but bits.
 #[test]
 fn an_index_stays_small_when_rows_become_wide() {
     let mut client = server().database("wide");
@@ -271,12 +307,15 @@ fn an_index_stays_small_when_rows_become_wide() {
         let index = format!("{table}_body");
         let share: f64 = value(
             &mut client,
-            &format!("SELECT pg_relation_size('{index}')::float8 / (SELECT sum(octet_length(body)) FROM {table})"),
+            &format!(
+                "SELECT pg_relation_size('{index}')::float8 / (SELECT sum(octet_length(body)) FROM {table})"
+            ),
         );
         assert!(share < 0.6, "the index of {table} is {share} of its text");
         check(&mut client, &index);
         for n in [7, 299, 301, 599] {
-            let sql = format!("SELECT id::text FROM {table} WHERE body LIKE '%' || md5('{n} 77') || '%'");
+            let sql =
+                format!("SELECT id::text FROM {table} WHERE body LIKE '%' || md5('{n} 77') || '%'");
             agree(&mut client, &index, &sql);
         }
     }

@@ -13,8 +13,15 @@ const TABLES: &str = "
     CREATE INDEX u_x ON u USING bloom_filter (x);
     INSERT INTO u SELECT i, i FROM generate_series(1, 100) AS i;";
 
-const FOLLOWED: Followed =
-    Followed { table: "t", index: "t_x", states: 30, more_rows: 400, state: "id || x || n", change, questions };
+const FOLLOWED: Followed = Followed {
+    table: "t",
+    index: "t_x",
+    states: 30,
+    more_rows: 400,
+    state: "id || x || n",
+    change,
+    questions,
+};
 
 fn change(random: &mut Random, next: &mut usize) -> String {
     let (low, pad) = (random.below(*next), *random.pick(&[10, 10, 300, 2500]));

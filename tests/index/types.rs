@@ -1,5 +1,5 @@
-//! Every operator class: values that equality is hard for are found by values of every type that they can be compared
-//! with, by the index as by a sequential scan.
+//! Every operator class: values that equality is hard for are found by values of every type that
+//! they can be compared with, by the index as by a sequential scan.
 
 use crate::common::asking::{Answers, agree, check};
 use crate::common::{Server, TYPES, column, major_version, rows, run, value};
@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 /// Ordinary values of each type: as many before the index is made as after.
 const ORDINARY: usize = 120;
 
-/// Pairs of column and key of different types for which the index must be used, where PostgreSQL has both.
+/// Pairs of column and key of different types for which the index must be used, where PostgreSQL
+/// has both.
 const CROSS: [(&str, &str); 14] = [
     ("smallint", "integer"),
     ("smallint", "bigint"),
@@ -36,8 +37,15 @@ fn server() -> &'static Server {
 
 /// The edges of a sample that this version knows.
 fn edges(sample: &Sample, version: i32) -> Vec<&'static str> {
-    let later = LATER_EDGES.iter().filter(|(since, of, _)| *of == sample.sql_type && version >= *since);
-    sample.edges.iter().copied().chain(later.map(|(_, _, edge)| *edge)).collect()
+    let later = LATER_EDGES
+        .iter()
+        .filter(|(since, of, _)| *of == sample.sql_type && version >= *since);
+    sample
+        .edges
+        .iter()
+        .copied()
+        .chain(later.map(|(_, _, edge)| *edge))
+        .collect()
 }
 
 /// Makes the table `v<n>` of values, with the index `v<n>_x`, and `keys<n>` to ask for.
@@ -75,11 +83,14 @@ fn fill(client: &mut Client, n: usize, sample: &Sample, version: i32) {
 fn ask_for_constants(client: &mut Client, n: usize, sample: &Sample, version: i32) {
     let index = format!("v{n}_x");
     if sample.sql_type == "boolean" {
-        // `x = true` is simplified to `x`, which older versions don't take for a condition of an index that isn't
-        // theirs.
+        // `x = true` is simplified to `x`, which older versions don't take for a condition of an
+        // index that isn't theirs.
         return;
     }
-    let all: Vec<String> = edges(sample, version).iter().map(|edge| format!("({edge})::{}", sample.sql_type)).collect();
+    let all: Vec<String> = edges(sample, version)
+        .iter()
+        .map(|edge| format!("({edge})::{}", sample.sql_type))
+        .collect();
     for key in &all {
         let sql = format!("SELECT id::text FROM v{n} WHERE x = {key} ORDER BY id");
         assert!(agree(client, &index, &sql) >= 2, "{sql}");
@@ -88,15 +99,25 @@ fn ask_for_constants(client: &mut Client, n: usize, sample: &Sample, version: i3
     let array = format!("ARRAY[{}, NULL]", all.join(", "));
     // An array of arrays is one of their elements, so that only a sublink can ask for several.
     if !sample.sql_type.contains('[') && sample.sql_type != "labels" {
-        agree(client, &index, &format!("SELECT id::text FROM v{n} WHERE x = ANY ({array}) ORDER BY id"));
+        agree(
+            client,
+            &index,
+            &format!("SELECT id::text FROM v{n} WHERE x = ANY ({array}) ORDER BY id"),
+        );
     }
-    agree(client, &index, &format!("SELECT id::text FROM v{n} WHERE x IN ({}) ORDER BY id", all.join(", ")));
+    agree(
+        client,
+        &index,
+        &format!("SELECT id::text FROM v{n} WHERE x IN ({}) ORDER BY id", all.join(", ")),
+    );
 }
 
-/// Whether `x = k` exists for a column of this sample and keys of that one, and can be computed: a negative number is
-/// no oid.
+/// Whether `x = k` exists for a column of this sample and keys of that one, and can be computed: a
+/// negative number is no oid.
 fn comparable(client: &mut Client, n: usize, m: usize) -> bool {
-    client.query(&format!("SELECT count(*) FROM v{n}, keys{m} WHERE x = k"), &[]).is_ok()
+    client
+        .query(&format!("SELECT count(*) FROM v{n}, keys{m} WHERE x = k"), &[])
+        .is_ok()
 }
 
 #[test]
@@ -113,7 +134,12 @@ fn every_type_is_found_by_every_type_it_can_be_compared_with() {
     for (n, sample) in samples.iter().enumerate() {
         ask_for_constants(&mut client, n, sample, version);
         let stored: i64 = value(&mut client, &format!("SELECT count(x) FROM v{n}"));
-        assert_eq!(check(&mut client, &format!("v{n}_x")), stored, "rows checked of type {}", sample.sql_type);
+        assert_eq!(
+            check(&mut client, &format!("v{n}_x")),
+            stored,
+            "rows checked of type {}",
+            sample.sql_type
+        );
         for (m, key) in samples.iter().enumerate() {
             if !comparable(&mut client, n, m) {
                 assert_ne!(n, m);
@@ -123,7 +149,8 @@ fn every_type_is_found_by_every_type_it_can_be_compared_with() {
                 "SELECT coalesce(k::text, 'NULL') || ': ' || coalesce((SELECT string_agg(id::text, ',' ORDER BY id) FROM v{n} WHERE x = k), 'none')
                  FROM keys{m}"
             );
-            let asked = Answers::of(&mut client, &sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
+            let asked =
+                Answers::of(&mut client, &sql).unwrap_or_else(|e| panic!("{sql}\nfailed: {e:?}"));
             asked.assert_same(&sql);
             answers += asked.by_scan.len();
             let is_used = asked.used(&format!("v{n}_x"));
@@ -136,7 +163,11 @@ fn every_type_is_found_by_every_type_it_can_be_compared_with() {
     for pair in CROSS {
         assert!(crossed.contains(&pair), "an index of {} is not used for {}", pair.0, pair.1);
     }
-    println!("{} types, {} pairs of different ones by the index, {answers} answers", samples.len(), crossed.len());
+    println!(
+        "{} types, {} pairs of different ones by the index, {answers} answers",
+        samples.len(),
+        crossed.len()
+    );
 }
 
 #[test]
@@ -154,10 +185,13 @@ fn every_operator_class_has_a_sample() {
     let samples: Vec<String> = SAMPLES
         .iter()
         .filter(|sample| version >= sample.since)
-        .map(|sample| value::<String>(&mut client, &format!("SELECT '{}'::regtype::text", sample.sql_type)))
+        .map(|sample| {
+            value::<String>(&mut client, &format!("SELECT '{}'::regtype::text", sample.sql_type))
+        })
         .collect();
     for class in &classes {
-        let (name, of, is_default): (String, String, bool) = (class.get(0), class.get(1), class.get(2));
+        let (name, of, is_default): (String, String, bool) =
+            (class.get(0), class.get(1), class.get(2));
         let is_sampled = match of.as_str() {
             "anyarray" => samples.iter().any(|s| s.ends_with("[]")),
             "anyenum" => samples.iter().any(|s| s == "mood"),

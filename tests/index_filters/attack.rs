@@ -1,5 +1,6 @@
-//! Whoever wants a wrong "no" out of it: filters of every kind of elements and of every shape, changed at random, and
-//! questions of every form. What the index gives must be what a sequential scan gives, errors included.
+//! Whoever wants a wrong "no" out of it: filters of every kind of elements and of every shape,
+//! changed at random, and questions of every form. What the index gives must be what a sequential
+//! scan gives, errors included.
 
 use crate::common::{KINDS, Random, Server, TYPES, random, run, state_of, times, value};
 use postgres::{Client, SimpleQueryMessage};
@@ -22,8 +23,16 @@ fn tables(client: &mut Client) {
          CREATE FUNCTION odd(f bloom) RETURNS bloom LANGUAGE sql IMMUTABLE AS 'SELECT public.bloom_union(f, f)'",
     );
     // A column of elements of each kind.
-    let columns: Vec<String> = (0..KINDS.len()).map(|kind| format!("{} AS e{kind}", element(kind, "n"))).collect();
-    run(client, &format!("CREATE TABLE elements AS SELECT {} FROM generate_series(1, 30) AS n", columns.join(", ")));
+    let columns: Vec<String> = (0..KINDS.len())
+        .map(|kind| format!("{} AS e{kind}", element(kind, "n")))
+        .collect();
+    run(
+        client,
+        &format!(
+            "CREATE TABLE elements AS SELECT {} FROM generate_series(1, 30) AS n",
+            columns.join(", ")
+        ),
+    );
     run(client, "ANALYZE elements");
 }
 
@@ -38,18 +47,23 @@ fn element(kind: usize, number: &str) -> String {
 fn filter(random: &mut Random, kind: usize, first: &str) -> String {
     let (of_type, expression) = KINDS[kind];
     let many = *random.pick(&[0, 1, 3, 20, 150, 900]);
-    let elements =
-        format!("ARRAY(SELECT ({expression})::{of_type} FROM generate_series({first}, {first} + {many}) AS i)");
+    let elements = format!(
+        "ARRAY(SELECT ({expression})::{of_type} FROM generate_series({first}, {first} + {many}) AS i)"
+    );
     let capacity = *random.pick(&["NULL", "40", "300", "300", "1500", "1500", "1000000"]);
     let rate = *random.pick(&["0.01", "0.01", "0.2", "1e-5"]);
     let layout = *random.pick(&["blocked", "blocked", "blocked", "classic", "parquet"]);
     let made = format!("bloom_from_array({elements}, {capacity}, {rate}, '{layout}')");
     match random.below(8) {
         0 => format!("bloom_fold({made}, 0.3)"),
-        1 => format!("bloom_union({made}, bloom_from_array({elements}, {capacity}, {rate}, '{layout}'))"),
+        1 => format!(
+            "bloom_union({made}, bloom_from_array({elements}, {capacity}, {rate}, '{layout}'))"
+        ),
         2 => format!("bloom_intersection({made}, {made})"),
         3 => format!("bloom_add({made}, {})", element(kind, "7")),
-        4 => format!("CASE WHEN ({first}) % 3 = 0 THEN bloom_empty() WHEN ({first}) % 3 = 1 THEN NULL ELSE {made} END"),
+        4 => format!(
+            "CASE WHEN ({first}) % 3 = 0 THEN bloom_empty() WHEN ({first}) % 3 = 1 THEN NULL ELSE {made} END"
+        ),
         _ => made,
     }
 }
@@ -59,19 +73,24 @@ fn change(client: &mut Client, random: &mut Random, kind: usize, next: &mut i32)
     let many = 1 + random.below(30) as i32;
     let of_kind = if random.below(40) == 0 { random.below(KINDS.len()) } else { kind };
     let made = filter(random, of_kind, "n % 500");
-    let insert =
-        format!("INSERT INTO k{kind} SELECT {kind}, n, {made} FROM generate_series({next}, {next} + {many}) AS n");
+    let insert = format!(
+        "INSERT INTO k{kind} SELECT {kind}, n, {made} FROM generate_series({next}, {next} + {many}) AS n"
+    );
     *next += many + 1;
     let some = format!("id % {} = 0", 2 + random.below(9));
     let number = random.below(600);
-    let merge =
-        format!("UPDATE k{kind} SET seen = bloom_add(seen, {}) WHERE {some}", element(kind, &number.to_string()));
+    let merge = format!(
+        "UPDATE k{kind} SET seen = bloom_add(seen, {}) WHERE {some}",
+        element(kind, &number.to_string())
+    );
     let sql = match random.below(16) {
         0..5 => insert,
         5 | 6 => merge,
         7 => format!("UPDATE k{kind} SET seen = bloom_union(seen, seen), id = id WHERE {some}"),
         8 => format!("DELETE FROM k{kind} WHERE {some}"),
-        9 => format!("BEGIN; {insert}; SAVEPOINT a; {merge}; ROLLBACK TO a; DELETE FROM k{kind} WHERE {some}; COMMIT"),
+        9 => format!(
+            "BEGIN; {insert}; SAVEPOINT a; {merge}; ROLLBACK TO a; DELETE FROM k{kind} WHERE {some}; COMMIT"
+        ),
         10 => format!("BEGIN; {insert}; {merge}; ROLLBACK"),
         11 => format!("VACUUM k{kind}"),
         12 => format!("VACUUM (FULL) k{kind}"),
@@ -86,11 +105,18 @@ fn change(client: &mut Client, random: &mut Random, kind: usize, next: &mut i32)
              CREATE INDEX p{kind} ON k{kind} USING bloom_filter (seen) WHERE id % 2 = 0"
         ),
     };
-    for statement in if sql.starts_with("DROP") { sql.split(';').collect() } else { vec![sql.as_str()] } {
+    for statement in if sql.starts_with("DROP") {
+        sql.split(';').collect()
+    } else {
+        vec![sql.as_str()]
+    } {
         // Not all filters can be merged, nor has Parquet all kinds.
         if let Err(error) = client.batch_execute(statement) {
             let state = state_of(&error);
-            assert!(["42804", "22023", "0A000"].contains(&state.as_str()), "{statement}: {error:?}");
+            assert!(
+                ["42804", "22023", "0A000"].contains(&state.as_str()),
+                "{statement}: {error:?}"
+            );
             run(client, "ROLLBACK");
         }
     }
@@ -110,7 +136,8 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     let of_type = KINDS[asked].0;
     let mut one = || element(asked, &random.below(700).to_string());
     let [x, y] = [one(), one()];
-    let constant: String = value(client, &format!("SELECT quote_literal({x}::text) || '::{of_type}'"));
+    let constant: String =
+        value(client, &format!("SELECT quote_literal({x}::text) || '::{of_type}'"));
     let table = if random.below(6) == 0 { "k".into() } else { format!("k{kind}") };
     let select = format!("SELECT id, {table}.kind FROM {table} WHERE");
     let mut before = "DEALLOCATE ALL".to_owned();
@@ -126,7 +153,8 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
         10 => format!("odd(seen) @> {x}"),
         11 => {
             let inner = format!("SELECT id FROM {table} WHERE seen @> e{asked}");
-            let sql = format!("SELECT id, e{asked} FROM elements CROSS JOIN LATERAL ({inner}) AS found");
+            let sql =
+                format!("SELECT id, e{asked} FROM elements CROSS JOIN LATERAL ({inner}) AS found");
             return Question { before, sql };
         }
         12 => format!("seen @> ANY (ARRAY[{x}, {y}, NULL]::{of_type}[])"),
@@ -134,7 +162,11 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
         14 => format!("bloom_contains_all(seen, ARRAY[{x}, NULL, {y}]::{of_type}[])"),
         15 => format!("bloom_contains_all(seen, ARRAY[{constant}, NULL, {constant}]::{of_type}[])"),
         form => {
-            let condition = if form == 16 { "seen @> $1" } else { "bloom_contains_any(seen, ARRAY[$1, $1])" };
+            let condition = if form == 16 {
+                "seen @> $1"
+            } else {
+                "bloom_contains_any(seen, ARRAY[$1, $1])"
+            };
             before += &format!("; PREPARE ask ({of_type}) AS {select} {condition}");
             return Question { before, sql: format!("EXECUTE ask ({constant})") };
         }
@@ -158,9 +190,13 @@ fn answer(client: &mut Client, sql: &str) -> Result<Vec<String>, String> {
     Ok(rows)
 }
 
-/// Asks by the index, in one of several settings, and by a sequential scan. Returns whether the index was used, and how
-/// many rows there are.
-fn agree(client: &mut Client, random: &mut Random, Question { before, sql }: &Question) -> (bool, usize) {
+/// Asks by the index, in one of several settings, and by a sequential scan. Returns whether the
+/// index was used, and how many rows there are.
+fn agree(
+    client: &mut Client,
+    random: &mut Random,
+    Question { before, sql }: &Question,
+) -> (bool, usize) {
     run(client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a");
     let settings = random.pick(&[
         "SET LOCAL work_mem = '64kB'",
@@ -169,7 +205,12 @@ fn agree(client: &mut Client, random: &mut Random, Question { before, sql }: &Qu
         "SET LOCAL enable_nestloop = on",
     ]);
     run(client, settings);
-    run(client, &format!("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = on; {before}; SAVEPOINT a"));
+    run(
+        client,
+        &format!(
+            "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = on; {before}; SAVEPOINT a"
+        ),
+    );
     let plan = answer(client, &format!("EXPLAIN (COSTS OFF) {sql}"));
     if plan.is_err() {
         run(client, "ROLLBACK TO a");

@@ -61,7 +61,10 @@ fn unlogged_temporary_and_prepared() {
          CREATE INDEX t_seen ON t USING bloom_filter (seen)",
     );
     for round in 1..4 {
-        run(&mut client, "BEGIN; INSERT INTO e SELECT i, made(i) FROM generate_series(1, 150) AS i");
+        run(
+            &mut client,
+            "BEGIN; INSERT INTO e SELECT i, made(i) FROM generate_series(1, 150) AS i",
+        );
         assert_sound(&mut client, "e", 150);
         run(&mut client, "COMMIT");
         assert_sound(&mut client, "e", 0);

@@ -1,4 +1,5 @@
-//! A column with filters of several kinds of elements: an index on it makes no query fail that excludes the others.
+//! A column with filters of several kinds of elements: an index on it makes no query fail that
+//! excludes the others.
 
 use crate::common::{Server, column, run, state_of, value};
 use postgres::Client;
@@ -48,7 +49,9 @@ fn both(client: &mut Client, query: &str) -> [Result<Vec<i32>, String>; 2] {
 fn rows(client: &mut Client, query: &str) -> Result<Vec<i32>, String> {
     let messages = client.simple_query(query).map_err(|error| state_of(&error))?;
     let row = |message| match message {
-        postgres::SimpleQueryMessage::Row(row) => row.get(0).map(|text: &str| text.parse().expect("a number")),
+        postgres::SimpleQueryMessage::Row(row) => {
+            row.get(0).map(|text: &str| text.parse().expect("a number"))
+        }
         _ => None,
     };
     let mut rows: Vec<i32> = messages.into_iter().filter_map(row).collect();
@@ -63,7 +66,8 @@ fn an_index_breaks_no_query_that_excludes_other_kinds() {
     run(&mut client, "CREATE DOMAIN urls AS text[]");
     run(&mut client, CATALOG);
     for condition in CONDITIONS {
-        let [by_index, by_scan] = both(&mut client, &format!("SELECT g FROM c WHERE name = 'url' AND {condition}"));
+        let [by_index, by_scan] =
+            both(&mut client, &format!("SELECT g FROM c WHERE name = 'url' AND {condition}"));
         assert!(by_scan.as_ref().is_ok_and(|rows| rows.contains(&77)), "{condition}: {by_scan:?}");
         assert_eq!(by_index, by_scan, "{condition}");
         let mistake = both(&mut client, &format!("SELECT g FROM c WHERE {condition}"));
@@ -105,13 +109,18 @@ fn parameters_of_kept_plans() {
             );
         }
         for call in ["one(NULL)", "many(NULL)", "many('{}')"] {
-            assert_eq!(rows(&mut client, &format!("EXECUTE {call}")), Ok(Vec::new()), "{mode} {call}");
+            assert_eq!(
+                rows(&mut client, &format!("EXECUTE {call}")),
+                Ok(Vec::new()),
+                "{mode} {call}"
+            );
         }
     }
 }
 
-/// Rows that are found by the filters' own bits are not asked again as long as all filters are of text; a plan that was
-/// made then is made again for the first filter of another kind, also if the index has one from an aborted transaction.
+/// Rows that are found by the filters' own bits are not asked again as long as all filters are of
+/// text; a plan that was made then is made again for the first filter of another kind, also if the
+/// index has one from an aborted transaction.
 #[test]
 fn the_first_filter_of_another_kind() {
     let server = Server::start("autovacuum = off");
@@ -128,14 +137,22 @@ fn the_first_filter_of_another_kind() {
     let calls = ["one('u77007')", "many('{u77007}')"];
     for call in calls {
         let plan: Vec<String> = column(&mut client, &format!("EXPLAIN (COSTS OFF) EXECUTE {call}"));
-        assert!(!plan.iter().any(|line| line.contains("Filter:") && line.contains("@>")), "{plan:#?}");
+        assert!(
+            !plan
+                .iter()
+                .any(|line| line.contains("Filter:") && line.contains("@>")),
+            "{plan:#?}"
+        );
         assert!(rows(&mut client, &format!("EXECUTE {call}")).is_ok_and(|rows| rows.contains(&77)));
     }
     let mut other = server.connect("mixed");
     let add = "INSERT INTO c VALUES ('id', 1, bloom_from_array(ARRAY[1, 2], 1000))";
     run(&mut other, &format!("BEGIN; {add}; ROLLBACK; {add}"));
     for call in calls {
-        assert!(rows(&mut client, &format!("EXECUTE {call}")).is_ok_and(|rows| rows.contains(&77)), "{call}");
+        assert!(
+            rows(&mut client, &format!("EXECUTE {call}")).is_ok_and(|rows| rows.contains(&77)),
+            "{call}"
+        );
     }
     assert_eq!(value::<i64>(&mut client, "SELECT bloom_index_check('c_filter')"), 201);
 }

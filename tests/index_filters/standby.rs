@@ -20,9 +20,13 @@ fn change(random: &mut Random, next: &mut usize) -> String {
     match random.below(12) {
         0..5 => {
             *next += 21;
-            format!("INSERT INTO f SELECT i, made(i) FROM generate_series({next} - 20, {next}) AS i")
+            format!(
+                "INSERT INTO f SELECT i, made(i) FROM generate_series({next} - 20, {next}) AS i"
+            )
         }
-        5..8 => format!("UPDATE f SET seen = bloom_add(seen, 'e {low}') WHERE id BETWEEN {low} AND {low} + 20"),
+        5..8 => format!(
+            "UPDATE f SET seen = bloom_add(seen, 'e {low}') WHERE id BETWEEN {low} AND {low} + 20"
+        ),
         8 => format!("DELETE FROM f WHERE id BETWEEN {low} AND {low} + 15"),
         9 => "VACUUM f".into(),
         10 => "REINDEX INDEX CONCURRENTLY f_seen".into(),
@@ -32,7 +36,9 @@ fn change(random: &mut Random, next: &mut usize) -> String {
 
 /// A query that returns texts.
 fn questions(random: &mut Random) -> Vec<String> {
-    let ids = random.pick(&QUESTIONS).replace("SELECT id ", "SELECT id::text AS id ");
+    let ids = random
+        .pick(&QUESTIONS)
+        .replace("SELECT id ", "SELECT id::text AS id ");
     vec![ids.replace('$', &random.below(400).to_string())]
 }
 
@@ -48,7 +54,12 @@ fn a_standby_finds_the_same_rows_and_takes_over() {
     for round in 0..3 {
         (0..10).for_each(|_| FOLLOWED.agree(&mut client, &mut random));
         let from = 1_000_000 + round * 100;
-        run(&mut client, &format!("INSERT INTO f SELECT i, made(i) FROM generate_series({from}, {from} + 99) AS i"));
+        run(
+            &mut client,
+            &format!(
+                "INSERT INTO f SELECT i, made(i) FROM generate_series({from}, {from} + 99) AS i"
+            ),
+        );
         run(&mut client, "VACUUM f");
     }
     // An unlogged table is empty after a promotion, and can be used.

@@ -14,8 +14,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The column chunks of a file: row group, column, the physical type, the bytes of the filter and the other program's
-/// reading.
+/// The column chunks of a file: row group, column, the physical type, the bytes of the filter and
+/// the other program's reading.
 pub fn chunks(path: &Path) -> Vec<(usize, &'static Column, Type, Vec<u8>, Sbbf)> {
     let bytes = std::fs::read(path).expect("the file is there");
     let properties = ReaderProperties::builder().set_read_bloom_filter(true).build();
@@ -24,14 +24,24 @@ pub fn chunks(path: &Path) -> Vec<(usize, &'static Column, Type, Vec<u8>, Sbbf)>
     let reader = SerializedFileReader::new_with_options(file, options).expect("a Parquet file");
     let mut chunks = Vec::new();
     for group in 0..reader.num_row_groups() {
-        let rows: Box<dyn RowGroupReader + '_> = reader.get_row_group(group).expect("it has this row group");
+        let rows: Box<dyn RowGroupReader + '_> =
+            reader.get_row_group(group).expect("it has this row group");
         for (i, chunk) in rows.metadata().columns().iter().enumerate() {
             let name = chunk.column_path().string();
-            let column = COLUMNS.iter().find(|column| column.name == name).expect("a column of the list");
+            let column = COLUMNS
+                .iter()
+                .find(|column| column.name == name)
+                .expect("a column of the list");
             let from = chunk.bloom_filter_offset().expect("it has a filter") as usize;
             let length = chunk.bloom_filter_length().expect("its length is known") as usize;
             let filter = rows.get_column_bloom_filter(i).expect("it has a filter").clone();
-            chunks.push((group, column, chunk.column_type(), bytes[from..from + length].to_vec(), filter));
+            chunks.push((
+                group,
+                column,
+                chunk.column_type(),
+                bytes[from..from + length].to_vec(),
+                filter,
+            ));
         }
     }
     chunks
@@ -39,8 +49,13 @@ pub fn chunks(path: &Path) -> Vec<(usize, &'static Column, Type, Vec<u8>, Sbbf)>
 
 /// Writes a file with these values in each column, in two row groups.
 pub fn write_file(path: &Path, columns: &[(&Column, Vec<Plain>)], fpp: f64, ndv: u64) {
-    let fields: String = columns.iter().map(|(column, _)| format!("REQUIRED {};\n", column.schema)).collect();
-    let schema = Arc::new(parse_message_type(&format!("message elements {{ {fields} }}")).expect("a schema"));
+    let fields: String = columns
+        .iter()
+        .map(|(column, _)| format!("REQUIRED {};\n", column.schema))
+        .collect();
+    let schema = Arc::new(
+        parse_message_type(&format!("message elements {{ {fields} }}")).expect("a schema"),
+    );
     let properties = WriterProperties::builder()
         .set_dictionary_enabled(false)
         .set_bloom_filter_enabled(true)
@@ -48,13 +63,17 @@ pub fn write_file(path: &Path, columns: &[(&Column, Vec<Plain>)], fpp: f64, ndv:
         .set_bloom_filter_max_ndv(ndv)
         .build();
     let file = File::create(path).expect("a new file");
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).expect("a writer");
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties)).expect("a writer");
     for half in 0..2 {
         let mut group = writer.next_row_group().expect("a row group");
         for (_, values) in columns {
             let middle = values.len() / 2;
             let values = if half == 0 { &values[..middle] } else { &values[middle..] };
-            let mut column = group.next_column().expect("one more column").expect("one more column");
+            let mut column = group
+                .next_column()
+                .expect("one more column")
+                .expect("one more column");
             write_column(column.untyped(), values);
             column.close().expect("the column is written");
         }
@@ -82,7 +101,9 @@ fn write_column(writer: &mut ColumnWriter<'_>, values: &[Plain]) {
         ColumnWriter::FloatColumnWriter(writer) => write!(writer, Float, |x| x),
         ColumnWriter::DoubleColumnWriter(writer) => write!(writer, Double, |x| x),
         ColumnWriter::ByteArrayColumnWriter(writer) => write!(writer, Bytes, ByteArray::from),
-        ColumnWriter::FixedLenByteArrayColumnWriter(writer) => write!(writer, Bytes, FixedLenByteArray::from),
+        ColumnWriter::FixedLenByteArrayColumnWriter(writer) => {
+            write!(writer, Bytes, FixedLenByteArray::from)
+        }
         _ => panic!("no such column is written"),
     }
     .expect("the values are written");

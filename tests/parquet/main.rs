@@ -1,8 +1,8 @@
-//! Filters of Parquet files: those that other programs wrote are read, and ours are read by another program, with the
-//! same answers for each element.
+//! Filters of Parquet files: those that other programs wrote are read, and ours are read by another
+//! program, with the same answers for each element.
 //!
-//! The other program is the crate `parquet`. The files of tests/data/parquet are by DuckDB and pyarrow:
-//! scripts/parquet-samples.
+//! The other program is the crate `parquet`. The files of tests/data/parquet are by DuckDB and
+//! pyarrow: scripts/parquet-samples.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -33,27 +33,43 @@ fn elements(client: &mut Client, column: &Column, physical: Type, until: i64) ->
         "SELECT array_agg({}) FROM (SELECT {} AS x FROM generate_series(0, $1::bigint - 1) AS i) AS elements",
         column.plain, column.element
     );
-    let sent = client.query_one(&sql, &[&until]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    sent.get::<_, Vec<&[u8]>>(0).into_iter().map(|bytes| Plain::of(physical, bytes)).collect()
+    let sent = client
+        .query_one(&sql, &[&until])
+        .unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    sent.get::<_, Vec<&[u8]>>(0)
+        .into_iter()
+        .map(|bytes| Plain::of(physical, bytes))
+        .collect()
 }
 
 /// Whether our filter, given as an expression, may have elements 0 to `until` of a column.
-fn answers(client: &mut Client, column: &Column, filter: &str, bytes: &[u8], until: i64) -> Vec<bool> {
+fn answers(
+    client: &mut Client,
+    column: &Column,
+    filter: &str,
+    bytes: &[u8],
+    until: i64,
+) -> Vec<bool> {
     let sql = format!(
         "WITH f AS MATERIALIZED (SELECT {filter} AS filter)
          SELECT array_agg(filter @> x) FROM f, (SELECT {} AS x FROM generate_series(0, $2::bigint - 1) AS i) AS elements",
         column.element
     );
-    client.query_one(&sql, &[&bytes, &until]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
+    client
+        .query_one(&sql, &[&bytes, &until])
+        .unwrap_or_else(|e| panic!("{sql}: {e:?}"))
+        .get(0)
 }
 
-/// Reads every filter of a file and compares answers; each of the first `present` elements must be in one of its row
-/// groups.
+/// Reads every filter of a file and compares answers; each of the first `present` elements must be
+/// in one of its row groups.
 fn compare_file(client: &mut Client, path: &Path, present: i64) {
     let chunks = chunks(path);
     for column in &COLUMNS {
         let of_column: Vec<_> = chunks.iter().filter(|chunk| chunk.1.name == column.name).collect();
-        let Some((_, _, physical, ..)) = of_column.first() else { continue };
+        let Some((_, _, physical, ..)) = of_column.first() else {
+            continue;
+        };
         let until = present + ABSENT;
         let present = if column.sql_type == "smallint" { present.min(1 << 16) } else { present };
         let plain = elements(client, column, *physical, until);
@@ -77,14 +93,23 @@ fn compare_file(client: &mut Client, path: &Path, present: i64) {
     }
 }
 
-/// What is written of what was read is the same, except for the floats that are completed on the way.
+/// What is written of what was read is the same, except for the floats that are completed on the
+/// way.
 fn compare_written(client: &mut Client, column: &Column, bytes: &[u8]) {
     let sql = format!("SELECT bloom_to_parquet(bloom_from_parquet($1, '{}'))", column.sql_type);
     let written: Vec<u8> = client.query_one(&sql, &[&bytes]).expect("a filter").get(0);
     if ["real", "double"].contains(&column.name) {
         let more = bytes.iter().zip(&written).all(|(before, after)| before & !after == 0);
-        let bits: u32 = bytes.iter().zip(&written).map(|(before, after)| (before ^ after).count_ones()).sum();
-        assert!(written.len() == bytes.len() && more && bits <= 3 * 8, "{}: {bits} more bits", column.name);
+        let bits: u32 = bytes
+            .iter()
+            .zip(&written)
+            .map(|(before, after)| (before ^ after).count_ones())
+            .sum();
+        assert!(
+            written.len() == bytes.len() && more && bits <= 3 * 8,
+            "{}: {bits} more bits",
+            column.name
+        );
     } else {
         assert!(written == bytes, "{}", column.name);
     }
@@ -94,9 +119,11 @@ fn compare_written(client: &mut Client, column: &Column, bytes: &[u8]) {
 fn files_of_duckdb_and_pyarrow_are_read() {
     let mut client = server().database("samples");
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet");
-    for (name, chunks_of_it, present) in
-        [("duckdb.parquet", 22, 10_000), ("pyarrow.parquet", 22, 100_000), ("pyarrow-sizes.parquet", 6, 100_000)]
-    {
+    for (name, chunks_of_it, present) in [
+        ("duckdb.parquet", 22, 10_000),
+        ("pyarrow.parquet", 22, 100_000),
+        ("pyarrow-sizes.parquet", 6, 100_000),
+    ] {
         let path = samples.join(name);
         assert_eq!(chunks(&path).len(), chunks_of_it);
         compare_file(&mut client, &path, present);
@@ -108,16 +135,22 @@ fn files_of_the_parquet_crate_are_read() {
     let mut client = server().database("crate");
     let path = server().dir().join("elements.parquet");
     // Filters of the wanted rate, smaller ones, and larger ones.
-    for (present, fpp, ndv) in [(40_000, 0.01, 20_000), (2_000, 0.05, 100), (1_000, 0.1, 100_000)] {
-        let columns: Vec<_> =
-            COLUMNS.iter().map(|column| (column, elements(&mut client, column, physical(column), present))).collect();
+    for (present, fpp, ndv) in [
+        (40_000, 0.01, 20_000),
+        (2_000, 0.05, 100),
+        (1_000, 0.1, 100_000),
+    ] {
+        let columns: Vec<_> = COLUMNS
+            .iter()
+            .map(|column| (column, elements(&mut client, column, physical(column), present)))
+            .collect();
         write_file(&path, &columns, fpp, ndv);
         compare_file(&mut client, &path, present);
     }
 }
 
-/// What the other program writes of a filter of ours: of its bits, or if it is sparse of these elements in as many
-/// blocks.
+/// What the other program writes of a filter of ours: of its bits, or if it is sparse of these
+/// elements in as many blocks.
 fn written_by_the_crate(stored: &[u8], elements: &[Plain], physical: Type) -> Vec<u8> {
     let mut filter = if stored[3] == 0 {
         let blocks = u64::from_le_bytes(stored[8..16].try_into().expect("eight bytes"));
@@ -129,12 +162,21 @@ fn written_by_the_crate(stored: &[u8], elements: &[Plain], physical: Type) -> Ve
     };
     // Another program may ask for the other zero, and for a NaN with a sign.
     let pairs = match physical {
-        Type::FLOAT => vec![0.0, f32::NAN].into_iter().map(|x| (Plain::Float(x), Plain::Float(-x))).collect(),
-        Type::DOUBLE => vec![0.0, f64::NAN].into_iter().map(|x| (Plain::Double(x), Plain::Double(-x))).collect(),
+        Type::FLOAT => vec![0.0, f32::NAN]
+            .into_iter()
+            .map(|x| (Plain::Float(x), Plain::Float(-x)))
+            .collect(),
+        Type::DOUBLE => vec![0.0, f64::NAN]
+            .into_iter()
+            .map(|x| (Plain::Double(x), Plain::Double(-x)))
+            .collect(),
         _ => vec![],
     };
-    let others: Vec<_> =
-        pairs.iter().filter(|(canonical, _)| canonical.is_in(&filter)).map(|(_, other)| other).collect();
+    let others: Vec<_> = pairs
+        .iter()
+        .filter(|(canonical, _)| canonical.is_in(&filter))
+        .map(|(_, other)| other)
+        .collect();
     others.into_iter().for_each(|other| other.insert(&mut filter));
     let mut bytes = Vec::new();
     filter.write(&mut bytes).expect("bytes can be written to memory");
@@ -146,7 +188,8 @@ fn ours_are_read_by_the_parquet_crate() {
     let mut client = server().database("ours");
     for column in &COLUMNS {
         let plain = elements(&mut client, column, physical(column), 25_000 + ABSENT);
-        // Dense; with other than a power of two of blocks; sparse; without a capacity; merged of two sizes.
+        // Dense; with other than a power of two of blocks; sparse; without a capacity; merged of
+        // two sizes.
         for agg in [
             "bloom_agg(x, 16384, 0.01, 'parquet') FILTER (WHERE i < 16384)",
             "bloom_agg(x, 25000, 0.03, 'parquet') FILTER (WHERE i < 25000)",
@@ -170,11 +213,16 @@ fn ours_are_read_by_the_parquet_crate() {
                 column.name
             );
             let theirs = Sbbf::from_bytes(&written).expect("the crate reads it");
-            let ours = answers(&mut client, column, "$1::bytea::bloom", &stored, plain.len() as i64);
+            let ours =
+                answers(&mut client, column, "$1::bytea::bloom", &stored, plain.len() as i64);
             let may_have_more = is_sparse || ["real", "double"].contains(&column.name);
             for (i, (ours, plain)) in ours.iter().zip(&plain).enumerate() {
                 let theirs = plain.is_in(&theirs);
-                assert!(theirs == *ours || theirs && may_have_more, "{}, {agg}, element {i}: {plain:?}", column.name);
+                assert!(
+                    theirs == *ours || theirs && may_have_more,
+                    "{}, {agg}, element {i}: {plain:?}",
+                    column.name
+                );
             }
         }
     }
@@ -185,10 +233,21 @@ fn equal_floats_are_found_whoever_wrote_the_filter() {
     let mut client = server().database("floats");
     run(&mut client, "SET extra_float_digits = 3");
     let path = server().dir().join("floats.parquet");
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| ["real", "double"].contains(&column.name)).collect();
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|column| ["real", "double"].contains(&column.name))
+        .collect();
     let nan = f64::from_bits(0xFFF8_0000_1234_0000);
-    for (held, asked, absent) in [(-0.0, "0", "NaN"), (0.0, "-0", "Infinity"), (nan, "NaN", "0"), (1.5, "1.5", "-0")] {
-        let values = [vec![Plain::Float(held as f32); 2], vec![Plain::Double(held); 2]];
+    for (held, asked, absent) in [
+        (-0.0, "0", "NaN"),
+        (0.0, "-0", "Infinity"),
+        (nan, "NaN", "0"),
+        (1.5, "1.5", "-0"),
+    ] {
+        let values = [
+            vec![Plain::Float(held as f32); 2],
+            vec![Plain::Double(held); 2],
+        ];
         let values: Vec<_> = columns.iter().copied().zip(values).collect();
         write_file(&path, &values, 0.01, 100_000);
         for (_, column, _, bytes, theirs) in chunks(&path) {
@@ -209,10 +268,15 @@ fn equal_floats_are_found_whoever_wrote_the_filter() {
     // Ours, asked by the other program.
     let sql = "SELECT bloom_to_parquet(bloom_from_array(ARRAY[0, 'NaN']::float8[], 10000, 0.01, 'parquet'))";
     let theirs = Sbbf::from_bytes(&value::<Vec<u8>>(&mut client, sql)).expect("the crate reads it");
-    assert!([0.0, -0.0, f64::NAN, -f64::NAN].iter().all(|x| theirs.check(x)) && !theirs.check(&1.5f64));
-    let sql = "SELECT bloom_to_parquet(bloom_from_array(ARRAY[1.5]::float8[], 10000, 0.01, 'parquet'))";
+    assert!(
+        [0.0, -0.0, f64::NAN, -f64::NAN].iter().all(|x| theirs.check(x)) && !theirs.check(&1.5f64)
+    );
+    let sql =
+        "SELECT bloom_to_parquet(bloom_from_array(ARRAY[1.5]::float8[], 10000, 0.01, 'parquet'))";
     let theirs = Sbbf::from_bytes(&value::<Vec<u8>>(&mut client, sql)).expect("the crate reads it");
-    assert!(![0.0, -0.0, f64::NAN, -f64::NAN].iter().any(|x| theirs.check(x)) && theirs.check(&1.5f64));
+    assert!(
+        ![0.0, -0.0, f64::NAN, -f64::NAN].iter().any(|x| theirs.check(x)) && theirs.check(&1.5f64)
+    );
 }
 
 #[test]
@@ -222,8 +286,13 @@ fn filters_of_files_merge_with_ours() {
     run(&mut client, "CREATE TABLE filters (file text, row_group bigint, name text, filter bloom)");
     for file in ["duckdb.parquet", "pyarrow.parquet"] {
         for (group, column, _, bytes, _) in chunks(&samples.join(file)) {
-            let sql = format!("INSERT INTO filters VALUES ($1, $2, $3, bloom_from_parquet($4, '{}'))", column.sql_type);
-            client.execute(&sql, &[&file, &(group as i64), &column.name, &bytes]).expect("a filter");
+            let sql = format!(
+                "INSERT INTO filters VALUES ($1, $2, $3, bloom_from_parquet($4, '{}'))",
+                column.sql_type
+            );
+            client
+                .execute(&sql, &[&file, &(group as i64), &column.name, &bytes])
+                .expect("a filter");
         }
     }
     run(&mut client, "SET pg_bloom.overfill = ignore");
@@ -255,7 +324,8 @@ fn damaged_bytes_are_refused_or_a_filter() {
             bytes[place] = random.bits() as u8;
         }
         bytes.truncate(47 - random.below(8).saturating_sub(6) * random.below(48));
-        match client.query_one("SELECT bloom_info(bloom_from_parquet($1, 'real'))::text", &[&bytes]) {
+        match client.query_one("SELECT bloom_info(bloom_from_parquet($1, 'real'))::text", &[&bytes])
+        {
             Ok(_) => accepted += 1,
             Err(e) => {
                 assert_eq!(common::state_of(&e), "22P03", "{bytes:x?}");
@@ -274,10 +344,17 @@ fn limits_hold() {
     refused(
         &mut client,
         "54000",
-        &format!("SELECT bloom_from_parquet({header} || decode(repeat('00', 65536), 'hex'), 'integer')"),
+        &format!(
+            "SELECT bloom_from_parquet({header} || decode(repeat('00', 65536), 'hex'), 'integer')"
+        ),
     );
     run(&mut client, "SET pg_bloom.max_filter_size = '65kB'");
-    run(&mut client, &format!("SELECT bloom_from_parquet({header} || decode(repeat('00', 65536), 'hex'), 'integer')"));
+    run(
+        &mut client,
+        &format!(
+            "SELECT bloom_from_parquet({header} || decode(repeat('00', 65536), 'hex'), 'integer')"
+        ),
+    );
     // A sparse filter that would be larger than it may be when it is written.
     run(
         &mut client,

@@ -3,8 +3,8 @@
 use parquet::basic::Type;
 use parquet::bloom_filter::Sbbf;
 
-/// A column: its name, the SQL type of its elements, element number i as SQL, and the same x as Parquet stores it, as
-/// bytea.
+/// A column: its name, the SQL type of its elements, element number i as SQL, and the same x as
+/// Parquet stores it, as bytea.
 pub struct Column {
     pub name: &'static str,
     pub sql_type: &'static str,
@@ -39,8 +39,20 @@ pub const COLUMNS: [Column; 11] = [
     column("double", "double precision", "i / 8::float8", "float8send(x)", "DOUBLE double"),
     column("text", "text", "'text é ' || i", "convert_to(x, 'UTF8')", "BYTE_ARRAY text (STRING)"),
     column("bytes", "bytea", "decode(lpad(to_hex(i), 32, '0'), 'hex')", "x", "BYTE_ARRAY bytes"),
-    column("uuid", "uuid", "lpad(to_hex(i), 32, '0')::uuid", "uuid_send(x)", "FIXED_LEN_BYTE_ARRAY(16) uuid (UUID)"),
-    column("day", "date", "date '1990-01-01' + i::integer", "int4send(x - date '1970-01-01')", "INT32 day (DATE)"),
+    column(
+        "uuid",
+        "uuid",
+        "lpad(to_hex(i), 32, '0')::uuid",
+        "uuid_send(x)",
+        "FIXED_LEN_BYTE_ARRAY(16) uuid (UUID)",
+    ),
+    column(
+        "day",
+        "date",
+        "date '1990-01-01' + i::integer",
+        "int4send(x - date '1970-01-01')",
+        "INT32 day (DATE)",
+    ),
     column(
         "time",
         "timestamp",
@@ -57,7 +69,8 @@ pub const COLUMNS: [Column; 11] = [
     ),
 ];
 
-/// A value as Parquet's writers hash it: the bytes of what PostgreSQL sends, numbers the other way round.
+/// A value as Parquet's writers hash it: the bytes of what PostgreSQL sends, numbers the other way
+/// round.
 #[derive(Clone, Debug)]
 pub enum Plain {
     Int32(i32),
@@ -73,7 +86,9 @@ impl Plain {
             Type::INT32 => Plain::Int32(i32::from_be_bytes(sent.try_into().expect("four bytes"))),
             Type::INT64 => Plain::Int64(i64::from_be_bytes(sent.try_into().expect("eight bytes"))),
             Type::FLOAT => Plain::Float(f32::from_be_bytes(sent.try_into().expect("four bytes"))),
-            Type::DOUBLE => Plain::Double(f64::from_be_bytes(sent.try_into().expect("eight bytes"))),
+            Type::DOUBLE => {
+                Plain::Double(f64::from_be_bytes(sent.try_into().expect("eight bytes")))
+            }
             _ => Plain::Bytes(sent.to_vec()),
         }
     }
@@ -101,8 +116,8 @@ impl Plain {
     }
 }
 
-/// A filter of a file as it must be after reading: with 0 if it may have -0, and with NaN if it has anything. Nothing
-/// but floats needs that.
+/// A filter of a file as it must be after reading: with 0 if it may have -0, and with NaN if it has
+/// anything. Nothing but floats needs that.
 pub fn completed(theirs: &Sbbf, physical: Type) -> Sbbf {
     let mut filter = theirs.clone();
     let is_empty = theirs.estimated_fpp() == 0.0;

@@ -25,13 +25,21 @@ const SCHEMA: &str = "message visits {
 /// Writes rows 0 to 999 in a new file: name `name ROW`, at ROW, and others within.
 fn write(path: &Path) {
     let schema = Arc::new(parse_message_type(SCHEMA).expect("a schema"));
-    let properties = WriterProperties::builder().set_bloom_filter_enabled(true).set_bloom_filter_max_ndv(1000).build();
+    let properties = WriterProperties::builder()
+        .set_bloom_filter_enabled(true)
+        .set_bloom_filter_max_ndv(1000)
+        .build();
     let file = File::create(path).expect("a new file");
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).expect("a writer");
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties)).expect("a writer");
     let mut group = writer.next_row_group().expect("a row group");
     let mut number = 0;
     while let Some(mut column) = group.next_column().expect("one more column") {
-        let text = |i| ByteArray::from(if number == 2 { format!("name {i}") } else { format!("within {i}") }.as_str());
+        let text = |i| {
+            ByteArray::from(
+                if number == 2 { format!("name {i}") } else { format!("within {i}") }.as_str(),
+            )
+        };
         match column.untyped() {
             ColumnWriter::ByteArrayColumnWriter(writer) => {
                 writer.write_batch(&(0..1000).map(text).collect::<Vec<_>>(), None, None)
@@ -40,7 +48,9 @@ fn write(path: &Path) {
                 let first = if number == 3 { 0 } else { 5000 };
                 writer.write_batch(&(first..first + 1000).collect::<Vec<_>>(), None, None)
             }
-            ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(&(0..1000).collect::<Vec<_>>(), None, None),
+            ColumnWriter::Int32ColumnWriter(writer) => {
+                writer.write_batch(&(0..1000).collect::<Vec<_>>(), None, None)
+            }
             _ => panic!("no such column"),
         }
         .expect("the values are written");
@@ -53,13 +63,24 @@ fn write(path: &Path) {
 
 /// Rewrites the footer of a file without the lengths of the filters.
 fn without_lengths(path: &Path) {
-    let reader = SerializedFileReader::new(File::open(path).expect("the file is there")).expect("a Parquet file");
+    let reader = SerializedFileReader::new(File::open(path).expect("the file is there"))
+        .expect("a Parquet file");
     let group = |group: &RowGroupMetaData| {
         let column = |column: &parquet::file::metadata::ColumnChunkMetaData| {
-            column.clone().into_builder().set_bloom_filter_length(None).build().expect("a column")
+            column
+                .clone()
+                .into_builder()
+                .set_bloom_filter_length(None)
+                .build()
+                .expect("a column")
         };
         let columns = group.columns().iter().map(column).collect();
-        group.clone().into_builder().set_column_metadata(columns).build().expect("a row group")
+        group
+            .clone()
+            .into_builder()
+            .set_column_metadata(columns)
+            .build()
+            .expect("a row group")
     };
     let groups = reader.metadata().row_groups().iter().map(group).collect();
     let metadata = ParquetMetaData::new(reader.metadata().file_metadata().clone(), groups);
@@ -67,7 +88,9 @@ fn without_lengths(path: &Path) {
     let end = bytes.len();
     let footer = u32::from_le_bytes(bytes[end - 8..end - 4].try_into().expect("four bytes"));
     bytes.truncate(end - 8 - footer as usize);
-    ParquetMetaDataWriter::new(&mut bytes, &metadata).finish().expect("a footer");
+    ParquetMetaDataWriter::new(&mut bytes, &metadata)
+        .finish()
+        .expect("a footer");
     fs::write(path, bytes).expect("the file can be written");
 }
 
@@ -82,7 +105,11 @@ fn script(files: &[&Path]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = root.join("target/python/bin/python");
     assert!(python.exists(), "{} is missing: scripts/setup python makes it", python.display());
-    Command::new(python).arg(root.join("scripts/parquet-filters")).args(files).output().expect("it runs")
+    Command::new(python)
+        .arg(root.join("scripts/parquet-filters"))
+        .args(files)
+        .output()
+        .expect("it runs")
 }
 
 /// What the script prints, in a table of these filters.
@@ -127,10 +154,17 @@ fn columns_are_found_by_their_paths_with_and_without_lengths() {
         .iter()
         .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4), row.get(5)))
         .collect();
-    let names: Vec<_> =
-        found.iter().map(|row| (row.0.as_str(), row.1.as_str(), row.2.as_str(), row.3, row.4)).collect();
+    let names: Vec<_> = found
+        .iter()
+        .map(|row| (row.0.as_str(), row.1.as_str(), row.2.as_str(), row.3, row.4))
+        .collect();
     let [plain, odd] = [&plain, &odd].map(|path| path.to_str().expect("it is text"));
-    let expected = [plain, odd].map(|path| [(path, "at", "bigint", 1000, true), (path, "name", "text", 1000, true)]);
+    let expected = [plain, odd].map(|path| {
+        [
+            (path, "at", "bigint", 1000, true),
+            (path, "name", "text", 1000, true),
+        ]
+    });
     assert_eq!(names, expected.concat());
     for column in ["place.name", "place.at", "size"] {
         assert!(said.contains(&format!("left out column '{column}', in files: 2")), "{said}");
@@ -144,12 +178,19 @@ fn nothing_is_printed_unless_all_files_can_be_read() {
         ["good", "encrypted", "cut", "absent", "no_header"].map(|name| directory.join(name));
     write(&good);
     let bytes = fs::read(&good).expect("the file is there");
-    fs::write(&encrypted, [b"PARE", &bytes[4..bytes.len() - 4], b"PARE"].concat()).expect("a file can be written");
+    fs::write(&encrypted, [b"PARE", &bytes[4..bytes.len() - 4], b"PARE"].concat())
+        .expect("a file can be written");
     fs::write(&cut, &bytes[..bytes.len() / 2]).expect("a file can be written");
     write(&no_header);
     without_lengths(&no_header);
-    let reader = SerializedFileReader::new(File::open(&no_header).expect("a file")).expect("a Parquet file");
-    let at = reader.metadata().row_group(0).column(2).bloom_filter_offset().expect("a filter") as usize;
+    let reader =
+        SerializedFileReader::new(File::open(&no_header).expect("a file")).expect("a Parquet file");
+    let at = reader
+        .metadata()
+        .row_group(0)
+        .column(2)
+        .bloom_filter_offset()
+        .expect("a filter") as usize;
     let mut bytes = fs::read(&no_header).expect("the file is there");
     bytes[at] ^= 1;
     fs::write(&no_header, bytes).expect("a file can be written");
@@ -158,6 +199,10 @@ fn nothing_is_printed_unless_all_files_can_be_read() {
         script(&[&good, &encrypted, &cut, &absent, &no_header].map(PathBuf::as_path));
     let stderr = String::from_utf8(stderr).expect("it is text");
     assert!(!status.success() && stdout.is_empty() && !stderr.contains("Traceback"), "{stderr}");
-    assert!(bad.iter().all(|path| stderr.contains(path.to_str().expect("it is text"))), "{stderr}");
+    assert!(
+        bad.iter()
+            .all(|path| stderr.contains(path.to_str().expect("it is text"))),
+        "{stderr}"
+    );
     assert!(!stderr.contains(good.to_str().expect("it is text")), "{stderr}");
 }

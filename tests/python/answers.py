@@ -16,7 +16,8 @@ import pg_bloom.psycopg
 from pg_bloom import Filter
 
 STEP = timedelta(microseconds=3671000123)
-# From an element's number to the next: what depends on the remainder by two, three or four still changes.
+# From an element's number to the next: what depends on the remainder by two, three or four still
+# changes.
 APART = 5
 ZONES = [timezone(timedelta(hours=hours)) for hours in (-7, 0, 2)]
 EAST = timezone(timedelta(hours=2))

@@ -13,7 +13,11 @@ fn uses(directory: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (module, used) in &CRATES[directory].arrows {
         let Some(room) = module.first() else { continue };
-        let others = used.iter().filter_map(|other| other.first()).filter(|other| *other != room).cloned();
+        let others = used
+            .iter()
+            .filter_map(|other| other.first())
+            .filter(|other| *other != room)
+            .cloned();
         uses.entry(room.clone()).or_default().extend(others);
     }
     uses
@@ -21,7 +25,10 @@ fn uses(directory: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 /// All rooms that a room uses, those that it uses by way of others included.
 fn reached(uses: &BTreeMap<String, BTreeSet<String>>, room: &str) -> BTreeSet<String> {
-    uses[room].iter().flat_map(|other| reached(uses, other).into_iter().chain([other.clone()])).collect()
+    uses[room]
+        .iter()
+        .flat_map(|other| reached(uses, other).into_iter().chain([other.clone()]))
+        .collect()
 }
 
 /// The picture of a crate, in Mermaid's language: rooms from the top down.
@@ -29,11 +36,22 @@ fn picture(directory: &str, rooms: &[&[&str]]) -> String {
     let uses = uses(directory);
     let mut lines = vec!["flowchart TD".to_owned()];
     // The root has no arrows of its own.
-    for room in rooms.iter().rev().flat_map(|row| *row).copied().filter(|room| !room.is_empty()) {
+    for room in rooms
+        .iter()
+        .rev()
+        .flat_map(|row| *row)
+        .copied()
+        .filter(|room| !room.is_empty())
+    {
         let used = &uses[room];
-        let further: BTreeSet<String> = used.iter().flat_map(|other| reached(&uses, other)).collect();
+        let further: BTreeSet<String> =
+            used.iter().flat_map(|other| reached(&uses, other)).collect();
         let direct: Vec<&str> = used.difference(&further).map(String::as_str).collect();
-        let arrow = if direct.is_empty() { String::new() } else { format!(" --> {}", direct.join(" & ")) };
+        let arrow = if direct.is_empty() {
+            String::new()
+        } else {
+            format!(" --> {}", direct.join(" & "))
+        };
         lines.push(format!("    {room}{arrow}"));
     }
     lines.join("\n")
@@ -46,14 +64,19 @@ fn the_picture_shows_the_imports() {
     let mut drawn = text.clone();
     for (directory, rooms) in ROOMS {
         let start = format!("What uses what in `{directory}/`:\n\n```mermaid\n");
-        let (before, rest) = drawn.split_once(&start).unwrap_or_else(|| panic!("{PAGE} has no picture of {directory}"));
+        let (before, rest) = drawn
+            .split_once(&start)
+            .unwrap_or_else(|| panic!("{PAGE} has no picture of {directory}"));
         let (_, after) = rest.split_once("\n```\n").expect("a block has an end");
         drawn = format!("{before}{start}{}\n```\n{after}", picture(directory, rooms));
     }
     if std::env::var("ROOMS").is_ok_and(|value| value == "write") {
         fs::write(path, drawn).expect("the page can be written");
     } else {
-        assert!(drawn == text, "ROOMS=write cargo test --test rooms redraws the pictures of {PAGE}");
+        assert!(
+            drawn == text,
+            "ROOMS=write cargo test --test rooms redraws the pictures of {PAGE}"
+        );
     }
 }
 
@@ -62,8 +85,11 @@ fn the_picture_shows_the_imports() {
 fn the_page_leads_to_files() {
     let text = fs::read_to_string(root().join(PAGE)).expect("the page can be read");
     assert!(text.lines().count() <= 250, "{PAGE} has more than 250 lines");
-    let is_path =
-        |word: &&str| ["src/", "core/", "tests/", "sql/", "scripts/"].iter().any(|start| word.starts_with(start));
+    let is_path = |word: &&str| {
+        ["src/", "core/", "tests/", "sql/", "scripts/"]
+            .iter()
+            .any(|start| word.starts_with(start))
+    };
     let paths: Vec<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
     assert!(paths.len() > 30, "{} paths were found", paths.len());
     for path in paths {

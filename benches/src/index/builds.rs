@@ -32,7 +32,8 @@ impl Bench {
     }
 
     fn build(&mut self, index: Index) -> f64 {
-        self.database.time(&format!("CREATE INDEX {} ON t USING {}", index.name(), index.using()))
+        self.database
+            .time(&format!("CREATE INDEX {} ON t USING {}", index.name(), index.using()))
     }
 
     /// Ours against a B-tree in "C" and BRIN's best, in turn, and one build of each other.
@@ -63,7 +64,13 @@ impl Bench {
             };
             let mut ours = times[Index::Ours as usize].clone();
             let against = if index == Index::Btree { "B-tree in \"C\"" } else { "BRIN" };
-            rows.push(Row::timed("CREATE INDEX", against, &mut ours, &mut times[index as usize], bar));
+            rows.push(Row::timed(
+                "CREATE INDEX",
+                against,
+                &mut ours,
+                &mut times[index as usize],
+                bar,
+            ));
         }
         rows
     }
@@ -75,14 +82,15 @@ impl Bench {
         );
         let mut rows = Vec::new();
         for (collation, bar) in [("en_US.UTF-8", 1.0 / 10.0), ("en-x-icu", 1.0 / 6.0)] {
-            let is_there = format!("SELECT count(*) > 0 FROM pg_collation WHERE collname = '{collation}'");
+            let is_there =
+                format!("SELECT count(*) > 0 FROM pg_collation WHERE collname = '{collation}'");
             if !self.database.value::<bool>(&is_there) {
                 continue;
             }
             let mut build = |using: &str| {
-                let time = self
-                    .database
-                    .time(&format!("CREATE INDEX t_locale ON t USING {using} (key COLLATE \"{collation}\")"));
+                let time = self.database.time(&format!(
+                    "CREATE INDEX t_locale ON t USING {using} (key COLLATE \"{collation}\")"
+                ));
                 self.database.run("DROP INDEX t_locale");
                 time
             };
@@ -96,8 +104,10 @@ impl Bench {
     fn sizes_of_text(&mut self) -> Vec<Row> {
         let (ours, theirs) = (self.bytes("t_ours"), self.bytes("t_btree"));
         let mut rows = vec![sizes("size, text, built", ours, theirs, 1.0 / 18.0)];
-        self.database.run("CREATE TABLE appended (LIKE t) WITH (autovacuum_enabled = off)");
-        self.database.run("CREATE INDEX appended_ours ON appended USING bloom_filter (key)");
+        self.database
+            .run("CREATE TABLE appended (LIKE t) WITH (autovacuum_enabled = off)");
+        self.database
+            .run("CREATE INDEX appended_ours ON appended USING bloom_filter (key)");
         self.database.run("INSERT INTO appended SELECT * FROM t");
         let appended = self.bytes("appended_ours");
         rows.push(sizes("size, text, appended", appended, theirs, 1.0 / 15.0));
@@ -118,7 +128,10 @@ impl Bench {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
             self.database.run("DROP INDEX IF EXISTS u_ours, u_btree");
-            ours.push(self.database.time("CREATE INDEX u_ours ON u USING bloom_filter (key)"));
+            ours.push(
+                self.database
+                    .time("CREATE INDEX u_ours ON u USING bloom_filter (key)"),
+            );
             theirs.push(self.database.time("CREATE INDEX u_btree ON u (key)"));
         }
         let (built, btree) = (self.bytes("u_ours"), self.bytes("u_btree"));
@@ -137,9 +150,15 @@ impl Bench {
     fn concurrently(&mut self) -> Row {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
-            with.push(self.database.time("CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (key)"));
+            with.push(
+                self.database
+                    .time("CREATE INDEX CONCURRENTLY t_second ON t USING bloom_filter (key)"),
+            );
             self.database.run("DROP INDEX t_second");
-            without.push(self.database.time("CREATE INDEX t_second ON t USING bloom_filter (key)"));
+            without.push(
+                self.database
+                    .time("CREATE INDEX t_second ON t USING bloom_filter (key)"),
+            );
             self.database.run("DROP INDEX t_second");
         }
         Row::timed("CREATE INDEX CONCURRENTLY", "CREATE INDEX", &mut with, &mut without, 3.0)

@@ -41,7 +41,8 @@ impl Index {
 /// What was measured of an index: rows, and for each of [`PANELS`] bytes or seconds.
 type Curve = Vec<(f64, [f64; 3])>;
 
-/// Measures all indexes on tables of up to so many rows, and draws the figure. Returns a table of it.
+/// Measures all indexes on tables of up to so many rows, and draws the figure. Returns a table of
+/// it.
 pub fn by_rows(rows: usize) -> String {
     let mut curves: Vec<(Index, Curve)> = Index::ALL.map(|index| (index, Vec::new())).to_vec();
     for share in SHARES {
@@ -50,7 +51,9 @@ pub fn by_rows(rows: usize) -> String {
         bench.builds_in_turn();
         bench.ask_each();
         for (index, curve) in &mut curves {
-            let Some(facts) = bench.facts.get(index) else { continue };
+            let Some(facts) = bench.facts.get(index) else {
+                continue;
+            };
             curve.push((rows as f64, [facts.bytes as f64, facts.present, facts.absent]));
         }
         bench.database.drop();
@@ -64,7 +67,9 @@ pub fn by_rows(rows: usize) -> String {
 /// A line for each index, with its size and times for each number of rows.
 fn table(curves: &[(Index, Curve)], rows: usize) -> String {
     let mut text = String::from("MB / present key µs / absent key µs:\n\n| index |");
-    SHARES.iter().for_each(|share| write!(text, " {} rows |", rows / share).expect("text can be written to"));
+    SHARES.iter().for_each(|share| {
+        write!(text, " {} rows |", rows / share).expect("text can be written to")
+    });
     text += "\n|---|---:|---:|---:|---:|\n";
     for (index, curve) in curves {
         write!(text, "| {} |", index.title()).expect("text can be written to");
@@ -84,7 +89,14 @@ fn figure(curves: &[(Index, Curve)], rows: f64) -> Picture {
     let bytes = |exponent: i32| (10f64.powi(exponent), format!("{} MB", 10f64.powi(exponent - 6)));
     let seconds = |exponent: i32| {
         let time = 10f64.powi(exponent);
-        (time, if exponent < -3 { format!("{:.0} µs", time * 1e6) } else { format!("{:.0} ms", time * 1e3) })
+        (
+            time,
+            if exponent < -3 {
+                format!("{:.0} µs", time * 1e6)
+            } else {
+                format!("{:.0} ms", time * 1e3)
+            },
+        )
     };
     let size = Axis::log("size of the index", 2e4..3e9, (5..=9).map(bytes));
     let time = Axis::log("time of a lookup", 3e-6..1e-1, (-5..=-2).map(seconds));
@@ -93,7 +105,8 @@ fn figure(curves: &[(Index, Curve)], rows: f64) -> Picture {
             let y = [size.clone(), time.clone(), time.unlabelled()][i].clone();
             let mut panel = Panel::new(area, work, INK, x.clone(), y);
             for (j, (index, curve)) in curves.iter().enumerate() {
-                let points: Vec<(f64, f64)> = curve.iter().map(|(rows, values)| (*rows, values[i])).collect();
+                let points: Vec<(f64, f64)> =
+                    curve.iter().map(|(rows, values)| (*rows, values[i])).collect();
                 panel.line(&points, index.colour(), 2.0);
                 panel.dots(&points, index.colour(), 3.0);
                 if i == 0 {
@@ -120,9 +133,13 @@ pub fn of_many(rows: usize) -> (String, Vec<Row>) {
     let mut bench = Bench::new(rows);
     bench.indexes = vec![Index::Ours];
     let table: i64 = bench.bytes("t");
-    let build = bench.database.time("CREATE INDEX t_ours ON t USING bloom_filter (key)");
+    let build = bench
+        .database
+        .time("CREATE INDEX t_ours ON t USING bloom_filter (key)");
     // Scans of large tables don't leave them in shared buffers, as those of the 6 million rows do.
-    bench.database.run("CREATE EXTENSION pg_prewarm; SELECT pg_prewarm('t'), pg_prewarm('t_ours')");
+    bench
+        .database
+        .run("CREATE EXTENSION pg_prewarm; SELECT pg_prewarm('t'), pg_prewarm('t_ours')");
     bench.ask_each();
     let (bytes, index_pages) = (bench.bytes("t_ours"), bench.index_pages("t"));
     let facts = bench.facts(Index::Ours);

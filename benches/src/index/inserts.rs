@@ -33,8 +33,9 @@ impl Bench {
                 INSERT INTO t SELECT -i, md5('{salt} ' || s || ' ' || i), repeat('x', 52) FROM generate_series(1, {STATEMENT}) AS i;
              END LOOP; END $$"
         ));
-        let written: i64 =
-            self.database.value(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint"));
+        let written: i64 = self
+            .database
+            .value(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint"));
         let rows = (statements * STATEMENT) as f64;
         (seconds / rows, written as f64 / rows)
     }
@@ -73,7 +74,13 @@ impl Bench {
         let (ours, theirs) = (costs[Index::Ours as usize], costs[Index::Btree as usize]);
         let steady = self.facts(Index::Ours).wal[1];
         vec![
-            Row::timed("a row's insertion, beyond none", "B-tree", &mut [ours], &mut [theirs], 0.25),
+            Row::timed(
+                "a row's insertion, beyond none",
+                "B-tree",
+                &mut [ours],
+                &mut [theirs],
+                0.25,
+            ),
             limited("WAL of a row, steady, beyond none", steady, 120.0, "bytes"),
             self.longest(),
         ]
@@ -82,7 +89,8 @@ impl Bench {
     /// The longest INSERT of a row among many that fill several tiles.
     fn longest(&mut self) -> Row {
         self.database.run(LONGEST);
-        // A new segment of the WAL takes thirty milliseconds to be filled with zeros, whoever needs it.
+        // A new segment of the WAL takes thirty milliseconds to be filled with zeros, whoever needs
+        // it.
         self.database.run("SET wal_init_zero = off");
         let rows = self.rows / 30;
         let measure = |bench: &mut Bench, index| {
@@ -91,7 +99,9 @@ impl Bench {
         };
         let without = measure(self, None);
         let with = measure(self, Some(Index::Ours));
-        let title = format!("the longest of {rows} INSERTs while tiles are added (without an index {without:.1} ms)");
+        let title = format!(
+            "the longest of {rows} INSERTs while tiles are added (without an index {without:.1} ms)"
+        );
         limited(title, with, 20.0, "ms")
     }
 }

@@ -7,7 +7,8 @@ use pg_bloom_benches::median;
 /// Keys that pages are counted for.
 const COUNTED: usize = 100;
 
-/// Times each lookup within the server, in seconds: a client and its socket would take longer than an index does.
+/// Times each lookup within the server, in seconds: a client and its socket would take longer than
+/// an index does.
 const LOOKUP: &str = "
     CREATE FUNCTION lookup(keys text[]) RETURNS float8[] LANGUAGE plpgsql AS $$
     DECLARE
@@ -34,7 +35,8 @@ impl Index {
     }
 }
 
-/// Pages that executing a query reads of relations of these kinds: tables ("r"), indexes ("i"). Ours reads both.
+/// Pages that executing a query reads of relations of these kinds: tables ("r"), indexes ("i").
+/// Ours reads both.
 const PAGES: &str = "
     CREATE FUNCTION pages_read(query text, kinds text) RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE
@@ -57,7 +59,10 @@ impl Bench {
     fn keys(&self, many: usize, round: usize, is_present: bool) -> Vec<String> {
         let of = |i: usize| {
             let number = (i + round * many) * 7_919 % self.rows + 1;
-            format!("md5('{}')", if is_present { number.to_string() } else { format!("no {number}") })
+            format!(
+                "md5('{}')",
+                if is_present { number.to_string() } else { format!("no {number}") }
+            )
         };
         (0..many).map(of).collect()
     }
@@ -86,8 +91,8 @@ impl Bench {
         ))
     }
 
-    /// Each index asked for present and for absent keys, in turn: the medians of present keys' times and the means of
-    /// absent ones', in seconds, a round each.
+    /// Each index asked for present and for absent keys, in turn: the medians of present keys'
+    /// times and the means of absent ones', in seconds, a round each.
     pub(super) fn ask_each(&mut self) -> Vec<[Vec<f64>; 2]> {
         self.database.run(LOOKUP);
         self.database.run(PAGES);
@@ -123,15 +128,30 @@ impl Bench {
         let mut times = self.ask_each();
         let indexes = self.indexes.clone();
         let mut rows = Vec::new();
-        for (index, [present, absent]) in [(Index::Btree, [9.0, 2.0]), (Index::Brin, [1.0 / 30.0, 1.0 / 100.0])] {
+        for (index, [present, absent]) in [
+            (Index::Btree, [9.0, 2.0]),
+            (Index::Brin, [1.0 / 30.0, 1.0 / 100.0]),
+        ] {
             if !indexes.contains(&index) {
                 continue;
             }
             let [mut ours_present, mut ours_absent] = times[Index::Ours as usize].clone();
             let [theirs_present, theirs_absent] = &mut times[index as usize];
             let title = index.title();
-            rows.push(Row::timed("a present key, median", title, &mut ours_present, theirs_present, present));
-            rows.push(Row::timed("an absent key, mean", title, &mut ours_absent, theirs_absent, absent));
+            rows.push(Row::timed(
+                "a present key, median",
+                title,
+                &mut ours_present,
+                theirs_present,
+                present,
+            ));
+            rows.push(Row::timed(
+                "an absent key, mean",
+                title,
+                &mut ours_absent,
+                theirs_absent,
+                absent,
+            ));
         }
         self.only(Some(Index::Ours));
         self.database.run("ANALYZE appended");

@@ -1,7 +1,7 @@
 //! The index `USING bloom_filter` in a server, against the others that PostgreSQL has for `=`.
 //!
-//! All of them are on one table at once. Which of them the planner sees, and which inserts go into, is set in pg_index:
-//! so each of two is measured in turn on the same heap, in the same cache.
+//! All of them are on one table at once. Which of them the planner sees, and which inserts go into,
+//! is set in pg_index: so each of two is measured in turn on the same heap, in the same cache.
 //!
 //! | file | what it measures |
 //! |---|---|
@@ -33,7 +33,13 @@ enum Index {
 }
 
 impl Index {
-    const ALL: [Index; 5] = [Index::Ours, Index::Btree, Index::Hash, Index::Contrib, Index::Brin];
+    const ALL: [Index; 5] = [
+        Index::Ours,
+        Index::Btree,
+        Index::Hash,
+        Index::Contrib,
+        Index::Brin,
+    ];
 
     /// The name of the index.
     const fn name(self) -> &'static str {
@@ -82,7 +88,8 @@ struct Facts {
     absent: f64,
     present_pages: f64,
     absent_pages: f64,
-    /// Seconds of a row's insertion beyond that without an index, and bytes of WAL: after a checkpoint, and later.
+    /// Seconds of a row's insertion beyond that without an index, and bytes of WAL: after a
+    /// checkpoint, and later.
     insert: f64,
     wal: [f64; 2],
 }
@@ -108,7 +115,11 @@ impl Bench {
         if bench.database.client.batch_execute("CREATE EXTENSION bloom").is_err() {
             bench.indexes.retain(|index| *index != Index::Contrib);
         }
-        if bench.database.value::<i32>("SELECT current_setting('server_version_num')::integer") < 140_000 {
+        if bench
+            .database
+            .value::<i32>("SELECT current_setting('server_version_num')::integer")
+            < 140_000
+        {
             bench.indexes.retain(|index| *index != Index::Brin);
         }
         bench.database.run(
@@ -144,7 +155,8 @@ impl Bench {
         self.database.value(&format!("SELECT pg_relation_size('{relation}')"))
     }
 
-    /// Lets the planner see this index only, and inserts go into it only; into none if there is none.
+    /// Lets the planner see this index only, and inserts go into it only; into none if there is
+    /// none.
     fn only(&mut self, index: Option<Index>) {
         self.database.only("t", index.map_or("", Index::name));
     }
@@ -160,7 +172,9 @@ impl Bench {
              |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for index in &self.indexes {
-            let Some(f) = self.facts.get(index) else { continue };
+            let Some(f) = self.facts.get(index) else {
+                continue;
+            };
             writeln!(
                 text,
                 "| {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} / {:.0} |",

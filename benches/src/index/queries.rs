@@ -11,7 +11,8 @@ impl Bench {
             "CREATE TABLE found AS SELECT md5('new ' || i) COLLATE \"C\" AS key FROM generate_series(1, {keys}) AS i;
              ANALYZE found; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off"
         ));
-        let sql = "SELECT count(*) FROM found AS f WHERE NOT EXISTS (SELECT FROM t WHERE t.key = f.key)";
+        let sql =
+            "SELECT count(*) FROM found AS f WHERE NOT EXISTS (SELECT FROM t WHERE t.key = f.key)";
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
             for (index, times) in [(Index::Ours, &mut ours), (Index::Btree, &mut theirs)] {
@@ -22,15 +23,26 @@ impl Bench {
                 }
             }
         }
-        self.database.run("RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; DROP TABLE found");
+        self.database.run(
+            "RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; DROP TABLE found",
+        );
         let work = format!("anti-join of {keys} new keys, nested loop");
-        vec![Row::timed(work, "B-tree inside", &mut ours, &mut theirs, 1.8)]
+        vec![Row::timed(
+            work,
+            "B-tree inside",
+            &mut ours,
+            &mut theirs,
+            1.8,
+        )]
     }
 
     /// A key that none of a hundred partitions has.
     pub(super) fn partitions(&mut self) -> Vec<Row> {
         let each = self.rows / 100;
-        for (table, using) in [("by_ours", "bloom_filter (key)"), ("by_btree", "btree (key)")] {
+        for (table, using) in [
+            ("by_ours", "bloom_filter (key)"),
+            ("by_btree", "btree (key)"),
+        ] {
             self.database.run(&format!(
                 "CREATE TABLE {table} (day integer, key text COLLATE \"C\", payload text) PARTITION BY LIST (day);
                  DO $$ BEGIN FOR day IN 1..100 LOOP
@@ -41,14 +53,17 @@ impl Bench {
                  CREATE INDEX ON {table} USING {using}"
             ));
             self.database.run(&format!("VACUUM ANALYZE {table}"));
-            self.database.run(&format!("PREPARE {table} (text) AS SELECT * FROM {table} WHERE key = $1"));
+            self.database
+                .run(&format!("PREPARE {table} (text) AS SELECT * FROM {table} WHERE key = $1"));
         }
         // Planning a hundred partitions takes longer than asking them.
         self.database.run("SET plan_cache_mode = force_generic_plan");
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
             for (table, times) in [("by_ours", &mut ours), ("by_btree", &mut theirs)] {
-                let statements: String = (0..50).map(|i| format!("EXECUTE {table} ('none {round} {i}');")).collect();
+                let statements: String = (0..50)
+                    .map(|i| format!("EXECUTE {table} ('none {round} {i}');"))
+                    .collect();
                 let time = self.database.time(&statements) / 50.0;
                 if round > 0 {
                     times.push(time);
@@ -73,11 +88,15 @@ impl Bench {
         ]
     }
 
-    /// A key whose six rows are side by side in one of a thousand partitions of 51 pages: planned and executed each
-    /// time. The planner takes these for so many more rows the less it knows about a partition.
+    /// A key whose six rows are side by side in one of a thousand partitions of 51 pages: planned
+    /// and executed each time. The planner takes these for so many more rows the less it knows
+    /// about a partition.
     pub(super) fn small_partitions(&mut self) -> Vec<Row> {
         let (count, each) = ((self.rows / 6000).clamp(10, 1000), 3000);
-        let tables = [("small_ours", "bloom_filter (key)"), ("small_btree", "btree (key)")];
+        let tables = [
+            ("small_ours", "bloom_filter (key)"),
+            ("small_btree", "btree (key)"),
+        ];
         for (table, using) in tables {
             self.database.run(&format!(
                 "CREATE TABLE {table} (part integer, key text COLLATE \"C\", payload text) PARTITION BY LIST (part);
@@ -97,17 +116,21 @@ impl Bench {
             for round in 0..=ROUNDS {
                 let (part, key) = (round * 7 % count + 1, round * 31 % (each / 6));
                 for ((table, _), times) in tables.into_iter().zip([&mut ours, &mut theirs]) {
-                    let time =
-                        self.database.time(&format!("SELECT count(*) FROM {table} WHERE key = md5('{part}/{key}')"));
+                    let time = self.database.time(&format!(
+                        "SELECT count(*) FROM {table} WHERE key = md5('{part}/{key}')"
+                    ));
                     if round > 0 {
                         times.push(time);
                     }
                 }
             }
-            let work = format!("key of six rows, {count} partitions of {each} rows, random_page_cost {cost}");
+            let work = format!(
+                "key of six rows, {count} partitions of {each} rows, random_page_cost {cost}"
+            );
             rows.push(Row::timed(work, "B-trees", &mut ours, &mut theirs, 1.5));
         }
-        self.database.run("RESET random_page_cost; DROP TABLE small_ours, small_btree");
+        self.database
+            .run("RESET random_page_cost; DROP TABLE small_ours, small_btree");
         rows
     }
 }

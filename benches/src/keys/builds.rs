@@ -10,7 +10,14 @@ const BUILDS: usize = 3;
 fn sizes(work: String, against: &str, [ours, theirs]: [i64; 2], bar: f64) -> Row {
     let show = |bytes: i64| format!("{:.2} MB", bytes as f64 / 1e6);
     let ratio = ours as f64 / theirs as f64;
-    Row { work, against: against.into(), ours: show(ours), theirs: show(theirs), ratio, bar }
+    Row {
+        work,
+        against: against.into(),
+        ours: show(ours),
+        theirs: show(theirs),
+        ratio,
+        bar,
+    }
 }
 
 impl Bench {
@@ -18,7 +25,8 @@ impl Bench {
     pub(super) fn builds_of_text(&mut self) -> Vec<Row> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
-            self.database.run("DROP INDEX IF EXISTS message_ours, message_gin; CHECKPOINT");
+            self.database
+                .run("DROP INDEX IF EXISTS message_ours, message_gin; CHECKPOINT");
             let [our_time, their_time] = self.build_both(&TEXT);
             ours.push(our_time);
             theirs.push(their_time);
@@ -45,8 +53,10 @@ impl Bench {
     /// Seconds of the builds of ours and of GIN.
     pub(super) fn build_both(&mut self, class: &Class) -> [f64; 2] {
         let [ours, gin] = class.using();
-        [(class.ours(), ours), (class.gin(), gin)]
-            .map(|(name, using)| self.database.time(&format!("CREATE INDEX {name} ON {} {using}", class.name)))
+        [(class.ours(), ours), (class.gin(), gin)].map(|(name, using)| {
+            self.database
+                .time(&format!("CREATE INDEX {name} ON {} {using}", class.name))
+        })
     }
 
     /// A build while the table may be written to: its validation inserts each row again.
@@ -55,7 +65,10 @@ impl Bench {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for _ in 0..BUILDS {
             for (how, times) in [("CONCURRENTLY", &mut with), ("", &mut without)] {
-                times.push(self.database.time(&format!("CREATE INDEX {how} second ON {} {using}", class.name)));
+                times.push(
+                    self.database
+                        .time(&format!("CREATE INDEX {how} second ON {} {using}", class.name)),
+                );
                 self.database.run("DROP INDEX second");
             }
         }

@@ -11,8 +11,11 @@ const FIGURE: &str = "docs/figures/parts.svg";
 /// Shares of the rows that are measured: one of so many.
 const SHARES: [usize; 3] = [100, 10, 1];
 /// What is compared, with its colour: Okabe and Ito's.
-const CURVES: [(&str, RGBColor); 3] =
-    [("bloom_filter", RGBColor(0, 114, 178)), ("GIN", RGBColor(200, 85, 0)), ("the table", GREY)];
+const CURVES: [(&str, RGBColor); 3] = [
+    ("bloom_filter", RGBColor(0, 114, 178)),
+    ("GIN", RGBColor(200, 85, 0)),
+    ("the table", GREY),
+];
 
 /// Rows, and bytes of our index, of GIN, and of the table.
 type Sizes = Vec<(f64, [f64; 3])>;
@@ -26,12 +29,14 @@ pub fn by_rows(lines: usize) -> String {
         for (class, sizes) in classes.iter().zip(&mut all) {
             bench.make(class);
             bench.build_both(class);
-            let bytes = [&class.ours(), &class.gin(), class.name].map(|name| bench.bytes(name) as f64);
+            let bytes =
+                [&class.ours(), &class.gin(), class.name].map(|name| bench.bytes(name) as f64);
             sizes.push(((bench.lines.len() / class.share) as f64, bytes));
         }
         bench.database.drop();
     }
-    let mut text = String::from("| | rows | MB | GIN, MB | the table, MB |\n|---|---:|---:|---:|---:|\n");
+    let mut text =
+        String::from("| | rows | MB | GIN, MB | the table, MB |\n|---|---:|---:|---:|---:|\n");
     for (class, sizes) in classes.iter().zip(&all) {
         for (rows, bytes) in sizes {
             let [ours, gin, table] = bytes.map(|bytes| bytes / 1e6);
@@ -47,24 +52,34 @@ pub fn by_rows(lines: usize) -> String {
 
 fn figure(titles: [&str; 3], all: &[Sizes; 3]) -> Picture {
     let most = all.iter().flatten().map(|(rows, _)| *rows).fold(1.0, f64::max);
-    let ticks = [(1e4, "10k"), (1e5, "100k"), (1e6, "1M")].map(|(rows, name)| (rows, name.to_owned()));
+    let ticks =
+        [(1e4, "10k"), (1e5, "100k"), (1e6, "1M")].map(|(rows, name)| (rows, name.to_owned()));
     let x = Axis::log("rows", 4e3..most * 1.3, ticks);
-    let bytes = (4..=8).map(|exponent| 10f64.powi(exponent)).map(|bytes| (bytes, format!("{} MB", bytes / 1e6)));
+    let bytes = (4..=8)
+        .map(|exponent| 10f64.powi(exponent))
+        .map(|bytes| (bytes, format!("{} MB", bytes / 1e6)));
     let size = Axis::log("size", 1e4..5e8, bytes);
-    Picture::draw("The index over what is in values, and GIN", &machine::describe(), 430, 3, |areas| {
-        for (i, (area, sizes)) in areas.iter().zip(all).enumerate() {
-            let y = if i == 0 { size.clone() } else { size.unlabelled() };
-            let mut panel = Panel::new(area, titles[i], INK, x.clone(), y);
-            for (j, (name, colour)) in CURVES.into_iter().enumerate() {
-                let points: Vec<(f64, f64)> = sizes.iter().map(|(rows, bytes)| (*rows, bytes[j])).collect();
-                panel.line(&points, colour, 2.0);
-                panel.dots(&points, colour, 3.0);
-                if i == 0 {
-                    let key = (6e3, 3e8 * 10f64.powf(-0.3 * j as f64));
-                    panel.dots(&[key], colour, 3.5);
-                    panel.label(key, Side::Right, name, colour);
+    Picture::draw(
+        "The index over what is in values, and GIN",
+        &machine::describe(),
+        430,
+        3,
+        |areas| {
+            for (i, (area, sizes)) in areas.iter().zip(all).enumerate() {
+                let y = if i == 0 { size.clone() } else { size.unlabelled() };
+                let mut panel = Panel::new(area, titles[i], INK, x.clone(), y);
+                for (j, (name, colour)) in CURVES.into_iter().enumerate() {
+                    let points: Vec<(f64, f64)> =
+                        sizes.iter().map(|(rows, bytes)| (*rows, bytes[j])).collect();
+                    panel.line(&points, colour, 2.0);
+                    panel.dots(&points, colour, 3.0);
+                    if i == 0 {
+                        let key = (6e3, 3e8 * 10f64.powf(-0.3 * j as f64));
+                        panel.dots(&[key], colour, 3.5);
+                        panel.label(key, Side::Right, name, colour);
+                    }
                 }
             }
-        }
-    })
+        },
+    )
 }

@@ -38,7 +38,9 @@ impl Bench {
         let mut measured = [(); 3].map(|()| [Vec::new(), Vec::new()]);
         self.database.run("CHECKPOINT");
         for nth in 0..STATEMENTS {
-            for (index, [seconds, wal]) in [class.ours(), class.gin(), String::new()].iter().zip(&mut measured) {
+            for (index, [seconds, wal]) in
+                [class.ours(), class.gin(), String::new()].iter().zip(&mut measured)
+            {
                 self.database.only(class.name, index);
                 let [took, wrote] = self.insert(class, nth);
                 if nth > 0 {
@@ -47,12 +49,23 @@ impl Bench {
                 }
             }
         }
-        let [ours, gin, none] = measured.map(|of_index| of_index.map(|mut values| median(&mut values)));
+        let [ours, gin, none] =
+            measured.map(|of_index| of_index.map(|mut values| median(&mut values)));
         let is_text = !class.classes[0].is_empty();
         let against = format!("{}, fastupdate off", class.gin_title());
-        let work = format!("a row's insertion ({} a statement), beyond none, {}", self.statement(), class.title);
+        let work = format!(
+            "a row's insertion ({} a statement), beyond none, {}",
+            self.statement(),
+            class.title
+        );
         let bar = if is_text { 1.0 / 5.0 } else { 1.0 / 3.0 };
-        let mut rows = vec![Row::timed(work, against.clone(), &mut [ours[0] - none[0]], &mut [gin[0] - none[0]], bar)];
+        let mut rows = vec![Row::timed(
+            work,
+            against.clone(),
+            &mut [ours[0] - none[0]],
+            &mut [gin[0] - none[0]],
+            bar,
+        )];
         if is_text {
             let (our_wal, their_wal) = (ours[1] - none[1], gin[1] - none[1]);
             let show = |bytes: f64| format!("{bytes:.0} bytes");

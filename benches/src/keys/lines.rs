@@ -1,8 +1,10 @@
-//! Log lines of a dozen systems in random order, made from templates: the same ones for the same seed.
+//! Log lines of a dozen systems in random order, made from templates: the same ones for the same
+//! seed.
 //!
-//! The size of an index over windows of three bytes, and what it finds, depend on what the lines repeat and on what is
-//! new in each. So the templates were fitted to real lines: 20,000 of ten systems, from Loghub
-//! (<https://github.com/logpai/loghub>), shuffled, with rows as in the table `message`, letters lower-cased.
+//! The size of an index over windows of three bytes, and what it finds, depend on what the lines
+//! repeat and on what is new in each. So the templates were fitted to real lines: 20,000 of ten
+//! systems, from Loghub (<https://github.com/logpai/loghub>), shuffled, with rows as in the table
+//! `message`, letters lower-cased.
 //!
 //! | | real lines | these |
 //! |---|---:|---:|
@@ -13,7 +15,8 @@
 //! | ranges of 15,000 lines that have all windows of a pattern that no row has, mean | 26 % | 30 % |
 //! | of such patterns, those for which no range has all windows | 64 % | 62 % |
 //!
-//! Patterns are 8 to 20 bytes of lines that are not among the 15,000, half of them with a letter changed.
+//! Patterns are 8 to 20 bytes of lines that are not among the 15,000, half of them with a letter
+//! changed.
 
 /// Random numbers: SplitMix64.
 pub struct Random(u64);
@@ -76,8 +79,9 @@ impl Random {
         line.push_str(rest);
     }
 
-    /// Appends what a blank stands for: `007..999` a number, with as many digits as the first one at least; `x8`
-    /// hexadecimal digits; `a|b` one of these texts; else an entry of the list of that name.
+    /// Appends what a blank stands for: `007..999` a number, with as many digits as the first one
+    /// at least; `x8` hexadecimal digits; `a|b` one of these texts; else an entry of the list of
+    /// that name.
     fn fill(&mut self, blank: &str, line: &mut String) {
         let number = |text: &str| text.parse::<usize>().expect("a blank has numbers");
         if let Some((first, last)) = blank.split_once("..") {
@@ -87,9 +91,13 @@ impl Random {
             let texts: Vec<&str> = blank.split('|').collect();
             line.push_str(texts[self.below(texts.len())]);
         } else if let Some(digits) = blank.strip_prefix('x') {
-            (0..number(digits)).for_each(|_| line.push(char::from(*self.one_of(b"0123456789abcdef"))));
+            (0..number(digits))
+                .for_each(|_| line.push(char::from(*self.one_of(b"0123456789abcdef"))));
         } else {
-            let (_, list) = LISTS.iter().find(|(name, _)| *name == blank).expect("a blank names a list");
+            let (_, list) = LISTS
+                .iter()
+                .find(|(name, _)| *name == blank)
+                .expect("a blank names a list");
             let entries: Vec<&str> = list.split(", ").collect();
             let entry = self.mostly_first(&entries, 1);
             self.expand(entry, line);
@@ -238,7 +246,10 @@ const LISTS: [(&str, &str); 15] = [
     ("time", "{00..23}:{00..59}:{00..59}"),
     ("month", "Jan, Feb, Mar, Apr, May, Jun, Jul, Aug, Sep, Oct, Nov, Dec"),
     ("ten", "250.{0..31}.{1..254}, 251.{0..255}.{1..254}, {0..9}.{0..255}.{1..254}"),
-    ("ip", "10.{ten}, 203.0.113.{1..254}, 198.51.100.{1..20}, {11..223}.{0..255}.{0..255}.{1..254}"),
+    (
+        "ip",
+        "10.{ten}, 203.0.113.{1..254}, 198.51.100.{1..20}, {11..223}.{0..255}.{0..255}.{1..254}",
+    ),
     ("size", "67108864, {1000..99999}, {1..999}, 8192, {100000..9999999}"),
     (
         "user",
@@ -321,7 +332,9 @@ mod tests {
     #[test]
     fn all_templates_can_be_filled() {
         let mut random = Random::new(1);
-        let heads = SYSTEMS.iter().flat_map(|system| system.templates.iter().chain([&system.head]).copied());
+        let heads = SYSTEMS
+            .iter()
+            .flat_map(|system| system.templates.iter().chain([&system.head]).copied());
         for template in heads.chain(LISTS.iter().flat_map(|(_, list)| list.split(", "))) {
             random.expand(template, &mut String::new());
         }

@@ -1,8 +1,8 @@
-//! The index over what is in values, in a server, against GIN: windows of text, words, members of arrays, values in
-//! jsonb.
+//! The index over what is in values, in a server, against GIN: windows of text, words, members of
+//! arrays, values in jsonb.
 //!
-//! Each class has a table with our index and a GIN index on it, `fastupdate` off. Which of them the planner sees, and
-//! which inserts go into, is set in pg_index.
+//! Each class has a table with our index and a GIN index on it, `fastupdate` off. Which of them the
+//! planner sees, and which inserts go into, is set in pg_index.
 //!
 //! | file | what it measures |
 //! |---|---|
@@ -152,7 +152,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Makes a database, and in it the lines that all tables are made from: so many, and those that are inserted later.
+    /// Makes a database, and in it the lines that all tables are made from: so many, and those that
+    /// are inserted later.
     pub fn new(rows: usize) -> Bench {
         let mut database = Database::create("keys");
         database.run(
@@ -166,7 +167,11 @@ impl Bench {
         };
         let mut bench = Bench { database, lines: make(SEEDS[0], rows) };
         let others = make(SEEDS[1], bench.inserted());
-        let mut copy = bench.database.client.copy_in("COPY lines FROM STDIN").expect("lines can be copied");
+        let mut copy = bench
+            .database
+            .client
+            .copy_in("COPY lines FROM STDIN")
+            .expect("lines can be copied");
         for (i, line) in bench.lines.iter().chain(&others).enumerate() {
             assert!(!line.contains(['\\', '\t']), "a line needs no quoting");
             writeln!(copy, "{i}\t{line}").expect("lines can be copied");
@@ -215,7 +220,11 @@ impl Bench {
 
     /// Seconds of each of these queries in the server.
     fn ask(&mut self, queries: &[String]) -> Vec<f64> {
-        self.database.client.query_one("SELECT ask($1)", &[&queries]).expect("they can be asked").get(0)
+        self.database
+            .client
+            .query_one("SELECT ask($1)", &[&queries])
+            .expect("they can be asked")
+            .get(0)
     }
 }
 

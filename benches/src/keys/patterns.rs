@@ -1,4 +1,5 @@
-//! `LIKE '%…%'`: patterns cut from lines that are not in the table, and the ranges that have all of their windows.
+//! `LIKE '%…%'`: patterns cut from lines that are not in the table, and the ranges that have all of
+//! their windows.
 
 use super::lines::Random;
 use super::{Bench, TEXT, mean};
@@ -49,7 +50,12 @@ struct Pattern {
 impl Pattern {
     /// A query for the rows that have it.
     fn query(&self, what: &str) -> String {
-        let escaped = self.text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_").replace('\'', "''");
+        let escaped = self
+            .text
+            .replace('\\', "\\\\")
+            .replace('%', "\\%")
+            .replace('_', "\\_")
+            .replace('\'', "''");
         format!("SELECT {what} FROM message WHERE message LIKE '%{escaped}%'")
     }
 }
@@ -57,8 +63,10 @@ impl Pattern {
 /// Distinct windows of a text, its letters lower-cased.
 fn windows(text: &str) -> impl Iterator<Item = [u8; 4]> {
     let lower = text.to_ascii_lowercase().into_bytes();
-    let windows: BTreeSet<[u8; 4]> =
-        lower.windows(4).map(|window| [window[0], window[1], window[2], window[3]]).collect();
+    let windows: BTreeSet<[u8; 4]> = lower
+        .windows(4)
+        .map(|window| [window[0], window[1], window[2], window[3]])
+        .collect();
     windows.into_iter()
 }
 
@@ -68,24 +76,42 @@ impl<'a> Truth<'a> {
         let mut words = 0;
         for (n, lines) in ranges.iter().enumerate() {
             let all = lines.join("\n").to_ascii_lowercase();
-            words += all.split(|c: char| !c.is_ascii_alphanumeric()).collect::<BTreeSet<_>>().len();
+            words += all
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .collect::<BTreeSet<_>>()
+                .len();
             for window in lines.iter().flat_map(|line| windows(line)) {
-                having.entry(window).or_insert_with(|| vec![0; ranges.len().div_ceil(64)])[n / 64] |= 1 << (n % 64);
+                having
+                    .entry(window)
+                    .or_insert_with(|| vec![0; ranges.len().div_ceil(64)])[n / 64] |= 1 << (n % 64);
             }
         }
-        let bits: u64 = having.values().flatten().map(|word| u64::from(word.count_ones())).sum();
+        let bits: u64 = having
+            .values()
+            .flatten()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
         let many = ranges.len() as f64;
-        Truth { windows: bits as f64 / many, words: words as f64 / many, having, ranges }
+        Truth {
+            windows: bits as f64 / many,
+            words: words as f64 / many,
+            having,
+            ranges,
+        }
     }
 
     /// The ranges that have all windows of a text.
     fn ranges_having(&self, text: &str) -> Vec<usize> {
         let mut left = vec![u64::MAX; self.ranges.len().div_ceil(64)];
         for window in windows(text) {
-            let Some(having) = self.having.get(&window) else { return Vec::new() };
+            let Some(having) = self.having.get(&window) else {
+                return Vec::new();
+            };
             left.iter_mut().zip(having).for_each(|(left, having)| *left &= having);
         }
-        (0..self.ranges.len()).filter(|n| left[n / 64] >> (n % 64) & 1 == 1).collect()
+        (0..self.ranges.len())
+            .filter(|n| left[n / 64] >> (n % 64) & 1 == 1)
+            .collect()
     }
 
     /// Patterns that no row has, and that few rows have.
@@ -118,9 +144,12 @@ fn cut(random: &mut Random, is_changed: bool) -> String {
     let length = (8 + random.below(13)).min(line.len());
     let start = random.below(line.len() - length + 1);
     let mut text = line[start..start + length].to_owned();
-    let letters: Vec<usize> = (0..length).filter(|n| text.as_bytes()[*n].is_ascii_alphabetic()).collect();
+    let letters: Vec<usize> = (0..length)
+        .filter(|n| text.as_bytes()[*n].is_ascii_alphabetic())
+        .collect();
     if is_changed && !letters.is_empty() {
-        let (at, letter) = (*random.one_of(&letters), char::from(*random.one_of(b"abcdefghijklmnopqrstuvwxyz")));
+        let (at, letter) =
+            (*random.one_of(&letters), char::from(*random.one_of(b"abcdefghijklmnopqrstuvwxyz")));
         text.replace_range(at..at + 1, letter.encode_utf8(&mut [0; 1]));
     }
     text
@@ -135,9 +164,10 @@ impl Bench {
         let truth = Truth::new(self.lines_by_range(&lines));
         let patterns = truth.patterns();
         let mut rows = Vec::new();
-        for (patterns, title, bar) in
-            [(&patterns[0], "that no row has", 1.0 / 10.0), (&patterns[1], "that 1 to 20 rows have", 1.0 / 7.0)]
-        {
+        for (patterns, title, bar) in [
+            (&patterns[0], "that no row has", 1.0 / 10.0),
+            (&patterns[1], "that 1 to 20 rows have", 1.0 / 7.0),
+        ] {
             let [mut ours, mut theirs] = self.against_scans(patterns).map(|times| [mean(&times)]);
             let work = format!("`LIKE '%…%'`, 8 to 20 bytes {title}, mean of {PATTERNS}");
             rows.push(Row::timed(work, "a sequential scan", &mut ours, &mut theirs, bar));
@@ -158,13 +188,21 @@ impl Bench {
         let ranges = self.database.client.query(&sql, &[]).expect("rows can be read");
         ranges
             .iter()
-            .map(|range| range.get::<_, Vec<i64>>(0).iter().map(|id| lines[*id as usize].as_str()).collect())
+            .map(|range| {
+                range
+                    .get::<_, Vec<i64>>(0)
+                    .iter()
+                    .map(|id| lines[*id as usize].as_str())
+                    .collect()
+            })
             .collect()
     }
 
-    /// Seconds of each pattern with the plan that the planner takes, and of some by a sequential scan, in turn.
+    /// Seconds of each pattern with the plan that the planner takes, and of some by a sequential
+    /// scan, in turn.
     fn against_scans(&mut self, patterns: &[Pattern]) -> [Vec<f64>; 2] {
-        let queries: Vec<String> = patterns.iter().map(|pattern| pattern.query("count(*)")).collect();
+        let queries: Vec<String> =
+            patterns.iter().map(|pattern| pattern.query("count(*)")).collect();
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for queries in queries.chunks(BETWEEN) {
             ours.extend(self.ask(queries));
@@ -181,11 +219,15 @@ impl Bench {
         let mut pages = 0;
         for pattern in patterns {
             for field in ["Exact Heap Blocks", "Lossy Heap Blocks"] {
-                pages += self.explained(", ANALYZE, TIMING off", pattern, field).parse::<usize>().expect("a number");
+                pages += self
+                    .explained(", ANALYZE, TIMING off", pattern, field)
+                    .parse::<usize>()
+                    .expect("a number");
             }
         }
         self.database.run("RESET enable_seqscan");
-        let (ours, theirs) = (pages as f64 / PAGES as f64, patterns.iter().map(|p| p.ranges).sum::<usize>() as f64);
+        let (ours, theirs) =
+            (pages as f64 / PAGES as f64, patterns.iter().map(|p| p.ranges).sum::<usize>() as f64);
         Row {
             work: format!("ranges read for these {} patterns", patterns.len()),
             against: "those with all windows".into(),
@@ -197,16 +239,26 @@ impl Bench {
     }
 
     fn explained(&mut self, options: &str, pattern: &Pattern, field: &str) -> String {
-        let arguments: [&(dyn postgres::types::ToSql + Sync); 3] = [&options, &pattern.query("id"), &field];
-        self.database.client.query_one("SELECT explain($1, $2, $3)", &arguments).expect("it can be explained").get(0)
+        let arguments: [&(dyn postgres::types::ToSql + Sync); 3] =
+            [&options, &pattern.query("id"), &field];
+        self.database
+            .client
+            .query_one("SELECT explain($1, $2, $3)", &arguments)
+            .expect("it can be explained")
+            .get(0)
     }
 
     /// What is to be known of the lines and the patterns.
     fn about(&mut self, truth: &Truth, patterns: &[Vec<Pattern>; 2]) -> String {
         let ranges = truth.ranges.len() as f64;
         let [none, few] = patterns.each_ref().map(|patterns| {
-            let share = patterns.iter().map(|p| p.ranges as f64).sum::<f64>() / patterns.len() as f64 / ranges;
-            let scans = patterns.iter().filter(|p| self.explained("", p, "Node Type") == "Seq Scan").count();
+            let share = patterns.iter().map(|p| p.ranges as f64).sum::<f64>()
+                / patterns.len() as f64
+                / ranges;
+            let scans = patterns
+                .iter()
+                .filter(|p| self.explained("", p, "Node Type") == "Seq Scan")
+                .count();
             format!("{:.1} % ({scans} by a sequential scan)", share * 100.0)
         });
         format!(
@@ -224,7 +276,10 @@ fn gathering(truth: &Truth) -> Row {
             let (mut gathered, mut count) = (Windows::default(), 0);
             let start = Instant::now();
             for lines in &truth.ranges {
-                count += lines.iter().map(|line| gathered.add(line.as_bytes(), Encoding::Utf8)).sum::<usize>();
+                count += lines
+                    .iter()
+                    .map(|line| gathered.add(line.as_bytes(), Encoding::Utf8))
+                    .sum::<usize>();
                 black_box(gathered.take());
             }
             start.elapsed().as_secs_f64() / count as f64

@@ -10,7 +10,8 @@ impl Bench {
     /// Rare parts of a class.
     pub(super) fn rare(&mut self, class: &Class) -> Row {
         self.database.only(class.name, &class.ours());
-        let conditions = format!("SELECT array(({}) LIMIT {})", class.rare, (ROUNDS + 1) * LOOKUPS[0]);
+        let conditions =
+            format!("SELECT array(({}) LIMIT {})", class.rare, (ROUNDS + 1) * LOOKUPS[0]);
         let conditions: Vec<String> = self.database.value(&conditions);
         let queries: Vec<String> = conditions
             .iter()

@@ -1,4 +1,5 @@
-//! Texts of several kinds and scripts, from files of Debian's packages: `scripts/setup texts` installs them.
+//! Texts of several kinds and scripts, from files of Debian's packages: `scripts/setup texts`
+//! installs them.
 
 use crate::keys::lines::Random;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,9 @@ pub fn all(random: &mut Random) -> Vec<Corpus> {
 
 /// The files below a directory whose names have one of these ends, in order.
 fn files(directory: &Path, ends: &[&str], found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     for path in paths {
@@ -67,10 +70,14 @@ fn manuals(language: &str) -> Vec<String> {
     let unpacked = found.iter().map(|path| {
         let output = Command::new("zcat").arg(path).output().expect("zcat can be run");
         let text = as_text(&output.stdout);
-        let lines = text.lines().filter(|line| !line.starts_with("'\\\"") && !line.starts_with(".\\\""));
+        let lines = text
+            .lines()
+            .filter(|line| !line.starts_with("'\\\"") && !line.starts_with(".\\\""));
         lines.collect::<Vec<_>>().join("\n")
     });
-    unpacked.filter(|text| text.len() > 500 && !text.starts_with(".so")).collect()
+    unpacked
+        .filter(|text| text.len() > 500 && !text.starts_with(".so"))
+        .collect()
 }
 
 /// What is between these ends and has so many characters.
@@ -80,14 +87,19 @@ fn sentences(texts: &[String], ends: &[&str], lengths: std::ops::Range<usize>) -
         parts = parts.into_iter().flat_map(|part| part.split(end)).collect();
     }
     let trimmed = parts.into_iter().map(str::trim);
-    trimmed.filter(|part| lengths.contains(&part.chars().count())).map(String::from).collect()
+    trimmed
+        .filter(|part| lengths.contains(&part.chars().count()))
+        .map(String::from)
+        .collect()
 }
 
 fn documents() -> Vec<String> {
     let mut found = Vec::new();
     files(Path::new("/usr/share/doc/postgresql-doc-15/html"), &[".html"], &mut found);
     files(Path::new("/usr/include"), &[".h"], &mut found);
-    let read = found.iter().filter_map(|path| Some(as_text(&std::fs::read(path).ok()?)));
+    let read = found
+        .iter()
+        .filter_map(|path| Some(as_text(&std::fs::read(path).ok()?)));
     read.filter(|text| text.len() > 3000).take(6000).collect()
 }
 
@@ -95,15 +107,30 @@ fn paths() -> Vec<String> {
     let mut found = Vec::new();
     files(Path::new("/var/lib/dpkg/info"), &[".list"], &mut found);
     let lists = found.iter().filter_map(|path| std::fs::read_to_string(path).ok());
-    lists.flat_map(|list| list.lines().filter(|line| line.len() > 8).map(String::from).collect::<Vec<_>>()).collect()
+    lists
+        .flat_map(|list| {
+            list.lines()
+                .filter(|line| line.len() > 8)
+                .map(String::from)
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// An address of IP version 4 or 6.
 fn address(random: &mut Random) -> String {
     let mut parts = |count, below| (0..count).map(|_| random.below(below)).collect::<Vec<_>>();
     if parts(1, 10)[0] < 6 {
-        parts(4, 256).iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+        parts(4, 256)
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(".")
     } else {
-        parts(8, 1 << 16).iter().map(|part| format!("{part:x}")).collect::<Vec<_>>().join(":")
+        parts(8, 1 << 16)
+            .iter()
+            .map(|part| format!("{part:x}"))
+            .collect::<Vec<_>>()
+            .join(":")
     }
 }

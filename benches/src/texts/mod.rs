@@ -1,8 +1,10 @@
-//! `LIKE` and `ILIKE` in texts of several kinds and scripts, against a sequential scan and GIN's trigrams.
+//! `LIKE` and `ILIKE` in texts of several kinds and scripts, against a sequential scan and GIN's
+//! trigrams.
 //!
-//! Patterns are cut from texts that are not in the table; half of them have a letter of another text. Those count that
-//! at most twenty rows match: for others an index is of no use. They have 8 to 20 characters; in Chinese and Japanese 2
-//! to 6, of which one at least is Chinese or Japanese: manuals have much in English, where a pattern has 8 letters.
+//! Patterns are cut from texts that are not in the table; half of them have a letter of another
+//! text. Those count that at most twenty rows match: for others an index is of no use. They have 8
+//! to 20 characters; in Chinese and Japanese 2 to 6, of which one at least is Chinese or Japanese:
+//! manuals have much in English, where a pattern has 8 letters.
 
 mod corpora;
 mod model;
@@ -69,19 +71,31 @@ impl Bench<'_> {
         let Corpus { name, title, texts, .. } = self.corpus;
         let (stored, held_back) = texts.split_at(texts.len() / 10 * 9);
         self.load(stored);
-        let bytes: i64 = self.database.value(&format!("SELECT sum(octet_length(body)) FROM {name}"));
+        let bytes: i64 = self
+            .database
+            .value(&format!("SELECT sum(octet_length(body)) FROM {name}"));
         self.database.run(&format!(
             "CREATE INDEX {name}_ours ON {name} USING bloom_filter (body text_ngram_ops);
              CREATE INDEX {name}_gin ON {name} USING gin (body gin_trgm_ops)"
         ));
         let patterns = self.patterns(stored, held_back, random);
         let mut share_of = |index: &str| {
-            self.database.value::<i64>(&format!("SELECT pg_relation_size('{name}_{index}')")) as f64 / bytes as f64
+            self.database
+                .value::<i64>(&format!("SELECT pg_relation_size('{name}_{index}')"))
+                as f64
+                / bytes as f64
         };
         let [ours, gin] = [share_of("ours"), share_of("gin")];
-        let mut row = format!("| {title} | {} | {:.1} MB | {:.1} % |", stored.len(), bytes as f64 / 1e6, 100.0 * ours);
-        let scans = ["LIKE", "ILIKE"].map(|operator| self.time("", "enable_bitmapscan = off", operator, &patterns));
-        for (index, setting, size) in [("ours", "jit = off", None), ("gin", "jit = off", Some(gin))] {
+        let mut row = format!(
+            "| {title} | {} | {:.1} MB | {:.1} % |",
+            stored.len(),
+            bytes as f64 / 1e6,
+            100.0 * ours
+        );
+        let scans = ["LIKE", "ILIKE"]
+            .map(|operator| self.time("", "enable_bitmapscan = off", operator, &patterns));
+        for (index, setting, size) in [("ours", "jit = off", None), ("gin", "jit = off", Some(gin))]
+        {
             if let Some(size) = size {
                 write!(row, " {:.0} % |", 100.0 * size).expect("text can be written to");
             }
@@ -91,7 +105,8 @@ impl Bench<'_> {
             }
             if size.is_none() {
                 let share = self.time(index, "enable_seqscan = off", "LIKE", &patterns) / scans[0];
-                write!(row, " {share:.3} | {} |", by_model(stored, &patterns)).expect("text can be written to");
+                write!(row, " {share:.3} | {} |", by_model(stored, &patterns))
+                    .expect("text can be written to");
             }
         }
         row
@@ -99,22 +114,38 @@ impl Bench<'_> {
 
     fn load(&mut self, texts: &[String]) {
         let name = self.corpus.name;
-        self.database.run(&format!("CREATE TABLE {name} (id integer, body text) WITH (autovacuum_enabled = off)"));
-        let mut copy = self.database.client.copy_in(&format!("COPY {name} FROM STDIN")).expect("texts can be copied");
+        self.database.run(&format!(
+            "CREATE TABLE {name} (id integer, body text) WITH (autovacuum_enabled = off)"
+        ));
+        let mut copy = self
+            .database
+            .client
+            .copy_in(&format!("COPY {name} FROM STDIN"))
+            .expect("texts can be copied");
         for (i, text) in texts.iter().enumerate() {
-            let quoted = text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r");
+            let quoted = text
+                .replace('\\', "\\\\")
+                .replace('\n', "\\n")
+                .replace('\t', "\\t")
+                .replace('\r', "\\r");
             writeln!(copy, "{i}\t{quoted}").expect("texts can be copied");
         }
         copy.finish().expect("texts can be copied");
         self.database.run(&format!("VACUUM (FREEZE, ANALYZE) {name}"));
     }
 
-    fn patterns(&mut self, stored: &[String], held_back: &[String], random: &mut Random) -> Vec<Pattern> {
+    fn patterns(
+        &mut self,
+        stored: &[String],
+        held_back: &[String],
+        random: &mut Random,
+    ) -> Vec<Pattern> {
         let mut patterns = Vec::new();
         self.database.run("SET enable_bitmapscan = off");
         for attempt in 0..3000 {
             let text: Vec<char> = random.one_of(held_back).chars().collect();
-            let length = if self.corpus.is_wide { 2 + random.below(5) } else { 8 + random.below(13) };
+            let length =
+                if self.corpus.is_wide { 2 + random.below(5) } else { 8 + random.below(13) };
             if text.len() <= length {
                 continue;
             }
@@ -130,7 +161,10 @@ impl Bench<'_> {
             if !is_asked || pattern.chars().count() < 2 || pattern.contains('\n') {
                 continue;
             }
-            let pattern = format!("%{}%", pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+            let pattern = format!(
+                "%{}%",
+                pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+            );
             let rows = self.count("LIKE", &pattern);
             if rows <= MOST_ROWS {
                 patterns.push((pattern, rows));
@@ -145,7 +179,11 @@ impl Bench<'_> {
 
     fn count(&mut self, operator: &str, pattern: &str) -> i64 {
         let query = format!("SELECT count(*) FROM {} WHERE body {operator} $1", self.corpus.name);
-        self.database.client.query_one(&query, &[&pattern]).expect("texts can be searched").get(0)
+        self.database
+            .client
+            .query_one(&query, &[&pattern])
+            .expect("texts can be searched")
+            .get(0)
     }
 
     /// Mean seconds of these patterns, with this index and no other.

@@ -1,5 +1,6 @@
-//! A model of the index over texts: the windows and conditions of the core, a filter for each range of a page or of
-//! some documents, and no pages of an index. What the index itself takes and reads is judged by it.
+//! A model of the index over texts: the windows and conditions of the core, a filter for each range
+//! of a page or of some documents, and no pages of an index. What the index itself takes and reads
+//! is judged by it.
 
 use pg_bloom_core::conditions::text::{Encoding, each_window, like};
 
@@ -49,7 +50,8 @@ impl Model {
         bits as f64 / 8.0 / self.bytes() as f64
     }
 
-    /// How much of the texts is read for these patterns of LIKE, and how much is if nothing is read by chance.
+    /// How much of the texts is read for these patterns of LIKE, and how much is if nothing is read
+    /// by chance.
     pub fn read<'p>(&self, patterns: impl Iterator<Item = &'p str>) -> (f64, f64) {
         let (mut read, mut exact, mut count) = (0, 0, 0);
         for pattern in patterns {
@@ -57,8 +59,9 @@ impl Model {
             for range in &self.ranges {
                 if condition.holds(&|hash| range.bits[place(hash, range.bits.len())]) {
                     read += range.bytes;
-                    exact +=
-                        usize::from(condition.holds(&|hash| range.hashes.binary_search(&hash).is_ok())) * range.bytes;
+                    exact += usize::from(
+                        condition.holds(&|hash| range.hashes.binary_search(&hash).is_ok()),
+                    ) * range.bytes;
                 }
             }
             count += 1;

@@ -1,10 +1,11 @@
-//! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it does what plain
-//! arithmetic with an array of numbers does.
+//! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it
+//! does what plain arithmetic with an array of numbers does.
 
 use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
 use super::oracle;
 use pg_bloom_core::counting::{
-    Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum, summed_header, unsized_header,
+    Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum,
+    summed_header, unsized_header,
 };
 use pg_bloom_core::error::InvalidBinary;
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
@@ -21,7 +22,13 @@ pub fn run(data: &[u8]) {
     assert!(allowed(&whole, false), "{whole:x?}");
     let mut choices = Input(&data[data.len().saturating_sub(9)..]);
     let other = with_field(&whole, choices.byte(), choices.number());
-    for bytes in [data, &whole, &damaged(&whole, data, HEADER), &other, &repair(data, false)] {
+    for bytes in [
+        data,
+        &whole,
+        &damaged(&whole, data, HEADER),
+        &other,
+        &repair(data, false),
+    ] {
         parse(bytes);
     }
 
@@ -33,13 +40,17 @@ pub fn run(data: &[u8]) {
 
     let a = repair_counting(parts[0], None);
     let [b, c] = [1, 2].map(|i| repair_counting(parts[i], Some((&a, ratios[i - 1]))));
-    let [a, b, c] = [&a, &b, &c].map(|value| Counting::parse(value).expect("a repaired value is a counting filter"));
+    let [a, b, c] = [&a, &b, &c]
+        .map(|value| Counting::parse(value).expect("a repaired value is a counting filter"));
     for filter in [&a, &b, &c] {
         probe(filter, &hashes);
         describe(filter);
         add(filter, kind, &hashes);
-        let steps: Vec<u64> =
-            hashes.iter().zip(&copies).flat_map(|(&hash, copies)| vec![hash; usize::from(copies % 20)]).collect();
+        let steps: Vec<u64> = hashes
+            .iter()
+            .zip(&copies)
+            .flat_map(|(&hash, copies)| vec![hash; usize::from(copies % 20)])
+            .collect();
         come_and_go(filter, &steps, kind);
         remove(filter, &steps);
     }
@@ -49,22 +60,30 @@ pub fn run(data: &[u8]) {
     add_three(&a, &b, &c);
 }
 
-/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after the other, without
-/// the last one for trusted bytes.
+/// Whether bytes are a counting filter: the checks of docs/format.md, sections 8 and 11, one after
+/// the other, without the last one for trusted bytes.
 fn allowed(bytes: &[u8], trusted: bool) -> bool {
     if bytes.len() < HEADER || bytes.len() as u64 > MAX_STORED_BYTES {
         return false;
     }
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    let (kind, hashes, name) = (bytes[2], bytes[4], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
-    let (blocks, base, capacity, fpr) = (number(8), number(16), number(24), f64::from_bits(number(32)));
+    let (kind, hashes, name) =
+        (bytes[2], bytes[4], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
+    let (blocks, base, capacity, fpr) =
+        (number(8), number(16), number(24), f64::from_bits(number(32)));
     let fields = bytes[0] == 1 && bytes[1] == 1 && kind <= 21 && bytes[3] == 2 && bytes[5] == 1;
-    let named = if kind == 11 || (18..=21).contains(&kind) { (1..=512).contains(&name) } else { name == 0 };
+    let named = if kind == 11 || (18..=21).contains(&kind) {
+        (1..=512).contains(&name)
+    } else {
+        name == 0
+    };
     if !(fields && bytes[40..44] == [0; 4] && (1e-9..=0.5).contains(&fpr) && named) {
         return false;
     }
     let start = HEADER + name.div_ceil(8) * 8;
-    let Some(padded) = bytes.get(HEADER..start) else { return false };
+    let Some(padded) = bytes.get(HEADER..start) else {
+        return false;
+    };
     let is_name = std::str::from_utf8(&padded[..name]).is_ok_and(|name| !name.contains('\0'));
     if !is_name || padded[name..].iter().any(|&byte| byte > 0) {
         return false;
@@ -94,15 +113,24 @@ fn parse(bytes: &[u8]) {
         assert_eq!(start.as_ref(), Ok(&filter.header), "the start says what the whole does");
         assert_eq!(stored_bytes(&filter.header), bytes.len() as u64);
         assert_eq!(written(&filter.header, filter.counters), bytes, "it is written as it was read");
-        let bits = [View::parse(bytes).err(), Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err()];
+        let bits = [
+            View::parse(bytes).err(),
+            Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err(),
+        ];
         for error in bits {
             let error = error.expect("counters are no bits");
-            assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters(_))), "{error:?}");
+            assert!(
+                matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters(_))),
+                "{error:?}"
+            );
         }
     }
     if View::parse(bytes).is_ok() {
         let error = filter.as_ref().expect_err("bits are no counters");
-        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))), "{error:?}");
+        assert!(
+            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))),
+            "{error:?}"
+        );
     }
     for error in [filter.err(), trusted.err(), start.err()].into_iter().flatten() {
         assert_eq!(error.class(), Class::InvalidBinary, "{error:?}");
@@ -124,7 +152,14 @@ struct Numbers {
 impl Numbers {
     fn of(filter: &Counting<'_>) -> Numbers {
         let header = [filter.header.num_hashes.into(), filter.header.blocks];
-        Numbers { header, counters: filter.counters.iter().flat_map(|byte| [byte & MOST, byte >> 4]).collect() }
+        Numbers {
+            header,
+            counters: filter
+                .counters
+                .iter()
+                .flat_map(|byte| [byte & MOST, byte >> 4])
+                .collect(),
+        }
     }
 
     /// Each position of an element once: all are in one block. None in a filter of no size.
@@ -155,11 +190,17 @@ impl Numbers {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.counters.as_chunks::<2>().0.iter().map(|[low, high]| low | high << 4).collect()
+        self.counters
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|[low, high]| low | high << 4)
+            .collect()
     }
 }
 
-/// Asserts that a result has these numbers, and this header, except that it has the kind only if it has elements.
+/// Asserts that a result has these numbers, and this header, except that it has the kind only if it
+/// has elements.
 fn same(value: &[u8], header: &Header<'_>, kind: Kind<'_>, numbers: &Numbers) {
     assert!(allowed(value, false), "{value:x?}");
     let kind = if numbers.counters.iter().all(|&n| n == 0) { Kind::NONE } else { kind };
@@ -174,7 +215,8 @@ fn probe(filter: &Counting<'_>, hashes: &[u64]) {
         let expected = numbers.has(hash);
         assert_eq!(filter.contains(hash), expected, "contains {hash:x}");
         filter.prefetch(hash);
-        let by_slices = contains_in_slices(h, hash, |from, length| Ok::<_, Error>(&value[from..from + length]));
+        let by_slices =
+            contains_in_slices(h, hash, |from, length| Ok::<_, Error>(&value[from..from + length]));
         assert_eq!(by_slices, Ok(expected), "slices {hash:x}");
     }
 }
@@ -188,7 +230,11 @@ fn describe(filter: &Counting<'_>) {
     assert_eq!(view.header, *h);
     let bits: Vec<bool> = numbers.counters.iter().map(|&n| n > 0).collect();
     assert_eq!(oracle::bits_of(&view).unwrap_or_default(), bits);
-    assert_eq!(matches!(view.body, Body::Sparse(_)), h.kind.is_none(), "a cast without elements is sparse");
+    assert_eq!(
+        matches!(view.body, Body::Sparse(_)),
+        h.kind.is_none(),
+        "a cast without elements is sparse"
+    );
 
     let CountingInfo { num_counters, tally, cardinality, copies, current_fpr } = info;
     let total = numbers.counters.iter().map(|&n| u64::from(n)).sum();
@@ -239,11 +285,14 @@ fn add(filter: &Counting<'_>, choice: u8, hashes: &[u64]) {
     }
 }
 
-/// Elements are added and some of them removed: what is left is found, and whatever was found before.
+/// Elements are added and some of them removed: what is left is found, and whatever was found
+/// before.
 fn come_and_go(filter: &Counting<'_>, steps: &[u64], choice: u8) {
     let h = &filter.header;
     let kind = if h.kind.is_none() { Kind::of(Tag::Uuid) } else { h.kind };
-    let Ok(value) = filter.add::<Vec<u8>>(kind, steps) else { return };
+    let Ok(value) = filter.add::<Vec<u8>>(kind, steps) else {
+        return;
+    };
     let grown = Counting::parse(&value).expect("a filter");
     let (left, gone) = steps.split_at(steps.len() * usize::from(choice) / 255);
     let (mut numbers, before) = (Numbers::of(&grown), Numbers::of(filter));
@@ -252,12 +301,19 @@ fn come_and_go(filter: &Counting<'_>, steps: &[u64], choice: u8) {
     same(&shrunk, h, kind, &numbers);
     let shrunk = Counting::parse(&shrunk).expect("a filter");
     assert!(left.iter().all(|&hash| shrunk.contains(hash)), "a false negative");
-    assert!(steps.iter().all(|&hash| !before.has(hash) || shrunk.contains(hash)), "a false negative of before");
+    assert!(
+        steps.iter().all(|&hash| !before.has(hash) || shrunk.contains(hash)),
+        "a false negative of before"
+    );
 
     // All of them removed: as it was, unless some counter could not be counted down.
     let back: Vec<u8> = grown.remove(steps).unwrap_or_else(|| value.clone());
     let grown = Numbers::of(&grown);
-    let stuck = grown.counters.iter().zip(&before.counters).any(|(&now, &then)| now == MOST && then < MOST);
+    let stuck = grown
+        .counters
+        .iter()
+        .zip(&before.counters)
+        .any(|(&now, &then)| now == MOST && then < MOST);
     assert_eq!(back == written(h, filter.counters), !stuck, "{steps:x?}");
 }
 
@@ -284,11 +340,12 @@ fn refusal(a: &Header<'_>, b: &Header<'_>) -> Option<Class> {
         return Some(Class::KindMismatch);
     }
     let both = !a.is_unsized() && !b.is_unsized();
-    (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks)).then_some(Class::InvalidParameter)
+    (both && (a.num_hashes, a.blocks) != (b.num_hashes, b.blocks))
+        .then_some(Class::InvalidParameter)
 }
 
-/// The header of a sum except its kind: docs/format.md, section 7. Rates are positive, so their bits are in their
-/// order.
+/// The header of a sum except its kind: docs/format.md, section 7. Rates are positive, so their
+/// bits are in their order.
 fn larger<'a>(a: &Header<'a>, b: &Header<'a>) -> Header<'a> {
     let is_plain = |h: &Header<'_>| h.is_unsized() && h.fpr == 0.01;
     let order = |h: &Header<'_>| (h.blocks, h.capacity, !is_plain(h), h.fpr.to_bits());
@@ -311,15 +368,27 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
     let (larger, x, y) = (larger(&a.header, &b.header), Numbers::of(a), Numbers::of(b));
     let mut numbers = if a.header.is_unsized() { y.clone() } else { x.clone() };
     if !a.header.is_unsized() && !b.header.is_unsized() {
-        numbers.counters.iter_mut().zip(&y.counters).for_each(|(n, other)| *n = (*n + other).min(MOST));
+        numbers
+            .counters
+            .iter_mut()
+            .zip(&y.counters)
+            .for_each(|(n, other)| *n = (*n + other).min(MOST));
     }
     let kind = if a.header.kind.is_none() { b.header.kind } else { a.header.kind };
     same(&value, &larger, kind, &numbers);
     let both = Counting::parse(&value).expect("a sum is a filter");
     assert_eq!(summed_header(&a.header, &b.header), Ok(both.header));
-    assert!(hashes.iter().all(|&hash| !(x.has(hash) || y.has(hash)) || both.contains(hash)), "a false negative");
+    assert!(
+        hashes
+            .iter()
+            .all(|&hash| !(x.has(hash) || y.has(hash)) || both.contains(hash)),
+        "a false negative"
+    );
     // Adding the empty filter changes nothing.
-    for nothing in [empty::<Vec<u8>>(&both.header), empty(&unsized_header(0.01).expect("a possible rate"))] {
+    for nothing in [
+        empty::<Vec<u8>>(&both.header),
+        empty(&unsized_header(0.01).expect("a possible rate")),
+    ] {
         let nothing = Counting::parse(&nothing).expect("a filter without elements");
         assert_eq!(add_filters(&both, &nothing).as_ref(), Ok(&value), "no identity");
     }
@@ -331,7 +400,9 @@ fn add_two(a: &Counting<'_>, b: &Counting<'_>, hashes: &[u64]) {
 
 /// The sum of three is the same however it is bracketed.
 fn add_three(a: &Counting<'_>, b: &Counting<'_>, c: &Counting<'_>) {
-    let (Ok(ab), Ok(bc), Ok(_)) = (add_filters(a, b), add_filters(b, c), add_filters(a, c)) else { return };
+    let (Ok(ab), Ok(bc), Ok(_)) = (add_filters(a, b), add_filters(b, c), add_filters(a, c)) else {
+        return;
+    };
     let [ab, bc] = [&ab, &bc].map(|value| Counting::parse(value).expect("a sum is a filter"));
     assert_eq!(add_filters(&ab, c), add_filters(a, &bc), "not associative");
 }

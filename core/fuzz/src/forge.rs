@@ -1,4 +1,5 @@
-//! From arbitrary bytes to bytes that are a filter, following docs/format.md and not the code that writes filters.
+//! From arbitrary bytes to bytes that are a filter, following docs/format.md and not the code that
+//! writes filters.
 
 use pg_bloom_core::{Layout, MAX_STORED_BYTES, sizing};
 use std::collections::BTreeSet;
@@ -10,9 +11,12 @@ const MOST_BITS: u64 = 1024;
 /// The most blocks of counters that are made.
 const MOST_COUNTER_BLOCKS: u64 = 3;
 /// Kinds of elements in `parquet` and in the other layouts.
-const PARQUET_KINDS: [u8; 24] =
-    [0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
-const KINDS: [u8; 22] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
+const PARQUET_KINDS: [u8; 24] = [
+    0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+];
+const KINDS: [u8; 22] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+];
 
 /// Reads an input from the front. Missing bytes are zero.
 pub struct Input<'a>(pub &'a [u8]);
@@ -54,7 +58,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The value with one to three changes that the end of the input chooses; some of them in its first `header` bytes.
+/// The value with one to three changes that the end of the input chooses; some of them in its first
+/// `header` bytes.
 pub fn damaged(value: &[u8], data: &[u8], header: usize) -> Vec<u8> {
     let mut value = value.to_vec();
     let mut choices = Input(&data[data.len().saturating_sub(30)..]);
@@ -63,18 +68,39 @@ pub fn damaged(value: &[u8], data: &[u8], header: usize) -> Vec<u8> {
         match choices.byte() % 5 {
             0 => value.truncate(at),
             1 => value.insert(at, choices.byte()),
-            2 => value.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << (choices.byte() % 8)),
-            3 => value.iter_mut().skip(at % header).take(1).for_each(|b| *b = choices.byte()),
+            2 => value
+                .iter_mut()
+                .skip(at)
+                .take(1)
+                .for_each(|b| *b ^= 1 << (choices.byte() % 8)),
+            3 => value
+                .iter_mut()
+                .skip(at % header)
+                .take(1)
+                .for_each(|b| *b = choices.byte()),
             _ => value.extend_from_within(at..),
         }
     }
     value
 }
 
-/// The value with one field of its header changed, or with an empty payload, as `choice` and `number` say.
+/// The value with one field of its header changed, or with an empty payload, as `choice` and
+/// `number` say.
 pub fn with_field(value: &[u8], choice: u8, number: u64) -> Vec<u8> {
-    const FIELDS: [(usize, usize); 12] =
-        [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8), (24, 8), (32, 8), (40, 4)];
+    const FIELDS: [(usize, usize); 12] = [
+        (0, 1),
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (4, 1),
+        (5, 1),
+        (6, 2),
+        (8, 8),
+        (16, 8),
+        (24, 8),
+        (32, 8),
+        (40, 4),
+    ];
     let mut value = value.to_vec();
     let Some(&(at, width)) = FIELDS.get(usize::from(choice % 16)) else {
         value[HEADER..].fill(0);
@@ -102,7 +128,8 @@ fn number(value: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(value[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// Changes as little as it can to make `bytes` a filter or, if `state` is true, the state of an unsized aggregate.
+/// Changes as little as it can to make `bytes` a filter or, if `state` is true, the state of an
+/// unsized aggregate.
 pub fn repair(bytes: &[u8], state: bool) -> Vec<u8> {
     let mut value = bytes.to_vec();
     value.resize(value.len().max(HEADER), 0);
@@ -189,7 +216,8 @@ fn repair_shape(value: &mut [u8], layout: Layout, payload: usize, state: bool) {
     put(value, 24, capacity);
 }
 
-/// Makes the bytes from `from` on this long. If they are too short they are repeated, so that few are zero.
+/// Makes the bytes from `from` on this long. If they are too short they are repeated, so that few
+/// are zero.
 pub fn repeat(value: &mut Vec<u8>, from: usize, bytes: usize) {
     let given = value.len() - from;
     value.resize(from + bytes, 0);
@@ -212,13 +240,22 @@ fn repair_bits(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     }
 }
 
-/// A sparse payload: hashes in ascending order, no more than the bits would take, none without a kind.
+/// A sparse payload: hashes in ascending order, no more than the bits would take, none without a
+/// kind.
 fn repair_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     let blocks = number(value, 8);
-    let most = if blocks == 0 { u64::MAX } else { (blocks * layout.block_bits()).div_ceil(8) / 8 };
+    let most = if blocks == 0 {
+        u64::MAX
+    } else {
+        (blocks * layout.block_bits()).div_ceil(8) / 8
+    };
     let words = value[payload..].as_chunks::<8>().0;
     let hashes: BTreeSet<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    let kept = if value[2] == 0 { 0 } else { hashes.len().min(usize::try_from(most).unwrap_or(usize::MAX)) };
+    let kept = if value[2] == 0 {
+        0
+    } else {
+        hashes.len().min(usize::try_from(most).unwrap_or(usize::MAX))
+    };
     value.truncate(payload);
     if blocks == 0 && kept == 0 {
         // A state of no size without elements has no kind.
@@ -229,8 +266,8 @@ fn repair_hashes(value: &mut Vec<u8>, layout: Layout, payload: usize) {
     value.extend(hashes.iter().take(kept).flat_map(|hash| hash.to_le_bytes()));
 }
 
-/// `bytes` as a filter that may be merged with `like`: of its layout, hashes and kind, and a multiple or a part of its
-/// size.
+/// `bytes` as a filter that may be merged with `like`: of its layout, hashes and kind, and a
+/// multiple or a part of its size.
 pub fn repair_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     let mut value = bytes.to_vec();
     let name = usize::from(u16::from_le_bytes([like[6], like[7]])).next_multiple_of(8);
@@ -263,8 +300,8 @@ pub fn repair_like(bytes: &[u8], like: &[u8], ratio: u8) -> Vec<u8> {
     repair(&value, false)
 }
 
-/// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md, section 11. With
-/// `like`, one that may be added to that filter, unless `ratio` says otherwise.
+/// Changes as little as it can to make `bytes` a counting filter of few blocks: docs/format.md,
+/// section 11. With `like`, one that may be added to that filter, unless `ratio` says otherwise.
 pub fn repair_counting(bytes: &[u8], like: Option<(&[u8], u8)>) -> Vec<u8> {
     let mut value = bytes.to_vec();
     value.resize(value.len().max(HEADER), 0);

@@ -1,5 +1,5 @@
-//! Indexes over filters by any history and with any damage: a lookup finds what the filters have, and what the check
-//! accepts can be used.
+//! Indexes over filters by any history and with any damage: a lookup finds what the filters have,
+//! and what the check accepts can be used.
 
 use super::forge::{Input, repair};
 use super::{oracle, pages};
@@ -25,7 +25,8 @@ fn size() -> PageSize {
 /// An input is filters, a history and damage; then bytes of a metapage and of directory pages.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let filters: Vec<Vec<u8>> = (0..=input.byte() % 6).map(|_| repair(input.part(), false)).collect();
+    let filters: Vec<Vec<u8>> =
+        (0..=input.byte() % 6).map(|_| repair(input.part(), false)).collect();
     let (history, damage) = (input.part(), input.part());
     let mut index = live(&filters, history);
     damaged(&mut index, damage);
@@ -54,19 +55,23 @@ fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
         match step % 8 {
             0..5 => {
                 let row = fresh();
-                index.insert(row, &view(filter)).expect("an index that was not damaged");
+                index
+                    .insert(row, &view(filter))
+                    .expect("an index that was not damaged");
                 given.insert(row, filter.clone());
             }
             5 => {
                 // One that fails in between.
                 let row = fresh();
-                if let Some(mut insertion) = index.begin(row, &view(filter)).expect("a sound index") {
+                if let Some(mut insertion) = index.begin(row, &view(filter)).expect("a sound index")
+                {
                     (0..step / 8).for_each(|_| _ = index.step(&mut insertion));
                 }
                 failed.push(row);
             }
             6 => {
-                let is_dead = |row: RowId| failed.contains(&row) || row.page as usize % 7 == which % 7;
+                let is_dead =
+                    |row: RowId| failed.contains(&row) || row.page as usize % 7 == which % 7;
                 index.remove(is_dead).expect("a sound index");
                 given.retain(|row, _| !is_dead(*row));
                 failed.clear();
@@ -75,7 +80,9 @@ fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
         }
     }
     index = reopened(index);
-    filters.iter().for_each(|filter| look_up(&mut index, &given, &view(filter)));
+    filters
+        .iter()
+        .for_each(|filter| look_up(&mut index, &given, &view(filter)));
     index
 }
 
@@ -91,7 +98,11 @@ fn reopened(index: Index) -> Index {
 
 /// What a lookup of an element of a kind wants from a group.
 fn sought(group: &Group, kind: Kind<'_>, hash: u64) -> Sought {
-    if group.holds == Holds::Nothing || group.kind() == kind { Sought::Hash(hash) } else { Sought::OtherKind }
+    if group.holds == Holds::Nothing || group.kind() == kind {
+        Sought::Hash(hash)
+    } else {
+        Sought::OtherKind
+    }
 }
 
 /// Looks up elements of the kind of a filter, some of which it has.
@@ -104,10 +115,13 @@ fn look_up(index: &mut Index, given: &Rows, like: &View<'_>) {
             }
             _ => oracle::positions(Layout::Blocked, 1, u64::MAX >> 9, i << 59 | i)[0] << 7 | i,
         };
-        let found = index.search(|group| vec![vec![sought(group, kind, hash)]]).expect("a sound index");
+        let found = index
+            .search(|group| vec![vec![sought(group, kind, hash)]])
+            .expect("a sound index");
         for (row, filter) in given {
             let filter = view(filter);
-            let has = !filter.header.kind.is_none() && (filter.header.kind != kind || contains(&filter, hash));
+            let has = !filter.header.kind.is_none()
+                && (filter.header.kind != kind || contains(&filter, hash));
             match found.get(row) {
                 None => assert!(!has, "{hash:x} of {row:?} is missed"),
                 Some(again) => assert!(has || *again, "{hash:x} is not in {row:?}"),
@@ -151,7 +165,10 @@ fn use_it(mut index: Index) {
             assert!(tile.width >= 1);
         }
         for page in directory.row_pages(number) {
-            assert!(directory.slot(page, page.slots - 1).is_some() && directory.slot(page, page.slots).is_none());
+            assert!(
+                directory.slot(page, page.slots - 1).is_some()
+                    && directory.slot(page, page.slots).is_none()
+            );
         }
         slots += directory.slots(number);
     }

@@ -1,4 +1,5 @@
-//! Indexes by any history and with any damage: no element is lost, and what the check accepts can be used.
+//! Indexes by any history and with any damage: no element is lost, and what the check accepts can
+//! be used.
 
 use super::forge::Input;
 use super::{oracle, pages};
@@ -46,7 +47,9 @@ fn live(history: &[u8]) -> Index {
         let count = if each == 0 { 0 } else { u64::from(range) % each };
         given.insert(range, (0..count).map(|i| element(u64::from(range) + i * 7)).collect());
     }
-    let lists = given.values().map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
+    let lists = given
+        .values()
+        .map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = Index::build(options, hold, lists).expect("possible options");
     index.directory.options.may_split = may_split;
     index.memory.pages[0] = index.directory.metapage();
@@ -62,20 +65,28 @@ fn live(history: &[u8]) -> Index {
         if index.directory.tile_of(Level::Zero, range).is_none() {
             match step % 3 {
                 0 if index.directory.may_split() => index.directory.split_next(Split::of_all(2, 6)),
-                1 if index.directory.options.split.is_some_and(|split| split.is_open()) => index.directory.make_whole(),
+                1 if index.directory.options.split.is_some_and(|split| split.is_open()) => {
+                    index.directory.make_whole()
+                }
                 _ => {}
             }
         }
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
         for mark in index.directory.places(range, hash).expect("it was just added") {
-            assert!(mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice)).expect("its page"));
+            assert!(
+                mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice))
+                    .expect("its page")
+            );
         }
     }
     index = reopened(index);
     for (range, hashes) in &given {
         for &hash in hashes.iter().take(3) {
-            assert!(index.search(hash).expect("sound pages").contains(range), "{hash:x} of range {range}");
+            assert!(
+                index.search(hash).expect("sound pages").contains(range),
+                "{hash:x} of range {range}"
+            );
         }
     }
     index
@@ -119,7 +130,11 @@ fn use_it(index: &mut Index) {
         let mut end = 0;
         for tile in directory.tiles_from(level, 0).take(MOST_TILES) {
             let pages = tile.pages();
-            assert!(pages.start >= 1 && pages.start < pages.end && pages.end <= directory.chain.allocated);
+            assert!(
+                pages.start >= 1
+                    && pages.start < pages.end
+                    && pages.end <= directory.chain.allocated
+            );
             assert!(end == 0 || tile.first_slot == end, "slots without a gap");
             assert_eq!(directory.tile_of(level, tile.first_slot), Some(tile));
             assert_eq!(directory.tile(level, tile.ordinal), Some(tile));
@@ -150,7 +165,8 @@ fn use_it(index: &mut Index) {
         }
     }
     let next = directory.end_slot(Level::Zero).min(u32::MAX.into()) as u32;
-    if let Ok(growth) = directory.grow(next, |level| directory.last_loads(&mut index.memory, level)) {
+    if let Ok(growth) = directory.grow(next, |level| directory.last_loads(&mut index.memory, level))
+    {
         assert!(growth.directory.tile_of(Level::Zero, next).is_some());
     }
 }

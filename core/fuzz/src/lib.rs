@@ -4,8 +4,8 @@
 //! input ──forge──▶ values that the parser accepts ──▶ every operation, compared with ──▶ oracle: bits, numbers
 //! ```
 //!
-//! Bytes that aren't a filter are repaired into one ([`forge`]), so that nearly every mutation reaches the operations.
-//! Each target panics if a promise is broken.
+//! Bytes that aren't a filter are repaired into one ([`forge`]), so that nearly every mutation
+//! reaches the operations. Each target panics if a promise is broken.
 
 pub mod counting;
 pub mod forge;

@@ -12,8 +12,8 @@ const LIMIT: u64 = 16 << 10;
 
 type Made = Result<Vec<u8>, Error>;
 
-/// An input is three filters, the second and third perhaps made mergeable with the first, then a rate to fold to, then
-/// hashes.
+/// An input is three filters, the second and third perhaps made mergeable with the first, then a
+/// rate to fold to, then hashes.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let (ratios, fpr) = ([input.byte(), input.byte()], input.byte());
@@ -23,7 +23,8 @@ pub fn run(data: &[u8]) {
 
     let a = repair(parts[0], false);
     let [b, c] = [1, 2].map(|i| repair_like(parts[i], &a, ratios[i - 1]));
-    let [a, b, c] = [&a, &b, &c].map(|value| View::parse(value).expect("a repaired value is a filter"));
+    let [a, b, c] =
+        [&a, &b, &c].map(|value| View::parse(value).expect("a repaired value is a filter"));
     for view in [&a, &b, &c] {
         let probes = probes(view, &hashes);
         probe(view, &probes);
@@ -43,7 +44,10 @@ fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
     let mut probes = hashes.to_vec();
     probes.extend([0, 1, u64::MAX, u64::MAX / 2]);
     if let Body::Sparse(entries) = view.body {
-        let own = entries.iter().step_by(entries.len() / 8 + 1).map(|entry| u64::from_le_bytes(*entry));
+        let own = entries
+            .iter()
+            .step_by(entries.len() / 8 + 1)
+            .map(|entry| u64::from_le_bytes(*entry));
         probes.extend(own.flat_map(|hash| [hash, hash.wrapping_add(1), hash.wrapping_sub(1)]));
     }
     probes
@@ -52,7 +56,8 @@ fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
 /// Membership: the whole and its slices answer as the definition does, in few steps.
 fn probe(view: &View<'_>, probes: &[u64]) {
     let value: Vec<u8> = view.to_buffer();
-    let start = Start::parse(&value[..value.len().min(START_BYTES)], value.len()).expect("the start of a filter");
+    let start = Start::parse(&value[..value.len().min(START_BYTES)], value.len())
+        .expect("the start of a filter");
     let steps = match view.body {
         Body::Dense(_) => view.header.num_hashes,
         Body::Sparse(entries) => 2 * (entries.len() + 1).ilog2() + 2,
@@ -73,7 +78,13 @@ fn probe(view: &View<'_>, probes: &[u64]) {
         let h = &view.header;
         let mut answers = Vec::new();
         h.shape().contains_each(bits, probes, |found| answers.push(found));
-        assert!(answers.iter().copied().eq(probes.iter().map(|&hash| oracle::has(view, hash))), "contains_each");
+        assert!(
+            answers
+                .iter()
+                .copied()
+                .eq(probes.iter().map(|&hash| oracle::has(view, hash))),
+            "contains_each"
+        );
     }
 }
 
@@ -81,19 +92,31 @@ fn probe(view: &View<'_>, probes: &[u64]) {
 fn describe(view: &View<'_>) {
     let (info, h) = (estimate::info(view), &view.header);
     assert!(info.cardinality >= 0.0, "{info:?}");
-    assert!((0.0..=1.0).contains(&info.current_fpr) && (0.0..=1.0).contains(&info.fill_ratio), "{info:?}");
+    assert!(
+        (0.0..=1.0).contains(&info.current_fpr) && (0.0..=1.0).contains(&info.fill_ratio),
+        "{info:?}"
+    );
     assert!(estimate::present(view) >= 0.0);
     if let Some(over) = overfull::overfull(view) {
-        assert!(over.cardinality >= 0.0 && Some(over.capacity) == h.capacity.elements(), "{over:?}");
+        assert!(
+            over.cardinality >= 0.0 && Some(over.capacity) == h.capacity.elements(),
+            "{over:?}"
+        );
     }
-    let Some(bits) = oracle::bits_of(view) else { return };
+    let Some(bits) = oracle::bits_of(view) else {
+        return;
+    };
     let ones = oracle::ones(&bits);
     assert_eq!((info.num_bits, info.bits_set), (bits.len() as u64, ones));
     match view.body {
         Body::Sparse(entries) => assert_eq!(info.cardinality, entries.len() as f64),
         Body::Dense(_) => {
             let expected = oracle::rate(h, &bits);
-            assert!((info.current_fpr - expected).abs() <= 1e-9 * expected, "{} not {expected}", info.current_fpr);
+            assert!(
+                (info.current_fpr - expected).abs() <= 1e-9 * expected,
+                "{} not {expected}",
+                info.current_fpr
+            );
             assert_eq!(info.saturated, ones == bits.len() as u64);
         }
     }
@@ -101,7 +124,8 @@ fn describe(view: &View<'_>) {
 
 /// The view of a result, which must be a canonical filter.
 fn accepted(value: &[u8]) -> View<'_> {
-    let view = View::parse(value).unwrap_or_else(|e| panic!("an operation made what the parser refuses: {e:?}"));
+    let view = View::parse(value)
+        .unwrap_or_else(|e| panic!("an operation made what the parser refuses: {e:?}"));
     assert_eq!(view.to_buffer::<Vec<u8>>(), value);
     view
 }
@@ -119,7 +143,12 @@ fn fold(view: &View<'_>, fpr: f64, probes: &[u64]) {
     assert_eq!(folded.header.kind, h.kind);
     assert!(q > 1 || folded == *view, "the same size, but another filter");
     assert!(q == 1 || estimate::current_fpr(&folded) <= fpr);
-    assert!(probes.iter().all(|&hash| !oracle::has(view, hash) || build::contains(&folded, hash)), "a false negative");
+    assert!(
+        probes
+            .iter()
+            .all(|&hash| !oracle::has(view, hash) || build::contains(&folded, hash)),
+        "a false negative"
+    );
     if let (Some(before), Some(after)) = (oracle::bits_of(view), oracle::bits_of(&folded)) {
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
@@ -131,12 +160,26 @@ fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
     let capacity = (capacity > 0).then_some(capacity);
     let value: Vec<u8> = match resize::resize(view, capacity, LIMIT) {
         Ok(value) => value,
-        Err(error) => return assert!([Class::TooLarge, Class::InvalidParameter].contains(&error.class()), "{error:?}"),
+        Err(error) => {
+            return assert!(
+                [Class::TooLarge, Class::InvalidParameter].contains(&error.class()),
+                "{error:?}"
+            );
+        }
     };
     let (resized, h) = (accepted(&value), &view.header);
-    assert!(resized.header.is_unsized() || capacity.is_none() || resized.header.capacity.elements() == capacity);
+    assert!(
+        resized.header.is_unsized()
+            || capacity.is_none()
+            || resized.header.capacity.elements() == capacity
+    );
     assert!(resized.header.blocks <= h.blocks || resized.header.dense_bytes() <= LIMIT);
-    assert!(probes.iter().all(|&hash| !oracle::has(view, hash) || build::contains(&resized, hash)), "a false negative");
+    assert!(
+        probes
+            .iter()
+            .all(|&hash| !oracle::has(view, hash) || build::contains(&resized, hash)),
+        "a false negative"
+    );
     match view.body {
         Body::Sparse(entries) => {
             let own: Vec<u64> = entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect();
@@ -144,7 +187,11 @@ fn resize(view: &View<'_>, capacity: u64, probes: &[u64]) {
             assert_eq!(built.as_ref(), Ok(&value), "a list is not what a build makes of it");
         }
         Body::Dense(_) => {
-            let (small, large) = if h.blocks < resized.header.blocks { (view, &resized) } else { (&resized, view) };
+            let (small, large) = if h.blocks < resized.header.blocks {
+                (view, &resized)
+            } else {
+                (&resized, view)
+            };
             let q = large.header.blocks / small.header.blocks;
             if let (Some(small), Some(large)) = (oracle::bits_of(small), oracle::bits_of(large)) {
                 assert_eq!(oracle::fold(h.layout, &large, q), small);
@@ -165,11 +212,20 @@ fn add(view: &View<'_>, kind: pg_bloom_core::Kind<'_>, hashes: &[u64]) {
     }
     let value: Vec<u8> = match build::add(view, kind, hashes, LIMIT) {
         Ok(value) => value,
-        Err(error) => return assert!([Class::TooLarge, Class::InvalidParameter].contains(&error.class()), "{error:?}"),
+        Err(error) => {
+            return assert!(
+                [Class::TooLarge, Class::InvalidParameter].contains(&error.class()),
+                "{error:?}"
+            );
+        }
     };
     let grown = accepted(&value);
     assert!(hashes.iter().all(|&hash| build::contains(&grown, hash)), "a false negative");
-    assert_eq!(build::add::<Vec<u8>>(&grown, kind, hashes, LIMIT).as_ref(), Ok(&value), "adding twice");
+    assert_eq!(
+        build::add::<Vec<u8>>(&grown, kind, hashes, LIMIT).as_ref(),
+        Ok(&value),
+        "adding twice"
+    );
     if view.header.is_unsized() {
         return;
     }
@@ -206,7 +262,9 @@ fn merge_two(a: &View<'_>, b: &View<'_>, hashes: &[u64]) {
         for part in [a, b] {
             assert_eq!(union(&either, part).as_ref(), Ok(value), "a part adds something");
             assert!(
-                probes(part, hashes).iter().all(|&x| !oracle::has(part, x) || build::contains(&either, x)),
+                probes(part, hashes)
+                    .iter()
+                    .all(|&x| !oracle::has(part, x) || build::contains(&either, x)),
                 "{part:?}"
             );
         }
@@ -215,7 +273,12 @@ fn merge_two(a: &View<'_>, b: &View<'_>, hashes: &[u64]) {
     if let Ok(value) = &both {
         let both = accepted(value);
         let common = |x: u64| oracle::has(a, x) && oracle::has(b, x);
-        assert!(probes(a, hashes).iter().all(|&x| !common(x) || build::contains(&both, x)), "a false negative");
+        assert!(
+            probes(a, hashes)
+                .iter()
+                .all(|&x| !common(x) || build::contains(&both, x)),
+            "a false negative"
+        );
         check_intersection_bits(a, b, &both);
     }
     if a == b {
@@ -233,7 +296,9 @@ fn spread_both(a: &View<'_>, b: &View<'_>) -> Option<(Vec<bool>, Vec<bool>)> {
     if blocks * a.header.layout.block_bits() > oracle::MOST_BITS {
         return None;
     }
-    let spread = |v: &View<'_>| Some(oracle::spread(v.header.layout, &oracle::bits_of(v)?, blocks / v.header.blocks));
+    let spread = |v: &View<'_>| {
+        Some(oracle::spread(v.header.layout, &oracle::bits_of(v)?, blocks / v.header.blocks))
+    };
     spread(a).zip(spread(b))
 }
 
@@ -246,7 +311,9 @@ fn check_union_bits(a: &View<'_>, b: &View<'_>, either: &View<'_>) {
 
 fn check_intersection_bits(a: &View<'_>, b: &View<'_>, both: &View<'_>) {
     let Body::Sparse(found) = both.body else {
-        let Some((x, y)) = spread_both(a, b) else { return };
+        let Some((x, y)) = spread_both(a, b) else {
+            return;
+        };
         let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| x & y).collect();
         return assert_eq!(oracle::bits_of(both), Some(expected));
     };
@@ -254,15 +321,20 @@ fn check_intersection_bits(a: &View<'_>, b: &View<'_>, both: &View<'_>) {
         Body::Sparse(entries) => entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect(),
         Body::Dense(_) => Vec::new(),
     };
-    let common: BTreeSet<u64> =
-        of(a).into_iter().chain(of(b)).filter(|&x| oracle::has(a, x) && oracle::has(b, x)).collect();
+    let common: BTreeSet<u64> = of(a)
+        .into_iter()
+        .chain(of(b))
+        .filter(|&x| oracle::has(a, x) && oracle::has(b, x))
+        .collect();
     assert!(common.iter().map(|hash| hash.to_le_bytes()).eq(found.iter().copied()));
 }
 
 /// Union and intersection of three are associative wherever any two may be merged.
 fn merge_three(a: &View<'_>, b: &View<'_>, c: &View<'_>) {
     for operation in [union, intersection] {
-        let (Ok(ab), Ok(bc), Ok(_)) = (operation(a, b), operation(b, c), operation(a, c)) else { continue };
+        let (Ok(ab), Ok(bc), Ok(_)) = (operation(a, b), operation(b, c), operation(a, c)) else {
+            continue;
+        };
         let (left, right) = (operation(&accepted(&ab), c), operation(a, &accepted(&bc)));
         match (left, right) {
             (Ok(left), Ok(right)) => assert_eq!(left, right, "not associative"),

@@ -1,4 +1,5 @@
-//! Filters as sets of bits, by docs/format.md alone: slow, short, and sharing nothing with the code that it judges.
+//! Filters as sets of bits, by docs/format.md alone: slow, short, and sharing nothing with the code
+//! that it judges.
 
 use pg_bloom_core::{Body, Header, Layout, View};
 
@@ -6,7 +7,9 @@ use pg_bloom_core::{Body, Header, Layout, View};
 pub const MOST_BITS: u64 = 1 << 16;
 
 /// The salts of the Parquet format.
-const SALT: [u32; 8] = [0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31];
+const SALT: [u32; 8] = [
+    0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
+];
 
 /// The j-th word of a hash: SplitMix64.
 fn word(hash: u64, j: u32) -> u64 {
@@ -23,9 +26,9 @@ fn part(hash: u64, of: u64) -> u64 {
 /// The bits of an element in a filter of so many blocks.
 pub fn positions(layout: Layout, hashes: u32, blocks: u64, hash: u64) -> Vec<u64> {
     match layout {
-        Layout::Blocked => {
-            (0..hashes).map(|j| part(hash, blocks) * 512 + (word(hash, j / 7) >> (9 * (j % 7))) % 512).collect()
-        }
+        Layout::Blocked => (0..hashes)
+            .map(|j| part(hash, blocks) * 512 + (word(hash, j / 7) >> (9 * (j % 7))) % 512)
+            .collect(),
         Layout::Classic => (0..hashes).map(|j| part(word(hash, j), blocks)).collect(),
         Layout::Parquet => SALT
             .iter()
@@ -38,7 +41,8 @@ pub fn positions(layout: Layout, hashes: u32, blocks: u64, hash: u64) -> Vec<u64
     }
 }
 
-/// The bits of D(view), the dense form at its own size; `None` if they are too many, or there is no size.
+/// The bits of D(view), the dense form at its own size; `None` if they are too many, or there is no
+/// size.
 pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
     let h = &view.header;
     let count = h.blocks * h.layout.block_bits();
@@ -47,7 +51,9 @@ pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
     }
     match view.body {
         Body::Dense(bytes) => {
-            let all = bytes.iter().flat_map(|byte| std::array::from_fn::<_, 8, _>(|i| byte >> i & 1 == 1));
+            let all = bytes
+                .iter()
+                .flat_map(|byte| std::array::from_fn::<_, 8, _>(|i| byte >> i & 1 == 1));
             let mut bits: Vec<bool> = all.collect();
             // The last byte of a `classic` filter has bits to spare.
             bits.truncate(count as usize);
@@ -64,7 +70,9 @@ pub fn bits_of(view: &View<'_>) -> Option<Vec<bool>> {
 /// Sets the bits of elements.
 pub fn set(bits: &mut [bool], h: &Header<'_>, elements: impl IntoIterator<Item = u64>) {
     for hash in elements {
-        positions(h.layout, h.num_hashes, h.blocks, hash).into_iter().for_each(|p| bits[p as usize] = true);
+        positions(h.layout, h.num_hashes, h.blocks, hash)
+            .into_iter()
+            .for_each(|p| bits[p as usize] = true);
     }
 }
 
@@ -75,7 +83,9 @@ pub fn spread(layout: Layout, bits: &[bool], q: u64) -> Vec<bool> {
     for (block, copies) in bits.chunks_exact(width).zip(spread.chunks_exact_mut(width * q)) {
         match block {
             [bit] => copies.fill(*bit),
-            _ => copies.chunks_exact_mut(width).for_each(|copy| copy.copy_from_slice(block)),
+            _ => copies
+                .chunks_exact_mut(width)
+                .for_each(|copy| copy.copy_from_slice(block)),
         }
     }
     spread
@@ -93,10 +103,11 @@ pub fn fold(layout: Layout, bits: &[bool], q: u64) -> Vec<bool> {
     folded
 }
 
-/// How many bits are set. The sum wraps so that the compiler can add many at once; there are too few bits for that to
-/// happen.
+/// How many bits are set. The sum wraps so that the compiler can add many at once; there are too
+/// few bits for that to happen.
 pub fn ones(bits: &[bool]) -> u64 {
-    bits.iter().fold(0, |ones: u64, &bit| ones.wrapping_add(u64::from(bit)))
+    bits.iter()
+        .fold(0, |ones: u64, &bit| ones.wrapping_add(u64::from(bit)))
 }
 
 /// The chance that an absent element is found: the mean over blocks of the chance in each.
@@ -104,9 +115,17 @@ pub fn rate(h: &Header<'_>, bits: &[bool]) -> f64 {
     let fill = |bits: &[bool]| ones(bits) as f64 / bits.len() as f64;
     match h.layout {
         Layout::Classic => fill(bits).powi(h.num_hashes as i32),
-        Layout::Blocked => bits.chunks(512).map(|b| fill(b).powi(h.num_hashes as i32)).sum::<f64>() / h.blocks as f64,
+        Layout::Blocked => {
+            bits.chunks(512)
+                .map(|b| fill(b).powi(h.num_hashes as i32))
+                .sum::<f64>()
+                / h.blocks as f64
+        }
         Layout::Parquet => {
-            bits.chunks(256).map(|b| b.chunks(32).map(fill).product::<f64>()).sum::<f64>() / h.blocks as f64
+            bits.chunks(256)
+                .map(|b| b.chunks(32).map(fill).product::<f64>())
+                .sum::<f64>()
+                / h.blocks as f64
         }
     }
 }
@@ -116,8 +135,8 @@ pub fn has(view: &View<'_>, hash: u64) -> bool {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.contains(&hash.to_le_bytes()),
-        Body::Dense(bits) => {
-            positions(h.layout, h.num_hashes, h.blocks, hash).iter().all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1)
-        }
+        Body::Dense(bits) => positions(h.layout, h.num_hashes, h.blocks, hash)
+            .iter()
+            .all(|p| bits[(p / 8) as usize] >> (p % 8) & 1 == 1),
     }
 }

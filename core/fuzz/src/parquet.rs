@@ -1,4 +1,5 @@
-//! Filters of Parquet files, in and out: what is read is what docs/format.md says, and no element is lost.
+//! Filters of Parquet files, in and out: what is read is what docs/format.md says, and no element
+//! is lost.
 
 use super::forge::{HEADER, Input, damaged, repair, repeat};
 use super::{oracle, thrift};
@@ -24,7 +25,8 @@ const TAGS: [Tag; 9] = [
     Tag::ParquetTimestamptz,
 ];
 
-/// An input is a file's filter, as it is; it says how to write one, and that is damaged; and it is a stored filter.
+/// An input is a file's filter, as it is; it says how to write one, and that is damaged; and it is
+/// a stored filter.
 pub fn run(data: &[u8]) {
     let probes: Vec<u64> = data.rchunks(8).take(4).map(|chunk| Input(chunk).number()).collect();
     read(data, &probes);
@@ -32,7 +34,10 @@ pub fn run(data: &[u8]) {
     let file = [&header[..], &bits].concat();
     assert!(!allowed || decode(&file) == Ok(&bits), "for what the format allows: {file:x?}");
     let followed = [&file, data].concat();
-    assert!(!allowed || without_rest(&followed) == Ok(&file), "of what the format allows: {file:x?}");
+    assert!(
+        !allowed || without_rest(&followed) == Ok(&file),
+        "of what the format allows: {file:x?}"
+    );
     read(&file, &probes);
     read(&damaged(&file, data, header.len()), &probes);
     let mut value = data.to_vec();
@@ -59,23 +64,31 @@ fn forged(data: &[u8]) -> (Vec<u8>, Vec<u8>, bool) {
     (header, bits, allowed && bytes > 0 && bytes.is_multiple_of(BLOCK))
 }
 
-/// Hashes of zero, of the other zero, of the NaN that stands for all, and of the same with its sign: docs/format.md has
-/// them.
+/// Hashes of zero, of the other zero, of the NaN that stands for all, and of the same with its
+/// sign: docs/format.md has them.
 fn floats(tag: Tag) -> Option<[u64; 4]> {
     match tag {
-        Tag::ParquetFloat => {
-            Some([0x3AEF_A6FD_5CF2_DEB4, 0x822E_5121_1BF0_8373, 0xD651_66E4_6DF1_863E, 0x1686_3A5B_F2C5_1562])
-        }
-        Tag::ParquetDouble => {
-            Some([0x34C9_6ACD_CADB_1BBB, 0x3F42_5EAC_F015_44E0, 0xE9AD_B09F_EE12_2AAC, 0xF07C_4090_2EE6_7377])
-        }
+        Tag::ParquetFloat => Some([
+            0x3AEF_A6FD_5CF2_DEB4,
+            0x822E_5121_1BF0_8373,
+            0xD651_66E4_6DF1_863E,
+            0x1686_3A5B_F2C5_1562,
+        ]),
+        Tag::ParquetDouble => Some([
+            0x34C9_6ACD_CADB_1BBB,
+            0x3F42_5EAC_F015_44E0,
+            0xE9AD_B09F_EE12_2AAC,
+            0xF07C_4090_2EE6_7377,
+        ]),
         _ => None,
     }
 }
 
 fn positions(bits: &[u8], hash: u64) -> impl Iterator<Item = (usize, u8)> {
     let blocks = (bits.len() / BLOCK) as u64;
-    oracle::positions(Layout::Parquet, 8, blocks, hash).into_iter().map(|p| ((p / 8) as usize, 1 << (p % 8)))
+    oracle::positions(Layout::Parquet, 8, blocks, hash)
+        .into_iter()
+        .map(|p| ((p / 8) as usize, 1 << (p % 8)))
 }
 
 fn has(bits: &[u8], hash: u64) -> bool {
@@ -93,13 +106,23 @@ fn with(bits: &[u8], elements: [(bool, u64); 2]) -> Vec<u8> {
 
 /// The bits that a filter with these has on the way in.
 fn coming(bits: &[u8], tag: Tag) -> Vec<u8> {
-    let Some([zero, other_zero, nan, _]) = floats(tag) else { return bits.to_vec() };
-    with(bits, [(has(bits, other_zero), zero), (bits.iter().any(|&byte| byte > 0), nan)])
+    let Some([zero, other_zero, nan, _]) = floats(tag) else {
+        return bits.to_vec();
+    };
+    with(
+        bits,
+        [
+            (has(bits, other_zero), zero),
+            (bits.iter().any(|&byte| byte > 0), nan),
+        ],
+    )
 }
 
 /// The bits that a filter with these has on the way out.
 fn going(bits: &[u8], tag: Tag) -> Vec<u8> {
-    let Some([zero, other_zero, nan, other_nan]) = floats(tag) else { return bits.to_vec() };
+    let Some([zero, other_zero, nan, other_nan]) = floats(tag) else {
+        return bits.to_vec();
+    };
     with(bits, [(has(bits, zero), other_zero), (has(bits, nan), other_nan)])
 }
 
@@ -120,7 +143,10 @@ fn read(file: &[u8], probes: &[u64]) {
     }
     let Some(bits) = expected else {
         for tag in TAGS {
-            refusal(&import::<Vec<u8>>(file, tag, LIMIT).expect_err("no filter"), Class::InvalidBinary);
+            refusal(
+                &import::<Vec<u8>>(file, tag, LIMIT).expect_err("no filter"),
+                Class::InvalidBinary,
+            );
         }
         return;
     };
@@ -129,8 +155,17 @@ fn read(file: &[u8], probes: &[u64]) {
     for tag in [TAGS[0], TAGS[1], TAGS[turn]] {
         come(file, bits, tag, probes);
     }
-    let refused = [Tag::None, Tag::Integer, Tag::Float, Tag::Numeric, Tag::Other][file.len() % 5];
-    refusal(&import::<Vec<u8>>(file, refused, LIMIT).expect_err("no kind of Parquet"), Class::InvalidParameter);
+    let refused = [
+        Tag::None,
+        Tag::Integer,
+        Tag::Float,
+        Tag::Numeric,
+        Tag::Other,
+    ][file.len() % 5];
+    refusal(
+        &import::<Vec<u8>>(file, refused, LIMIT).expect_err("no kind of Parquet"),
+        Class::InvalidParameter,
+    );
 }
 
 /// Imports a filter that is whole, exports what comes of it, and imports that.
@@ -143,7 +178,9 @@ fn come(file: &[u8], bits: &[u8], tag: Tag, probes: &[u64]) {
     let stored = payload(&view);
     assert_eq!(stored, coming(bits, tag), "{tag:?}");
     promises(&view);
-    let answers = probes.iter().all(|&hash| build::contains(&view, hash) == has(stored, hash));
+    let answers = probes
+        .iter()
+        .all(|&hash| build::contains(&view, hash) == has(stored, hash));
     assert!(answers, "{probes:x?}");
 
     let out: Vec<u8> = export(&view, size).expect("a filter of a file");
@@ -162,7 +199,10 @@ fn accepted(value: &[u8], tag: Tag, bytes: usize) -> View<'_> {
     let view = View::parse(value).unwrap_or_else(|e| panic!("what was imported is refused: {e:?}"));
     assert_eq!(view.to_buffer::<Vec<u8>>(), value);
     let (h, blocks) = (view.header, (bytes / BLOCK) as u64);
-    assert_eq!((h.layout, h.num_hashes, h.blocks, h.base_blocks), (Layout::Parquet, 8, blocks, blocks));
+    assert_eq!(
+        (h.layout, h.num_hashes, h.blocks, h.base_blocks),
+        (Layout::Parquet, 8, blocks, blocks)
+    );
     assert_eq!(h.kind, Kind::of(tag));
     view
 }
@@ -174,13 +214,18 @@ fn payload<'a>(view: &View<'a>) -> &'a [u8] {
     }
 }
 
-/// The rate of an imported filter is the one that it has, within bounds, and its capacity is what its size has at that.
+/// The rate of an imported filter is the one that it has, within bounds, and its capacity is what
+/// its size has at that.
 fn promises(view: &View<'_>) {
     let h = &view.header;
     let bits = oracle::bits_of(view).expect("few bits");
     let now = oracle::rate(h, &bits).clamp(0.01, 0.5);
     assert!((h.fpr - now).abs() <= 1e-9 * now, "{} not {now}", h.fpr);
-    let blocks = |capacity| sizing::size(Layout::Parquet, capacity, h.fpr).expect("a rate that can be kept").blocks;
+    let blocks = |capacity| {
+        sizing::size(Layout::Parquet, capacity, h.fpr)
+            .expect("a rate that can be kept")
+            .blocks
+    };
     let capacity = h.capacity.elements().expect("a filter with a size");
     assert!(blocks(capacity) <= h.blocks && blocks(capacity + 1) > h.blocks, "{h:?}");
 }
@@ -193,10 +238,13 @@ fn write(value: &[u8], probes: &[u64]) {
         Ok(file) => file,
         Err(error) => {
             let fits = h.dense_bytes() <= LIMIT || matches!(view.body, Body::Dense(_));
-            let possible =
-                h.is_unsized() || h.layout == Layout::Parquet && (h.kind.is_none() || h.kind.tag.is_parquet());
+            let possible = h.is_unsized()
+                || h.layout == Layout::Parquet && (h.kind.is_none() || h.kind.tag.is_parquet());
             assert!(!(possible && fits), "{error:?} for {h:?}");
-            return refusal(&error, if possible { Class::TooLarge } else { Class::InvalidParameter });
+            return refusal(
+                &error,
+                if possible { Class::TooLarge } else { Class::InvalidParameter },
+            );
         }
     };
     let tag = h.kind.tag;
@@ -205,13 +253,20 @@ fn write(value: &[u8], probes: &[u64]) {
         (Body::Dense(bits), _) => bits.to_vec(),
         (Body::Sparse(_), _) => {
             let bits = oracle::bits_of(&view).expect("few bits");
-            let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+            let byte =
+                |bits: &[bool]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
             bits.chunks(8).map(byte).collect()
         }
     };
     // Probes of a sparse filter compare hashes, so it has no other elements.
     let completions = floats(tag).map(|[zero, other_zero, nan, other_nan]| {
-        with(&own, [(build::contains(&view, zero), other_zero), (build::contains(&view, nan), other_nan)])
+        with(
+            &own,
+            [
+                (build::contains(&view, zero), other_zero),
+                (build::contains(&view, nan), other_nan),
+            ],
+        )
     });
     assert_eq!(file, [thrift::plain(own.len()), completions.unwrap_or(own)].concat());
 
@@ -221,15 +276,21 @@ fn write(value: &[u8], probes: &[u64]) {
     let back = accepted(&back, tag, bits.len());
     assert_eq!(payload(&back), coming(bits, tag));
     let own = match view.body {
-        Body::Sparse(entries) => {
-            entries.iter().step_by(entries.len() / 8 + 1).map(|e| u64::from_le_bytes(*e)).collect()
-        }
+        Body::Sparse(entries) => entries
+            .iter()
+            .step_by(entries.len() / 8 + 1)
+            .map(|e| u64::from_le_bytes(*e))
+            .collect(),
         Body::Dense(_) => Vec::new(),
     };
     let kept = |&hash: &u64| !build::contains(&view, hash) || build::contains(&back, hash);
     assert!(probes.iter().chain(&own).all(kept), "a false negative");
     if !h.is_unsized() {
         let union: Vec<u8> = merge::union(&view, &back, LIMIT).expect("the same size");
-        assert_eq!(payload(&View::parse(&union).expect("a union")), payload(&back), "it lacks what was exported");
+        assert_eq!(
+            payload(&View::parse(&union).expect("a union")),
+            payload(&back),
+            "it lacks what was exported"
+        );
     }
 }

@@ -1,10 +1,12 @@
-//! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is read.
+//! Bytes → the one parser: what it accepts is written again as the same bytes, whatever way it is
+//! read.
 
 use super::forge::{HEADER, damaged, repair};
 use pg_bloom_core::filter::slices::{START_BYTES, Start};
 use pg_bloom_core::{Class, View};
 
-/// An input is bytes to parse. They are tried as they are, repaired, and repaired with some of them damaged again.
+/// An input is bytes to parse. They are tried as they are, repaired, and repaired with some of them
+/// damaged again.
 pub fn run(data: &[u8]) {
     check(data);
     for state in [false, true] {
@@ -18,7 +20,8 @@ pub fn run(data: &[u8]) {
 
 /// Reads bytes in every way there is.
 fn check(bytes: &[u8]) {
-    let (filter, trusted, state) = (View::parse(bytes), View::parse_trusted(bytes), View::parse_partial(bytes));
+    let (filter, trusted, state) =
+        (View::parse(bytes), View::parse_trusted(bytes), View::parse_partial(bytes));
     let start = Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len());
     if let Ok(view) = &filter {
         assert_eq!(state.as_ref(), Ok(view), "a filter is a state");
@@ -29,9 +32,16 @@ fn check(bytes: &[u8]) {
         assert_eq!(view.stored_bytes(), bytes.len());
     }
     if let Ok(view) = &trusted {
-        assert_eq!(start.as_ref().map(|start| start.header), Ok(view.header), "the start says what the whole does");
+        assert_eq!(
+            start.as_ref().map(|start| start.header),
+            Ok(view.header),
+            "the start says what the whole does"
+        );
     }
-    for error in [filter.err(), state.err(), trusted.err(), start.err()].into_iter().flatten() {
+    for error in [filter.err(), state.err(), trusted.err(), start.err()]
+        .into_iter()
+        .flatten()
+    {
         assert_eq!(error.class(), Class::InvalidBinary, "{error:?}");
     }
 }

@@ -7,9 +7,12 @@ use std::collections::BTreeSet;
 /// The most bytes of a text or a pattern: the oracle tries everything.
 const MOST: usize = 200;
 
-/// An input is a byte, a text and a pattern: the byte says how long the text is, and how its bytes make characters.
+/// An input is a byte, a text and a pattern: the byte says how long the text is, and how its bytes
+/// make characters.
 pub fn run(data: &[u8]) {
-    let Some((&shape, rest)) = data.split_first() else { return };
+    let Some((&shape, rest)) = data.split_first() else {
+        return;
+    };
     let (text, pattern) = rest.split_at(rest.len().min(usize::from(shape / 2)));
     let (text, pattern) = (&text[..text.len().min(MOST)], &pattern[..pattern.len().min(MOST)]);
     // A server takes nothing in UTF-8 that isn't: a pattern has no part of a character.
@@ -41,8 +44,8 @@ fn windows(text: &[u8], encoding: Encoding) -> BTreeSet<u64> {
     each
 }
 
-/// Whether a text is like a pattern that does not end in an escape, by bytes: `_` is one or more of them, since a
-/// character may have several.
+/// Whether a text is like a pattern that does not end in an escape, by bytes: `_` is one or more of
+/// them, since a character may have several.
 fn is_like(text: &[u8], pattern: &[u8]) -> bool {
     // Which beginnings of the text are like the pattern so far.
     let mut like = vec![false; text.len() + 1];

@@ -32,7 +32,9 @@ fn sealed(form: Form, bucket: u64, row: &[u8]) -> Vec<u8> {
 
 /// What is accepted is what would be written, and can be used.
 fn parsed(form: Form, bucket: i64, bytes: &[u8]) {
-    let Ok(row) = Row::parse(form, bucket, bytes) else { return };
+    let Ok(row) = Row::parse(form, bucket, bytes) else {
+        return;
+    };
     assert_eq!(row.write::<Vec<u8>>(form), bytes);
     assert!(row.entries.windows(2).all(|pair| pair[0].hash < pair[1].hash));
     for entry in &row.entries {
@@ -77,12 +79,18 @@ fn live(form: Form, shape: u8, mut input: Input<'_>) {
             model.retain(|_, slice| *slice >= now - 8);
             model.values_mut().for_each(|slice| *slice = (*slice).min(now + 7));
         }
-        // Everything that a set may have dropped is dropped: a clock that goes back brings nothing back.
+        // Everything that a set may have dropped is dropped: a clock that goes back brings nothing
+        // back.
         set.expire(now);
         assert_eq!(tree::check(&mut set.rows.keys().copied().collect::<Vec<u64>>()), Ok(()));
-        let held = set.rows.iter().map(|(&bucket, bytes)| Row::parse(form, bucket as i64, bytes).expect("a row"));
-        let held: BTreeMap<u64, i64> =
-            held.flat_map(|row| row.entries).map(|entry| (entry.hash, entry.slice)).collect();
+        let held = set
+            .rows
+            .iter()
+            .map(|(&bucket, bytes)| Row::parse(form, bucket as i64, bytes).expect("a row"));
+        let held: BTreeMap<u64, i64> = held
+            .flat_map(|row| row.entries)
+            .map(|entry| (entry.hash, entry.slice))
+            .collect();
         assert!(held.keys().eq(model.keys()));
         assert!(!form.keeps || held == model);
     }

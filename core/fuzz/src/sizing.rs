@@ -1,4 +1,5 @@
-//! Arbitrary numbers for everything that computes sizes and rates: never a panic, and what is promised holds.
+//! Arbitrary numbers for everything that computes sizes and rates: never a panic, and what is
+//! promised holds.
 
 use super::forge::Input;
 use pg_bloom_core::sizing::{rate, table};
@@ -7,7 +8,8 @@ use pg_bloom_core::{Class, Header, Kind, Layout, filter, sizing};
 /// How much a rate may be off by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// An input is a layout, a capacity, a rate, a number of bytes, and a number of hashes and of blocks.
+/// An input is a layout, a capacity, a rate, a number of bytes, and a number of hashes and of
+/// blocks.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let layout = Layout::ALL[usize::from(input.byte() % 3)];
@@ -50,7 +52,11 @@ fn refused(layout: Layout, fpr: f64) -> bool {
         table::best_practice(layout, fpr).err(),
     ];
     for answer in answers {
-        assert_eq!(answer.map(|error| error.class()), (!possible).then_some(Class::InvalidParameter), "{fpr:e}");
+        assert_eq!(
+            answer.map(|error| error.class()),
+            (!possible).then_some(Class::InvalidParameter),
+            "{fpr:e}"
+        );
     }
     !possible
 }
@@ -63,13 +69,16 @@ fn practice(layout: Layout, fpr: f64) {
     assert!(table::rows(layout).all(|row| row.bits >= found.bits || !meets(&row)), "{found:?}");
 }
 
-/// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it above, and none for
-/// more elements is smaller.
+/// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it
+/// above, and none for more elements is smaller.
 fn size(layout: Layout, capacity: u64, fpr: f64) {
     let size = match sizing::size(layout, capacity, fpr) {
         Ok(size) => size,
         Err(error) => {
-            assert!(error.class() == Class::TooLarge && capacity > 1 << 40, "{error:?} for {capacity} at {fpr:e}");
+            assert!(
+                error.class() == Class::TooLarge && capacity > 1 << 40,
+                "{error:?} for {capacity} at {fpr:e}"
+            );
             return;
         }
     };
@@ -78,14 +87,21 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
     assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
     let on_grid = size.blocks >= if layout == Layout::Classic { 1024 } else { 64 };
     let fewer = if on_grid { (size.blocks as f64 * 0.975) as u64 } else { size.blocks - 1 };
-    let too_few = if fewer == 0 { 1.0 } else { rate::expected(layout, size.num_hashes, fewer, capacity as f64) };
+    let too_few = if fewer == 0 {
+        1.0
+    } else {
+        rate::expected(layout, size.num_hashes, fewer, capacity as f64)
+    };
     assert!(too_few > fpr / ROUNDING, "{fewer} blocks would do: {size:?}");
     if let Ok(next) = sizing::size(layout, capacity + 1, fpr) {
         assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
     }
     let header = Header::sized(size, Kind::NONE);
-    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok() && size.blocks <= sizing::max_blocks(layout) {
-        let fits = filter::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
+    if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok()
+        && size.blocks <= sizing::max_blocks(layout)
+    {
+        let fits =
+            filter::capacity_for_bytes(layout, header.dense_bytes(), fpr).expect("it fits itself");
         assert!(fits >= capacity, "{fits} for {size:?}");
     }
 }
@@ -109,20 +125,31 @@ fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
         let blocks = sizing::size(layout, capacity, fpr).map(|size| size.blocks).ok()?;
         Some(filter::HEADER_BYTES as u64 + layout.payload_bytes(blocks))
     };
-    // Above 2^53 a capacity is a float and may be off by its last bits, and above 2^62 bits there are no filters.
+    // Above 2^53 a capacity is a float and may be off by its last bits, and above 2^62 bits there
+    // are no filters.
     if capacity >= 1 << 50 {
         return;
     }
-    assert!(capacity >= 1 && bytes_of(capacity).is_some_and(|n| n <= bytes), "{capacity} for {bytes} at {fpr:e}");
-    assert!(bytes_of(capacity + 1).is_none_or(|n| n > bytes), "{capacity} + 1 for {bytes} at {fpr:e}");
+    assert!(
+        capacity >= 1 && bytes_of(capacity).is_some_and(|n| n <= bytes),
+        "{capacity} for {bytes} at {fpr:e}"
+    );
+    assert!(
+        bytes_of(capacity + 1).is_none_or(|n| n > bytes),
+        "{capacity} + 1 for {bytes} at {fpr:e}"
+    );
 }
 
 /// A rate is a probability for any parameters, and grows with the elements.
 fn expected(layout: Layout, hashes: u32, blocks: u64, elements: u64) {
     let hashes = if layout == Layout::Parquet { 8 } else { hashes };
     let blocks = blocks.min(i64::MAX as u64 / layout.block_bits());
-    let rates = [elements, elements.saturating_add(1), elements.saturating_add(1).saturating_mul(2)]
-        .map(|elements| rate::expected(layout, hashes, blocks, elements as f64));
+    let rates = [
+        elements,
+        elements.saturating_add(1),
+        elements.saturating_add(1).saturating_mul(2),
+    ]
+    .map(|elements| rate::expected(layout, hashes, blocks, elements as f64));
     assert!(rates.iter().all(|rate| (0.0..=1.0).contains(rate)), "{rates:?}");
     assert!(rates.is_sorted_by(|a, b| *a <= b * ROUNDING), "{rates:?} for {elements} in {blocks}");
 }

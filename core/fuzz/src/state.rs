@@ -30,7 +30,9 @@ pub fn run(data: &[u8]) {
 
 /// Bytes that may be the state of a merge from another process.
 fn as_parts(bytes: &[u8]) {
-    let Ok(parts) = PartialMerge::parse(bytes) else { return };
+    let Ok(parts) = PartialMerge::parse(bytes) else {
+        return;
+    };
     let mut set = MergedFilters::new(&mut Heap, parts.operation);
     if set.take_parts(&mut Heap, &parts).is_ok() {
         finish(&mut set);
@@ -59,9 +61,11 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
                 if apart {
                     let mut own = MergedFilters::new(&mut Heap, operation);
                     own.take(&mut Heap, &view).ok()?;
-                    let bytes: Vec<u8> = own.to_parts().expect("a filter is not too much to hand over");
+                    let bytes: Vec<u8> =
+                        own.to_parts().expect("a filter is not too much to hand over");
                     assert!(View::parse_partial(&bytes).is_err());
-                    let parts = PartialMerge::parse(&bytes).expect("what was handed over can be read");
+                    let parts =
+                        PartialMerge::parse(&bytes).expect("what was handed over can be read");
                     set.take_parts(&mut Heap, &parts).ok()?;
                 } else {
                     set.take(&mut Heap, &view).ok()?;
@@ -71,25 +75,38 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
         };
         let value = merged(&mut filters.iter(), false);
         for apart in [false, true] {
-            assert_eq!(merged(&mut filters.iter().rev(), apart), value, "another order, apart: {apart}");
+            assert_eq!(
+                merged(&mut filters.iter().rev(), apart),
+                value,
+                "another order, apart: {apart}"
+            );
         }
         let Some(value) = value else { continue };
         let view = View::parse(&value).expect("it was read before");
         for &hash in hashes {
-            let mut has = filters.iter().map(|value| build::contains(&View::parse(value).expect("a filter"), hash));
-            let expected = if operation == Operation::Union { has.any(|has| has) } else { has.all(|has| has) };
+            let mut has = filters
+                .iter()
+                .map(|value| build::contains(&View::parse(value).expect("a filter"), hash));
+            let expected = if operation == Operation::Union {
+                has.any(|has| has)
+            } else {
+                has.all(|has| has)
+            };
             assert!(!expected || build::contains(&view, hash), "a false negative");
         }
     }
 }
 
-/// Ends an unsized build: what comes of it is a filter that has every element, at the rate if that can be told.
+/// Ends an unsized build: what comes of it is a filter that has every element, at the rate if that
+/// can be told.
 fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
     let h = &state.header;
     let value: Vec<u8> = match (state.body, h.is_to_be_sized()) {
         (Body::Sparse(entries), true) => {
             let own: Vec<u64> = entries.iter().map(|entry| u64::from_le_bytes(*entry)).collect();
-            let Some(value) = possible(build::from_hashes(h, &own, LIMIT)) else { return };
+            let Some(value) = possible(build::from_hashes(h, &own, LIMIT)) else {
+                return;
+            };
             let view = View::parse(&value).expect("a settled build is a filter");
             assert!(own.iter().all(|&hash| build::contains(&view, hash)), "a false negative");
             assert!(own.is_empty() || view.header.capacity.elements() >= Some(own.len() as u64));
@@ -97,15 +114,25 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
         }
         (Body::Dense(bits), true) => {
             // No filter that can be stored holds more elements.
-            let Some(value) = possible(build::settle_dense(h, bits, elements.min(1 << 40), LIMIT)) else { return };
+            let Some(value) = possible(build::settle_dense(h, bits, elements.min(1 << 40), LIMIT))
+            else {
+                return;
+            };
             value
         }
         (_, false) => state.to_buffer(),
     };
     let view = View::parse(&value).expect("a settled build is a filter");
-    assert!(hashes.iter().all(|&hash| !oracle::has(state, hash) || build::contains(&view, hash)), "a false negative");
+    assert!(
+        hashes
+            .iter()
+            .all(|&hash| !oracle::has(state, hash) || build::contains(&view, hash)),
+        "a false negative"
+    );
     assert!(estimate::cardinality(&view) >= 0.0);
-    if let (Body::Dense(_), Some(before), Some(after)) = (state.body, oracle::bits_of(state), oracle::bits_of(&view)) {
+    if let (Body::Dense(_), Some(before), Some(after)) =
+        (state.body, oracle::bits_of(state), oracle::bits_of(&view))
+    {
         let q = h.blocks / view.header.blocks;
         assert_eq!(oracle::fold(h.layout, &before, q), after);
     }
@@ -120,7 +147,9 @@ fn possible(made: pg_bloom_core::Result<Vec<u8>>) -> Option<Vec<u8>> {
 
 /// Merges one state into another as far as that is the core's work.
 fn absorb(a: &View<'_>, b: &View<'_>) {
-    let Ok(header) = merge::merged_header(&a.header, &b.header) else { return };
+    let Ok(header) = merge::merged_header(&a.header, &b.header) else {
+        return;
+    };
     // Hashes without a size are added one by one, and only to a state of their own layout.
     if a.header.is_unsized() || b.header.is_unsized() || header.check_size(LIMIT).is_err() {
         return;
@@ -138,10 +167,14 @@ fn absorb(a: &View<'_>, b: &View<'_>) {
             return;
         }
     };
-    let Some(found) = oracle::bits_of(&merged) else { return };
+    let Some(found) = oracle::bits_of(&merged) else {
+        return;
+    };
     let mut expected = vec![false; found.len()];
     for state in [a, b] {
-        let Some(bits) = oracle::bits_of(state) else { return };
+        let Some(bits) = oracle::bits_of(state) else {
+            return;
+        };
         let spread = oracle::spread(header.layout, &bits, header.blocks / state.header.blocks);
         expected.iter_mut().zip(spread).for_each(|(bit, other)| *bit |= other);
     }

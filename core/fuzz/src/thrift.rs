@@ -1,5 +1,6 @@
-//! Headers of filters in Parquet files (docs/format.md, section 12): written in every way that a reader must take, and
-//! read by the plainest reader there is, which shares nothing with the one that it judges.
+//! Headers of filters in Parquet files (docs/format.md, section 12): written in every way that a
+//! reader must take, and read by the plainest reader there is, which shares nothing with the one
+//! that it judges.
 
 use super::forge::Input;
 
@@ -47,8 +48,9 @@ pub struct Writer<'a, 'b> {
 }
 
 impl<'a, 'b> Writer<'a, 'b> {
-    /// A header before so many bytes of bits: the four fields in any order and some more than once, among fields that
-    /// nobody knows. Says whether a reader must take it: nothing nests too deep, and no field is broken.
+    /// A header before so many bytes of bits: the four fields in any order and some more than once,
+    /// among fields that nobody knows. Says whether a reader must take it: nothing nests too deep,
+    /// and no field is broken.
     pub fn header(input: &'b mut Input<'a>, bits: usize) -> (Vec<u8>, bool) {
         let mut writer = Writer { input, out: Vec::new(), deepest: 0, broken: false };
         let (mut last, mut right, mut unions) = (0, false, [false; 3]);
@@ -57,7 +59,8 @@ impl<'a, 'b> Writer<'a, 'b> {
             match what {
                 0 => {
                     right = choice % 2 == 0;
-                    let claimed = if right { bits as i64 } else { i64::from(writer.input.number() as i32) };
+                    let claimed =
+                        if right { bits as i64 } else { i64::from(writer.input.number() as i32) };
                     writer.start(&mut last, 1, I32, choice & 4 > 0);
                     push_varint(&mut writer.out, zigzag(claimed), choice >> 4);
                 }
@@ -130,8 +133,8 @@ impl<'a, 'b> Writer<'a, 'b> {
         }
     }
 
-    /// A union of which the first member is set, a struct of anything; now and then another or several, which breaks
-    /// it.
+    /// A union of which the first member is set, a struct of anything; now and then another or
+    /// several, which breaks it.
     fn union(&mut self, last: &mut i16, id: i16, choice: u8) {
         self.start(last, id, STRUCT, choice & 1 > 0);
         let members: &[i16] = match choice {
@@ -209,7 +212,11 @@ impl<'a, 'b> Writer<'a, 'b> {
                 }
                 self.out.push(0);
             }
-            _ => self.out.extend([self.input.number(), self.input.number()].iter().flat_map(|half| half.to_le_bytes())),
+            _ => self.out.extend(
+                [self.input.number(), self.input.number()]
+                    .iter()
+                    .flat_map(|half| half.to_le_bytes()),
+            ),
         }
     }
 }
@@ -288,7 +295,11 @@ impl Reader<'_> {
     }
 
     fn field(&mut self, wire_type: u8, depth: u32) -> Option<()> {
-        if (1..=FALSE).contains(&wire_type) { Some(()) } else { self.value(wire_type, depth) }
+        if (1..=FALSE).contains(&wire_type) {
+            Some(())
+        } else {
+            self.value(wire_type, depth)
+        }
     }
 
     fn value(&mut self, wire_type: u8, depth: u32) -> Option<()> {

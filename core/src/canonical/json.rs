@@ -1,15 +1,18 @@
-//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`], numbers as
-//! [`super::numeric`] writes them, strings as [`string`] does.
+//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`],
+//! numbers as [`super::numeric`] writes them, strings as [`string`] does.
 
 use super::Sink;
 use std::cmp::Ordering;
 
-/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes below 32, these as
-/// `\b`, `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
+/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes
+/// below 32, these as `\b`, `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
 pub fn string(text: &[u8], into: &mut impl Sink) {
     into.write(b"\"");
     let mut rest = text;
-    while let Some(plain) = rest.iter().position(|&byte| byte < 32 || byte == b'"' || byte == b'\\') {
+    while let Some(plain) = rest
+        .iter()
+        .position(|&byte| byte < 32 || byte == b'"' || byte == b'\\')
+    {
         into.write(&rest[..plain]);
         escape(rest[plain], into);
         rest = &rest[plain + 1..];
@@ -28,14 +31,18 @@ fn escape(byte: u8, into: &mut impl Sink) {
         13 => b'r',
         b'"' | b'\\' => byte,
         _ => {
-            let digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            let digits = [
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ];
             return into.write(&[b'\\', b'u', b'0', b'0', digits[0], digits[1]]);
         }
     };
     into.write(&[b'\\', short]);
 }
 
-/// Which of two keys, in UTF-8, comes first: the shorter, and of two of a length that with the smaller bytes.
+/// Which of two keys, in UTF-8, comes first: the shorter, and of two of a length that with the
+/// smaller bytes.
 pub fn key_order(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }

@@ -15,8 +15,8 @@
 
 use super::Sink;
 
-/// The flags of a range: it is empty, and has no bounds; its lower, its upper bound is in it; it has no lower, no upper
-/// bound.
+/// The flags of a range: it is empty, and has no bounds; its lower, its upper bound is in it; it
+/// has no lower, no upper bound.
 pub mod flags {
     pub const EMPTY: u8 = 1;
     pub const LOWER_IN: u8 = 2;

@@ -1,5 +1,5 @@
-//! Canonical bytes that are written piece by piece, because there may be many: decimals, JSON, and composed values.
-//! Those of the other kinds are in [`scalar`].
+//! Canonical bytes that are written piece by piece, because there may be many: decimals, JSON, and
+//! composed values. Those of the other kinds are in [`scalar`].
 //!
 //! | key kind | canonical bytes |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! Numbers of kind numeric, as plain decimal text: no exponent, no zeros at the end of the fraction, no point without a
-//! fraction. They are read from decimal text, or given in groups of four digits, as PostgreSQL stores them.
+//! Numbers of kind numeric, as plain decimal text: no exponent, no zeros at the end of the
+//! fraction, no point without a fraction. They are read from decimal text, or given in groups of
+//! four digits, as PostgreSQL stores them.
 
 use super::Sink;
 use crate::memory;
@@ -17,9 +18,9 @@ const MOST_FRACTION: i64 = 16_383;
 pub struct Numeric(pub(crate) Vec<u8>);
 
 impl Numeric {
-    /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`, `-Infinity`, in any
-    /// case. `None` for other text, and for a number with more than 131,072 digits before the point or 16,383 after it,
-    /// which PostgreSQL's type doesn't have.
+    /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`,
+    /// `-Infinity`, in any case. `None` for other text, and for a number with more than 131,072
+    /// digits before the point or 16,383 after it, which PostgreSQL's type doesn't have.
     ///
     /// ```
     /// # use pg_bloom_core::Numeric;
@@ -48,7 +49,9 @@ impl Numeric {
 
 /// The number that has these digits before and after the point, times a power of ten.
 fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<u8>> {
-    if (whole.is_empty() && fraction.is_empty()) || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+    if (whole.is_empty() && fraction.is_empty())
+        || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let mut digits = memory::collect(whole.bytes().chain(fraction.bytes()));
@@ -69,8 +72,10 @@ fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<
         return None;
     }
     let (whole, fraction) = digits.split_at(point.clamp(0, digits.len() as i64) as usize);
-    let [before_point, after_point] = [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
-    let mut plain = memory::list(sign.len() + digits.len() + before_point.len() + after_point.len() + 2);
+    let [before_point, after_point] =
+        [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
+    let mut plain =
+        memory::list(sign.len() + digits.len() + before_point.len() + after_point.len() + 2);
     plain.extend_from_slice(sign.as_bytes());
     plain.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
     plain.extend(before_point);
@@ -82,9 +87,14 @@ fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<
     Some(plain)
 }
 
-/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`. Each group
-/// is below 10,000. Zero has no sign.
-pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> + Clone, into: &mut impl Sink) {
+/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`.
+/// Each group is below 10,000. Zero has no sign.
+pub fn write(
+    is_negative: bool,
+    weight: i32,
+    groups: impl Iterator<Item = u16> + Clone,
+    into: &mut impl Sink,
+) {
     let (skipped, used) = significant(groups.clone());
     if used == 0 {
         return into.write(b"0");
@@ -100,8 +110,16 @@ pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> +
         let group = if (last..=first).contains(&power) { groups.next().unwrap_or(0) } else { 0 };
         let text = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
         let is_zero = |digit: &&u8| **digit == b'0';
-        let leading = if power == highest { text[..GROUP - 1].iter().take_while(is_zero).count() } else { 0 };
-        let trailing = if power == last && last < 0 { text.iter().rev().take_while(is_zero).count() } else { 0 };
+        let leading = if power == highest {
+            text[..GROUP - 1].iter().take_while(is_zero).count()
+        } else {
+            0
+        };
+        let trailing = if power == last && last < 0 {
+            text.iter().rev().take_while(is_zero).count()
+        } else {
+            0
+        };
         if power == -1 {
             into.write(b".");
         }
@@ -112,7 +130,8 @@ pub fn write(is_negative: bool, weight: i32, groups: impl Iterator<Item = u16> +
 /// Which groups are between the first and the last that are not 0: from, and before.
 fn significant(groups: impl Iterator<Item = u16>) -> (usize, usize) {
     let mut used = groups.enumerate().filter(|&(_, group)| group != 0).map(|(i, _)| i);
-    used.next().map_or((0, 0), |first| (first, used.last().unwrap_or(first) + 1))
+    used.next()
+        .map_or((0, 0), |first| (first, used.last().unwrap_or(first) + 1))
 }
 
 #[cfg(test)]

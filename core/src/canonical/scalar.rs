@@ -1,7 +1,7 @@
 //! Canonical bytes: the bytes of an element that are hashed.
 //!
-//! Elements that compare equal must have the same canonical bytes, whatever their SQL type within one key kind,
-//! whatever the CPU, build or server encoding. Frozen like the hash.
+//! Elements that compare equal must have the same canonical bytes, whatever their SQL type within
+//! one key kind, whatever the CPU, build or server encoding. Frozen like the hash.
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
@@ -53,13 +53,19 @@ pub fn boolean(value: bool) -> [u8; 1] {
     [u8::from(value)]
 }
 
-/// A date in PostgreSQL's form (days since 2000-01-01); the two infinities stay the smallest and largest.
+/// A date in PostgreSQL's form (days since 2000-01-01); the two infinities stay the smallest and
+/// largest.
 pub fn date(days: i32) -> [u8; 4] {
-    let days = if days == i32::MIN || days == i32::MAX { days } else { days.wrapping_add(EPOCH_DAYS) };
+    let days = if days == i32::MIN || days == i32::MAX {
+        days
+    } else {
+        days.wrapping_add(EPOCH_DAYS)
+    };
     days.to_le_bytes()
 }
 
-/// A timestamp in PostgreSQL's form (microseconds since 2000-01-01); the two infinities stay as [`date`]'s do.
+/// A timestamp in PostgreSQL's form (microseconds since 2000-01-01); the two infinities stay as
+/// [`date`]'s do.
 pub fn timestamp(microseconds: i64) -> [u8; 8] {
     let microseconds = if microseconds == i64::MIN || microseconds == i64::MAX {
         microseconds
@@ -69,7 +75,8 @@ pub fn timestamp(microseconds: i64) -> [u8; 8] {
     microseconds.to_le_bytes()
 }
 
-/// A time of day with its zone in seconds west of UTC. The same instant in another zone is another value.
+/// A time of day with its zone in seconds west of UTC. The same instant in another zone is another
+/// value.
 pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&microseconds.to_le_bytes());
@@ -77,7 +84,8 @@ pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     bytes
 }
 
-/// An interval in microseconds, with months of 30 days and days of 24 hours, so that equal intervals are the same.
+/// An interval in microseconds, with months of 30 days and days of 24 hours, so that equal
+/// intervals are the same.
 pub fn interval(months: i32, days: i32, microseconds: i64) -> [u8; 16] {
     const DAY: i128 = 86_400_000_000;
     let days = i128::from(months) * 30 + i128::from(days);
@@ -90,13 +98,21 @@ pub fn without_trailing_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// A `"char"`: the empty string for zero, itself below 128, and `\ooo` above, as PostgreSQL 16 and later print it; the
-/// byte alone would be no UTF-8. Returns the bytes and how many of them count.
+/// A `"char"`: the empty string for zero, itself below 128, and `\ooo` above, as PostgreSQL 16 and
+/// later print it; the byte alone would be no UTF-8. Returns the bytes and how many of them count.
 pub fn single_char(value: u8) -> ([u8; 4], usize) {
     match value {
         0 => ([0; 4], 0),
         1..=127 => ([value, 0, 0, 0], 1),
-        _ => ([b'\\', b'0' + (value >> 6), b'0' + ((value >> 3) & 7), b'0' + (value & 7)], 4),
+        _ => (
+            [
+                b'\\',
+                b'0' + (value >> 6),
+                b'0' + ((value >> 3) & 7),
+                b'0' + (value & 7),
+            ],
+            4,
+        ),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Conditions with many alternatives: 200 patterns, 100 members, words joined by OR.
 //!
-//! An index asks its ranges for each alternative by itself. So each row of a range has to be compared only with those
-//! that its range may have, by the hashes of the row's parts. Most rows have none of them, and end with the first step:
+//! An index asks its ranges for each alternative by itself. So each row of a range has to be
+//! compared only with those that its range may have, by the hashes of the row's parts. Most rows
+//! have none of them, and end with the first step:
 //!
 //! ```text
 //! watched  a bit for one hash of each alternative of the range     has the row one of these?
@@ -9,8 +10,8 @@
 //! rows     . . 7  . 4  7  . . .     the last row that had it: row 7 has h1 and h3
 //! ```
 //!
-//! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is watched from then on.
-//! So the watched hashes are soon those that few rows have.
+//! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is
+//! watched from then on. So the watched hashes are soon those that few rows have.
 
 use super::{Condition, place_of};
 use crate::memory;
@@ -39,7 +40,9 @@ impl Alternatives {
         let (every, mut each) = match condition {
             Condition::Any(each) => (Condition::Unknown, each),
             Condition::All(mut all) => {
-                let most = (0..all.len()).max_by_key(|&i| Alternatives::count(&all[i])).unwrap_or(0);
+                let most = (0..all.len())
+                    .max_by_key(|&i| Alternatives::count(&all[i]))
+                    .unwrap_or(0);
                 let each = match all.swap_remove(most) {
                     Condition::Any(each) => each,
                     other => vec![other],
@@ -54,10 +57,12 @@ impl Alternatives {
     }
 }
 
-/// What rows are compared with: first [`RowTest::is_watched`] for their hashes, then for the few that have such a hash
-/// [`RowTest::begin_row`], [`RowTest::add`] for all of them, and [`RowTest::may_match`].
+/// What rows are compared with: first [`RowTest::is_watched`] for their hashes, then for the few
+/// that have such a hash [`RowTest::begin_row`], [`RowTest::add`] for all of them, and
+/// [`RowTest::may_match`].
 pub struct RowTest {
-    /// A hash in each place that is not 0: the place that the hash says, or one after it. At most a quarter are taken.
+    /// A hash in each place that is not 0: the place that the hash says, or one after it. At most a
+    /// quarter are taken.
     places: Vec<u64>,
     /// The last row that has the hash of a place.
     rows: Vec<u32>,
@@ -87,7 +92,11 @@ impl RowTest {
             count += 1;
             hash
         };
-        alternatives.each.iter().chain([&alternatives.every]).for_each(|condition| drop(condition.map(&mut add)));
+        alternatives
+            .each
+            .iter()
+            .chain([&alternatives.every])
+            .for_each(|condition| drop(condition.map(&mut add)));
         let mut places = memory::zeroed((4 * count).next_power_of_two());
         let mut put = |hash| {
             let place = find(&places, hash);
@@ -101,14 +110,26 @@ impl RowTest {
         let every = alternatives.every.map(&mut put);
         let rows = memory::zeroed(places.len());
         let bits = (BITS_EACH * each.len()).next_power_of_two().max(BITS);
-        let (watched, shift) = (memory::zeroed(bits / u64::BITS as usize), u64::BITS - bits.ilog2());
-        RowTest { places, rows, row: 0, every, each, numbers: Vec::new(), watched, shift }
+        let (watched, shift) =
+            (memory::zeroed(bits / u64::BITS as usize), u64::BITS - bits.ilog2());
+        RowTest {
+            places,
+            rows,
+            row: 0,
+            every,
+            each,
+            numbers: Vec::new(),
+            watched,
+            shift,
+        }
     }
 
     /// Begins with another range, which may have the alternatives with these numbers.
     pub fn begin_range(&mut self, numbers: &[u32]) {
         self.numbers.clear();
-        numbers.iter().for_each(|&number| memory::push(&mut self.numbers, number));
+        numbers
+            .iter()
+            .for_each(|&number| memory::push(&mut self.numbers, number));
         self.watch();
     }
 
@@ -151,7 +172,9 @@ impl RowTest {
             let Alternative { all, watched } = &mut self.each[number as usize];
             match all.iter().position(|condition| !condition.holds(&has)) {
                 None => return self.every.holds(&has),
-                Some(lacking) if all[*watched].holds(&has) => (*watched, is_changed) = (lacking, true),
+                Some(lacking) if all[*watched].holds(&has) => {
+                    (*watched, is_changed) = (lacking, true)
+                }
                 Some(_) => {}
             }
         }

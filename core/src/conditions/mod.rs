@@ -1,10 +1,11 @@
-//! Parts of a value, for an index that finds rows by what is in them: members of an array, windows of a text, words,
-//! what a JSON document says.
+//! Parts of a value, for an index that finds rows by what is in them: members of an array, windows
+//! of a text, words, what a JSON document says.
 //!
-//! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both sides get them
-//! from the functions here, so that they cannot differ. The hash of a part is XXH64 over its bytes with a seed for each
-//! kind of part. So a part never meets one of another kind, nor a whole value, whose seed is 0. All are frozen, since
-//! stored indexes depend on them: "Parts of values" in core/src/index/pages.md lists the seeds and the bytes.
+//! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both
+//! sides get them from the functions here, so that they cannot differ. The hash of a part is XXH64
+//! over its bytes with a seed for each kind of part. So a part never meets one of another kind, nor
+//! a whole value, whose seed is 0. All are frozen, since stored indexes depend on them: "Parts of
+//! values" in core/src/index/pages.md lists the seeds and the bytes.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -23,7 +24,8 @@ use crate::memory;
 const MEMBER: u64 = 2;
 const WINDOW: u64 = 3;
 const WORD: u64 = 4;
-/// The seed of the path without keys; that of a path is the hash of its last key with the seed of the path before it.
+/// The seed of the path without keys; that of a path is the hash of its last key with the seed of
+/// the path before it.
 const ROOT: u64 = 5;
 const KEY: u64 = 6;
 /// A window of two characters once more.
@@ -35,8 +37,9 @@ pub fn member(element: u64) -> u64 {
     seeded(&element.to_le_bytes(), MEMBER)
 }
 
-/// A window of a folded text: one to four characters, in one number. The last is in the lowest bits. One below U+2000
-/// has 13 bits, a wide one 21. Above 60 bits is which of them are wide, a bit for each, that of the last one lowest.
+/// A window of a folded text: one to four characters, in one number. The last is in the lowest
+/// bits. One below U+2000 has 13 bits, a wide one 21. Above 60 bits is which of them are wide, a
+/// bit for each, that of the last one lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Window(u64);
 
@@ -69,7 +72,9 @@ impl Window {
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();
         let has_two = self.has_at_most(2) && !self.has_at_most(1);
-        [seeded(&bytes, WINDOW)].into_iter().chain(has_two.then(|| seeded(&bytes, AGAIN)))
+        [seeded(&bytes, WINDOW)]
+            .into_iter()
+            .chain(has_two.then(|| seeded(&bytes, AGAIN)))
     }
 }
 
@@ -82,8 +87,8 @@ pub fn key(key: &[u8]) -> u64 {
     seeded(key, KEY)
 }
 
-/// Where a value is in a JSON document: the keys that lead to it. Arrays are not part of a path: `{"a": [1]}` has the
-/// value 1 at `a`.
+/// Where a value is in a JSON document: the keys that lead to it. Arrays are not part of a path:
+/// `{"a": [1]}` has the value 1 at `a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonPath(u64);
 
@@ -114,10 +119,12 @@ impl JsonPath {
     }
 }
 
-/// How deep conditions may be nested: what is deeper counts as unknown, which is right for any condition.
+/// How deep conditions may be nested: what is deeper counts as unknown, which is right for any
+/// condition.
 pub const MAX_DEPTH: usize = 64;
 
-/// What the hashes of a row's parts must be, if the row can match. Where an index can't tell, it is unknown.
+/// What the hashes of a row's parts must be, if the row can match. Where an index can't tell, it is
+/// unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// Any row may match. Only a whole condition is ever unknown, none within another.
@@ -140,7 +147,9 @@ impl Condition {
             match condition {
                 Condition::Unknown => {}
                 Condition::Any(any) if any.is_empty() => return Condition::NONE,
-                Condition::All(more) => more.into_iter().for_each(|condition| memory::push(&mut all, condition)),
+                Condition::All(more) => more
+                    .into_iter()
+                    .for_each(|condition| memory::push(&mut all, condition)),
                 other => memory::push(&mut all, other),
             }
         }
@@ -162,7 +171,8 @@ impl Condition {
                     if more.len() > any.len() {
                         std::mem::swap(&mut any, &mut more);
                     }
-                    more.into_iter().for_each(|condition| memory::push(&mut any, condition));
+                    more.into_iter()
+                        .for_each(|condition| memory::push(&mut any, condition));
                 }
                 other => memory::push(&mut any, other),
             }
@@ -170,8 +180,9 @@ impl Condition {
         if any.len() == 1 { any.remove(0) } else { Condition::Any(any) }
     }
 
-    /// All of these hashes. They are looked for in an order of their own, so that neighbouring windows, which often
-    /// come together, don't follow each other; and beyond `most` of them the rest is left out.
+    /// All of these hashes. They are looked for in an order of their own, so that neighbouring
+    /// windows, which often come together, don't follow each other; and beyond `most` of them the
+    /// rest is left out.
     pub fn all_of(mut hashes: Vec<u64>, most: usize) -> Condition {
         hashes.sort_unstable();
         hashes.dedup();
@@ -197,7 +208,9 @@ impl Condition {
     /// The same condition on what `of` makes of the hashes.
     #[must_use]
     pub fn map(&self, of: &mut impl FnMut(u64) -> u64) -> Condition {
-        let mut each = |conditions: &[Condition]| memory::collect(conditions.iter().map(|condition| condition.map(of)));
+        let mut each = |conditions: &[Condition]| {
+            memory::collect(conditions.iter().map(|condition| condition.map(of)))
+        };
         match self {
             Condition::Unknown => Condition::Unknown,
             Condition::Has(hash) => Condition::Has(of(*hash)),
@@ -211,28 +224,40 @@ impl Condition {
         match self {
             Condition::Unknown => {}
             Condition::Has(hash) => visit(*hash),
-            Condition::All(conditions) => conditions.iter().take(1).for_each(|condition| condition.watched(visit)),
-            Condition::Any(conditions) => conditions.iter().for_each(|condition| condition.watched(visit)),
+            Condition::All(conditions) => conditions
+                .iter()
+                .take(1)
+                .for_each(|condition| condition.watched(visit)),
+            Condition::Any(conditions) => {
+                conditions.iter().for_each(|condition| condition.watched(visit))
+            }
         }
     }
 
-    /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that may have a hash. It
-    /// is not called for a hash that can't change the answer. Errors: those of `having`.
-    pub fn slots<E>(&self, all: u128, having: &mut impl FnMut(u64) -> Result<u128, E>) -> Result<u128, E> {
+    /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that
+    /// may have a hash. It is not called for a hash that can't change the answer. Errors: those of
+    /// `having`.
+    pub fn slots<E>(
+        &self,
+        all: u128,
+        having: &mut impl FnMut(u64) -> Result<u128, E>,
+    ) -> Result<u128, E> {
         match self {
             _ if all == 0 => Ok(0),
             Condition::Unknown => Ok(all),
             Condition::Has(hash) => Ok(all & having(*hash)?),
-            Condition::All(conditions) => conditions.iter().try_fold(all, |left, one| one.slots(left, having)),
-            Condition::Any(conditions) => {
-                conditions.iter().try_fold(0, |found, one| Ok(found | one.slots(all & !found, having)?))
+            Condition::All(conditions) => {
+                conditions.iter().try_fold(all, |left, one| one.slots(left, having))
             }
+            Condition::Any(conditions) => conditions
+                .iter()
+                .try_fold(0, |found, one| Ok(found | one.slots(all & !found, having)?)),
         }
     }
 }
 
-/// The place of a number in a table, of 2^n places and one at least that is 0: the one that `from` says, or one after
-/// it. If the table lacks the number, a place that is 0.
+/// The place of a number in a table, of 2^n places and one at least that is 0: the one that `from`
+/// says, or one after it. If the table lacks the number, a place that is 0.
 #[inline(always)]
 fn place_of(places: &[u64], number: u64, from: u64) -> usize {
     let last = places.len() - 1;

@@ -8,7 +8,10 @@ fn hashes_are_frozen() {
         member(crate::hash::hash(b"abc")),
         word(b"abc"),
         key(b"abc"),
-        JsonPath::ROOT.key(b"a").key(b"b").leaf(Leaf::String, |stream| stream.write(b"abc")),
+        JsonPath::ROOT
+            .key(b"a")
+            .key(b"b")
+            .leaf(Leaf::String, |stream| stream.write(b"abc")),
         JsonPath::ROOT.leaf(Leaf::Null, |_| ()),
     ];
     let expected = [
@@ -21,7 +24,9 @@ fn hashes_are_frozen() {
     assert_eq!(hashes, expected);
     let of = |text: &str| {
         let characters = text.chars().fold(0, |all, c| all << 32 | u128::from(u32::from(c)));
-        Window::of(characters, text.chars().count() as u32).hashes().collect::<Vec<u64>>()
+        Window::of(characters, text.chars().count() as u32)
+            .hashes()
+            .collect::<Vec<u64>>()
     };
     assert_eq!(of("abcd"), [0xAD8D_4989_510B_FE34]);
     assert_eq!(of("漢字"), [0x31F7_8000_7A8B_DCB0, 0x17E3_53C4_1787_8A1E]);
@@ -49,15 +54,26 @@ fn unknown_is_left_out_of_all_and_makes_any_unknown() {
     assert_eq!(Condition::any([]), Condition::NONE);
     assert_eq!(Condition::all([Has(1), Condition::NONE]), Condition::NONE);
     assert_eq!(Condition::any([Has(1), Condition::NONE]), Has(1));
-    assert_eq!(Condition::all([Has(1), All(vec![Has(2), Has(3)])]), All(vec![Has(1), Has(2), Has(3)]));
+    assert_eq!(
+        Condition::all([Has(1), All(vec![Has(2), Has(3)])]),
+        All(vec![Has(1), Has(2), Has(3)])
+    );
     assert_eq!(Condition::all_of(vec![3, 1, 3, 2], 2), All(vec![Has(1), Has(2)]));
 }
 
 #[test]
 fn slots_are_those_for_which_the_condition_holds() {
     // Slot s has the hashes that are bits of s.
-    let having = |bit: u64| (0..128).filter(|s| s >> bit & 1 == 1).fold(0, |slots, s| slots | 1u128 << s);
-    let condition = All(vec![Any(vec![Has(0), Has(1)]), Has(2), Any(vec![All(vec![Has(0), Has(3)]), Has(4)])]);
+    let having = |bit: u64| {
+        (0..128)
+            .filter(|s| s >> bit & 1 == 1)
+            .fold(0, |slots, s| slots | 1u128 << s)
+    };
+    let condition = All(vec![
+        Any(vec![Has(0), Has(1)]),
+        Has(2),
+        Any(vec![All(vec![Has(0), Has(3)]), Has(4)]),
+    ]);
     let holds = |s: u32| {
         let has = |bit: u32| s >> bit & 1 == 1;
         (has(0) || has(1)) && has(2) && (has(0) && has(3) || has(4))

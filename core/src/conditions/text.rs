@@ -1,5 +1,6 @@
-//! Windows of a text: characters that follow each other, once letters are folded, and weigh four together. Wide ones,
-//! from U+2000 on (Han, kana, Hangul and their punctuation), weigh two, others one.
+//! Windows of a text: characters that follow each other, once letters are folded, and weigh four
+//! together. Wide ones, from U+2000 on (Han, kana, Hangul and their punctuation), weigh two, others
+//! one.
 //!
 //! ```text
 //! text       G E T / i n d e x                          pattern    %/ind_x%
@@ -10,26 +11,27 @@
 //! windows    第17 17回 回会 会议  第1 7回  第 回 会 议  windows    会议 会 议
 //! ```
 //!
-//! A row that matches has every run of the pattern in its text, character for character, so it has the windows of the
-//! run: whether some characters are a window follows from them alone.
+//! A row that matches has every run of the pattern in its text, character for character, so it has
+//! the windows of the run: whether some characters are a window follows from them alone.
 //!
-//! Of scripts with wide characters people look for two, or for one. So a wide character and a narrow one beside it are
-//! a window too, though they weigh three, and so is each Han character and each syllable of Hangul by itself. Such a
-//! pattern has few windows: those of two characters have two hashes, all others one. Without windows of three, `%传F%`
-//! reads what has 传, and `%ン2%` all.
+//! Of scripts with wide characters people look for two, or for one. So a wide character and a
+//! narrow one beside it are a window too, though they weigh three, and so is each Han character and
+//! each syllable of Hangul by itself. Such a pattern has few windows: those of two characters have
+//! two hashes, all others one. Without windows of three, `%传F%` reads what has 传, and `%ン2%` all.
 //!
-//! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and ones chosen by their
-//! content all read more of the text at the same size of the index.
+//! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and
+//! ones chosen by their content all read more of the text at the same size of the index.
 //!
 //! # Folding
 //!
-//! The same index serves LIKE and ILIKE: texts and patterns are folded before they have windows (`fold`). Characters
-//! that are not known there end the runs of a pattern of ILIKE; in a text they make windows for LIKE.
+//! The same index serves LIKE and ILIKE: texts and patterns are folded before they have windows
+//! (`fold`). Characters that are not known there end the runs of a pattern of ILIKE; in a text they
+//! make windows for LIKE.
 //!
-//! Bytes that make no character end a run, and no window of a text has them. In encodings other than UTF-8 each byte is
-//! taken for a character and weighs one, and only `A` to `Z` are folded. No byte of another character can be taken for
-//! these, nor for a wildcard, in any encoding of a server. What other bytes are to ILIKE is not known here, so it is
-//! left out.
+//! Bytes that make no character end a run, and no window of a text has them. In encodings other
+//! than UTF-8 each byte is taken for a character and weighs one, and only `A` to `Z` are folded. No
+//! byte of another character can be taken for these, nor for a wildcard, in any encoding of a
+//! server. What other bytes are to ILIKE is not known here, so it is left out.
 
 pub(super) mod fold;
 
@@ -50,8 +52,9 @@ pub enum Encoding {
     Other,
 }
 
-/// The character that bytes begin with, which has more than one, and its length. `None` if they begin with none. What
-/// follows a part of a character is read as if the part weren't there, so that a run is read the same in every text.
+/// The character that bytes begin with, which has more than one, and its length. `None` if they
+/// begin with none. What follows a part of a character is read as if the part weren't there, so
+/// that a run is read the same in every text.
 #[inline(always)]
 fn character(bytes: &[u8]) -> Option<(u32, usize)> {
     let length = match *bytes.first()? {
@@ -62,7 +65,9 @@ fn character(bytes: &[u8]) -> Option<(u32, usize)> {
     };
     let rest = bytes.get(1..length)?;
     let first = u32::from(bytes[0]) & (0x7F >> length);
-    let c = rest.iter().try_fold(first, |c, &byte| (byte & 0xC0 == 0x80).then_some(c << 6 | u32::from(byte & 0x3F)))?;
+    let c = rest.iter().try_fold(first, |c, &byte| {
+        (byte & 0xC0 == 0x80).then_some(c << 6 | u32::from(byte & 0x3F))
+    })?;
     Some((c, length))
 }
 
@@ -148,7 +153,12 @@ pub fn each_window(text: &[u8], encoding: Encoding, visit: impl FnMut(Window)) {
 
 /// The same where a run ends at characters beyond ASCII for which `ends` is true.
 #[inline(always)]
-fn each_window_between(text: &[u8], encoding: Encoding, ends: impl Fn(u32) -> bool, mut visit: impl FnMut(Window)) {
+fn each_window_between(
+    text: &[u8],
+    encoding: Encoding,
+    ends: impl Fn(u32) -> bool,
+    mut visit: impl FnMut(Window),
+) {
     let mut last = Last::default();
     each_character(text, encoding, |c| match c {
         // No text has a character 0.
@@ -163,7 +173,8 @@ fn each_window_between(text: &[u8], encoding: Encoding, ends: impl Fn(u32) -> bo
 /// Distinct windows of texts, as many as are added.
 #[derive(Default)]
 pub struct Windows {
-    /// A window in each place that is not 0, of which half are at least; none before the first window.
+    /// A window in each place that is not 0, of which half are at least; none before the first
+    /// window.
     places: Vec<u64>,
     found: Vec<Window>,
 }
@@ -176,7 +187,9 @@ impl Windows {
             count += 1;
             if self.found.len() * 2 >= self.places.len() {
                 self.places = memory::zeroed((self.places.len() * 4).max(1 << 12));
-                self.found.iter().for_each(|&window| _ = put(&mut self.places, window));
+                self.found
+                    .iter()
+                    .for_each(|&window| _ = put(&mut self.places, window));
             }
             if put(&mut self.places, window) {
                 memory::push(&mut self.found, window);
@@ -222,7 +235,8 @@ pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
     windows.sort_unstable_by_key(|window| (window.has_at_most(1), window.0));
     windows.dedup();
     let (long, alone) = windows.split_at(windows.partition_point(|window| !window.has_at_most(1)));
-    let [long, alone] = [long, alone].map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
+    let [long, alone] = [long, alone]
+        .map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
     Condition::all([long, alone])
 }
 
@@ -233,7 +247,8 @@ pub fn having(text: &[u8], encoding: Encoding) -> Condition {
 
 /// What a text must have that is LIKE a pattern, or ILIKE if `ignore_case`.
 ///
-/// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one for which it does.
+/// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one
+/// for which it does.
 pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
     if ignore_case && encoding == Encoding::Other {
         return Condition::Unknown;

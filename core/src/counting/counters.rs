@@ -8,8 +8,8 @@
 //! byte         0          1          2
 //! ```
 //!
-//! Incrementing and adding stop at 15, which [`super`] explains. That makes both commutative and associative: any order
-//! gives min(number of increments, 15).
+//! Incrementing and adding stop at 15, which [`super`] explains. That makes both commutative and
+//! associative: any order gives min(number of increments, 15).
 
 use crate::hash::reduce;
 use crate::interrupt::{self, STRIDE};
@@ -29,8 +29,8 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
-/// The positions of an element in its block, which are those of a blocked filter. One that it has twice is counted
-/// once.
+/// The positions of an element in its block, which are those of a blocked filter. One that it has
+/// twice is counted once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
     let mut block = [0; blocked::BLOCK_BYTES];
@@ -51,7 +51,8 @@ fn shift(position: usize) -> u32 {
     4 * (position as u32 & 1)
 }
 
-/// Whether every counter of an element in its block is at least one. Positions don't depend on the number of blocks.
+/// Whether every counter of an element in its block is at least one. Positions don't depend on the
+/// number of blocks.
 #[inline]
 pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
     positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
@@ -59,16 +60,22 @@ pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> boo
 
 #[inline]
 pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
-    block_contains(&payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize], shape, hash)
+    block_contains(
+        &payload.as_chunks::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize],
+        shape,
+        hash,
+    )
 }
 
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
-    (0..BLOCK_BYTES / CACHE_LINE).for_each(|line| prefetch_line(payload.as_ptr(), start + line * CACHE_LINE));
+    (0..BLOCK_BYTES / CACHE_LINE)
+        .for_each(|line| prefetch_line(payload.as_ptr(), start + line * CACHE_LINE));
 }
 
-/// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in that counter.
+/// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in
+/// that counter.
 #[inline(always)]
 fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl Fn(&mut u8, u8)) {
     positions(shape, hash).for_each(|p| {
@@ -84,7 +91,8 @@ pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
     change(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
 }
 
-/// Counts one copy less, unless a counter is zero, since then the element is not there. Saturated ones stay.
+/// Counts one copy less, unless a counter is zero, since then the element is not there. Saturated
+/// ones stay.
 #[inline]
 pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     let block = block_of(payload, shape, hash);
@@ -118,7 +126,8 @@ fn bits_of(counters: u64) -> u16 {
 /// Sets the bits whose counters are not zero: four times as many bytes of counters as of bits.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
     for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE / 4)) {
-        for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0) {
+        for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0)
+        {
             *bits = bits_of(u64::from_le_bytes(*counters)).to_le_bytes();
         }
     }

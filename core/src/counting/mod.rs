@@ -1,7 +1,7 @@
 //! Counting filters: counters in place of bits, so that elements can be removed.
 //!
-//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits: the number of
-//! copies of elements, added and not yet removed, that have this position.
+//! A counting filter is a multiset. Every bit of a `blocked` filter becomes a counter of four bits:
+//! the number of copies of elements, added and not yet removed, that have this position.
 //!
 //! ```text
 //! add x      +1 at each of x's positions            the positions are those of the blocked layout
@@ -10,19 +10,21 @@
 //! bits       counter > 0  ──▶  1                    the dense payload of the filter of what is left
 //! ```
 //!
-//! **15 means 15 or more.** Such a counter is never decremented, as its true value is not known. So elements may stay
-//! forever, but none is lost. As long as no counter is saturated, adding and removing is exact, and a filter from which
-//! everything was removed is the empty one again.
+//! **15 means 15 or more.** Such a counter is never decremented, as its true value is not known. So
+//! elements may stay forever, but none is lost. As long as no counter is saturated, adding and
+//! removing is exact, and a filter from which everything was removed is the empty one again.
 //!
-//! No counting filter can detect the removal of an element that was never added but is a false positive. This takes
-//! away counts of other elements, which may be missed afterwards. Users must remove only what they added.
+//! No counting filter can detect the removal of an element that was never added but is a false
+//! positive. This takes away counts of other elements, which may be missed afterwards. Users must
+//! remove only what they added.
 //!
-//! **Always dense.** There is no list of hashes for small sets, since saturation would then depend on when the list
-//! becomes counters. A filter takes its 4 bits per counter from the start.
+//! **Always dense.** There is no list of hashes for small sets, since saturation would then depend
+//! on when the list becomes counters. A filter takes its 4 bits per counter from the start.
 //!
-//! The stored form is that of a `blocked` filter ([`mod@crate::filter::header`]) with representation 2, and counters
-//! for bits. A filter has a key kind if and only if a counter is not zero, so a value has one canonical form here too.
-//! A filter of no size is the identity of `+`; elements can't be added to it, as their number is not known.
+//! The stored form is that of a `blocked` filter ([`mod@crate::filter::header`]) with
+//! representation 2, and counters for bits. A filter has a key kind if and only if a counter is not
+//! zero, so a value has one canonical form here too. A filter of no size is the identity of `+`;
+//! elements can't be added to it, as their number is not known.
 //!
 //! The counters of a payload are in [`counters`].
 
@@ -67,14 +69,17 @@ pub fn stored_bytes(header: &Header<'_>) -> u64 {
     header.prefix_bytes() as u64 + header.blocks * BLOCK_BYTES as u64
 }
 
-/// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it is at least one.
+/// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it
+/// is at least one.
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
-    let given = capacity.and_then(|capacity| u64::try_from(capacity).ok()).filter(|&capacity| capacity > 0);
+    let given = capacity
+        .and_then(|capacity| u64::try_from(capacity).ok())
+        .filter(|&capacity| capacity > 0);
     given.ok_or_else(|| InvalidParameter::CountingCapacity(capacity).into())
 }
 
-/// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those of
-/// [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
+/// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those
+/// of [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
     header.check_bytes(stored_bytes(&header), limit).map(|()| header)
@@ -93,22 +98,30 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it shows.
+/// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it
+/// shows.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     let (header, _) = parse_header(bytes, true)?;
-    require(header.layout == Layout::Blocked, || format!("counters in layout \"{}\"", header.layout.name()))?;
+    require(header.layout == Layout::Blocked, || {
+        format!("counters in layout \"{}\"", header.layout.name())
+    })?;
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
     })?;
     check_is_whole(&header, true)?;
     require(stored_bytes(&header) == length as u64, || {
-        format!("{length} bytes where a filter of {} blocks of counters has {}", header.blocks, stored_bytes(&header))
+        format!(
+            "{length} bytes where a filter of {} blocks of counters has {}",
+            header.blocks,
+            stored_bytes(&header)
+        )
     })?;
     Ok(header)
 }
 
-/// Whether the element with this hash may be in a filter of which only slices are read: `read(from, length)` reads one.
-/// Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
+/// Whether the element with this hash may be in a filter of which only slices are read:
+/// `read(from, length)` reads one. Errors: those of `read`; [`crate::Class::InvalidBinary`] if it
+/// returns too few bytes.
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
@@ -124,17 +137,23 @@ pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
 }
 
 impl<'a> Counting<'a> {
-    /// Reads a stored filter. Errors: [`crate::Class::InvalidBinary`] for a value that this module doesn't write.
+    /// Reads a stored filter. Errors: [`crate::Class::InvalidBinary`] for a value that this module
+    /// doesn't write.
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
-        require(is_empty || !filter.header.kind.is_none(), || "counters without a key kind are not 0".into())?;
-        require(!is_empty || filter.header.kind.is_none(), || "all counters are 0, but there is a key kind".into())?;
+        require(is_empty || !filter.header.kind.is_none(), || {
+            "counters without a key kind are not 0".into()
+        })?;
+        require(!is_empty || filter.header.kind.is_none(), || {
+            "all counters are 0, but there is a key kind".into()
+        })?;
         Ok(filter)
     }
 
-    /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take time that grows with
-    /// the filter. Other bytes can give wrong answers, but nothing worse. Errors: as [`Counting::parse`].
+    /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take
+    /// time that grows with the filter. Other bytes can give wrong answers, but nothing worse.
+    /// Errors: as [`Counting::parse`].
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let header = parse_start(bytes, bytes.len())?;
         Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
@@ -153,10 +172,15 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// The filter with one more copy of each of these elements, given by their hashes and their kind. Errors:
-    /// [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a filter of no size.
+    /// The filter with one more copy of each of these elements, given by their hashes and their
+    /// kind. Errors: [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a
+    /// filter of no size.
     pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64]) -> Result<B> {
-        let kind = if hashes.is_empty() { self.header.kind } else { meet_kind(self.header.kind, kind)? };
+        let kind = if hashes.is_empty() {
+            self.header.kind
+        } else {
+            meet_kind(self.header.kind, kind)?
+        };
         let header = Header { kind, ..self.header };
         if header.is_unsized() && !hashes.is_empty() {
             return Err(InvalidParameter::NoCountersYet.into());
@@ -166,8 +190,8 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// The filter with one copy less of each of these elements, one after the other; `None` if it contains none of
-    /// them.
+    /// The filter with one copy less of each of these elements, one after the other; `None` if it
+    /// contains none of them.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
         // Decrementing makes no element appear.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
@@ -204,8 +228,8 @@ impl<'a> Counting<'a> {
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }
 
-    /// The filter of bits of its elements. It is dense, and equal to one built from the elements, unless a counter is
-    /// saturated. Without elements it is the empty filter, which is sparse.
+    /// The filter of bits of its elements. It is dense, and equal to one built from the elements,
+    /// unless a counter is saturated. Without elements it is the empty filter, which is sparse.
     pub fn to_bloom<B: Buffer>(&self) -> B {
         self.with_bits(|view| view.to_buffer())
     }
@@ -218,7 +242,8 @@ impl<'a> Counting<'a> {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
             self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
-        let positions = 512.0 * -(f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
+        let positions =
+            512.0 * -(f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
         CountingInfo {
             num_counters: self.header.blocks * BLOCK_COUNTERS,
             tally,
@@ -240,8 +265,8 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     }
 }
 
-/// The header of the sum of two filters. Errors: [`crate::Class::KindMismatch`] for different key kinds,
-/// [`InvalidParameter::Mismatch`] for other hashes or another number of counters.
+/// The header of the sum of two filters. Errors: [`crate::Class::KindMismatch`] for different key
+/// kinds, [`InvalidParameter::Mismatch`] for other hashes or another number of counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
     if sizes_differ && a.num_hashes == b.num_hashes && a.kind.meet(b.kind).is_some() {
@@ -251,7 +276,8 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
-/// The sum of two filters, which has all copies of elements of both. Errors: those of [`summed_header`].
+/// The sum of two filters, which has all copies of elements of both. Errors: those of
+/// [`summed_header`].
 pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
     let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);

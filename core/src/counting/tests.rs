@@ -12,7 +12,16 @@ fn text(elements: &[&str]) -> Vec<u64> {
 
 /// The header of a filter of one block.
 fn one_block() -> Header<'static> {
-    Header::sized(Size { layout: Layout::Blocked, num_hashes: 3, blocks: 1, capacity: 40, fpr: 0.1 }, Kind::NONE)
+    Header::sized(
+        Size {
+            layout: Layout::Blocked,
+            num_hashes: 3,
+            blocks: 1,
+            capacity: 40,
+            fpr: 0.1,
+        },
+        Kind::NONE,
+    )
 }
 
 fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
@@ -22,26 +31,45 @@ fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
 /// Frozen: a stored counting filter of version 1 has these bytes forever.
 #[test]
 fn stored_bytes_are_frozen() {
-    let value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a", "b", "b"]));
+    let value =
+        added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a", "b", "b"]));
     let (header, payload) = value.split_at(44);
     let hex: String = header.iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(
         hex,
         concat!(
-            "0101020203010000",         // version 1, blocked, text, counters, 3 hashes, hash 1, no name
-            "0100000000000000",         // 1 block
-            "0100000000000000",         // always the same
-            "2800000000000000",         // capacity 40
+            "0101020203010000", // version 1, blocked, text, counters, 3 hashes, hash 1, no name
+            "0100000000000000", // 1 block
+            "0100000000000000", // always the same
+            "2800000000000000", // capacity 40
             "9a9999999999b93f00000000", // rate 0.1, reserved
         )
     );
-    // By hand from word(hash, 0), which docs/format.md has: 37E2CAD4E004F963 for "a", 434D6D9806CD0FB6 for "b".
-    let found: Vec<(usize, u8)> =
-        (0..512).map(|i| (i, payload[i / 2] >> (4 * (i % 2)) & 15)).filter(|c| c.1 > 0).collect();
+    // By hand from word(hash, 0), which docs/format.md has: 37E2CAD4E004F963 for "a",
+    // 434D6D9806CD0FB6 for "b".
+    let found: Vec<(usize, u8)> = (0..512)
+        .map(|i| (i, payload[i / 2] >> (4 * (i % 2)) & 15))
+        .filter(|c| c.1 > 0)
+        .collect();
     assert_eq!(found, [(1, 1), (124, 1), (135, 2), (355, 1), (435, 2), (438, 2)]);
     // In bytes: counters 1, 124, 135, 355, 435 and 438. Odd ones are the high halves of bytes.
-    let bytes: Vec<(usize, u8)> = payload.iter().copied().enumerate().filter(|&(_, byte)| byte > 0).collect();
-    assert_eq!(bytes, [(0, 0x10), (62, 0x01), (67, 0x20), (177, 0x10), (217, 0x20), (219, 0x02)]);
+    let bytes: Vec<(usize, u8)> = payload
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|&(_, byte)| byte > 0)
+        .collect();
+    assert_eq!(
+        bytes,
+        [
+            (0, 0x10),
+            (62, 0x01),
+            (67, 0x20),
+            (177, 0x10),
+            (217, 0x20),
+            (219, 0x02)
+        ]
+    );
 }
 
 #[test]
@@ -54,7 +82,10 @@ fn the_two_types_refuse_each_other() {
     for bloom in [dense, sparse] {
         assert!(View::parse(&bloom).is_ok());
         let error = Counting::parse(&bloom).unwrap_err();
-        assert!(matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))), "{error:?}");
+        assert!(
+            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))),
+            "{error:?}"
+        );
     }
     assert!(crate::filter::slices::Start::parse(&counting, counting.len()).is_err());
 }
@@ -69,10 +100,16 @@ fn a_filter_of_no_size_is_the_identity_and_takes_no_elements() {
     assert_eq!(sum::<Vec<u8>>(&nothing, &filter).unwrap(), value);
     assert_eq!(sum::<Vec<u8>>(&filter, &nothing).unwrap(), value);
     assert!(!nothing.contains(hash(b"a")) && nothing.remove::<Vec<u8>>(&[hash(b"a")]).is_none());
-    assert_eq!(nothing.add::<Vec<u8>>(Kind::of(Tag::Text), &[1]).unwrap_err().class(), Class::InvalidParameter);
+    assert_eq!(
+        nothing.add::<Vec<u8>>(Kind::of(Tag::Text), &[1]).unwrap_err().class(),
+        Class::InvalidParameter
+    );
     assert_eq!(View::parse(&nothing.to_bloom::<Vec<u8>>()).unwrap().header, nothing.header);
     let info = nothing.info();
-    assert_eq!((info.num_counters, info.cardinality, info.copies, info.current_fpr), (0, 0.0, Some(0.0), 0.0));
+    assert_eq!(
+        (info.num_counters, info.cardinality, info.copies, info.current_fpr),
+        (0, 0.0, Some(0.0), 0.0)
+    );
 }
 
 #[test]
@@ -88,7 +125,9 @@ fn slices_answer_as_the_whole_does() {
             assert_eq!(contains_in_slices(&start, hash, read).unwrap(), filter.contains(hash));
         }
         assert!(contains_in_slices(&start, 1, |_, _| Ok::<_, Error>([0u8; 3])).is_err());
-        assert!(parse_start(&value[..crate::filter::slices::START_BYTES], value.len() - 1).is_err());
+        assert!(
+            parse_start(&value[..crate::filter::slices::START_BYTES], value.len() - 1).is_err()
+        );
     }
 }
 
@@ -102,7 +141,12 @@ fn what_cannot_be_is_refused() {
     let header = sized_header(1000, 0.01, 44 + 20 * 256).unwrap();
     assert_eq!((stored_bytes(&header), header.blocks), (44 + 20 * 256, 20));
     assert_eq!(sized_header(1000, 0.01, 43 + 20 * 256).unwrap_err().class(), Class::TooLarge);
-    assert_eq!(sized_header(1 << 40, 0.01, crate::sizing::MAX_STORED_BYTES).unwrap_err().class(), Class::TooLarge);
+    assert_eq!(
+        sized_header(1 << 40, 0.01, crate::sizing::MAX_STORED_BYTES)
+            .unwrap_err()
+            .class(),
+        Class::TooLarge
+    );
     let (small, large) = (one_block(), Header { blocks: 2, base_blocks: 2, ..one_block() });
     let error = summed_header(&small, &large).unwrap_err();
     assert!(
@@ -144,7 +188,12 @@ fn each_field_is_checked() {
         (44, &[0; 256], "all counters are 0"),
     ];
     assert_refused(&value, |bytes| Counting::parse(bytes).map(drop), &changes);
-    for other in [&value[..43], &value[..44], &value[..value.len() - 1], &[&value[..], &[0]].concat()] {
+    for other in [
+        &value[..43],
+        &value[..44],
+        &value[..value.len() - 1],
+        &[&value[..], &[0]].concat(),
+    ] {
         assert_eq!(Counting::parse(other).unwrap_err().class(), Class::InvalidBinary);
     }
     let two_sizes = Header { blocks: 2, base_blocks: 1, ..one_block() };

@@ -1,11 +1,15 @@
-//! What is said of errors: a message, as in "cannot …" or "… is too large", and details in sentences.
+//! What is said of errors: a message, as in "cannot …" or "… is too large", and details in
+//! sentences.
 
-use super::{Error, InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Parameters, Problem, TooLarge};
+use super::{
+    Error, InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Parameters, Problem, TooLarge,
+};
 use crate::layout::{GREATEST_FPR, Layout, is_possible_fpr, least_fpr};
 use std::fmt;
 
 impl Error {
-    /// What is wrong, without a full stop. `function` is what the user called, if that has a name of its own.
+    /// What is wrong, without a full stop. `function` is what the user called, if that has a name
+    /// of its own.
     pub fn message(&self, function: Option<&str>) -> String {
         match self.problem() {
             Problem::InvalidBinary(problem) => problem.message(),
@@ -49,8 +53,12 @@ impl InvalidBinary {
             InvalidBinary::UnknownVersion(found, _) => {
                 format!("bloom filter has format version {found}, which is unknown")
             }
-            InvalidBinary::Counters(_) => "value is a counting bloom filter, not a bloom filter".into(),
-            InvalidBinary::NoCounters(_) => "value is a bloom filter, not a counting bloom filter".into(),
+            InvalidBinary::Counters(_) => {
+                "value is a counting bloom filter, not a bloom filter".into()
+            }
+            InvalidBinary::NoCounters(_) => {
+                "value is a bloom filter, not a counting bloom filter".into()
+            }
         }
     }
 
@@ -58,8 +66,12 @@ impl InvalidBinary {
         Some(match self {
             InvalidBinary::Damaged(what) => format!("The value is damaged: {what}."),
             InvalidBinary::Parquet(what) => what.clone(),
-            InvalidBinary::UnknownVersion(_, known) => format!("This version of pg_bloom reads version {known}."),
-            InvalidBinary::Counters(representation) => format!("Its representation is {representation}: counters."),
+            InvalidBinary::UnknownVersion(_, known) => {
+                format!("This version of pg_bloom reads version {known}.")
+            }
+            InvalidBinary::Counters(representation) => {
+                format!("Its representation is {representation}: counters.")
+            }
             InvalidBinary::NoCounters(representation) => {
                 format!("Its representation is {representation}: there are no counters.")
             }
@@ -71,15 +83,22 @@ impl KindMismatch {
     fn message(&self, function: Option<&str>) -> String {
         match self {
             KindMismatch::Element(filter, element) => match function {
-                None => format!("cannot use a bloom filter of kind {filter} with an element of kind {element}"),
+                None => format!(
+                    "cannot use a bloom filter of kind {filter} with an element of kind {element}"
+                ),
                 Some(function) => format!(
                     "cannot use {function} with a bloom filter of kind {filter} and an element of kind {element}"
                 ),
             },
             KindMismatch::Filters(a, b) => {
-                format!("cannot {} bloom filters of different key kinds {a} and {b}", using(function, "merge"))
+                format!(
+                    "cannot {} bloom filters of different key kinds {a} and {b}",
+                    using(function, "merge")
+                )
             }
-            KindMismatch::Members(a, b) => format!("array has members of different kinds {a} and {b}"),
+            KindMismatch::Members(a, b) => {
+                format!("array has members of different kinds {a} and {b}")
+            }
         }
     }
 }
@@ -97,12 +116,21 @@ impl InvalidParameter {
             InvalidParameter::CountingCapacity(Some(capacity)) => {
                 format!("capacity of a counting bloom filter must be at least 1, not {capacity}")
             }
-            InvalidParameter::CountingCapacity(None) => "a counting bloom filter needs a capacity".into(),
-            InvalidParameter::NoCountersYet => {
-                format!("cannot {} a counting bloom filter of no size", using(function, "add elements to"))
+            InvalidParameter::CountingCapacity(None) => {
+                "a counting bloom filter needs a capacity".into()
             }
-            InvalidParameter::TooFewBytes(bytes, _) => format!("no bloom filter fits in {bytes} bytes"),
-            InvalidParameter::ResizeNeedsCapacity => "a dense bloom filter cannot be resized without a capacity".into(),
+            InvalidParameter::NoCountersYet => {
+                format!(
+                    "cannot {} a counting bloom filter of no size",
+                    using(function, "add elements to")
+                )
+            }
+            InvalidParameter::TooFewBytes(bytes, _) => {
+                format!("no bloom filter fits in {bytes} bytes")
+            }
+            InvalidParameter::ResizeNeedsCapacity => {
+                "a dense bloom filter cannot be resized without a capacity".into()
+            }
             InvalidParameter::ResizeDoesNotDivide { capacity, .. } => {
                 format!("cannot resize a dense bloom filter to capacity {capacity}")
             }
@@ -115,16 +143,26 @@ impl InvalidParameter {
             InvalidParameter::KindNotWrittenToParquet(kind) => {
                 format!("bloom filter of kind {kind} cannot be written to Parquet")
             }
-            InvalidParameter::OutOfRange(kind) => format!("element is out of range for a bloom filter of kind {kind}"),
-            InvalidParameter::UnknownMembers => "could not determine the kind of an array without members".into(),
-            InvalidParameter::Ragged => "an array must have as many members as its lengths say".into(),
+            InvalidParameter::OutOfRange(kind) => {
+                format!("element is out of range for a bloom filter of kind {kind}")
+            }
+            InvalidParameter::UnknownMembers => {
+                "could not determine the kind of an array without members".into()
+            }
+            InvalidParameter::Ragged => {
+                "an array must have as many members as its lengths say".into()
+            }
         }
     }
 
     fn detail(&self) -> Option<String> {
         Some(match self {
-            InvalidParameter::Mismatch { why, a, b, .. } => format!("{a} against {b}. {}", why.reason()),
-            InvalidParameter::ResizeNeedsCapacity => "Its bits don't tell how many elements it has.".into(),
+            InvalidParameter::Mismatch { why, a, b, .. } => {
+                format!("{a} against {b}. {}", why.reason())
+            }
+            InvalidParameter::ResizeNeedsCapacity => {
+                "Its bits don't tell how many elements it has.".into()
+            }
             InvalidParameter::ResizeDoesNotDivide { own, blocks, .. } => {
                 let unit = if own.layout.block_bits() == 1 { "bits" } else { "blocks" };
                 format!(
@@ -132,7 +170,9 @@ impl InvalidParameter {
                     own.blocks, own.fpr
                 )
             }
-            InvalidParameter::LayoutNotOfParquet(_) => "Parquet has filters of layout \"parquet\" only.".into(),
+            InvalidParameter::LayoutNotOfParquet(_) => {
+                "Parquet has filters of layout \"parquet\" only.".into()
+            }
             InvalidParameter::KindNotReadFromParquet(_) => {
                 "No writer of Parquet hashes elements of this kind as pg_bloom does.".into()
             }
@@ -146,10 +186,18 @@ impl InvalidParameter {
 
 /// The message for a rate that a layout can't keep, and perhaps no other.
 fn rate(fpr: f64, layout: Layout) -> String {
-    let shown = if fpr != 0.0 && fpr.abs() < 1e-4 { format!("{fpr:e}") } else { fpr.to_string() };
+    let shown = if fpr != 0.0 && fpr.abs() < 1e-4 {
+        format!("{fpr:e}")
+    } else {
+        fpr.to_string()
+    };
     let possible = |layout| format!("from {:e} to {GREATEST_FPR}", least_fpr(layout));
     if is_possible_fpr(Layout::Blocked, fpr) {
-        format!("false positive rate in layout \"{}\" must be {}, not {shown}", layout.name(), possible(layout))
+        format!(
+            "false positive rate in layout \"{}\" must be {}, not {shown}",
+            layout.name(),
+            possible(layout)
+        )
     } else {
         format!("false positive rate must be {}, not {shown}", possible(Layout::Blocked))
     }
@@ -159,7 +207,9 @@ impl Mismatch {
     fn reason(self) -> &'static str {
         match self {
             Mismatch::Layouts => "Filters of different layouts cannot be merged.",
-            Mismatch::Hashes => "Filters of different rates cannot be merged: the rate decides the number of hashes.",
+            Mismatch::Hashes => {
+                "Filters of different rates cannot be merged: the rate decides the number of hashes."
+            }
             Mismatch::Sizes => "The larger size must be a multiple of the smaller.",
             Mismatch::Counters => "Only filters with equally many counters can be added.",
         }
@@ -173,7 +223,9 @@ impl TooLarge {
                 format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes")
             }
             TooLarge::Bits(capacity, fpr) => {
-                format!("bloom filter for {capacity} elements at a false positive rate of {fpr} is too large")
+                format!(
+                    "bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"
+                )
             }
             TooLarge::Sizes(_) => "bloom filters of too many sizes to be merged in parallel".into(),
             TooLarge::IndexPages(pages) => format!("index of {pages} pages is too large"),
@@ -184,7 +236,10 @@ impl TooLarge {
     fn detail(&self) -> Option<String> {
         Some(match self {
             TooLarge::Bytes { own: Parameters { capacity, fpr, layout, .. }, .. } => {
-                format!("Capacity {capacity} at a false positive rate of {fpr} in layout \"{}\".", layout.name())
+                format!(
+                    "Capacity {capacity} at a false positive rate of {fpr} in layout \"{}\".",
+                    layout.name()
+                )
             }
             TooLarge::ParquetBytes { payload, .. } => format!("It has {payload} bytes of bits."),
             TooLarge::Sizes(bytes) => format!("They take {bytes} bytes."),
@@ -197,6 +252,10 @@ impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parameters { layout, num_hashes, blocks, capacity, fpr } = self;
         let bits = blocks * layout.block_bits();
-        write!(f, "layout \"{}\", {num_hashes} hashes, {bits} bits (capacity {capacity}, rate {fpr})", layout.name())
+        write!(
+            f,
+            "layout \"{}\", {num_hashes} hashes, {bits} bits (capacity {capacity}, rate {fpr})",
+            layout.name()
+        )
     }
 }

@@ -24,37 +24,50 @@ pub struct Request {
 impl Default for Request {
     /// Sized for what it gets, at [`sizing::DEFAULT_FPR`], in layout `blocked`.
     fn default() -> Request {
-        Request { capacity: None, fpr: sizing::DEFAULT_FPR, layout: Layout::Blocked }
+        Request {
+            capacity: None,
+            fpr: sizing::DEFAULT_FPR,
+            layout: Layout::Blocked,
+        }
     }
 }
 
 impl Request {
-    /// The header of an empty filter. Errors: those of [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have
-    /// more than `limit` bytes when dense.
+    /// The header of an empty filter. Errors: those of [`sizing::size()`];
+    /// [`crate::Class::TooLarge`] if it would have more than `limit` bytes when dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
         let Some(capacity) = self.capacity else {
-            return sizing::check_fpr(self.layout, self.fpr).map(|()| Header::unsized_(self.layout, self.fpr));
+            return sizing::check_fpr(self.layout, self.fpr)
+                .map(|()| Header::unsized_(self.layout, self.fpr));
         };
         let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
         header.check_size(limit).map(|()| header)
     }
 }
 
-/// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
+/// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than
+/// `limit` bytes.
 pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
     if !header.is_unsized() || elements == 0 {
         return Ok(*header);
     }
-    let settled = Header::sized(sizing::power_of_two(header.layout, elements as u64, header.fpr)?, header.kind);
+    let settled = Header::sized(
+        sizing::power_of_two(header.layout, elements as u64, header.fpr)?,
+        header.kind,
+    );
     settled.check_size(limit).map(|()| settled)
 }
 
-/// The header of an unsized build that became dense before it had all elements. It has the most blocks, a power of two,
-/// that a filter of at most `limit` bytes can have, and can be folded to the size that any number of elements needs.
-/// Errors: those of [`sizing::power_of_two`]; [`crate::Class::TooLarge`] if not even the smallest filter fits.
+/// The header of an unsized build that became dense before it had all elements. It has the most
+/// blocks, a power of two, that a filter of at most `limit` bytes can have, and can be folded to
+/// the size that any number of elements needs. Errors: those of [`sizing::power_of_two`];
+/// [`crate::Class::TooLarge`] if not even the smallest filter fits.
 pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
-    let mut largest = Header { capacity: Capacity::ToBeFolded, ..Header::sized(size, header.kind) };
+    let mut largest = Header {
+        capacity: Capacity::ToBeFolded,
+        ..Header::sized(size, header.kind)
+    };
     largest.check_size(limit)?;
     loop {
         let blocks = largest.blocks * 2;
@@ -66,15 +79,22 @@ pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
     }
 }
 
-/// Ends an unsized build that became dense early: folds it to the smallest power of two of blocks that keeps the rate
-/// with so many elements. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
-pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, limit: u64) -> Result<B> {
+/// Ends an unsized build that became dense early: folds it to the smallest power of two of blocks
+/// that keeps the rate with so many elements. Errors: [`crate::Class::TooLarge`] for more than
+/// `limit` bytes.
+pub fn settle_dense<B: Buffer>(
+    header: &Header<'_>,
+    bits: &[u8],
+    elements: u64,
+    limit: u64,
+) -> Result<B> {
     let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
         Header::sized(size, header.kind).check_size(limit)?;
         // The bits can't be separated into more blocks again. The capacity is what this size holds.
         size.blocks = header.blocks;
-        size.capacity = sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
+        size.capacity =
+            sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
     }
     let sized = Header::sized(size, header.kind);
     let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
@@ -85,15 +105,21 @@ pub fn settle_dense<B: Buffer>(header: &Header<'_>, bits: &[u8], elements: u64, 
     Ok(value)
 }
 
-/// The filter of these distinct hashes, which ascend. If `header` has no size, it has the smallest power of two of
-/// blocks that keeps the rate. Errors: [`crate::Class::TooLarge`] for more than `limit` bytes.
+/// The filter of these distinct hashes, which ascend. If `header` has no size, it has the smallest
+/// power of two of blocks that keeps the rate. Errors: [`crate::Class::TooLarge`] for more than
+/// `limit` bytes.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     from_more_hashes(header, hashes, 0, limit)
 }
 
-/// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the result may exceed
-/// the limit up to that size.
-fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
+/// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the
+/// result may exceed the limit up to that size.
+fn from_more_hashes<B: Buffer>(
+    header: &Header<'_>,
+    hashes: &[u64],
+    given: u64,
+    limit: u64,
+) -> Result<B> {
     let header = settle(header, hashes.len(), limit)?;
     if header.fits_sparse(hashes.len()) {
         return list_of(&header, hashes, given, limit);
@@ -104,8 +130,14 @@ fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, 
     Ok(value)
 }
 
-/// The list of these hashes, in ascending order, with the check of its size by [`Header::check_growth`].
-pub(super) fn list_of<B: Buffer>(header: &Header<'_>, hashes: &[u64], given: u64, limit: u64) -> Result<B> {
+/// The list of these hashes, in ascending order, with the check of its size by
+/// [`Header::check_growth`].
+pub(super) fn list_of<B: Buffer>(
+    header: &Header<'_>,
+    hashes: &[u64],
+    given: u64,
+    limit: u64,
+) -> Result<B> {
     header.check_growth(size_of_val(hashes) as u64, given, limit)?;
     let mut value: B = header.sparse(hashes.len());
     write_hashes(payload_mut(&mut value, header), hashes);
@@ -123,7 +155,10 @@ pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &
     let mut batch = [0u64; 256];
     for entries in entries.chunks(batch.len()) {
         let filled = &mut batch[..entries.len()];
-        filled.iter_mut().zip(sparse::values(entries)).for_each(|(slot, hash)| *slot = hash);
+        filled
+            .iter_mut()
+            .zip(sparse::values(entries))
+            .for_each(|(slot, hash)| *slot = hash);
         header.shape().insert_all(payload, filled);
         interrupt::check();
     }
@@ -147,13 +182,16 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
     }
 }
 
-/// The kind of a filter to which an element is added, or in which it is probed. Errors: [`KindMismatch::Element`].
+/// The kind of a filter to which an element is added, or in which it is probed. Errors:
+/// [`KindMismatch::Element`].
 pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
-    held.meet(given).ok_or_else(|| KindMismatch::Element(held.to_string(), given.to_string()).into())
+    held.meet(given)
+        .ok_or_else(|| KindMismatch::Element(held.to_string(), given.to_string()).into())
 }
 
-/// The filter with more elements, whose hashes ascend; one of no size gets the size that these need. Errors:
-/// [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes.
+/// The filter with more elements, whose hashes ascend; one of no size gets the size that these
+/// need. Errors: [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more
+/// than `limit` bytes.
 pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     let header = Header { kind: meet_kind(view.header.kind, kind)?, ..view.header };
     match view.body {

@@ -1,8 +1,8 @@
-//! Estimates of how many elements a filter has, and its present false positive rate. [`crate::filter::overfull`] says
-//! whether that is higher than promised.
+//! Estimates of how many elements a filter has, and its present false positive rate.
+//! [`crate::filter::overfull`] says whether that is higher than promised.
 //!
-//! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the clear share is
-//! (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
+//! **Elements.** An element leaves a given bit clear with probability 1 - a, so of `n` elements the
+//! clear share is (1 - a)^n on average, and n is estimated as ln(clear) / ln(1 - a):
 //!
 //! | layout | a |
 //! |---|---|
@@ -10,11 +10,11 @@
 //! | blocked | (1 - (1 - 1/512)^k) / B |
 //! | parquet | 1 / (32 · B) |
 //!
-//! Spreading a small filter into a large one repeats its bits, which would count several times; folding to the greatest
-//! common divisor of the block counts ever merged (the base) undoes that. But a small filter that was nearly empty may,
-//! as a base, be full of the other filter's elements. So the result is the estimate at the finest size that agrees with
-//! those at all coarser ones. Here 50,000 elements at capacity 64,000 were merged with an empty filter of capacity
-//! 2,000:
+//! Spreading a small filter into a large one repeats its bits, which would count several times;
+//! folding to the greatest common divisor of the block counts ever merged (the base) undoes that.
+//! But a small filter that was nearly empty may, as a base, be full of the other filter's elements.
+//! So the result is the estimate at the finest size that agrees with those at all coarser ones.
+//! Here 50,000 elements at capacity 64,000 were merged with an empty filter of capacity 2,000:
 //!
 //! ```text
 //! capacity   estimate
@@ -28,8 +28,8 @@
 //!
 //! For a sparse filter the number is exact.
 //!
-//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's eight words, since
-//! an absent element is probed at one bit of each.
+//! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's
+//! eight words, since an absent element is probed at one bit of each.
 
 use super::build::insert_entries;
 use super::header::Header;
@@ -72,7 +72,10 @@ fn block_rate(layout: Layout, num_hashes: u32, block: &[u8]) -> f64 {
     match layout {
         Layout::Parquet => {
             let words = block.as_chunks::<4>().0;
-            words.iter().map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0).product()
+            words
+                .iter()
+                .map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0)
+                .product()
         }
         _ => (simd::count_ones(block) as f64 / 512.0).powi(num_hashes as i32),
     }
@@ -90,7 +93,8 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     interrupt::strides(bits).map(of_stride).sum::<f64>() / header.blocks as f64
 }
 
-/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in windows of bits.
+/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in
+/// windows of bits.
 const MOST_POSITIONS: usize = 1 << 20;
 /// Bits of such a window.
 const WINDOW: u64 = 8 * (64 << 20);
@@ -119,8 +123,8 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     ones
 }
 
-/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends only on the number of
-/// hashes.
+/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends
+/// only on the number of hashes.
 pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
     let (layout, num_hashes) = (header.layout, header.num_hashes);
     if layout == Layout::Classic {
@@ -135,7 +139,8 @@ pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f
     let index = |entry: &[u8; 8]| shape.block_of(sparse::value(entry));
     for own in interrupt::each(entries.chunk_by(|a, b| index(a) == index(b))) {
         block.fill(0);
-        interrupt::each(sparse::values(own)).for_each(|hash| one_block.insert_all(&mut block, &[hash]));
+        interrupt::each(sparse::values(own))
+            .for_each(|hash| one_block.insert_all(&mut block, &[hash]));
         ones += count_ones(&block);
         sum += block_rate(layout, num_hashes, &block);
     }
@@ -150,7 +155,8 @@ pub fn current_fpr(view: &View<'_>) -> f64 {
     }
 }
 
-/// The number of elements that set this many of the bits of so many blocks; infinite for all of them.
+/// The number of elements that set this many of the bits of so many blocks; infinite for all of
+/// them.
 fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 {
     let (k, b, bits) = (f64::from(num_hashes), blocks as f64, blocks * layout.block_bits());
     // ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
@@ -175,7 +181,8 @@ pub fn cardinality(view: &View<'_>) -> f64 {
     }
 }
 
-/// Block counts and the estimates at them, from the filter's own down to its base. Each divides the one before.
+/// Block counts and the estimates at them, from the filter's own down to its base. Each divides the
+/// one before.
 fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     let mut blocks = h.blocks;
     let mut bits = Cow::Borrowed(bits);
@@ -187,7 +194,10 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
         }
         // The smallest factor above one.
         let n = blocks / h.base_blocks;
-        let factor = (2..).take_while(|i| i * i <= n).find(|&i| n.is_multiple_of(i)).unwrap_or(n);
+        let factor = (2..)
+            .take_while(|i| i * i <= n)
+            .find(|&i| n.is_multiple_of(i))
+            .unwrap_or(n);
         blocks /= factor;
         let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
         h.layout.fold(&bits, &mut folded, factor);
@@ -195,12 +205,16 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     }
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer sizes vary less, but
-/// are higher for bits that were spread. A size with all bits set agrees with every estimate.
+/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer
+/// sizes vary less, but are higher for bits that were spread. A size with all bits set agrees with
+/// every estimate.
 fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     let mut coarser: Vec<(f64, f64)> = Vec::new();
     for &(blocks, elements) in sizes.iter().rev() {
-        if coarser.iter().any(|&(other, error)| (elements - other).abs() > AGREEMENT * error) {
+        if coarser
+            .iter()
+            .any(|&(other, error)| (elements - other).abs() > AGREEMENT * error)
+        {
             break;
         }
         let error = standard_error(h.layout, h.num_hashes, blocks, elements);
@@ -209,9 +223,9 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
     coarser.last().map_or(0.0, |&(elements, _)| elements)
 }
 
-/// The estimated number of distinct elements of the union of two filters. A union that would be much larger than both
-/// is not built: sparse filters are then counted by their hashes, or folded to the size of the dense one. Errors: those
-/// of a union, except for its size.
+/// The estimated number of distinct elements of the union of two filters. A union that would be
+/// much larger than both is not built: sparse filters are then counted by their hashes, or folded
+/// to the size of the dense one. Errors: those of a union, except for its size.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
     // Nothing of the other filter is copied.
@@ -230,14 +244,17 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
-            Body::Sparse(entries) if view.header.blocks > header.blocks => insert_entries(&mut bits, &header, entries),
+            Body::Sparse(entries) if view.header.blocks > header.blocks => {
+                insert_entries(&mut bits, &header, entries)
+            }
             _ => or_into(&mut bits, header.blocks, view),
         }
     }
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
 }
 
-/// The number of elements with which a filter would be as full as it is; more than it has if it was spread.
+/// The number of elements with which a filter would be as full as it is; more than it has if it was
+/// spread.
 pub fn present(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
@@ -246,10 +263,12 @@ pub fn present(view: &View<'_>) -> f64 {
     }
 }
 
-/// The standard error of the estimate for a filter that holds `elements`, from the variance of its clear share.
+/// The standard error of the estimate for a filter that holds `elements`, from the variance of its
+/// clear share.
 ///
-/// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` = exp(-λ(1-q)) for one clear
-/// bit and exp(-λ(1-q₂)) for two of them, minus what follows from the total being `elements`.
+/// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` =
+/// exp(-λ(1-q)) for one clear bit and exp(-λ(1-q₂)) for two of them, minus what follows from the
+/// total being `elements`.
 pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     let (k, b) = (f64::from(num_hashes), blocks as f64);
     let load = elements / b;
@@ -292,7 +311,8 @@ pub fn info(view: &View<'_>) -> FilterInfo {
     }
 }
 
-/// |a ∩ b| from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative. Not a number if a filter is saturated.
+/// The size of the intersection from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative.
+/// Not a number if a filter is saturated.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     if union.is_infinite() {
         return f64::NAN;

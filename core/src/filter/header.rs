@@ -19,9 +19,10 @@
 //!
 //! Together with PostgreSQL's four-byte length word, the payload starts at a multiple of eight.
 //!
-//! A value has one canonical form: a set that was never merged across sizes is sparse if and only if its hashes take no
-//! more bytes than the dense payload would. A filter of no size (no blocks, capacity 0) has no elements: it is the
-//! empty filter, the identity of union. Partial states of a build have two more forms: [`super::View::parse_partial`].
+//! A value has one canonical form: a set that was never merged across sizes is sparse if and only
+//! if its hashes take no more bytes than the dense payload would. A filter of no size (no blocks,
+//! capacity 0) has no elements: it is the empty filter, the identity of union. Partial states of a
+//! build have two more forms: [`super::View::parse_partial`].
 
 use crate::error::{InvalidParameter, Parameters, Result, TooLarge};
 use crate::hash::HASH_ID;
@@ -62,7 +63,8 @@ pub(super) struct Raw {
 pub enum Capacity {
     /// None yet: it has no size, no blocks, and no number of hashes.
     Unsized,
-    /// None yet, but it has the bits of elements: a partial state with more blocks than it will have in the end.
+    /// None yet, but it has the bits of elements: a partial state with more blocks than it will
+    /// have in the end.
     ToBeFolded,
     /// This many elements.
     Elements(u64),
@@ -120,21 +122,42 @@ impl Header<'_> {
 impl<'a> Header<'a> {
     /// The header of a filter of no size, which has only a layout and a rate.
     pub fn unsized_(layout: Layout, fpr: f64) -> Header<'static> {
-        Header { layout, num_hashes: 0, blocks: 0, base_blocks: 0, capacity: Capacity::Unsized, fpr, kind: Kind::NONE }
+        Header {
+            layout,
+            num_hashes: 0,
+            blocks: 0,
+            base_blocks: 0,
+            capacity: Capacity::Unsized,
+            fpr,
+            kind: Kind::NONE,
+        }
     }
 
     pub fn sized(size: Size, kind: Kind<'a>) -> Header<'a> {
         let Size { layout, num_hashes, blocks, capacity, fpr } = size;
         let capacity = Capacity::Elements(capacity);
-        Header { layout, num_hashes, blocks, base_blocks: blocks, capacity, fpr, kind }
+        Header {
+            layout,
+            num_hashes,
+            blocks,
+            base_blocks: blocks,
+            capacity,
+            fpr,
+            kind,
+        }
     }
 
     #[inline(always)]
     pub fn shape(&self) -> Shape {
-        Shape { layout: self.layout, num_hashes: self.num_hashes, blocks: self.blocks }
+        Shape {
+            layout: self.layout,
+            num_hashes: self.num_hashes,
+            blocks: self.blocks,
+        }
     }
 
-    /// Whether `elements` hashes take no more bytes than the dense payload: the rule of the canonical form.
+    /// Whether `elements` hashes take no more bytes than the dense payload: the rule of the
+    /// canonical form.
     pub fn fits_sparse(&self, elements: usize) -> bool {
         self.is_unsized() || elements as u64 * 8 <= self.payload_bytes()
     }
@@ -144,25 +167,40 @@ impl<'a> Header<'a> {
         HEADER_BYTES + self.kind.name.len().next_multiple_of(8)
     }
 
-    /// Checks the size of the dense filter. Errors: [`TooLarge::Bytes`] if it has more than `limit` bytes.
+    /// Checks the size of the dense filter. Errors: [`TooLarge::Bytes`] if it has more than `limit`
+    /// bytes.
     pub fn check_size(&self, limit: u64) -> Result<()> {
         self.check_bytes(self.dense_bytes(), limit)
     }
 
     pub(crate) fn check_bytes(&self, bytes: u64, limit: u64) -> Result<()> {
-        if bytes <= limit { Ok(()) } else { Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into()) }
+        if bytes <= limit {
+            Ok(())
+        } else {
+            Err(TooLarge::Bytes { bytes, limit, own: self.parameters() }.into())
+        }
     }
 
-    /// Checks the size of a result with `payload` bytes of payload. It may exceed the limit up to `given`, the largest
-    /// payload of the filters that it is computed from.
+    /// Checks the size of a result with `payload` bytes of payload. It may exceed the limit up to
+    /// `given`, the largest payload of the filters that it is computed from.
     pub(crate) fn check_growth(&self, payload: u64, given: u64, limit: u64) -> Result<()> {
-        if payload <= given { Ok(()) } else { self.check_bytes(self.prefix_bytes() as u64 + payload, limit) }
+        if payload <= given {
+            Ok(())
+        } else {
+            self.check_bytes(self.prefix_bytes() as u64 + payload, limit)
+        }
     }
 
     /// The parameters that it was built with, for errors.
     pub(crate) fn parameters(&self) -> Parameters {
         let Header { layout, num_hashes, blocks, fpr, .. } = *self;
-        Parameters { layout, num_hashes, blocks, capacity: self.capacity.elements().unwrap_or(0), fpr }
+        Parameters {
+            layout,
+            num_hashes,
+            blocks,
+            capacity: self.capacity.elements().unwrap_or(0),
+            fpr,
+        }
     }
 
     /// Writes header and name to the start of `into`.
@@ -209,8 +247,8 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
     &mut value.bytes_mut()[header.prefix_bytes()..]
 }
 
-/// The largest capacity whose dense filter has at most `bytes` bytes as stored. Errors: those of [`sizing::density`];
-/// [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
+/// The largest capacity whose dense filter has at most `bytes` bytes as stored. Errors: those of
+/// [`sizing::density`]; [`InvalidParameter::TooFewBytes`] if not even a capacity of one fits.
 pub fn capacity_for_bytes(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     const HEADER: u64 = HEADER_BYTES as u64;
     let capacity = sizing::capacity_for_payload(layout, bytes.saturating_sub(HEADER), fpr)?;

@@ -1,7 +1,7 @@
 //! Union, intersection, and the resizing that they are based on.
 //!
-//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the other. With D(v)
-//! the dense form of v at its own block count:
+//! Two filters may be merged when layout, hashes and key kind agree and one block count divides the
+//! other. With D(v) the dense form of v at its own block count:
 //!
 //! ```text
 //! D(a | b) = spread(D(a)) | spread(D(b))        spread: block i ──▶ blocks q·i … q·i + q - 1
@@ -9,11 +9,13 @@
 //!                                               fold:   blocks q·i … q·i + q - 1 ──▶ their OR, block i
 //! ```
 //!
-//! Union is a commutative, idempotent monoid, bit for bit. That is why a union stays sparse only when both inputs are
-//! sparse at the same block count: resizing a sparse filter losslessly looks tempting and breaks associativity.
+//! Union is a commutative, idempotent monoid, bit for bit. That is why a union stays sparse only
+//! when both inputs are sparse at the same block count: resizing a sparse filter losslessly looks
+//! tempting and breaks associativity.
 //!
-//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has too. Since a filter
-//! has a hash if and only if its spread form does, intersection is commutative and associative as well.
+//! An intersection with a sparse filter is sparse: those of its hashes that the other filter has
+//! too. Since a filter has a hash if and only if its spread form does, intersection is commutative
+//! and associative as well.
 
 use super::build::{contains, insert_entries, list_of};
 use super::header::{Header, payload_mut};
@@ -31,13 +33,27 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The header of the merged filter: the larger by blocks, capacity and rate. The rest is for filters of no size.
+/// The header of the merged filter: the larger by blocks, capacity and rate. The rest is for
+/// filters of no size.
 pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {
-    let order = a.blocks.cmp(&b.blocks).then(a.capacity.cmp(&b.capacity)).then(is_plain(b).cmp(&is_plain(a)));
-    if order.then(a.fpr.total_cmp(&b.fpr)).then(b.layout.cmp(&a.layout)).is_lt() { b } else { a }
+    let order = a
+        .blocks
+        .cmp(&b.blocks)
+        .then(a.capacity.cmp(&b.capacity))
+        .then(is_plain(b).cmp(&is_plain(a)));
+    if order
+        .then(a.fpr.total_cmp(&b.fpr))
+        .then(b.layout.cmp(&a.layout))
+        .is_lt()
+    {
+        b
+    } else {
+        a
+    }
 }
 
-/// Whether this is the filter of no size with the default rate and layout, in place of which any other is taken.
+/// Whether this is the filter of no size with the default rate and layout, in place of which any
+/// other is taken.
 fn is_plain(h: &Header<'_>) -> bool {
     h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
 }
@@ -53,7 +69,11 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
             return Err(cannot_merge(a, b, why));
         }
     }
-    Ok(Header { kind, base_blocks: gcd(a.base_blocks, b.base_blocks), ..*larger(a, b) })
+    Ok(Header {
+        kind,
+        base_blocks: gcd(a.base_blocks, b.base_blocks),
+        ..*larger(a, b)
+    })
 }
 
 /// `Some(reason)` if two filters can't be merged whatever their sizes.
@@ -63,7 +83,8 @@ pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
 }
 
 pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
-    a.meet(b).ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
+    a.meet(b)
+        .ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
 }
 
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
@@ -90,8 +111,8 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
     }
 }
 
-/// The union of two filters. Errors: those of [`merged_header`]; [`crate::Class::TooLarge`] if the result has more than
-/// `limit` bytes and is larger than both filters.
+/// The union of two filters. Errors: those of [`merged_header`]; [`crate::Class::TooLarge`] if the
+/// result has more than `limit` bytes and is larger than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {
@@ -101,7 +122,8 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let given = a.payload_bytes().max(b.payload_bytes()) as u64;
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
-        && (header.fits_sparse(x.len() + y.len()) || header.fits_sparse(sparse::union(x, y).count()))
+        && (header.fits_sparse(x.len() + y.len())
+            || header.fits_sparse(sparse::union(x, y).count()))
     {
         return list_of(&header, &memory::collect(sparse::union(x, y)), given, limit);
     }
@@ -113,7 +135,8 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// The intersection of two filters, which is never larger than both. Errors: those of [`merged_header`].
+/// The intersection of two filters, which is never larger than both. Errors: those of
+/// [`merged_header`].
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
     if a.header.is_unsized() || b.header.is_unsized() {

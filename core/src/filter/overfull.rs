@@ -1,18 +1,20 @@
 //! Whether a filter gives wrong answers more often than it was made for.
 //!
-//! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the 1,600 elements of
-//! their capacity, 42 % are above their promise, by up to 1.17 times. So a filter is overfull where its rate is above
-//! its promise *and* above the expected rate of filters with exactly their capacity by six standard deviations, which
-//! about one in a billion exceeds. One that is a list is never overfull.
+//! The rate that a filter has now varies from set to set: of filters in `blocked` with exactly the
+//! 1,600 elements of their capacity, 42 % are above their promise, by up to 1.17 times. So a filter
+//! is overfull where its rate is above its promise *and* above the expected rate of filters with
+//! exactly their capacity by six standard deviations, which about one in a billion exceeds. One
+//! that is a list is never overfull.
 //!
 //! | filter | its rate is decided by | limit, z = 6 |
 //! |---|---|---|
 //! | several blocks | the mean over B blocks of each one's random rate | μ + z·σ/√B + (z² - 1)/6 · κ/(σ²·B) |
 //! | `classic`, one block of `blocked` | X, the number of hit cells | the rate of `E[X]` + z·σ + (z² - 1)/6 cells |
 //!
-//! The last term is the skewness (Cornish and Fisher, "Moments and Cumulants in the Specification of Distributions",
-//! 1937): few full blocks decide the rate of a small filter. μ, σ² and κ are those of sizing/rate.rs. X is a sum of
-//! independent zeros and ones, whose third cumulant is at most their variance, and at most one for each hash.
+//! The last term is the skewness (Cornish and Fisher, "Moments and Cumulants in the Specification
+//! of Distributions", 1937): few full blocks decide the rate of a small filter. μ, σ² and κ are
+//! those of sizing/rate.rs. X is a sum of independent zeros and ones, whose third cumulant is at
+//! most their variance, and at most one for each hash.
 
 use super::estimate;
 use super::header::Header;
@@ -46,7 +48,12 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     }
     let current_fpr = estimate::current_fpr(view);
     let is_overfull = current_fpr > h.fpr && current_fpr > limit(h, capacity);
-    is_overfull.then(|| Overfull { cardinality: estimate::cardinality(view), capacity, current_fpr, fpr: h.fpr })
+    is_overfull.then(|| Overfull {
+        cardinality: estimate::cardinality(view),
+        capacity,
+        current_fpr,
+        fpr: h.fpr,
+    })
 }
 
 /// The rate from which on filters with exactly their capacity are overfull.
@@ -66,7 +73,8 @@ fn limit(h: &Header<'_>, capacity: u64) -> f64 {
     limit
 }
 
-/// The rate that is `z` standard deviations above what is expected of filters of `elements` elements.
+/// The rate that is `z` standard deviations above what is expected of filters of `elements`
+/// elements.
 fn deviating(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, z: f64) -> f64 {
     let (n, b) = (elements as f64, blocks as f64);
     let skew = (z * z - 1.0) / 6.0;

@@ -22,8 +22,8 @@ const KEPT: usize = 1 << 18;
 
 /// A filter: the bytes that PostgreSQL stores, and what they mean.
 ///
-/// A filter has elements of one kind, which [`Filter::header`] tells; an element of another kind is an error, as it
-/// would never be found.
+/// A filter has elements of one kind, which [`Filter::header`] tells; an element of another kind is
+/// an error, as it would never be found.
 ///
 /// ```
 /// # use pg_bloom_core::{Filter, Request};
@@ -38,7 +38,8 @@ const KEPT: usize = 1 << 18;
 pub struct Filter(Vec<u8>);
 
 impl Filter {
-    /// Reads a stored filter: `SELECT filter::bytea` in PostgreSQL. Errors: [`crate::Class::InvalidBinary`].
+    /// Reads a stored filter: `SELECT filter::bytea` in PostgreSQL. Errors:
+    /// [`crate::Class::InvalidBinary`].
     pub fn parse(bytes: Vec<u8>) -> Result<Filter> {
         View::parse(&bytes)?;
         Ok(Filter(bytes))
@@ -48,17 +49,27 @@ impl Filter {
     /// [`crate::Class::InvalidBinary`] for other text, and as [`Filter::parse`].
     pub fn from_hex(text: &str) -> Result<Filter> {
         let bytes = memory::from_hex(text.as_bytes());
-        Filter::parse(bytes.ok_or_else(|| InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into()))?)
+        Filter::parse(
+            bytes.ok_or_else(|| {
+                InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into())
+            })?,
+        )
     }
 
-    /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes. Errors: those of
-    /// [`Builder::new`], [`Builder::add`] and [`Builder::finish`].
-    pub fn build<'e, E: Into<Element<'e>>>(elements: impl IntoIterator<Item = E>, request: &Request) -> Result<Filter> {
+    /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes. Errors:
+    /// those of [`Builder::new`], [`Builder::add`] and [`Builder::finish`].
+    pub fn build<'e, E: Into<Element<'e>>>(
+        elements: impl IntoIterator<Item = E>,
+        request: &Request,
+    ) -> Result<Filter> {
         Builder::new(request)?.with(elements)
     }
 
     /// The filter with more elements. Errors: those of [`Builder::add`] and [`Builder::finish`].
-    pub fn add_all<'e, E: Into<Element<'e>>>(&self, elements: impl IntoIterator<Item = E>) -> Result<Filter> {
+    pub fn add_all<'e, E: Into<Element<'e>>>(
+        &self,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<Filter> {
         Builder::from(self).with(elements)
     }
 
@@ -79,8 +90,8 @@ impl Filter {
         View::parse_trusted(&self.0).expect("a filter is checked when it is made")
     }
 
-    /// Whether the element may be in the filter. `false` is certain. Errors: [`crate::Class::KindMismatch`] for an
-    /// element of another kind.
+    /// Whether the element may be in the filter. `false` is certain. Errors:
+    /// [`crate::Class::KindMismatch`] for an element of another kind.
     #[inline]
     pub fn contains(&self, element: &Element<'_>) -> Result<bool> {
         let view = self.view();
@@ -88,21 +99,31 @@ impl Filter {
         Ok(hash.is_some_and(|hash| build::contains(&view, hash)))
     }
 
-    /// The same for many elements, in order, and faster, as memory is fetched ahead. Errors: as [`Filter::contains`].
-    pub fn contains_each<'e, E: Into<Element<'e>>>(&self, elements: impl IntoIterator<Item = E>) -> Result<Vec<bool>> {
+    /// The same for many elements, in order, and faster, as memory is fetched ahead. Errors: as
+    /// [`Filter::contains`].
+    pub fn contains_each<'e, E: Into<Element<'e>>>(
+        &self,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<Vec<bool>> {
         let mut prober = self.prober();
-        elements.into_iter().try_for_each(|element| prober.push(Some(&element.into())))?;
+        elements
+            .into_iter()
+            .try_for_each(|element| prober.push(Some(&element.into())))?;
         Ok(prober.finish())
     }
 
     /// For elements that come one by one.
     pub fn prober(&self) -> Prober<'_> {
-        Prober { view: self.view(), hashes: memory::list(BATCH), answers: Vec::new() }
+        Prober {
+            view: self.view(),
+            hashes: memory::list(BATCH),
+            answers: Vec::new(),
+        }
     }
 
-    /// The filter of all elements of both. Errors: [`crate::Class::KindMismatch`] for elements of different kinds;
-    /// [`crate::Class::InvalidParameter`] for filters of different layouts or rates, or of sizes neither of which is a
-    /// multiple of the other.
+    /// The filter of all elements of both. Errors: [`crate::Class::KindMismatch`] for elements of
+    /// different kinds; [`crate::Class::InvalidParameter`] for filters of different layouts or
+    /// rates, or of sizes neither of which is a multiple of the other.
     pub fn union(&self, other: &Filter) -> Result<Filter> {
         merge::union(&self.view(), &other.view(), MAX_STORED_BYTES).map(Filter)
     }
@@ -112,14 +133,15 @@ impl Filter {
         merge::intersection(&self.view(), &other.view()).map(Filter)
     }
 
-    /// The filter as if built for another capacity; without one, a list of hashes is sized for those it has. Errors:
-    /// [`crate::Class::InvalidParameter`] for bits that can be neither spread nor folded to that size, or without a
-    /// capacity.
+    /// The filter as if built for another capacity; without one, a list of hashes is sized for
+    /// those it has. Errors: [`crate::Class::InvalidParameter`] for bits that can be neither spread
+    /// nor folded to that size, or without a capacity.
     pub fn resize(&self, capacity: Option<u64>) -> Result<Filter> {
         resize(&self.view(), capacity, MAX_STORED_BYTES).map(Filter)
     }
 
-    /// Whether it keeps the hashes of its elements, as long as these take no more room than bits: it is exact then.
+    /// Whether it keeps the hashes of its elements, as long as these take no more room than bits:
+    /// it is exact then.
     pub fn is_list(&self) -> bool {
         matches!(self.view().body, Body::Sparse(_))
     }
@@ -134,7 +156,8 @@ impl Filter {
         estimate::current_fpr(&self.view())
     }
 
-    /// How much more it has than it was made for, if its rate is higher than promised, beyond random variation.
+    /// How much more it has than it was made for, if its rate is higher than promised, beyond
+    /// random variation.
     pub fn overfull(&self) -> Option<Overfull> {
         overfull(&self.view())
     }
@@ -170,7 +193,10 @@ impl Prober<'_> {
 
     fn probe(&mut self) {
         for hash in self.hashes.drain(..) {
-            memory::push(&mut self.answers, hash.is_some_and(|hash| build::contains(&self.view, hash)));
+            memory::push(
+                &mut self.answers,
+                hash.is_some_and(|hash| build::contains(&self.view, hash)),
+            );
         }
     }
 }
@@ -189,8 +215,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For a new filter. Errors: [`crate::Class::InvalidParameter`] for a capacity of 0 or a rate that the layout can't
-    /// keep; [`crate::Class::TooLarge`] for a filter of more than [`MAX_STORED_BYTES`].
+    /// For a new filter. Errors: [`crate::Class::InvalidParameter`] for a capacity of 0 or a rate
+    /// that the layout can't keep; [`crate::Class::TooLarge`] for a filter of more than
+    /// [`MAX_STORED_BYTES`].
     pub fn new(request: &Request) -> Result<Builder> {
         if let Some(capacity) = request.capacity {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
@@ -207,9 +234,9 @@ impl Builder {
         Builder { filter, layout, tag, name, hashes: Vec::new(), room }
     }
 
-    /// Adds one element. The first that tells its kind decides that of a filter that has none. Errors:
-    /// [`crate::Class::KindMismatch`] for an element of another kind; [`crate::Class::InvalidParameter`] for a number
-    /// that the filter's kind doesn't have.
+    /// Adds one element. The first that tells its kind decides that of a filter that has none.
+    /// Errors: [`crate::Class::KindMismatch`] for an element of another kind;
+    /// [`crate::Class::InvalidParameter`] for a number that the filter's kind doesn't have.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
         let layout = self.layout;
@@ -226,8 +253,9 @@ impl Builder {
         if self.hashes.len() == self.room { self.make_room() } else { Ok(()) }
     }
 
-    /// The filter of all that was added. Errors: [`crate::Class::TooLarge`] for more than [`MAX_STORED_BYTES`];
-    /// [`crate::Class::InvalidParameter`] for arrays of which no member tells the kind.
+    /// The filter of all that was added. Errors: [`crate::Class::TooLarge`] for more than
+    /// [`MAX_STORED_BYTES`]; [`crate::Class::InvalidParameter`] for arrays of which no member tells
+    /// the kind.
     pub fn finish(mut self) -> Result<Filter> {
         if self.is_unknown() {
             return Err(InvalidParameter::UnknownMembers.into());
@@ -238,8 +266,13 @@ impl Builder {
         Ok(self.filter)
     }
 
-    fn with<'e, E: Into<Element<'e>>>(mut self, elements: impl IntoIterator<Item = E>) -> Result<Filter> {
-        elements.into_iter().try_for_each(|element| self.add(&element.into()))?;
+    fn with<'e, E: Into<Element<'e>>>(
+        mut self,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<Filter> {
+        elements
+            .into_iter()
+            .try_for_each(|element| self.add(&element.into()))?;
         self.finish()
     }
 
@@ -249,7 +282,8 @@ impl Builder {
         self.tag == Tag::Array && self.name.is_empty()
     }
 
-    /// Adds the hashes to the filter; if that has no size or kind before it has all, drops those that are there twice.
+    /// Adds the hashes to the filter; if that has no size or kind before it has all, drops those
+    /// that are there twice.
     fn make_room(&mut self) -> Result<()> {
         if !self.filter.header().is_unsized() && !self.is_unknown() {
             return self.add_hashes();
@@ -267,8 +301,11 @@ impl Builder {
         let view = self.filter.view();
         let kind = Kind { tag: self.tag, name: &self.name };
         // A filter that has all of them stays as it is.
-        if !matches!(view.body, Body::Dense(_)) || self.hashes.iter().any(|&hash| !build::contains(&view, hash)) {
-            self.filter = build::add(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES).map(Filter)?;
+        if !matches!(view.body, Body::Dense(_))
+            || self.hashes.iter().any(|&hash| !build::contains(&view, hash))
+        {
+            self.filter =
+                build::add(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES).map(Filter)?;
         }
         self.hashes.clear();
         Ok(())

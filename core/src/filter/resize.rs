@@ -12,9 +12,9 @@
 //! bits   neighbouring blocks are ORed
 //! ```
 //!
-//! Resizing bits can't change the number of hashes that set them. If capacity and rate need another number, as in a
-//! filter that was folded to another rate, the size is the smallest that keeps the rate and is its own times a power of
-//! two.
+//! Resizing bits can't change the number of hashes that set them. If capacity and rate need another
+//! number, as in a filter that was folded to another rate, the size is the smallest that keeps the
+//! rate and is its own times a power of two.
 
 use super::build::{from_hashes, insert_entries, settle};
 use super::estimate::{dense_form_of, rate_of_bits};
@@ -28,10 +28,12 @@ use crate::memory::Buffer;
 use crate::sizing::{self, MAX_STORED_BYTES};
 use crate::{interrupt, memory};
 
-/// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter must be a list, and is
-/// sized for its elements. Errors: [`InvalidParameter::ResizeDoesNotDivide`] for bits whose size neither divides nor is
-/// divided by the new one, [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity;
-/// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes; those of [`sizing::size()`].
+/// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter
+/// must be a list, and is sized for its elements. Errors: [`InvalidParameter::ResizeDoesNotDivide`]
+/// for bits whose size neither divides nor is divided by the new one,
+/// [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity;
+/// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes; those of
+/// [`sizing::size()`].
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
@@ -40,7 +42,12 @@ pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> 
     }
 }
 
-fn resize_list<B: Buffer>(h: &Header<'_>, entries: &[[u8; 8]], capacity: Option<u64>, limit: u64) -> Result<B> {
+fn resize_list<B: Buffer>(
+    h: &Header<'_>,
+    entries: &[[u8; 8]],
+    capacity: Option<u64>,
+    limit: u64,
+) -> Result<B> {
     let header = match capacity {
         Some(capacity) => Header::sized(sizing::size(h.layout, capacity, h.fpr)?, h.kind),
         None => {
@@ -62,7 +69,13 @@ fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64
     }
     if !blocks.is_multiple_of(h.blocks) && !h.blocks.is_multiple_of(blocks) {
         let possible = capacity_that_fits(h, blocks);
-        return Err(InvalidParameter::ResizeDoesNotDivide { own: h.parameters(), capacity, blocks, possible }.into());
+        return Err(InvalidParameter::ResizeDoesNotDivide {
+            own: h.parameters(),
+            capacity,
+            blocks,
+            possible,
+        }
+        .into());
     }
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
@@ -84,7 +97,8 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     let mut blocks = h.blocks;
     while !holds(blocks) {
         blocks *= 2;
-        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }.check_size(MAX_STORED_BYTES)?;
+        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }
+            .check_size(MAX_STORED_BYTES)?;
     }
     while blocks.is_multiple_of(2) && holds(blocks / 2) {
         blocks /= 2;
@@ -92,7 +106,8 @@ fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
     Ok(blocks)
 }
 
-/// The capacity of a size to which bits can be resized: the next one from `wanted` blocks up, if there is one.
+/// The capacity of a size to which bits can be resized: the next one from `wanted` blocks up, if
+/// there is one.
 fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     let mut blocks = h.blocks;
     while blocks < wanted {
@@ -101,7 +116,8 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     while blocks.is_multiple_of(2) && blocks / 2 >= wanted {
         blocks /= 2;
     }
-    // No capacity may have the size of a small filter that was built without one, but larger powers of two have one.
+    // No capacity may have the size of a small filter that was built without one, but larger powers
+    // of two have one.
     let own = std::iter::successors(Some(h.blocks), |own| own.checked_mul(2)).take(12);
     std::iter::once(blocks).chain(own).find_map(|blocks| {
         let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
@@ -113,8 +129,9 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     })
 }
 
-/// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate is `fpr`, and its
-/// capacity what the smaller size holds at that rate. Errors: those of [`sizing::check_fpr`].
+/// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate
+/// is `fpr`, and its capacity what the smaller size holds at that rate. Errors: those of
+/// [`sizing::check_fpr`].
 pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     let h = &view.header;
     sizing::check_fpr(h.layout, fpr)?;
@@ -124,7 +141,9 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     while header.blocks > 0 && header.blocks.is_multiple_of(2) {
         let half = Header { fpr, ..of_size(&header, header.blocks / 2) };
         let (rate, bits) = match view.body {
-            Body::Sparse(entries) if half.fits_sparse(entries.len()) => (dense_form_of(&half, entries).1, None),
+            Body::Sparse(entries) if half.fits_sparse(entries.len()) => {
+                (dense_form_of(&half, entries).1, None)
+            }
             body => {
                 let mut bits = memory::zeroed(half.payload_bytes() as usize);
                 match (folded.as_deref(), body) {
@@ -140,7 +159,8 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
         (header, folded) = (half, bits);
     }
     if header.blocks < h.blocks {
-        header.capacity = Capacity::Elements(sizing::capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
+        header.capacity =
+            Capacity::Elements(sizing::capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
     }
     let body = folded.as_deref().map_or(view.body, Body::Dense);
     Ok(View { header, body }.to_buffer())

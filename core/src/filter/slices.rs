@@ -1,4 +1,5 @@
-//! Probing a stored filter of which only slices are read: those that one element needs, not the whole value.
+//! Probing a stored filter of which only slices are read: those that one element needs, not the
+//! whole value.
 //!
 //! ```text
 //! dense    | header |  …  | block |  …                 |      one slice
@@ -27,15 +28,17 @@ pub struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes. Errors: as [`crate::View::parse`].
+    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes. Errors: as
+    /// [`crate::View::parse`].
     pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
         let (header, hashes) = parse_start(bytes, length)?;
         check_is_whole(&header, hashes == Some(0))?;
         Ok(Start { header, hashes })
     }
 
-    /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice of the value.
-    /// Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few bytes.
+    /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice
+    /// of the value. Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few
+    /// bytes.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,
@@ -44,7 +47,11 @@ impl<'a> Start<'a> {
         let first = self.header.prefix_bytes();
         let mut read = |from: usize, length: usize| {
             let bytes = read(first + from, length)?;
-            if bytes.as_ref().len() == length { Ok(bytes) } else { Err(E::from(invalid("it is cut off"))) }
+            if bytes.as_ref().len() == length {
+                Ok(bytes)
+            } else {
+                Err(E::from(invalid("it is cut off")))
+            }
         };
         let shape = self.header.shape();
         match (self.hashes, shape.layout) {
@@ -67,14 +74,16 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Searches for a hash in a sorted list of `count` by reading windows: first where it should be, as hashes are uniform,
-/// then in the middle of what is left, so that a forged list doesn't take many steps.
+/// Searches for a hash in a sorted list of `count` by reading windows: first where it should be, as
+/// hashes are uniform, then in the middle of what is left, so that a forged list doesn't take many
+/// steps.
 fn contains_sparse<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,
     mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    // It may be at low..high. Hashes before `low` are at most `least`, hashes from `high` on are at least `most`.
+    // It may be at low..high. Hashes before `low` are at most `least`, hashes from `high` on are at
+    // least `most`.
     let (mut low, mut high) = (0, count);
     let (mut least, mut most) = (0u64, u64::MAX);
     let mut halve = false;
@@ -82,7 +91,8 @@ fn contains_sparse<E, B: AsRef<[u8]>>(
         let middle = if halve {
             low + (high - low) / 2
         } else {
-            let share = u128::from(hash - least) * (high - low) as u128 / (u128::from(most - least) + 1);
+            let share =
+                u128::from(hash - least) * (high - low) as u128 / (u128::from(most - least) + 1);
             low + share as usize
         };
         halve = !halve;

@@ -1,4 +1,5 @@
-//! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes each.
+//! Sparse filters: the ascending list of their elements' 64-bit hashes, eight little-endian bytes
+//! each.
 
 use crate::interrupt;
 
@@ -24,7 +25,8 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
 /// Lists of at least this many hashes are sorted piece by piece.
 const LONG: usize = 1 << 18;
 
-/// Sorts hashes, of which the first `sorted` ascend strictly, and drops repetitions. Returns how many are left.
+/// Sorts hashes, of which the first `sorted` ascend strictly, and drops repetitions. Returns how
+/// many are left.
 pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     if sorted == hashes.len() {
         return sorted;
@@ -40,8 +42,8 @@ pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     dedup(hashes)
 }
 
-/// Merges two ascending runs, of which the first has `sorted` hashes. The second is copied, and they are merged from
-/// their ends. Without memory for the copy the list is sorted in place.
+/// Merges two ascending runs, of which the first has `sorted` hashes. The second is copied, and
+/// they are merged from their ends. Without memory for the copy the list is sorted in place.
 fn merge_runs(hashes: &mut [u64], sorted: usize) {
     let mut new = Vec::new();
     if new.try_reserve_exact(hashes.len() - sorted).is_err() {
@@ -62,8 +64,8 @@ fn merge_runs(hashes: &mut [u64], sorted: usize) {
     }
 }
 
-/// Sorts a long list, given a bit above which all its hashes agree: first the hashes without that bit, then those with
-/// it, down to short pieces. It can be cancelled between the pieces.
+/// Sorts a long list, given a bit above which all its hashes agree: first the hashes without that
+/// bit, then those with it, down to short pieces. It can be cancelled between the pieces.
 fn sort_long(hashes: &mut [u64], bit: u32) {
     if hashes.len() < LONG || bit == 0 {
         hashes.sort_unstable();
@@ -103,7 +105,9 @@ fn dedup(hashes: &mut [u64]) -> usize {
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
     interrupt::each(std::iter::from_fn(move || {
-        let (Some(x), Some(y)) = (a.peek(), b.peek()) else { return a.next().or_else(|| b.next()) };
+        let (Some(x), Some(y)) = (a.peek(), b.peek()) else {
+            return a.next().or_else(|| b.next());
+        };
         let least = *x.min(y);
         a.next_if_eq(&least);
         b.next_if_eq(&least);

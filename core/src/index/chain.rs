@@ -1,14 +1,17 @@
-//! The metapage and the directory pages: what both indexes have in common. The [module above](super) has their bytes.
-//! The payload of a metapage is 40 bytes that are read here, the fields of the index, and records; that of a directory
-//! page 12 bytes and records.
+//! The metapage and the directory pages: what both indexes have in common. The
+//! [module above](super) has their bytes. The payload of a metapage is 40 bytes that are read here,
+//! the fields of the index, and records; that of a directory page 12 bytes and records.
 //!
-//! Records are only ever added. So what a session has read stays true, and lacks at most what was added since:
-//! [`Chain::is_current`] compares four bytes.
+//! Records are only ever added. So what a session has read stays true, and lacks at most what was
+//! added since: [`Chain::is_current`] compares four bytes.
 //!
-//! What these pages say decides where bits are written and how long the file becomes. So they have a checksum, and each
-//! page that was allocated must belong to one tile or be one of them. The length of the file proves nothing.
+//! What these pages say decides where bits are written and how long the file becomes. So they have
+//! a checksum, and each page that was allocated must belong to one tile or be one of them. The
+//! length of the file proves nothing.
 
-use super::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require};
+use super::page::{
+    Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require,
+};
 use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
 use crate::memory;
@@ -57,8 +60,8 @@ fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
     require(found == expected, || Damage::new(page, problem()))
 }
 
-/// Where the tiles of an index are, as its metapage and the directory pages say. In pages that are written
-/// PostgreSQL's header is zero.
+/// Where the tiles of an index are, as its metapage and the directory pages say. In pages that are
+/// written PostgreSQL's header is zero.
 pub trait Tiles: Sized {
     /// Reads it. Errors: [`Damage`] for pages that no code here writes; those of reading.
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Self, P::Error>;
@@ -68,8 +71,9 @@ pub trait Tiles: Sized {
     fn metapage(&self) -> Vec<u8>;
 }
 
-/// A directory with more tiles, to be written with one WAL record by a session that has held the exclusive lock of the
-/// metapage since the directory was current. Nothing else changes: pages of new tiles are read as empty.
+/// A directory with more tiles, to be written with one WAL record by a session that has held the
+/// exclusive lock of the metapage since the directory was current. Nothing else changes: pages of
+/// new tiles are read as empty.
 #[derive(Clone, Debug)]
 pub struct Growth<D> {
     pub directory: D,
@@ -101,7 +105,12 @@ pub(super) struct Stored {
 
 impl Chain {
     pub(super) const fn empty() -> Chain {
-        Chain { rows_built: 0, generation: 0, allocated: 1, pages: Vec::new() }
+        Chain {
+            rows_built: 0,
+            generation: 0,
+            allocated: 1,
+            pages: Vec::new(),
+        }
     }
 
     /// Whether a metapage is still the one that this was read from. Nothing else of it is checked.
@@ -109,7 +118,8 @@ impl Chain {
         metapage.get(GENERATION..GENERATION + 4) == Some(&self.generation.to_le_bytes()[..])
     }
 
-    /// Allocates consecutive pages. Returns the first. Errors: [`crate::Class::TooLarge`] if too few numbers are left.
+    /// Allocates consecutive pages. Returns the first. Errors: [`crate::Class::TooLarge`] if too
+    /// few numbers are left.
     pub(super) fn allocate(&mut self, pages: u64) -> error::Result<PageNumber> {
         let first = self.allocated;
         let end = u64::from(first).saturating_add(pages);
@@ -126,27 +136,58 @@ impl Chain {
         let (&newest, before) = self.pages.split_last().expect("a directory page was added");
         let numbers = [before.last().copied().unwrap_or(0), records.len() as u32, 0];
         let bytes = [numbers.map(u32::to_le_bytes).as_flattened(), records].concat();
-        (newest, page(size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes))
+        (
+            newest,
+            page(size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes),
+        )
     }
 
     /// The metapage, with the index's own fields and these records.
-    pub(super) fn metapage(&self, form: &ChainForm, size: PageSize, fields: &[u8], records: &[u8]) -> Vec<u8> {
+    pub(super) fn metapage(
+        &self,
+        form: &ChainForm,
+        size: PageSize,
+        fields: &[u8],
+        records: &[u8],
+    ) -> Vec<u8> {
         let newest = self.pages.last().copied().unwrap_or(0);
-        let numbers = [0, self.generation, self.allocated, self.pages.len() as u32, newest, records.len() as u32];
+        let numbers = [
+            0,
+            self.generation,
+            self.allocated,
+            self.pages.len() as u32,
+            newest,
+            records.len() as u32,
+        ];
         let numbers = numbers.map(u32::to_le_bytes);
         let rows = self.rows_built.to_le_bytes();
-        let bytes = [&form.magic[..], &[HASH_ID, 0, 0, 0], numbers.as_flattened(), &rows, fields, records].concat();
+        let bytes = [
+            &form.magic[..],
+            &[HASH_ID, 0, 0, 0],
+            numbers.as_flattened(),
+            &rows,
+            fields,
+            records,
+        ]
+        .concat();
         page(size, META, &bytes)
     }
 }
 
 impl Stored {
     /// Reads the metapage and the directory pages. Errors: those of [`Tiles::read`].
-    pub fn read<P: Pages>(form: &ChainForm, pages: &mut P, size: PageSize) -> Result<Stored, P::Error> {
-        let (mut stored, mut at, count) = pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
-        // From the newest to the oldest: each has a smaller number than the one that names it, so this ends.
+    pub fn read<P: Pages>(
+        form: &ChainForm,
+        pages: &mut P,
+        size: PageSize,
+    ) -> Result<Stored, P::Error> {
+        let (mut stored, mut at, count) =
+            pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
+        // From the newest to the oldest: each has a smaller number than the one that names it, so
+        // this ends.
         for number in (0..count).rev() {
-            let (previous, records) = pages.with(at, |page| parse_page(page, at, size, number))??;
+            let (previous, records) =
+                pages.with(at, |page| parse_page(page, at, size, number))??;
             memory::push(&mut stored.records, (at, records));
             at = previous;
         }
@@ -156,8 +197,13 @@ impl Stored {
     }
 }
 
-/// The metapage: what it says without the directory pages, the newest of these, and how many there are.
-fn parse_meta(form: &ChainForm, page: Option<&[u8]>, size: PageSize) -> Result<(Stored, PageNumber, u32), Damage> {
+/// The metapage: what it says without the directory pages, the newest of these, and how many there
+/// are.
+fn parse_meta(
+    form: &ChainForm,
+    page: Option<&[u8]>,
+    size: PageSize,
+) -> Result<(Stored, PageNumber, u32), Damage> {
     let payload = payload(META, page, META_PAGE, size)?;
     let field = |field, found: u32| Damage::field(META_PAGE, field, found);
     let mut bytes = Reader(payload);
@@ -166,14 +212,25 @@ fn parse_meta(form: &ChainForm, page: Option<&[u8]>, size: PageSize) -> Result<(
     check_signed(payload, META_PAGE)?;
     let [hash_id, reserved @ ..] = bytes.take::<4>();
     require(hash_id == HASH_ID, || field("hash function", hash_id.into()))?;
-    require(reserved == [0; 3], || field("reserved byte", reserved.into_iter().fold(0, u8::max).into()))?;
+    require(reserved == [0; 3], || {
+        field("reserved byte", reserved.into_iter().fold(0, u8::max).into())
+    })?;
     let (_checksum, generation, allocated) = (bytes.u32(), bytes.u32(), bytes.u32());
     let (count, newest, length) = (bytes.u32(), bytes.u32(), bytes.u32());
     require(allocated > 0 && allocated < u32::MAX, || field("number of pages", allocated))?;
     require(count < allocated, || field("number of directory pages", count))?;
-    require((count == 0) == (newest == 0) && newest < allocated, || field("newest directory page", newest))?;
-    let chain = Chain { rows_built: bytes.u64(), generation, allocated, pages: Vec::new() };
-    require(chain.rows_built <= i64::MAX as u64, || Damage::field(META_PAGE, "rows", chain.rows_built))?;
+    require((count == 0) == (newest == 0) && newest < allocated, || {
+        field("newest directory page", newest)
+    })?;
+    let chain = Chain {
+        rows_built: bytes.u64(),
+        generation,
+        allocated,
+        pages: Vec::new(),
+    };
+    require(chain.rows_built <= i64::MAX as u64, || {
+        Damage::field(META_PAGE, "rows", chain.rows_built)
+    })?;
     let (fields, rest) = bytes.0.split_at(form.fields);
     let open = records(rest, length, META_PAGE)?;
     Ok((Stored { chain, fields: fields.to_vec(), records: Vec::new(), open }, newest, count))
@@ -197,7 +254,12 @@ fn parse_page(
 }
 
 /// The payload of a page that must have been written.
-fn payload(special: Special, page: Option<&[u8]>, at: PageNumber, size: PageSize) -> Result<&[u8], Damage> {
+fn payload(
+    special: Special,
+    page: Option<&[u8]>,
+    at: PageNumber,
+    size: PageSize,
+) -> Result<&[u8], Damage> {
     let page = special.written(page, size, at)?.ok_or_else(|| Damage::empty(at))?;
     Ok(&page[size.payload()])
 }

@@ -7,8 +7,8 @@
 //! | `parquet` | 256 bits, split in eight words | one bit in each word of one block |
 //!
 //! A layout divides the payload into blocks and chooses an element's blocks by multiply-shift
-//! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of blocks
-//! `q·i … q·i + q - 1` of one with `q·B`.
+//! ([`crate::hash::reduce`]), so block `i` of a filter with `B` blocks has exactly the elements of
+//! blocks `q·i … q·i + q - 1` of one with `q·B`.
 
 pub(crate) mod blocked;
 mod classic;
@@ -108,8 +108,8 @@ pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
 /// The most hashes (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
 
-/// Layout, number of hashes and number of blocks, which decide the bits that an element sets. A payload always has
-/// [`Shape::payload_bytes`] bytes.
+/// Layout, number of hashes and number of blocks, which decide the bits that an element sets. A
+/// payload always has [`Shape::payload_bytes`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub layout: Layout,
@@ -156,7 +156,9 @@ impl Shape {
     fn insert(self, payload: &mut [u8], hash: u64) {
         let block = self.block_of(hash) as usize;
         match self.layout {
-            Layout::Blocked => blocked::insert(&mut payload.as_chunks_mut().0[block], self.num_hashes, hash),
+            Layout::Blocked => {
+                blocked::insert(&mut payload.as_chunks_mut().0[block], self.num_hashes, hash)
+            }
             Layout::Classic => self.classic_bits(hash).for_each(|bit| classic::set(payload, bit)),
             Layout::Parquet => parquet::insert(&mut payload.as_chunks_mut().0[block], hash),
         }
@@ -167,7 +169,9 @@ impl Shape {
     pub fn contains(self, payload: &[u8], hash: u64) -> bool {
         let block = self.block_of(hash) as usize;
         match self.layout {
-            Layout::Blocked => blocked::contains(&payload.as_chunks().0[block], self.num_hashes, hash),
+            Layout::Blocked => {
+                blocked::contains(&payload.as_chunks().0[block], self.num_hashes, hash)
+            }
             Layout::Classic => self.classic_bits(hash).all(|bit| classic::has(payload, bit)),
             Layout::Parquet => parquet::contains(&payload.as_chunks().0[block], hash),
         }
@@ -187,7 +191,9 @@ impl Shape {
         let start = payload.as_ptr();
         match self.layout {
             Layout::Blocked => prefetch(start, self.block_of(hash) as usize * blocked::BLOCK_BYTES),
-            Layout::Classic => self.classic_bits(hash).for_each(|bit| prefetch(start, (bit >> 3) as usize)),
+            Layout::Classic => self
+                .classic_bits(hash)
+                .for_each(|bit| prefetch(start, (bit >> 3) as usize)),
             Layout::Parquet => prefetch(start, self.block_of(hash) as usize * parquet::BLOCK_BYTES),
         }
     }
@@ -218,9 +224,16 @@ pub fn and_bytes(into: &mut [u8], from: &[u8]) {
 /// Spreading for layouts whose blocks are `N` whole bytes.
 fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
     let mut meter = Meter::default();
-    for (block, copies) in small.as_chunks::<N>().0.iter().zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize)) {
+    for (block, copies) in small
+        .as_chunks::<N>()
+        .0
+        .iter()
+        .zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize))
+    {
         for copies in copies.chunks_mut(STRIDE / N) {
-            copies.iter_mut().for_each(|copy| copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b));
+            copies
+                .iter_mut()
+                .for_each(|copy| copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b));
             meter.add(copies.len() * N);
         }
     }
@@ -229,9 +242,16 @@ fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
 /// Folding for layouts whose blocks are `N` whole bytes.
 fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
     let mut meter = Meter::default();
-    for (block, copies) in small.as_chunks_mut::<N>().0.iter_mut().zip(large.as_chunks::<N>().0.chunks(q as usize)) {
+    for (block, copies) in small
+        .as_chunks_mut::<N>()
+        .0
+        .iter_mut()
+        .zip(large.as_chunks::<N>().0.chunks(q as usize))
+    {
         for copies in copies.chunks(STRIDE / N) {
-            copies.iter().for_each(|copy| block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c));
+            copies
+                .iter()
+                .for_each(|copy| block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c));
             meter.add(copies.len() * N);
         }
     }

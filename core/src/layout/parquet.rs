@@ -1,4 +1,5 @@
-//! `parquet`: the split block filter of the Parquet format, bit for bit (parquet-format, BloomFilter.md).
+//! `parquet`: the split block filter of the Parquet format, bit for bit (parquet-format,
+//! BloomFilter.md).
 //!
 //! ```text
 //! block      = ((h >> 32) · z) >> 32          z blocks of eight 32-bit little-endian words
@@ -11,8 +12,16 @@ pub const PARQUET_HASHES: u32 = 8;
 pub const BLOCK_BYTES: usize = 32;
 
 /// The salts of the Parquet format.
-const SALT: [u32; 8] =
-    [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
+const SALT: [u32; 8] = [
+    0x47B6_137B,
+    0x4497_4D91,
+    0x8824_AD5B,
+    0xA2B7_289D,
+    0x7054_95C7,
+    0x2DF1_424B,
+    0x9EFC_4947,
+    0x5C6B_FB31,
+];
 
 #[inline(always)]
 pub fn block_of(hash: u64, blocks: u64) -> u64 {

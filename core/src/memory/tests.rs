@@ -16,7 +16,12 @@ fn lists_are_what_was_asked_for() {
 #[test]
 fn too_much_is_refused_by_unwinding() {
     install(|bytes| std::panic::panic_any(bytes));
-    let refused = |ask: fn()| *std::panic::catch_unwind(ask).expect_err("refused").downcast::<usize>().expect("bytes");
+    let refused = |ask: fn()| {
+        *std::panic::catch_unwind(ask)
+            .expect_err("refused")
+            .downcast::<usize>()
+            .expect("bytes")
+    };
     assert_eq!(refused(|| drop(zeroed::<u8>(isize::MAX as usize))), isize::MAX as usize);
     assert_eq!(refused(|| drop(list::<u64>(usize::MAX / 4))), usize::MAX);
 }

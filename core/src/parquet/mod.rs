@@ -1,5 +1,6 @@
-//! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which are those of the
-//! layout `parquet` (parquet-format, BloomFilter.md and parquet.thrift). The protocol is in `thrift`.
+//! Filters as Parquet files keep them: a header in Thrift's compact protocol, then the bits, which
+//! are those of the layout `parquet` (parquet-format, BloomFilter.md and parquet.thrift). The
+//! protocol is in `thrift`.
 //!
 //! ```text
 //! struct BloomFilterHeader              15 xx…        numBytes, zigzag varint: bytes of the bits
@@ -9,10 +10,10 @@
 //!   4: required union compression       00
 //! ```
 //!
-//! **Floats.** In SQL -0 and 0 are equal, and so are all NaNs. Parquet's writers hash the bytes as they are. So a
-//! filter from a file may have -0 when we probe for 0, and another program may probe for -0 in a filter of ours, which
-//! has only the canonical value. So elements are added to filters of FLOAT and DOUBLE when they are imported or
-//! exported:
+//! **Floats.** In SQL -0 and 0 are equal, and so are all NaNs. Parquet's writers hash the bytes as
+//! they are. So a filter from a file may have -0 when we probe for 0, and another program may probe
+//! for -0 in a filter of ours, which has only the canonical value. So elements are added to filters
+//! of FLOAT and DOUBLE when they are imported or exported:
 //!
 //! | by | if the filter may have | the bits are set of |
 //! |---|---|---|
@@ -21,8 +22,8 @@
 //! | [`export`] | 0 | -0 |
 //! | [`export`] | the canonical NaN | the same NaN with the other sign |
 //!
-//! **Capacity.** A file doesn't have the capacity of its filter. An imported filter has the rate 0.01, or its present
-//! rate if that is greater, and the capacity of its size at that rate.
+//! **Capacity.** A file doesn't have the capacity of its filter. An imported filter has the rate
+//! 0.01, or its present rate if that is greater, and the capacity of its size at that rate.
 
 mod thrift;
 
@@ -62,7 +63,12 @@ fn read_union(reader: &mut ThriftReader<'_>, field: Field, name: &str, member: &
     let mut last = 0;
     match reader.field(&mut last)? {
         Some(found) if (found.id, found.wire_type) == (1, STRUCT) => reader.skip(found, 2)?,
-        Some(found) => return thrift::invalid(format!("{name} {} is unknown; only {member} (1) is", found.id)),
+        Some(found) => {
+            return thrift::invalid(format!(
+                "{name} {} is unknown; only {member} (1) is",
+                found.id
+            ));
+        }
         None => return thrift::invalid(format!("{name} has no value")),
     }
     match reader.field(&mut last)? {
@@ -73,7 +79,11 @@ fn read_union(reader: &mut ThriftReader<'_>, field: Field, name: &str, member: &
 
 /// Reads a header. Returns how many bytes of bits follow it.
 fn read_header(reader: &mut ThriftReader<'_>) -> Read<i32> {
-    const UNIONS: [(&str, &str); 3] = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
+    const UNIONS: [(&str, &str); 3] = [
+        ("algorithm", "BLOCK"),
+        ("hash", "XXHASH"),
+        ("compression", "UNCOMPRESSED"),
+    ];
     let (mut last, mut bits, mut found) = (0, None, [false; 3]);
     while let Some(field) = reader.field(&mut last)? {
         match field.id {
@@ -111,11 +121,14 @@ fn lengths(bytes: &[u8]) -> Result<(usize, usize)> {
     let length = usize::try_from(length)
         .ok()
         .filter(|&length| length > 0 && length.is_multiple_of(BLOCK_BYTES))
-        .ok_or_else(|| invalid(format!("{length} bytes of bits are no blocks of {BLOCK_BYTES}.")))?;
+        .ok_or_else(|| {
+            invalid(format!("{length} bytes of bits are no blocks of {BLOCK_BYTES}."))
+        })?;
     Ok((start.len() - reader.0.len(), length))
 }
 
-/// The bits of a filter as a Parquet file has it. Errors: [`InvalidBinary::Parquet`] for anything else.
+/// The bits of a filter as a Parquet file has it. Errors: [`InvalidBinary::Parquet`] for anything
+/// else.
 pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     let (header, length) = lengths(bytes)?;
     let bits = &bytes[header..];
@@ -128,14 +141,15 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     Ok(bits)
 }
 
-/// These bytes without those after the filter that they begin with. Errors: [`InvalidBinary::Parquet`] if they don't
-/// begin with a header. The bits may be cut off.
+/// These bytes without those after the filter that they begin with. Errors:
+/// [`InvalidBinary::Parquet`] if they don't begin with a header. The bits may be cut off.
 pub fn without_rest(bytes: &[u8]) -> Result<&[u8]> {
     let (header, length) = lengths(bytes)?;
     Ok(&bytes[..bytes.len().min(header + length)])
 }
 
-/// The hashes of the zeros and of the NaNs that import and export add to a filter of floats, the canonical ones first.
+/// The hashes of the zeros and of the NaNs that import and export add to a filter of floats, the
+/// canonical ones first.
 fn floats(tag: Tag) -> Option<[[u64; 2]; 2]> {
     fn with_other_sign<const N: usize>(canonical: [u8; N]) -> [u64; 2] {
         let mut other = canonical;
@@ -143,15 +157,19 @@ fn floats(tag: Tag) -> Option<[[u64; 2]; 2]> {
         [hash(&canonical), hash(&other)]
     }
     match tag {
-        Tag::ParquetFloat => Some([0.0, f32::NAN].map(|value| with_other_sign(scalar::float32(value)))),
-        Tag::ParquetDouble => Some([0.0, f64::NAN].map(|value| with_other_sign(scalar::float(value)))),
+        Tag::ParquetFloat => {
+            Some([0.0, f32::NAN].map(|value| with_other_sign(scalar::float32(value))))
+        }
+        Tag::ParquetDouble => {
+            Some([0.0, f64::NAN].map(|value| with_other_sign(scalar::float(value))))
+        }
         _ => None,
     }
 }
 
-/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind. Errors:
-/// [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than `limit` bytes;
-/// [`InvalidParameter::KindNotReadFromParquet`].
+/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.
+/// Errors: [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than
+/// `limit` bytes; [`InvalidParameter::KindNotReadFromParquet`].
 pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     if !tag.is_parquet() {
         return Err(InvalidParameter::KindNotReadFromParquet(tag.name().into()).into());
@@ -159,8 +177,13 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let bits = decode(bytes)?;
     let blocks = (bits.len() / BLOCK_BYTES) as u64;
     // Its capacity follows from its rate, which is not known yet.
-    let size =
-        sizing::Size { layout: Layout::Parquet, num_hashes: PARQUET_HASHES, blocks, capacity: 1, fpr: DEFAULT_FPR };
+    let size = sizing::Size {
+        layout: Layout::Parquet,
+        num_hashes: PARQUET_HASHES,
+        blocks,
+        capacity: 1,
+        fpr: DEFAULT_FPR,
+    };
     let header = Header::sized(size, Kind::of(tag));
     let (stored, payload) = (header.dense_bytes(), header.payload_bytes());
     if stored > limit {
@@ -180,14 +203,15 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     }
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
     // A capacity for which a build has this size, if there is one.
-    let capacity = Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
+    let capacity =
+        Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
     Header { capacity, fpr, ..header }.write(DENSE, value.bytes_mut());
     Ok(value)
 }
 
-/// A filter in the form of Parquet files. A filter of no size becomes one block without elements. Errors:
-/// [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`]; [`TooLarge::Bytes`] if a
-/// sparse filter would have more than `limit` bytes when dense.
+/// A filter in the form of Parquet files. A filter of no size becomes one block without elements.
+/// Errors: [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`];
+/// [`TooLarge::Bytes`] if a sparse filter would have more than `limit` bytes when dense.
 pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     let h = &view.header;
     if !h.is_unsized() && h.layout != Layout::Parquet {

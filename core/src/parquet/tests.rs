@@ -6,12 +6,16 @@ use crate::filter::merge;
 mod headers;
 
 /// One block of bits, the two bytes of its number, and what comes after that.
-const HEADER_OF_A_BLOCK: [u8; 15] = [0x15, 0x40, 0x1C, 0x1C, 0, 0, 0x1C, 0x1C, 0, 0, 0x1C, 0x1C, 0, 0, 0];
+const HEADER_OF_A_BLOCK: [u8; 15] = [
+    0x15, 0x40, 0x1C, 0x1C, 0, 0, 0x1C, 0x1C, 0, 0, 0x1C, 0x1C, 0, 0, 0,
+];
 
 /// The filter of Parquet's own words (BloomFilter.md), one bit after the other.
 fn naive(blocks: u64, elements: &[Vec<u8>]) -> Vec<u8> {
-    const SALT: [u64; 8] =
-        [0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31];
+    const SALT: [u64; 8] = [
+        0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947,
+        0x5c6bfb31,
+    ];
     let mut bits = vec![0u8; blocks as usize * 32];
     for element in elements {
         let x = xxhash_rust::xxh64::xxh64(element, 0);
@@ -51,7 +55,9 @@ fn exported(value: &[u8]) -> Vec<u8> {
 
 fn refused(bytes: &[u8]) -> String {
     let error = decode(bytes).expect_err("no filter");
-    let Problem::InvalidBinary(InvalidBinary::Parquet(what)) = error.problem() else { panic!("{error:?}") };
+    let Problem::InvalidBinary(InvalidBinary::Parquet(what)) = error.problem() else {
+        panic!("{error:?}")
+    };
     what.clone()
 }
 
@@ -70,7 +76,14 @@ fn the_header_is_frozen() {
 
 #[test]
 fn ours_are_those_of_the_formats_own_words() {
-    for (capacity, held) in [(1, 1), (10, 3), (100, 100), (100, 5), (5_000, 5_000), (100_000, 2_000)] {
+    for (capacity, held) in [
+        (1, 1),
+        (10, 3),
+        (100, 100),
+        (100, 5),
+        (5_000, 5_000),
+        (100_000, 2_000),
+    ] {
         let elements = integers(0..held);
         let value = ours(Tag::ParquetInt32, capacity, &elements);
         let blocks = View::parse(&value).unwrap().header.blocks;
@@ -83,7 +96,12 @@ fn what_was_imported_is_exported_as_it_was() {
     for blocks in [1, 2, 3, 7, 64, 100, 4096] {
         for held in [0, 1, 20, 3_000] {
             let file = in_a_file(&naive(blocks, &integers(0..held)));
-            for tag in [Tag::ParquetInt32, Tag::ParquetByteArray, Tag::ParquetFixed16, Tag::ParquetDate] {
+            for tag in [
+                Tag::ParquetInt32,
+                Tag::ParquetByteArray,
+                Tag::ParquetFixed16,
+                Tag::ParquetDate,
+            ] {
                 let value = imported(&file, tag);
                 let view = View::parse(&value).expect("the parser takes it");
                 assert_eq!((view.header.blocks, view.header.base_blocks), (blocks, blocks));
@@ -101,8 +119,15 @@ fn what_was_imported_is_exported_as_it_was() {
 fn capacity_is_that_of_the_size_and_what_is_in_it() {
     for blocks in (0..=15).map(|e| 1u64 << e).chain([3, 5, 100, 1000]) {
         let empty = imported(&in_a_file(&naive(blocks, &[])), Tag::ParquetInt32);
-        let Header { layout, num_hashes, blocks, capacity, fpr, .. } = View::parse(&empty).unwrap().header;
-        let size = sizing::Size { layout, num_hashes, blocks, capacity: capacity.elements().unwrap(), fpr };
+        let Header { layout, num_hashes, blocks, capacity, fpr, .. } =
+            View::parse(&empty).unwrap().header;
+        let size = sizing::Size {
+            layout,
+            num_hashes,
+            blocks,
+            capacity: capacity.elements().unwrap(),
+            fpr,
+        };
         assert_eq!(size.fpr, 0.01);
         let rate = |n: u64| crate::sizing::rate::expected(Layout::Parquet, 8, blocks, n as f64);
         let slack = if blocks < 64 { 1 } else { size.capacity / 50 };
@@ -117,7 +142,10 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
             let view = View::parse(&value).unwrap();
             let now = estimate::current_fpr(&view);
             assert_eq!(view.header.fpr, now.clamp(0.01, 0.5));
-            assert!(now > 0.6 || crate::filter::overfull::overfull(&view).is_none(), "{blocks} blocks, {held} held");
+            assert!(
+                now > 0.6 || crate::filter::overfull::overfull(&view).is_none(),
+                "{blocks} blocks, {held} held"
+            );
         }
     }
 }
@@ -132,7 +160,11 @@ fn they_merge_with_ours() {
         let own = View::parse(&own).unwrap();
         let union: Vec<u8> = merge::union(&theirs, &own, u64::MAX).expect("sizes that fit");
         let union = View::parse(&union).unwrap();
-        assert!(integers(0..6_000).iter().all(|element| contains(&union, hash(element))));
+        assert!(
+            integers(0..6_000)
+                .iter()
+                .all(|element| contains(&union, hash(element)))
+        );
     }
 }
 
@@ -158,11 +190,19 @@ fn other_layouts_and_kinds_are_refused() {
         (Layout::Parquet, Tag::Boolean),
     ] {
         let value = built(Request { capacity: Some(10), fpr: 0.1, layout }, tag, &[5, 6]);
-        let error = export::<Vec<u8>>(&View::parse(&value).unwrap(), u64::MAX).expect_err("no such filter");
+        let error =
+            export::<Vec<u8>>(&View::parse(&value).unwrap(), u64::MAX).expect_err("no such filter");
         assert_eq!(error.class(), Class::InvalidParameter);
     }
-    for tag in [Tag::None, Tag::Integer, Tag::Numeric, Tag::Boolean, Tag::Other] {
-        let error = import::<Vec<u8>>(&in_a_file(&[0; 32]), tag, u64::MAX).expect_err("no such kind");
+    for tag in [
+        Tag::None,
+        Tag::Integer,
+        Tag::Numeric,
+        Tag::Boolean,
+        Tag::Other,
+    ] {
+        let error =
+            import::<Vec<u8>>(&in_a_file(&[0; 32]), tag, u64::MAX).expect_err("no such kind");
         assert_eq!(error.class(), Class::InvalidParameter);
     }
 }
@@ -170,7 +210,9 @@ fn other_layouts_and_kinds_are_refused() {
 /// Floats of both widths as their writers hash them, and as we do.
 fn float_bytes(tag: Tag, value: f64) -> (Vec<u8>, Vec<u8>) {
     match tag {
-        Tag::ParquetFloat => ((value as f32).to_le_bytes().to_vec(), scalar::float32(value as f32).to_vec()),
+        Tag::ParquetFloat => {
+            ((value as f32).to_le_bytes().to_vec(), scalar::float32(value as f32).to_vec())
+        }
         _ => (value.to_le_bytes().to_vec(), scalar::float(value).to_vec()),
     }
 }
@@ -178,7 +220,16 @@ fn float_bytes(tag: Tag, value: f64) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn equal_floats_are_found_whoever_wrote_and_whoever_reads() {
     let odd_nan = f64::from_bits(0xFFF8_0000_1234_0000);
-    let values = [0.0, -0.0, 1.5, -1e30, f64::INFINITY, f64::NAN, -f64::NAN, odd_nan];
+    let values = [
+        0.0,
+        -0.0,
+        1.5,
+        -1e30,
+        f64::INFINITY,
+        f64::NAN,
+        -f64::NAN,
+        odd_nan,
+    ];
     for tag in [Tag::ParquetFloat, Tag::ParquetDouble] {
         for (i, &held) in values.iter().enumerate() {
             let (raw, canonical) = float_bytes(tag, held);
@@ -188,7 +239,11 @@ fn equal_floats_are_found_whoever_wrote_and_whoever_reads() {
             let view = View::parse(&value).unwrap();
             for &probed in &values {
                 let found = contains(&view, hash(&float_bytes(tag, probed).1));
-                assert_eq!(found, probed == held || probed.is_nan(), "{tag:?} {held} probed for {probed}");
+                assert_eq!(
+                    found,
+                    probed == held || probed.is_nan(),
+                    "{tag:?} {held} probed for {probed}"
+                );
             }
             // Nothing more is added to what was completed once.
             let once = exported(&value);
@@ -200,7 +255,11 @@ fn equal_floats_are_found_whoever_wrote_and_whoever_reads() {
                 let (raw, _) = float_bytes(tag, probed);
                 let mask = naive((bits.len() / 32) as u64, &[raw]);
                 let found = bits.iter().zip(&mask).all(|(bits, mask)| bits & mask == *mask);
-                assert_eq!(found, probed == held || (probed.is_nan() && held.is_nan()), "{tag:?} {held}, {probed}");
+                assert_eq!(
+                    found,
+                    probed == held || (probed.is_nan() && held.is_nan()),
+                    "{tag:?} {held}, {probed}"
+                );
             }
             let once = exported(&imported(&own, tag));
             assert!(exported(&imported(&once, tag)) == once);
@@ -226,8 +285,13 @@ impl Buffer for None_ {
 #[test]
 fn limits_are_checked_before_memory_is_taken() {
     let file = in_a_file(&vec![0; 1 << 20]);
-    let error = import::<None_>(&file, Tag::ParquetInt32, 1 << 20).err().expect("too large");
-    assert_eq!(error, TooLarge::ParquetBytes { bytes: 1_048_620, limit: 1 << 20, payload: 1 << 20 }.into());
+    let error = import::<None_>(&file, Tag::ParquetInt32, 1 << 20)
+        .err()
+        .expect("too large");
+    assert_eq!(
+        error,
+        TooLarge::ParquetBytes { bytes: 1_048_620, limit: 1 << 20, payload: 1 << 20 }.into()
+    );
     assert!(import::<Vec<u8>>(&file, Tag::ParquetInt32, 1_048_620).is_ok());
     let huge = ours(Tag::ParquetInt32, 100_000_000, &integers(0..3));
     assert!(export::<None_>(&View::parse(&huge).unwrap(), 1 << 20).is_err());

@@ -1,5 +1,5 @@
-//! The part of Thrift's compact protocol that the header of a Parquet filter is written in (Apache Thrift,
-//! `doc/specs/thrift-compact-protocol.md`).
+//! The part of Thrift's compact protocol that the header of a Parquet filter is written in (Apache
+//! Thrift, `doc/specs/thrift-compact-protocol.md`).
 //!
 //! ```text
 //! struct   field* 00
@@ -9,8 +9,9 @@
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a boolean field takes at
-//! least one byte, and values nest no deeper than [`MAX_DEPTH`], so reading takes no more steps than there are bytes.
+//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a
+//! boolean field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so reading
+//! takes no more steps than there are bytes.
 
 /// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;
@@ -90,7 +91,8 @@ impl<'a> ThriftReader<'a> {
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
     }
 
-    /// The next field of a struct; `None` at its end. `last` is the number of the field before, at first 0.
+    /// The next field of a struct; `None` at its end. `last` is the number of the field before, at
+    /// first 0.
     pub fn field(&mut self, last: &mut i16) -> Read<Option<Field>> {
         let byte = self.byte()?;
         if byte == STOP {
@@ -153,7 +155,10 @@ impl<'a> ThriftReader<'a> {
     /// How many bytes or items follow, which is at most the number of bytes left.
     fn length(&mut self) -> Read<usize> {
         let length = self.varint()?;
-        usize::try_from(length).ok().filter(|&length| length <= self.0.len()).ok_or(Malformed::CutOff)
+        usize::try_from(length)
+            .ok()
+            .filter(|&length| length <= self.0.len())
+            .ok_or(Malformed::CutOff)
     }
 }
 
@@ -168,5 +173,6 @@ pub fn write_i32(into: &mut Vec<u8>, value: i32) {
     into.push(rest as u8);
 }
 
-/// A field that is a union of its first member, an empty struct. Its number is one more than that of the field before.
+/// A field that is a union of its first member, an empty struct. Its number is one more than that
+/// of the field before.
 pub const UNION_OF_FIRST: [u8; 4] = [0x10 | STRUCT, 0x10 | STRUCT, STOP, STOP];

@@ -5,8 +5,8 @@
 //!  1       1      8, if it keeps                                        2       4        bytes, a multiple of 8 in all
 //! ```
 //!
-//! PostgreSQL logs what is between the first and the last byte of a row that an UPDATE changes. So what stays the same
-//! is first, and the length changes only once in a few insertions.
+//! PostgreSQL logs what is between the first and the last byte of a row that an UPDATE changes. So
+//! what stays the same is first, and the length changes only once in a few insertions.
 
 use super::tree::{self, Form};
 use crate::filter::Buffer;
@@ -112,7 +112,9 @@ impl BitString {
 
     /// The positions of the ones from `from` to before `end`.
     fn ones(&self, from: usize, end: usize) -> impl Iterator<Item = usize> {
-        let word = |at: usize| u64::from_le_bytes(*self.0[at * 8..].first_chunk().expect("zeros after the bits"));
+        let word = |at: usize| {
+            u64::from_le_bytes(*self.0[at * 8..].first_chunk().expect("zeros after the bits"))
+        };
         let mut at = from / 64;
         let mut rest = word(at) & (u64::MAX << (from % 64));
         std::iter::from_fn(move || {
@@ -131,19 +133,25 @@ impl BitString {
 }
 
 impl Row {
-    /// Reads the row of a bucket. Errors: what is not as [`Row::write`] writes it, in the words of the error.
+    /// Reads the row of a bucket. Errors: what is not as [`Row::write`] writes it, in the words of
+    /// the error.
     pub fn parse(form: Form, bucket: i64, bytes: &[u8]) -> Result<Row, String> {
         let is_bucket = |bucket: &u64| *bucket > 0 && tree::depth(*bucket) <= form.bits;
         let known = u64::try_from(bucket).ok().filter(is_bucket);
         let bucket = known.ok_or_else(|| format!("there can be no bucket {bucket}"))?;
         let length = || format!("it cannot have {} bytes", bytes.len());
-        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else { return Err(length()) };
+        let ([version, code, ..], Some((data, sum))) = (bytes, bytes.split_last_chunk()) else {
+            return Err(length());
+        };
         if *version != VERSION {
             return Err(format!("its version is {version}"));
         }
         if *code != form_code(form) {
             let forgets = if code & 0x80 == 0 { "does not forget" } else { "forgets" };
-            return Err(format!("it is of a set with {} bits of each hash that {forgets}", code & 0x7f));
+            return Err(format!(
+                "it is of a set with {} bits of each hash that {forgets}",
+                code & 0x7f
+            ));
         }
         if checksum(data, bucket) != *sum {
             return Err("its checksum does not fit its bytes and its bucket".into());
@@ -153,14 +161,20 @@ impl Row {
         let shape = RowShape::new(form, bucket, count).filter(|shape| shape.bytes == bytes.len());
         let shape = shape.ok_or_else(length)?;
         let (head, data) = data.split_at(shape.head);
-        let first = head[HEAD..].first_chunk().map_or(0, |first| i64::from_le_bytes(*first));
+        let first = head[HEAD..]
+            .first_chunk()
+            .map_or(0, |first| i64::from_le_bytes(*first));
         let mut bits = BitString::zeroed(data.len());
         bits.0[..data.len()].copy_from_slice(data);
         if bits.ones(shape.end, data.len() * 8).next().is_some() {
             return Err("it has bits behind its last hash".into());
         }
         let entries = entries(&shape, count, form.prefix(tree::first_hash(bucket)), first, &bits);
-        Ok(Row { bucket, first, entries: entries.ok_or("its hashes are out of order")? })
+        Ok(Row {
+            bucket,
+            first,
+            entries: entries.ok_or("its hashes are out of order")?,
+        })
     }
 
     /// The stored form.
@@ -168,7 +182,8 @@ impl Row {
     /// # Panics
     /// If it has more hashes than fit, or slices too far apart.
     pub fn write<B: Buffer>(&self, form: Form) -> B {
-        let shape = RowShape::new(form, self.bucket, self.entries.len()).expect("a row that fits its bucket");
+        let shape = RowShape::new(form, self.bucket, self.entries.len())
+            .expect("a row that fits its bucket");
         let length = shape.end.div_ceil(8);
         let mut bits = BitString::zeroed(length);
         for (i, entry) in self.entries.iter().enumerate() {
@@ -176,12 +191,20 @@ impl Row {
             bits.set(i * shape.low as usize, hash & ((1 << shape.low) - 1));
             bits.set(shape.high + i + (hash >> shape.low) as usize, 1);
             if form.keeps {
-                let slice = u64::try_from(entry.slice - self.first).ok().filter(|&slice| slice <= MOST_SLICES as u64);
-                bits.set(shape.slices + i * shape.slice as usize, slice.expect("a slice near the first"));
+                let slice = u64::try_from(entry.slice - self.first)
+                    .ok()
+                    .filter(|&slice| slice <= MOST_SLICES as u64);
+                bits.set(
+                    shape.slices + i * shape.slice as usize,
+                    slice.expect("a slice near the first"),
+                );
             }
         }
         let mut buffer = B::zeroed(shape.bytes);
-        let (data, sum) = buffer.bytes_mut().split_last_chunk_mut().expect("more bytes than a checksum");
+        let (data, sum) = buffer
+            .bytes_mut()
+            .split_last_chunk_mut()
+            .expect("more bytes than a checksum");
         data[..HEAD].copy_from_slice(&[VERSION, form_code(form)]);
         if form.keeps {
             data[HEAD..shape.head].copy_from_slice(&self.first.to_le_bytes());
@@ -194,13 +217,21 @@ impl Row {
     }
 }
 
-/// The hashes of a row, all of which begin with `start`; `None` if they are not in order, or not in the bucket.
-fn entries(shape: &RowShape, count: usize, start: u64, first: i64, bits: &BitString) -> Option<Vec<Entry>> {
+/// The hashes of a row, all of which begin with `start`; `None` if they are not in order, or not in
+/// the bucket.
+fn entries(
+    shape: &RowShape,
+    count: usize,
+    start: u64,
+    first: i64,
+    bits: &BitString,
+) -> Option<Vec<Entry>> {
     first.checked_add(MOST_SLICES)?;
     let mut entries = memory::list(count);
     let mut least = 0;
     for (i, one) in bits.ones(shape.high, shape.slices).take(count + 1).enumerate() {
-        let hash = ((one - shape.high - i) as u64) << shape.low | bits.get(i * shape.low as usize, shape.low);
+        let hash = ((one - shape.high - i) as u64) << shape.low
+            | bits.get(i * shape.low as usize, shape.low);
         if i == count || hash < least || hash >> shape.width != 0 {
             return None;
         }

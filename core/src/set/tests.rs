@@ -13,9 +13,14 @@ fn form(bits: u32, keeps: bool) -> Form {
 fn row(form: Form, bucket: u64, hashes: impl IntoIterator<Item = (u64, i64)>) -> Row {
     let width = form.bits - tree::depth(bucket);
     let start = (bucket ^ 1 << tree::depth(bucket)) << width;
-    let entries: BTreeMap<u64, i64> =
-        hashes.into_iter().map(|(hash, slice)| (start | (hash & ((1 << width) - 1)), slice)).collect();
-    let entries = entries.into_iter().map(|(hash, slice)| Entry { hash, slice }).collect();
+    let entries: BTreeMap<u64, i64> = hashes
+        .into_iter()
+        .map(|(hash, slice)| (start | (hash & ((1 << width) - 1)), slice))
+        .collect();
+    let entries = entries
+        .into_iter()
+        .map(|(hash, slice)| Entry { hash, slice })
+        .collect();
     let mut row = Row { bucket, first: 0, entries };
     row.rebase();
     row
@@ -79,8 +84,8 @@ proptest! {
                 Step::Pass(slices) => now += i64::from(slices),
                 Step::Expire => set.expire(now),
             }
-            // What was forgotten once may be dropped, so that a clock set back doesn't bring it back; here it only
-            // compares what is certain.
+            // What was forgotten once may be dropped, so that a clock set back doesn't bring it
+            // back; here it only compares what is certain.
             if keeps {
                 model.retain(|_, slice| *slice >= now - 8);
                 model.values_mut().for_each(|slice| *slice = (*slice).min(now + 7));

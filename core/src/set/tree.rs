@@ -1,5 +1,5 @@
-//! The binary tree whose leaves are the rows of a set. Bucket 1 is its root, 2b and 2b + 1 are the halves of bucket b:
-//! the first bit is 1, and the others are the first bits of the hashes in it.
+//! The binary tree whose leaves are the rows of a set. Bucket 1 is its root, 2b and 2b + 1 are the
+//! halves of bucket b: the first bit is 1, and the others are the first bits of the hashes in it.
 //!
 //! And the form that all rows of a set share: how many bits of each hash, and whether it forgets.
 
@@ -23,10 +23,13 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form of a set whose rate is at most `fpr` with `capacity` elements; `None` if that needs too many bits.
+    /// The form of a set whose rate is at most `fpr` with `capacity` elements; `None` if that needs
+    /// too many bits.
     pub fn new(capacity: u64, fpr: f64, keeps: bool) -> Option<Form> {
         let is_enough = |bits: &u32| capacity as f64 <= fpr * exp2(*bits);
-        (FEWEST_BITS..=MOST_BITS).find(is_enough).map(|bits| Form { bits, keeps })
+        (FEWEST_BITS..=MOST_BITS)
+            .find(is_enough)
+            .map(|bits| Form { bits, keeps })
     }
 
     /// The first bits of a hash.
@@ -86,7 +89,8 @@ pub enum Flaw {
     Overlap(u64, u64),
 }
 
-/// Sorts buckets by their hashes, and checks that each hash has exactly one. Errors: the first [`Flaw`].
+/// Sorts buckets by their hashes, and checks that each hash has exactly one. Errors: the first
+/// [`Flaw`].
 pub fn check(buckets: &mut [u64]) -> Result<(), Flaw> {
     buckets.sort_unstable_by_key(|&bucket| (first_hash(bucket), bucket));
     let mut next = Some(0);
@@ -97,7 +101,9 @@ pub fn check(buckets: &mut [u64]) -> Result<(), Flaw> {
             // The one before is the longest so far, since what precedes it had no flaw.
             _ => return Err(Flaw::Overlap(buckets[i - 1], bucket)),
         }
-        next = 1u64.checked_shl(64 - depth(bucket)).and_then(|width| first_hash(bucket).checked_add(width));
+        next = 1u64
+            .checked_shl(64 - depth(bucket))
+            .and_then(|width| first_hash(bucket).checked_add(width));
     }
     next.map_or(Ok(()), |hash| Err(Flaw::Gap(hash)))
 }

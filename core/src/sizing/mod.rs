@@ -1,4 +1,5 @@
-//! How large a filter must be: how many hashes and blocks a capacity needs at a rate, and the inverse.
+//! How large a filter must be: how many hashes and blocks a capacity needs at a rate, and the
+//! inverse.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -7,22 +8,24 @@
 //!
 //! # Hashes and bits per element
 //!
-//! Both depend only on layout and rate, so that all filters of one layout and rate can be merged. For k hashes:
+//! Both depend only on layout and rate, so that all filters of one layout and rate can be merged.
+//! For k hashes:
 //!
 //! | layout | bits per element b(k) |
 //! |---|---|
 //! | classic | -k / ln(1 - fpr^(1/k)) |
 //! | blocked, parquet | w / λ: w is 512 or 256 bits, λ the greatest load at which `rate::at_load` meets the rate |
 //!
-//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ elements miss the rate
-//! by [`crate::sizing::rate::expected`], b(k) is raised by one part in 100,000. k is the number from 1 to 64 (in
-//! `parquet` 8) with the least b(k). The lookup table ([`crate::sizing::table`]) says where to look for it; b(k)
-//! refines between its rows (9.6 bits rather than 10).
+//! For rates above a quarter that is a little too kind to few blocks: while 64 blocks with 64λ
+//! elements miss the rate by [`crate::sizing::rate::expected`], b(k) is raised by one part in
+//! 100,000. k is the number from 1 to 64 (in `parquet` 8) with the least b(k). The lookup table
+//! ([`crate::sizing::table`]) says where to look for it; b(k) refines between its rows (9.6 bits
+//! rather than 10).
 //!
 //! # Blocks
 //!
-//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus, which makes it enough
-//! for 1,024 bits.
+//! `needed` is capacity · b(k) / w. In `classic`, where w is one bit, it is that times a surplus,
+//! which makes it enough for 1,024 bits.
 //!
 //! | `needed` | blocks |
 //! |---|---|
@@ -34,10 +37,11 @@
 //! capacity doubled: needed doubles, m stays, e grows by one: so block counts in a power-of-two ratio divide
 //! ```
 //!
-//! 127 is left out because of 64: a capacity that needs 63.2 blocks gets 64, and one twice as large, which needs 126.4,
-//! gets 128. So sizes of capacities in a power-of-two ratio always divide if both have 64 blocks or more. That costs at
-//! most 1.6 % more than the least size (in `classic`, whose surplus is the same share of larger sizes, up to 2.1 % at
-//! 1e-6 and 2.3 % at 1e-9). Sizes never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
+//! 127 is left out because of 64: a capacity that needs 63.2 blocks gets 64, and one twice as
+//! large, which needs 126.4, gets 128. So sizes of capacities in a power-of-two ratio always divide
+//! if both have 64 blocks or more. That costs at most 1.6 % more than the least size (in `classic`,
+//! whose surplus is the same share of larger sizes, up to 2.1 % at 1e-6 and 2.3 % at 1e-9). Sizes
+//! never fall when the capacity grows: 64 blocks meet the rate for all that need fewer.
 
 pub mod rate;
 pub mod table;
@@ -52,7 +56,8 @@ use std::cell::Cell;
 /// The false positive rate of a filter for which none is given.
 pub const DEFAULT_FPR: f64 = 0.01;
 
-/// The largest stored filter in bytes: 511 MB, so that its text form (two characters per byte) fits a PostgreSQL value.
+/// The largest stored filter in bytes: 511 MB, so that its text form (two characters per byte) fits
+/// a PostgreSQL value.
 pub const MAX_STORED_BYTES: u64 = 511 * 1024 * 1024;
 
 /// The most blocks that index arithmetic and the stored form allow.
@@ -64,14 +69,22 @@ pub fn max_blocks(layout: Layout) -> u64 {
     }
 }
 
-/// Checks a rate. Errors: [`InvalidParameter::Rate`] unless `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
+/// Checks a rate. Errors: [`InvalidParameter::Rate`] unless
+/// `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
 pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
-    if is_possible_fpr(layout, fpr) { Ok(()) } else { Err(InvalidParameter::Rate(fpr, layout).into()) }
+    if is_possible_fpr(layout, fpr) {
+        Ok(())
+    } else {
+        Err(InvalidParameter::Rate(fpr, layout).into())
+    }
 }
 
 /// Checks a capacity. Errors: [`InvalidParameter::Capacity`] unless it is at least one.
 pub fn check_capacity(capacity: i64) -> Result<u64> {
-    u64::try_from(capacity).ok().filter(|&c| c > 0).ok_or_else(|| InvalidParameter::Capacity(capacity).into())
+    u64::try_from(capacity)
+        .ok()
+        .filter(|&c| c > 0)
+        .ok_or_else(|| InvalidParameter::Capacity(capacity).into())
 }
 
 /// The least m of the grid. From as many blocks up sizes are on it.
@@ -117,7 +130,8 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
         .expect("there is at least one candidate")
 }
 
-/// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of them.
+/// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of
+/// them.
 fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     let k = f64::from(num_hashes);
     if layout == Layout::Classic {
@@ -127,7 +141,8 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     let bits = layout.block_bits() as f64;
     // The load is between two rows of the table.
     let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
-    let load = greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
+    let load =
+        greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
     let mut density = bits / load;
     while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
@@ -136,10 +151,10 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     density
 }
 
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a factor: the variance of
-/// its fill raises the logarithm of the rate by about C(k,2) · Var / μ², and one percent more bits lower it by `slope`
-/// percent. Half a bit more, since n throws leave a bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is
-/// more than the terms left out.
+/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a
+/// factor: the variance of its fill raises the logarithm of the rate by about C(k,2) · Var / μ²,
+/// and one percent more bits lower it by `slope` percent. Half a bit more, since n throws leave a
+/// bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than the terms left out.
 fn classic_surplus(density: Density) -> f64 {
     let k = f64::from(density.num_hashes);
     let load = k / density.bits;
@@ -172,22 +187,30 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     if needed >= least_on_grid(layout) {
         return round_up_to_grid(needed);
     }
-    first(needed.ceil() as u64, |blocks| rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr) as f64
+    first(needed.ceil() as u64, |blocks| {
+        rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr
+    }) as f64
 }
 
-/// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for a rate that the
-/// layout can't keep; [`TooLarge::Bits`].
+/// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for
+/// a rate that the layout can't keep; [`TooLarge::Bits`].
 pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
     if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
         return Err(TooLarge::Bits(capacity, fpr).into());
     }
-    Ok(Size { layout, num_hashes: density.num_hashes, blocks: blocks as u64, capacity, fpr })
+    Ok(Size {
+        layout,
+        num_hashes: density.num_hashes,
+        blocks: blocks as u64,
+        capacity,
+        fpr,
+    })
 }
 
-/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two block count that keeps
-/// the rate, and the capacity that this has. Errors: those of [`density`].
+/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two
+/// block count that keeps the rate, and the capacity that this has. Errors: those of [`density`].
 pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
     let density = density(layout, fpr)?;
     let elements = elements.max(1) as f64;
@@ -199,7 +222,13 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
         blocks *= 2;
     }
     let capacity = capacity_of(layout, density.num_hashes, blocks, fpr);
-    Ok(Size { layout, num_hashes: density.num_hashes, blocks, capacity, fpr })
+    Ok(Size {
+        layout,
+        num_hashes: density.num_hashes,
+        blocks,
+        capacity,
+        fpr,
+    })
 }
 
 /// The most elements that `blocks` blocks hold at `fpr`, at least one.
@@ -208,12 +237,13 @@ pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u6
     // The textbook formula: the fill whose k-th power is the rate.
     let share_clear = -(fpr.ln() / k).exp_m1();
     let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
-    let too_many = first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
+    let too_many =
+        first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
     (too_many - 1).max(1)
 }
 
-/// The largest capacity whose dense payload has at most this number of bytes; 0 if not even one element fits. Errors:
-/// those of [`density`].
+/// The largest capacity whose dense payload has at most this number of bytes; 0 if not even one
+/// element fits. Errors: those of [`density`].
 pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     let density = density(layout, fpr)?;
     let blocks = match layout {
@@ -221,12 +251,14 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64>
         _ => bytes / (layout.block_bits() / 8),
     };
     let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
-    let too_many = first(estimate, |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks as f64);
+    let too_many = first(estimate, |capacity| {
+        blocks_for(layout, density, fpr, capacity as f64) > blocks as f64
+    });
     Ok((too_many - 1).min(i64::MAX as u64))
 }
 
-/// The least number from 1 on for which a condition holds, given that it then holds for all greater ones. The search
-/// starts at `guess`, with steps that double.
+/// The least number from 1 on for which a condition holds, given that it then holds for all greater
+/// ones. The search starts at `guess`, with steps that double.
 pub(crate) fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     // It holds for `yes`, or that is the greatest number, and not for `no`.
     let (mut no, mut yes) = (0, u64::MAX);
@@ -247,8 +279,9 @@ pub(crate) fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     yes
 }
 
-/// The greatest load for which a condition holds, up to a relative error of `precision`. The search starts between half
-/// of `guess` and `guess`, and tries small loads first, since the rates of large ones take long to compute.
+/// The greatest load for which a condition holds, up to a relative error of `precision`. The search
+/// starts between half of `guess` and `guess`, and tries small loads first, since the rates of
+/// large ones take long to compute.
 pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let (mut enough, mut too_many) = (guess / 2.0, guess);
     while !holds(enough) {

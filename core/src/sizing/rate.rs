@@ -1,7 +1,8 @@
 //! The exact false positive rate of a filter, by occupancy.
 //!
-//! The textbook formula (fill^k at the mean fill) is 1 to 7 % too low, since the rate of filters and blocks with more
-//! than the mean fill exceeds it by more than the rate of the others falls short of it. So:
+//! The textbook formula (fill^k at the mean fill) is 1 to 7 % too low, since the rate of filters
+//! and blocks with more than the mean fill exceeds it by more than the rate of the others falls
+//! short of it. So:
 //!
 //! | layout | rate of `n` elements in `B` blocks |
 //! |---|---|
@@ -9,11 +10,12 @@
 //! | parquet | mean over J ~ Binomial(n, 1/B) of (1 - (31/32)^J)^8 |
 //! | classic | E[(X/m)^k], X = cells hit by k·n throws into m |
 //!
-//! F comes from the occupancy chain: a throw hits a new cell with probability (512 - x)/512 when x are hit (Feller, An
-//! Introduction to Probability Theory, vol. 1, IV.2). For more than 1,024 cells `classic` uses the mean and
-//! variance of X, which is exact to the second order of 1/m.
+//! F comes from the occupancy chain: a throw hits a new cell with probability (512 - x)/512 when x
+//! are hit (Feller, An Introduction to Probability Theory, vol. 1, IV.2). For more than 1,024 cells
+//! `classic` uses the mean and variance of X, which is exact to the second order of 1/m.
 //!
-//! [`at_load`] is the same with Poisson in place of Binomial: the limit of many blocks, from which sizes start.
+//! [`at_load`] is the same with Poisson in place of Binomial: the limit of many blocks, from which
+//! sizes start.
 
 use crate::layout::Layout;
 use std::cell::RefCell;
@@ -37,7 +39,9 @@ pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> 
         _ if elements <= 0.0 => 0.0,
         _ if is_full(layout, num_hashes, blocks, elements) => 1.0,
         Layout::Classic => classic(num_hashes, blocks, elements).min(1.0),
-        Layout::Parquet => binomial_mean(elements, 1.0 / blocks as f64, &mut parquet_block).min(1.0),
+        Layout::Parquet => {
+            binomial_mean(elements, 1.0 / blocks as f64, &mut parquet_block).min(1.0)
+        }
     }
 }
 
@@ -72,19 +76,23 @@ pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     Occupancy::with(block_bits, num_hashes, num_hashes, |o| poisson_mean(load, &mut |j| o.rate(j)))
 }
 
-/// What decides how the rates of filters vary from set to set: moments of one block's share of them.
+/// What decides how the rates of filters vary from set to set: moments of one block's share of
+/// them.
 pub(crate) struct Spread {
     /// The mean, over blocks and sets.
     pub mean: f64,
-    /// The variance and the third central moment of what the number of elements in the block doesn't explain.
+    /// The variance and the third central moment of what the number of elements in the block
+    /// doesn't explain.
     pub variance: f64,
     pub third: f64,
 }
 
-/// The spread of the rates of blocks with J ~ Poisson(`load`) elements, for filters of exactly their capacity.
+/// The spread of the rates of blocks with J ~ Poisson(`load`) elements, for filters of exactly
+/// their capacity.
 ///
-/// The sum of all J is given, so what a block's rate owes to J linearly cancels out: what is left is the residual of
-/// the regression on J (L. Holst, "Two conditional limit theorems with applications", Annals of Statistics 7, 1979).
+/// The sum of all J is given, so what a block's rate owes to J linearly cancels out: what is left
+/// is the residual of the regression on J (L. Holst, "Two conditional limit theorems with
+/// applications", Annals of Statistics 7, 1979).
 pub(crate) fn spread(layout: Layout, num_hashes: u32, load: f64) -> Spread {
     // E[Y^i] of a block with j elements.
     let moment = |i: u32, j: usize| match layout {
@@ -124,13 +132,14 @@ fn poisson_mean(mean: f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     weighted_mean(mean, |j| mean / (j + 1.0), f)
 }
 
-/// The mean of `f` over a distribution that falls to both sides of `mode`, given the ratio of the weight of j + 1 to
-/// that of j. Terms below 1e-22 of the largest are left out.
+/// The mean of `f` over a distribution that falls to both sides of `mode`, given the ratio of the
+/// weight of j + 1 to that of j. Terms below 1e-22 of the largest are left out.
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     const NEGLIGIBLE: f64 = 1e-22;
     let top = Some((mode.floor(), 1.0));
     let up = iter::successors(top, |&(j, weight)| Some((j + 1.0, weight * ratio(j))));
-    let down = iter::successors(top, |&(j, weight)| (j > 0.0).then(|| (j - 1.0, weight / ratio(j - 1.0))));
+    let down =
+        iter::successors(top, |&(j, weight)| (j > 0.0).then(|| (j - 1.0, weight / ratio(j - 1.0))));
     let counts = |&(_, weight): &(f64, f64)| weight >= NEGLIGIBLE;
     let (mut total, mut sum) = (0.0, 0.0);
     for (j, weight) in up.take_while(counts).chain(down.skip(1).take_while(counts)) {
@@ -154,8 +163,14 @@ impl Occupancy {
         thread_local! {
             static KNOWN: RefCell<HashMap<(u32, u32, u32), Occupancy>> = RefCell::new(HashMap::new());
         }
-        let new = || Occupancy { num_hashes, power, chain: OccupancyChain::new(cells as usize), rates: vec![0.0] };
-        KNOWN.with_borrow_mut(|known| f(known.entry((cells, num_hashes, power)).or_insert_with(new)))
+        let new = || Occupancy {
+            num_hashes,
+            power,
+            chain: OccupancyChain::new(cells as usize),
+            rates: vec![0.0],
+        };
+        KNOWN
+            .with_borrow_mut(|known| f(known.entry((cells, num_hashes, power)).or_insert_with(new)))
     }
 
     fn rate(&mut self, elements: usize) -> f64 {
@@ -171,7 +186,8 @@ impl Occupancy {
 
 /// The occupancy chain: how many of a number of cells are hit after some throws.
 struct OccupancyChain {
-    /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left out.
+    /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left
+    /// out.
     hit: Vec<f64>,
     /// The least and the most cells that may be hit.
     first: usize,
@@ -214,7 +230,9 @@ impl OccupancyChain {
     /// E[(X/cells)^k].
     fn moment(&self, k: u32) -> f64 {
         let cells = self.cells();
-        (self.first..=self.last).map(|x| self.hit[x] * (x as f64 / cells).powi(k as i32)).sum()
+        (self.first..=self.last)
+            .map(|x| self.hit[x] * (x as f64 / cells).powi(k as i32))
+            .sum()
     }
 }
 
@@ -223,7 +241,8 @@ pub(crate) fn fill(cells: u64, throws: f64) -> (f64, f64) {
     let m = cells as f64;
     let load = throws / m;
     if load < SPARSE_LOAD {
-        // The differences below would be between numbers near one. These are the first terms of their series.
+        // The differences below would be between numbers near one. These are the first terms of
+        // their series.
         return (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m);
     }
     let empty = (throws * (-1.0 / m).ln_1p()).exp();
@@ -239,7 +258,9 @@ fn classic(k: u32, bits: u64, elements: f64) -> f64 {
     }
     let (mean, variance) = fill(bits, throws);
     let v = variance / (mean * mean);
-    let choose = |n: f64| (0..n as u32).fold(1.0, |c, i| c * (f64::from(k) - f64::from(i)) / f64::from(i + 1));
+    let choose = |n: f64| {
+        (0..n as u32).fold(1.0, |c, i| c * (f64::from(k) - f64::from(i)) / f64::from(i + 1))
+    };
     mean.powi(k as i32) * (1.0 + choose(2.0) * v + 3.0 * choose(4.0) * v * v)
 }
 

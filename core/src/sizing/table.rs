@@ -1,14 +1,17 @@
-//! The sizing lookup tables, in the manner of ClickHouse's `BloomFilterHash::calculationBestPractices`.
+//! The sizing lookup tables, in the manner of ClickHouse's
+//! `BloomFilterHash::calculationBestPractices`.
 //!
-//! Rows are bits per element, columns are hash counts, cells are false positive rates at three significant digits, in
-//! the limit of large filters. The result for a rate is the smallest row that meets it, and in that row the
-//! smallest hash count that does.
+//! Rows are bits per element, columns are hash counts, cells are false positive rates at three
+//! significant digits, in the limit of large filters. The result for a rate is the smallest row
+//! that meets it, and in that row the smallest hash count that does.
 //!
-//! ClickHouse's own table (Cao's, from "Bloom Filters: the math") ends at 20 bits and 15 hashes, answers (19, 13) for
-//! every rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9 (parquet: 1e-6) and have none.
+//! ClickHouse's own table (Cao's, from "Bloom Filters: the math") ends at 20 bits and 15 hashes,
+//! answers (19, 13) for every rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9
+//! (parquet: 1e-6) and have none.
 //!
-//! The numbers are in `table/data.rs`, printed by `cargo run -p pg_bloom_core --example sizing_tables` and compared
-//! with the formulas of [`crate::sizing::rate`] in a test.
+//! The numbers are in `table/data.rs`, printed by
+//! `cargo run -p pg_bloom_core --example sizing_tables` and compared with the formulas of
+//! [`crate::sizing::rate`] in a test.
 
 #[rustfmt::skip]
 mod data;
@@ -34,7 +37,9 @@ impl SizingRow {
 
     /// The hash count with the lowest rate.
     pub fn best_hashes(self) -> u32 {
-        self.cells().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(num_hashes, _)| num_hashes)
+        self.cells()
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(1, |(num_hashes, _)| num_hashes)
     }
 }
 
@@ -54,7 +59,11 @@ pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
         Layout::Classic => (1, data::CLASSIC),
         Layout::Parquet => (PARQUET_HASHES, data::PARQUET),
     };
-    (data::FIRST_BITS..).zip(rates).map(move |(bits, rates)| SizingRow { bits, first_hashes, rates })
+    (data::FIRST_BITS..).zip(rates).map(move |(bits, rates)| SizingRow {
+        bits,
+        first_hashes,
+        rates,
+    })
 }
 
 /// The smallest row that meets a rate.
@@ -62,13 +71,21 @@ pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
     rows(layout).find(|row| row.rates.iter().any(|&rate| rate <= fpr))
 }
 
-/// Bits and hashes for a rate. Errors: [`InvalidParameter::Rate`] for a rate that no filter keeps or no row meets.
+/// Bits and hashes for a rate. Errors: [`InvalidParameter::Rate`] for a rate that no filter keeps
+/// or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     let row = best_row(layout, max_fpr).filter(|_| is_possible_fpr(layout, max_fpr));
     let row = row.ok_or(InvalidParameter::Rate(max_fpr, layout))?;
-    // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they do.
-    let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr { 2 } else { 0 };
-    let cell = row.cells().find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr);
+    // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they
+    // do.
+    let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr {
+        2
+    } else {
+        0
+    };
+    let cell = row
+        .cells()
+        .find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr);
     let (num_hashes, fpr) = cell.expect("the row was chosen because a cell meets the rate");
     Ok(BestPractice { bits: row.bits, num_hashes, fpr })
 }

@@ -14,14 +14,17 @@ fn fewest(layout: Layout, hashes: u32, capacity: u64, fpr: f64) -> u64 {
 /// Rates from the least to the greatest of a layout, evenly on a logarithmic scale.
 fn rates(layout: Layout, count: u32) -> impl Iterator<Item = f64> {
     let decades = (0.5 / least_fpr(layout)).log10();
-    (0..=count).map(move |i| (0.5 * 10f64.powf(-decades * f64::from(i) / f64::from(count))).max(least_fpr(layout)))
+    (0..=count).map(move |i| {
+        (0.5 * 10f64.powf(-decades * f64::from(i) / f64::from(count))).max(least_fpr(layout))
+    })
 }
 
 fn is_on_grid(layout: Layout, blocks: u64) -> bool {
     blocks as f64 >= least_on_grid(layout)
 }
 
-/// Every capacity up to the grid and beyond: the fewest blocks that meet the rate, and never fewer for more.
+/// Every capacity up to the grid and beyond: the fewest blocks that meet the rate, and never fewer
+/// for more.
 #[test]
 fn below_the_grid_sizes_are_the_least_and_never_fall() {
     for layout in Layout::ALL {
@@ -29,10 +32,14 @@ fn below_the_grid_sizes_are_the_least_and_never_fall() {
             let mut last = 1;
             for capacity in 1.. {
                 let s = size(layout, capacity, fpr).unwrap();
-                let meets = |blocks| rate::expected(layout, s.num_hashes, blocks, capacity as f64) <= fpr;
+                let meets =
+                    |blocks| rate::expected(layout, s.num_hashes, blocks, capacity as f64) <= fpr;
                 assert!(s.blocks >= last, "{s:?} after {last}");
                 assert!(is_on_grid(layout, s.blocks) || meets(s.blocks), "{s:?}");
-                assert!(is_on_grid(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1), "{s:?}");
+                assert!(
+                    is_on_grid(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1),
+                    "{s:?}"
+                );
                 last = s.blocks;
                 if is_on_grid(layout, s.blocks * 2 / 3) {
                     break;
@@ -73,7 +80,8 @@ fn filters_of_few_blocks_meet_every_rate() {
             let density = density(layout, fpr).unwrap();
             let load = layout.block_bits() as f64 / density.bits;
             for blocks in [64, 65, 100, 1000] {
-                let found = rate::expected(layout, density.num_hashes, blocks, load * blocks as f64);
+                let found =
+                    rate::expected(layout, density.num_hashes, blocks, load * blocks as f64);
                 assert!(found <= fpr, "{layout:?} {fpr}: {found} in {blocks}");
             }
         }
@@ -86,7 +94,10 @@ fn no_other_number_of_hashes_needs_fewer_bits() {
         for fpr in RATES.into_iter().chain([0.5, 0.3, 1e-9]) {
             let best = density(layout, fpr).unwrap();
             for hashes in 1..=36 {
-                assert!(bits_per_element(layout, hashes, fpr) >= best.bits, "{layout:?} {fpr} {hashes} {best:?}");
+                assert!(
+                    bits_per_element(layout, hashes, fpr) >= best.bits,
+                    "{layout:?} {fpr} {hashes} {best:?}"
+                );
             }
         }
     }
@@ -118,8 +129,20 @@ fn densities_are_those_promised() {
 #[test]
 fn a_bad_rate_or_capacity_is_refused() {
     for layout in Layout::ALL {
-        for fpr in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-12, 0.5 + f64::EPSILON, least_fpr(layout) * 0.999] {
-            for error in [size(layout, 100, fpr).map(drop), table::best_practice(layout, fpr).map(drop)] {
+        for fpr in [
+            0.0,
+            1.0,
+            -1.0,
+            f64::NAN,
+            f64::INFINITY,
+            1e-12,
+            0.5 + f64::EPSILON,
+            least_fpr(layout) * 0.999,
+        ] {
+            for error in [
+                size(layout, 100, fpr).map(drop),
+                table::best_practice(layout, fpr).map(drop),
+            ] {
                 assert_eq!(error.unwrap_err().class(), Class::InvalidParameter);
             }
         }
@@ -127,7 +150,11 @@ fn a_bad_rate_or_capacity_is_refused() {
             assert_eq!(size(layout, 100, fpr).unwrap().fpr, fpr);
         }
     }
-    assert!(check_capacity(0).is_err() && check_capacity(-1).is_err() && check_capacity(i64::MIN).is_err());
+    assert!(
+        check_capacity(0).is_err()
+            && check_capacity(-1).is_err()
+            && check_capacity(i64::MIN).is_err()
+    );
     assert_eq!(check_capacity(7).unwrap(), 7);
     assert_eq!(size(Layout::Blocked, i64::MAX as u64, 0.01).unwrap_err().class(), Class::TooLarge);
 }
@@ -141,10 +168,18 @@ fn unsized_builds_take_the_smallest_power_of_two() {
                 assert!(s.blocks.is_power_of_two());
                 assert!(s.capacity >= elements.max(1), "{s:?}");
                 assert!(
-                    s.blocks == 1 || rate::expected(layout, s.num_hashes, s.blocks / 2, elements.max(1) as f64) > fpr
+                    s.blocks == 1
+                        || rate::expected(
+                            layout,
+                            s.num_hashes,
+                            s.blocks / 2,
+                            elements.max(1) as f64
+                        ) > fpr
                 );
                 assert!(rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64) <= fpr);
-                assert!(rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64 + 1.0) > fpr);
+                assert!(
+                    rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64 + 1.0) > fpr
+                );
             }
         }
     }
@@ -214,7 +249,10 @@ fn a_capacity_for_any_number_of_bytes_is_found_quickly() {
     for layout in Layout::ALL {
         for fpr in [0.5, 0.3, 0.01, 1e-6, least_fpr(layout)] {
             let random = (0..500).map(|i| crate::hash::word(i, 7) >> (1 + i % 12));
-            for bytes in [0, 43, 44, 45, 100, 5000, 1 << 20, 1 << 40, i64::MAX as u64].into_iter().chain(random) {
+            for bytes in [0, 43, 44, 45, 100, 5000, 1 << 20, 1 << 40, i64::MAX as u64]
+                .into_iter()
+                .chain(random)
+            {
                 let Ok(capacity) = capacity_for_bytes(layout, bytes, fpr) else {
                     assert!(bytes <= 100, "{bytes}");
                     continue;

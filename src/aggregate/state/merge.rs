@@ -1,9 +1,10 @@
 //! How states of `bloom_agg` merge, travel between processes, and end.
 //!
-//! Nobody knows how many processes an unsized build has, or how many elements they have in total: workers that were
-//! planned may not start, and one process may hand over many states. So what a process hands over is exact, regardless
-//! of what the others have: its hashes, or, where they would take more bytes, the bits of the largest filter that may
-//! be made. The process that combines states keeps hashes until it is given bits; those are folded to the size that the
+//! Nobody knows how many processes an unsized build has, or how many elements they have in total:
+//! workers that were planned may not start, and one process may hand over many states. So what a
+//! process hands over is exact, regardless of what the others have: its hashes, or, where they
+//! would take more bytes, the bits of the largest filter that may be made. The process that
+//! combines states keeps hashes until it is given bits; those are folded to the size that the
 //! elements need in the end. Folding is exact, so nothing is lost by the detour.
 
 use super::super::site::{ElementHead, SharedParams};
@@ -20,7 +21,12 @@ use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, siz
 
 impl BloomState<'_> {
     /// Adds the elements of another process, which has the same parameters.
-    pub fn absorb(&mut self, call: &Call, shared: &mut SharedParams, view: &View<'_>) -> Result<()> {
+    pub fn absorb(
+        &mut self,
+        call: &Call,
+        shared: &mut SharedParams,
+        view: &View<'_>,
+    ) -> Result<()> {
         let other = view.header;
         if matches!(view.body, Body::Dense(_)) && other.is_to_be_sized() && !self.is_dense() {
             self.go_oversized(call, shared, &other)?;
@@ -28,7 +34,9 @@ impl BloomState<'_> {
         let own = self.header();
         let merged = merged_header(&own, &other).during("bloom_agg")?;
         match view.body {
-            Body::Sparse(entries) if self.is_dense() && other.is_unsized() => self.push_all(call, entries),
+            Body::Sparse(entries) if self.is_dense() && other.is_unsized() => {
+                self.push_all(call, entries)
+            }
             Body::Sparse(entries) if !self.is_dense() && own.blocks == other.blocks => {
                 self.set_header(call, shared, &merged)?;
                 self.push_all(call, entries)
@@ -45,7 +53,12 @@ impl BloomState<'_> {
     }
 
     /// Makes an unsized build dense, with the blocks of another or as many as a filter may have.
-    fn go_oversized(&mut self, call: &Call, shared: &mut SharedParams, other: &Header<'_>) -> Result<()> {
+    fn go_oversized(
+        &mut self,
+        call: &Call,
+        shared: &mut SharedParams,
+        other: &Header<'_>,
+    ) -> Result<()> {
         let kind = merged_header(&self.header(), other).during("bloom_agg")?.kind;
         let other = Header { kind, ..*other };
         let largest = largest(&other, settings::max_filter_bytes())?;
@@ -72,15 +85,22 @@ impl BloomState<'_> {
             // Hashes that would fill the memory go straight to the file.
             return self.spill_to(call)?.write(entries);
         }
-        interrupt::each(sparse::values(entries)).try_for_each(|hash| BloomHead::push(self, call, hash))
+        interrupt::each(sparse::values(entries))
+            .try_for_each(|hash| BloomHead::push(self, call, hash))
     }
 
-    fn set_header(&mut self, call: &Call, shared: &mut SharedParams, header: &Header<'_>) -> Result<()> {
+    fn set_header(
+        &mut self,
+        call: &Call,
+        shared: &mut SharedParams,
+        header: &Header<'_>,
+    ) -> Result<()> {
         self.head().params = shared.in_place_of(call, self.params, header)?;
         Ok(())
     }
 
-    /// The state, which can still be read, as bytes, for another process. Errors: 54000 for too many elements.
+    /// The state, which can still be read, as bytes, for another process. Errors: 54000 for too
+    /// many elements.
     pub fn serialise(&mut self) -> Result<PgBuffer> {
         let header = self.header();
         if header.is_unsized() {
@@ -93,11 +113,16 @@ impl BloomState<'_> {
             Ok(self.dense_view().to_buffer())
         } else {
             self.sort();
-            if header.fits_sparse(self.len as usize) { self.list(&header) } else { self.bits(&header) }
+            if header.fits_sparse(self.len as usize) {
+                self.list(&header)
+            } else {
+                self.bits(&header)
+            }
         }
     }
 
-    /// Calls `visit` with the hashes, those in a file included, many at a time: ascending, and each once.
+    /// Calls `visit` with the hashes, those in a file included, many at a time: ascending, and each
+    /// once.
     fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         match self.spilled() {
             Some((spill, own)) => spill.for_each_batch(own, |hashes| {
@@ -122,7 +147,9 @@ impl BloomState<'_> {
         self.each_distinct(|hashes| {
             let bytes = end..end + size_of_val(hashes);
             end = bytes.end;
-            with_entries(hashes, |entries| interrupt::copy(&mut value.bytes_mut()[bytes], entries.as_flattened()));
+            with_entries(hashes, |entries| {
+                interrupt::copy(&mut value.bytes_mut()[bytes], entries.as_flattened())
+            });
             Ok(())
         })?;
         value.truncate(end);
@@ -136,7 +163,8 @@ impl BloomState<'_> {
         Ok(value)
     }
 
-    /// The finished filter. The state stays, its hashes perhaps sorted. Errors: 54000 for one that is too large.
+    /// The finished filter. The state stays, its hashes perhaps sorted. Errors: 54000 for one that
+    /// is too large.
     pub fn finish(&mut self) -> Result<PgBuffer> {
         let limit = settings::max_filter_bytes();
         let header = self.header();
@@ -154,7 +182,8 @@ impl BloomState<'_> {
         }
     }
 
-    /// Counts the distinct hashes first: then the filter needs no more memory than it has in the end.
+    /// Counts the distinct hashes first: then the filter needs no more memory than it has in the
+    /// end.
     fn value_from_file(&mut self) -> Result<PgBuffer> {
         let mut distinct = 0;
         self.each_distinct(|hashes| {
@@ -162,19 +191,24 @@ impl BloomState<'_> {
             Ok(())
         })?;
         let header = settle(&self.header(), distinct, settings::max_filter_bytes())?;
-        if header.fits_sparse(distinct) { self.list(&header) } else { self.bits(&header) }
+        if header.fits_sparse(distinct) {
+            self.list(&header)
+        } else {
+            self.bits(&header)
+        }
     }
 }
 
-/// The most elements that a dense filter may hold: its estimate plus four standard errors, but no more than its
-/// capacity if the estimate is within that, since it is as large as a filter may be.
+/// The most elements that a dense filter may hold: its estimate plus four standard errors, but no
+/// more than its capacity if the estimate is within that, since it is as large as a filter may be.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds.
     const MOST: f64 = 1e12;
     let found = estimate::present(view).min(MOST);
     let h = &view.header;
-    let most =
-        (found + 4.0 * estimate::standard_error(h.layout, h.num_hashes, h.blocks, found)).min(MOST).ceil() as u64;
+    let most = (found + 4.0 * estimate::standard_error(h.layout, h.num_hashes, h.blocks, found))
+        .min(MOST)
+        .ceil() as u64;
     let capacity = sizing::capacity_of(h.layout, h.num_hashes, h.blocks, h.fpr);
     if found <= capacity as f64 { most.min(capacity) } else { most }
 }

@@ -21,11 +21,16 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
         interrupt::check_for_interrupts();
         let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
-        unsafe { with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?)) }
+        unsafe {
+            with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?))
+        }
     });
     let directory = build.finish(&mut new)?;
     new.finish(&directory.metapage());
-    Ok(Built { heap_tuples: table_rows, index_tuples: directory.chain.rows_built as f64 })
+    Ok(Built {
+        heap_tuples: table_rows,
+        index_tuples: directory.chain.rows_built as f64,
+    })
 }
 
 /// Checks that an index can be one: 0A000 for another operator class, 22023 for options.

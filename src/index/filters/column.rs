@@ -29,15 +29,20 @@ impl IndexColumn for Filters {
 }
 
 impl Index<'_> {
-    /// Calls `visit` with each slot of a row page that has a row, its state and the row. XX002 for damage.
+    /// Calls `visit` with each slot of a row page that has a row, its state and the row. XX002 for
+    /// damage.
     pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
         self.read(page.page, |bytes| page.rows(bytes, 0..page.slots, visit))
     }
 }
 
-/// Checks that a table can have these rows now: XX002 with the first that it can't have. Only the access method `heap`
-/// has them on the pages of its file.
-pub fn check_rows(index: Relation, table: Relation, mut rows: impl Iterator<Item = RowId>) -> Result<()> {
+/// Checks that a table can have these rows now: XX002 with the first that it can't have. Only the
+/// access method `heap` has them on the pages of its file.
+pub fn check_rows(
+    index: Relation,
+    table: Relation,
+    mut rows: impl Iterator<Item = RowId>,
+) -> Result<()> {
     let end = if table.is_heap() { table.pages() } else { u32::MAX };
     match rows.find(|row| !is_line(row.line) || row.page >= end) {
         Some(row) => Err(impossible(index, table, row)),
@@ -45,27 +50,34 @@ pub fn check_rows(index: Relation, table: Relation, mut rows: impl Iterator<Item
     }
 }
 
-/// Whether the filters of a group can be probed for text. It can't be known of those that have nothing in the index.
+/// Whether the filters of a group can be probed for text. It can't be known of those that have
+/// nothing in the index.
 pub fn is_of_text(group: &Group) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
-/// The type `bloom_key`: 0A000 for an operator class that asks filters otherwise than they should be asked.
+/// The type `bloom_key`: 0A000 for an operator class that asks filters otherwise than they should
+/// be asked.
 pub fn key_type(relation: Relation) -> Result<Oid> {
     let (family, declared, _) = relation.column_class();
     let handler = relation.handler();
     let key = catalog::type_beside(handler, c"bloom_key");
-    let asks =
-        [(pg_sys::TEXTOID, c"bloom_contains"), (pg_sys::CHAROID, c"bloom_contains"), (key, c"bloom_contains_key")];
+    let asks = [
+        (pg_sys::TEXTOID, c"bloom_contains"),
+        (pg_sys::CHAROID, c"bloom_contains"),
+        (key, c"bloom_contains_key"),
+    ];
     let is_own = declared == catalog::type_beside(handler, c"bloom")
         && asks.into_iter().all(|(right, name)| {
-            operators::family_member(family, declared, right, ASKS)
-                .is_some_and(|operator| catalog::is_beside(operators::function_of(operator), handler, name))
+            operators::family_member(family, declared, right, ASKS).is_some_and(|operator| {
+                catalog::is_beside(operators::function_of(operator), handler, name)
+            })
         });
     if is_own {
         return Ok(key);
     }
-    let message = format!("index \"{}\" has an operator class that does not ask filters", relation.name());
+    let message =
+        format!("index \"{}\" has an operator class that does not ask filters", relation.name());
     Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 
@@ -76,9 +88,15 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));
     }
     for operator in &operators::family_operators(family) {
-        if operator.amopstrategy != ASKS || !operators::is_for_search(operator) || operator.amoplefttype != declared {
+        if operator.amopstrategy != ASKS
+            || !operators::is_for_search(operator)
+            || operator.amoplefttype != declared
+        {
             is_valid = false;
-            let message = format!("operator {} is not of strategy 2 for search", operators::display(operator));
+            let message = format!(
+                "operator {} is not of strategy 2 for search",
+                operators::display(operator)
+            );
             info(unsupported(message, "See docs/index.md."));
         }
     }

@@ -6,9 +6,9 @@
 //! publish    row page: lookups find it                                     one record
 //! ```
 //!
-//! No lock is held from one record to the next. An error or a crash in between leaves a slot that is claimed by a row
-//! that is dead, which VACUUM frees as those of other dead rows. The last record precedes the commit: so a
-//! session that can see the row finds it.
+//! No lock is held from one record to the next. An error or a crash in between leaves a slot that
+//! is claimed by a row that is dead, which VACUUM frees as those of other dead rows. The last
+//! record precedes the commit: so a session that can see the row finds it.
 
 use super::column::{Index, is_of_text};
 use crate::element::with_value;
@@ -28,7 +28,9 @@ use std::rc::Rc;
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let add = |filter: &[u8]| {
         let filter = View::parse_trusted(filter)?;
-        let Some(group) = Group::of(&filter) else { return Ok(()) };
+        let Some(group) = Group::of(&filter) else {
+            return Ok(());
+        };
         let bits = slot_bits(&filter, &group);
         let index = Index::of(relation)?;
         let (directory, page, slot) = claim(&index, &group, row)?;
@@ -49,7 +51,8 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
     loop {
         if let Some(number) = directory.group_number(group) {
             let pages = directory.row_pages(number);
-            // New rows mostly go to the newest tile; where it is full, slots that were freed come first.
+            // New rows mostly go to the newest tile; where it is full, slots that were freed come
+            // first.
             for page in pages.last().into_iter().chain(pages) {
                 if let Some(slot) = claim_in(index, &directory, page, row)? {
                     return Ok((directory.clone(), *page, slot));
@@ -61,23 +64,37 @@ fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, Row
 }
 
 /// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
-fn claim_in(index: &Index, directory: &Directory, page: &RowPage, row: RowId) -> Result<Option<Slot>> {
+fn claim_in(
+    index: &Index,
+    directory: &Directory,
+    page: &RowPage,
+    row: RowId,
+) -> Result<Option<Slot>> {
     let free = |bytes: &[u8]| -> Result<Option<Slot>> {
-        Ok(index.checked(page.first_free(Some(bytes)))?.and_then(|number| directory.slot(page, number)))
+        Ok(index
+            .checked(page.first_free(Some(bytes)))?
+            .and_then(|number| directory.slot(page, number)))
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
-    let Some(Slot { tile, .. }) = free(&pin.shared())? else { return Ok(None) };
+    let Some(Slot { tile, .. }) = free(&pin.shared())? else {
+        return Ok(None);
+    };
     // A row that is refused must not have taken a slot.
     index.pages().check_each(tile.pages(), tile.special())?;
     let mut locked = pin.exclusive();
-    let Some(slot) = free(&locked)? else { return Ok(None) };
+    let Some(slot) = free(&locked)? else {
+        return Ok(None);
+    };
     if slot.tile != tile {
         // Others took the last slots of the tile in the meantime.
         drop(locked);
         return claim_in(index, directory, page, row);
     }
     prepare(index.relation, page.special(), page.page, &mut locked)?;
-    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&page.claim(slot.number, row)))]);
+    wal::change(&mut [Edit::new(
+        &mut locked,
+        Change::Bytes(&page.claim(slot.number, row)),
+    )]);
     Ok(Some(slot))
 }
 
@@ -93,25 +110,36 @@ fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Resul
             locked.push(page);
         }
         let edits = locked.iter_mut().zip(batch);
-        let edits = edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
+        let edits =
+            edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
         wal::change(&mut edits.collect::<Vec<_>>());
     }
     Ok(())
 }
 
 /// Lets lookups find a row whose blocks are written.
-fn publish(index: &Index, directory: &Directory, page: &RowPage, slot: Slot, row: RowId) -> Result<()> {
+fn publish(
+    index: &Index,
+    directory: &Directory,
+    page: &RowPage,
+    slot: Slot,
+    row: RowId,
+) -> Result<()> {
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (State::Claimed, row) {
         let (number, block, index) = (slot.number, page.page, index.relation.name());
         let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
-    wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&[page.publish(slot.number)]))]);
+    wal::change(&mut [Edit::new(
+        &mut locked,
+        Change::Bytes(&[page.publish(slot.number)]),
+    )]);
     Ok(())
 }
 
-/// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the meantime.
+/// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the
+/// meantime.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();

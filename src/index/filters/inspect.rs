@@ -1,5 +1,6 @@
-//! `bloom_index_info` of an index over filters, whose filters have rates of their own, so what is said of rates is
-//! NULL; and `bloom_index_check`: whether each row has a slot with all bits of its filter.
+//! `bloom_index_info` of an index over filters, whose filters have rates of their own, so what is
+//! said of rates is NULL; and `bloom_index_check`: whether each row has a slot with all bits of its
+//! filter.
 
 use super::column::{Index, check_rows};
 use crate::element::with_value;
@@ -21,7 +22,9 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let directory = index.directory()?;
     let (mut filters, mut slots, mut always) = (0, 0, 0);
     for page in directory.all_row_pages() {
-        let is_always = directory.group(page.group).is_some_and(|group| group.holds == Holds::Nothing);
+        let is_always = directory
+            .group(page.group)
+            .is_some_and(|group| group.holds == Holds::Nothing);
         slots += i64::from(page.slots);
         index.each_slot(page, |_, state, _| {
             filters += i64::from(state == State::Used);
@@ -65,9 +68,12 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
         let own = slots.remove(&row).unwrap_or_default();
         // One that is NULL is never looked for.
         rows += i64::from(value.is_some());
-        let slots_of = |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
+        let slots_of =
+            |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
         // SAFETY: the column is one of filters, as its operator class says.
-        let found = value.map(|value| unsafe { with_value(value, slots_of) }).transpose()?;
+        let found = value
+            .map(|value| unsafe { with_value(value, slots_of) })
+            .transpose()?;
         let (needed, right) = found.unwrap_or_default();
         if right < needed {
             return Err(missed(relation, named.table(), row));
@@ -103,8 +109,9 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
     Ok(slots)
 }
 
-/// Checks slots of rows that the scan has not seen: the table has at least their lines, since VACUUM frees a slot
-/// before the line of its row. So both are looked at while the page of the slot is locked, before that of the table.
+/// Checks slots of rows that the scan has not seen: the table has at least their lines, since
+/// VACUUM frees a slot before the line of its row. So both are looked at while the page of the slot
+/// is locked, before that of the table.
 fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     if !table.is_heap() {
         return Ok(());
@@ -128,9 +135,17 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     Ok(())
 }
 
-/// How many of a row's own slots must have the bits of its filter, at least, and how many have them.
-fn slots_of(index: &Index, directory: &Directory, own: &[(RowPage, u16)], filter: &View) -> Result<(usize, usize)> {
-    let Some(group) = Group::of(filter) else { return Ok((0, 0)) };
+/// How many of a row's own slots must have the bits of its filter, at least, and how many have
+/// them.
+fn slots_of(
+    index: &Index,
+    directory: &Directory,
+    own: &[(RowPage, u16)],
+    filter: &View,
+) -> Result<(usize, usize)> {
+    let Some(group) = Group::of(filter) else {
+        return Ok((0, 0));
+    };
     let bits = slot_bits(filter, &group);
     let mut right = 0;
     for (page, number) in own {
@@ -150,8 +165,14 @@ fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
             if page.is_none() {
                 return Ok(false);
             }
-            let page = slot.tile.special().written(page, PAGE_SIZE, at)?.ok_or_else(|| Damage::empty(at))?;
-            Ok(page.get(offset.into()..).is_some_and(|rest| rest.starts_with(expected)))
+            let page = slot
+                .tile
+                .special()
+                .written(page, PAGE_SIZE, at)?
+                .ok_or_else(|| Damage::empty(at))?;
+            Ok(page
+                .get(offset.into()..)
+                .is_some_and(|rest| rest.starts_with(expected)))
         })?;
         if !is_there {
             return Ok(false);

@@ -28,12 +28,19 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
             return memory::try_collect(elements.into_iter().map(parse));
         }
         if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
-            let message = format!("an index over filters can't be asked for type {}", catalog::display_name(asked));
+            let message = format!(
+                "an index over filters can't be asked for type {}",
+                catalog::display_name(asked)
+            );
             return Err(unsupported(message, "Use the operator class bloom_ops."));
         }
         let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
         // SAFETY: what is looked for is of the type that the key says.
-        Ok(memory::collect(elements.into_iter().map(|element| unsafe { element_type.probe_key(Some(element)) })))
+        Ok(memory::collect(
+            elements
+                .into_iter()
+                .map(|element| unsafe { element_type.probe_key(Some(element)) }),
+        ))
     };
     // A nested loop asks again and again.
     // SAFETY: what is returned is in Rust's memory.
@@ -49,8 +56,14 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
             wrong = Some(row);
         }
     };
-    index.checked(directory.search(&mut index.pages(), |group| conditions(&sought, group), &mut add))?;
-    let Some(highest) = highest else { return Ok(()) };
+    index.checked(directory.search(
+        &mut index.pages(),
+        |group| conditions(&sought, group),
+        &mut add,
+    ))?;
+    let Some(highest) = highest else {
+        return Ok(());
+    };
     // Others may have made the table longer, but no row was found before it was there.
     let table = Opened::table_of(relation);
     check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
@@ -61,5 +74,8 @@ fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {
         Some(hash) if !group.kind().is_none() => hash.map(Sought::Hash),
         _ => Some(Sought::OtherKind),
     };
-    memory::collect(keys.iter().map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))))
+    memory::collect(
+        keys.iter()
+            .map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))),
+    )
 }

@@ -1,8 +1,9 @@
-//! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the next that has the
-//! slot.
+//! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the
+//! next that has the slot.
 //!
-//! A lookup may read the blocks of a slot before another row gets it, and the slot's owner after that. Then it may take
-//! the new row for a match by the old blocks, or for none; but it began before that row was inserted, and can't see it.
+//! A lookup may read the blocks of a slot before another row gets it, and the slot's owner after
+//! that. Then it may take the new row for a match by the old blocks, or for none; but it began
+//! before that row was inserted, and can't see it.
 
 use super::column::Index;
 use crate::pg::call::error::Result;
@@ -30,7 +31,8 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
             let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
             let mut bytes = Vec::with_capacity(rows.len());
             for &(slot, row) in rows {
-                // Only one VACUUM frees slots at a time, and a dead row's place gets no other row before.
+                // Only one VACUUM frees slots at a time, and a dead row's place gets no other row
+                // before.
                 if index.checked(page.slot(&locked, slot))?.1 == row {
                     bytes.push(page.free(slot));
                 }
@@ -44,5 +46,10 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 
 pub fn cleanup(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
     let (num_pages, num_index_tuples) = (index.pages(), vacuum.num_heap_tuples);
-    (!had_pass).then_some(Counts { num_pages, num_index_tuples, estimated_count: true, ..Counts::default() })
+    (!had_pass).then_some(Counts {
+        num_pages,
+        num_index_tuples,
+        estimated_count: true,
+        ..Counts::default()
+    })
 }

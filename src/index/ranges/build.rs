@@ -1,4 +1,5 @@
-//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages. [`super::vacuum`] has CONCURRENTLY.
+//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages. [`super::vacuum`] has
+//! CONCURRENTLY.
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
@@ -16,11 +17,12 @@ use pg_bloom_core::index::page::{RowId, RowSet};
 use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Tiles};
 use pg_bloom_core::memory;
 
-/// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose rate follows the table.
+/// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose
+/// rate follows the table.
 const ELEMENTS: (Option<f64>, u32) = (None, 8);
-/// Those of windows of texts. A lookup asks for several of them, and the rates of those multiply that a range doesn't
-/// have. So a hash gets 2.5 bits, of which it sets one: by a model fewer bits and smaller ranges, or more bits and
-/// larger ones, read more of the text at the same size.
+/// Those of windows of texts. A lookup asks for several of them, and the rates of those multiply
+/// that a range doesn't have. So a hash gets 2.5 bits, of which it sets one: by a model fewer bits
+/// and smaller ranges, or more bits and larger ones, read more of the text at the same size.
 const WINDOWS: (Option<f64>, u32) = (Some(0.33), 1);
 /// Those of other parts.
 const OTHER_PARTS: (Option<f64>, u32) = (Some(0.003), 8);
@@ -36,8 +38,8 @@ struct Building<'b> {
     /// The range that rows come from, and its keys.
     range: u32,
     gathered: GatheredKeys<'b>,
-    /// Where pages are split, the keys of the rows of a page with their ranges, in the order of their lines: those of
-    /// HOT chains come in that of their last ones.
+    /// Where pages are split, the keys of the rows of a page with their ranges, in the order of
+    /// their lines: those of HOT chains come in that of their last ones.
     of_page: (u32, Vec<(u32, Vec<u64>)>),
     rows: u64,
     keys: u64,
@@ -52,7 +54,10 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let mut building = Building {
         options,
         // Those of half of the memory, since tiles need memory too.
-        build: Build::new(Options { may_split: false, ..options }, maintenance_memory() / 2 / size_of::<u64>()),
+        build: Build::new(
+            Options { may_split: false, ..options },
+            maintenance_memory() / 2 / size_of::<u64>(),
+        ),
         index: begin_index(index)?,
         range: 0,
         gathered: GatheredKeys::new(&column),
@@ -77,7 +82,9 @@ impl Building<'_> {
     unsafe fn add(&mut self, row: RowId, value: Option<Element>) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
         let is_split = self.options.split.is_some();
-        let range = self.options.range_of(if is_split { RowId { line: 1, ..row } } else { row });
+        let range = self
+            .options
+            .range_of(if is_split { RowId { line: 1, ..row } } else { row });
         if range < self.range {
             return Err(unsupported(
                 "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages",
@@ -109,7 +116,8 @@ impl Building<'_> {
         for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
             self.end_ranges_before(rows[0].0)?;
             self.range += 1;
-            let hashes: Vec<u64> = memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
+            let hashes: Vec<u64> =
+                memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
             self.build.range(&mut self.index, &hashes)?;
         }
         Ok(())
@@ -141,28 +149,43 @@ impl Building<'_> {
     }
 }
 
-/// The column of an index that is built. 0A000 for a new one of a type that has the bytes of an element and can't be
-/// one: an index on `citext` would answer no lookup about `citext`. One that is there already is rebuilt.
+/// The column of an index that is built. 0A000 for a new one of a type that has the bytes of an
+/// element and can't be one: an index on `citext` would answer no lookup about `citext`. One that
+/// is there already is rebuilt.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
-    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_)) && !index.is_being_reindexed() {
+    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
+        && !index.is_being_reindexed()
+    {
         Column::new(index.handler(), index.column_type(), index.column_class().2)?;
     }
     Ok(column)
 }
 
-/// What an index is made with, on the table as it is, or on an empty one. Pages may be split among ranges if they stand
-/// for much, since a value with many keys may be longer than all others of its page. Those of texts may always be split
-/// later, since their ranges are single pages in any case; those of others only if some are now.
-fn core_options(column: &RangesColumn, index: Relation, table: Relation, is_empty: bool) -> Result<Options> {
+/// What an index is made with, on the table as it is, or on an empty one. Pages may be split among
+/// ranges if they stand for much, since a value with many keys may be longer than all others of its
+/// page. Those of texts may always be split later, since their ranges are single pages in any case;
+/// those of others only if some are now.
+fn core_options(
+    column: &RangesColumn,
+    index: Relation,
+    table: Relation,
+    is_empty: bool,
+) -> Result<Options> {
     let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
-        RangesColumn::Element(_) => (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD)),
+        RangesColumn::Element(_) => {
+            (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD))
+        }
         RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
         _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
     let (own_fpr, own_pages) = options::of(index, most_fpr)?;
     let may_be_split = own_pages.is_none() && !matches!(column, RangesColumn::Element(_));
-    let split = if may_be_split && !is_empty { sample::split_of_all(index, table) } else { None };
+    let split = if may_be_split && !is_empty {
+        sample::split_of_all(index, table)
+    } else {
+        None
+    };
     let is_flat = split.is_some() || matches!(column, RangesColumn::Text(_));
     let pages_per_range = own_pages.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
@@ -173,7 +196,8 @@ fn core_options(column: &RangesColumn, index: Relation, table: Relation, is_empt
 }
 
 pub fn build_empty(index: Relation) -> Result<()> {
-    let options = core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), true)?;
+    let options =
+        core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), true)?;
     wal::write_init_page(index, &Directory::empty(options).metapage());
     Ok(())
 }

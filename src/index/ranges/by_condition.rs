@@ -1,5 +1,5 @@
-//! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of their rows; where a
-//! condition has many alternatives, only those that may match.
+//! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of
+//! their rows; where a condition has many alternatives, only those that may match.
 
 use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
@@ -38,7 +38,14 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
         && Alternatives::count(&condition) > FEW
         && let Some(filter) = RowFilter::new(index, table)
     {
-        return add_alternatives(index, &directory, &Alternatives::of(condition), filter, &pages, rows);
+        return add_alternatives(
+            index,
+            &directory,
+            &Alternatives::of(condition),
+            filter,
+            &pages,
+            rows,
+        );
     }
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
@@ -48,7 +55,9 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
         match (options.split.and_then(|split| split.lines_of(range)), pages.pages(range).next()) {
             // Lines that the page doesn't have are skipped by PostgreSQL.
             (Some(lines), Some(page)) => {
-                lines.take_while(|&line| rows.add(RowId { page, line }, true)).for_each(drop);
+                lines
+                    .take_while(|&line| rows.add(RowId { page, line }, true))
+                    .for_each(drop);
             }
             _ => add_pages(pages.pages(range), rows),
         }
@@ -65,8 +74,8 @@ fn add_alternatives(
     pages: &RangePages,
     rows: &mut RowBatch,
 ) -> Result<()> {
-    /// Numbers of alternatives after which ranges are read before more are found: a megabyte; and as many as take the
-    /// memory that a list takes beside its own.
+    /// Numbers of alternatives after which ranges are read before more are found: a megabyte; and
+    /// as many as take the memory that a list takes beside its own.
     const MOST: usize = 1 << 18;
     const OF_LIST: usize = 16;
     let mut test = RowTest::new(alternatives);

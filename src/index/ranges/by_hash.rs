@@ -13,7 +13,12 @@ use pgrx::pg_sys::Oid;
 
 /// # Safety
 /// The keys must be those of a scan of the index.
-pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+pub unsafe fn add_rows(
+    index: &Index,
+    elements: &ElementColumn,
+    keys: &[Key],
+    rows: &mut RowBatch,
+) -> Result<()> {
     // An element must have one of these hashes to match a key. They ascend.
     let hashes_of = |key: &Key| -> Result<Vec<u64>> {
         let hasher = elements.hasher_of(index.relation, key.asked_type)?;
@@ -21,7 +26,8 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
         let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
         // A nested loop asks again and again.
         // SAFETY: hashes are in Rust's memory.
-        let mut hashes = unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
+        let mut hashes =
+            unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
         keep_distinct(&mut hashes);
         Ok(hashes)
     };
@@ -37,7 +43,9 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     let mut pages = index.pages();
     for &hash in &hashes {
         interrupt::check_for_interrupts();
-        index.checked(directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)))?;
+        index.checked(
+            directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)),
+        )?;
         if ranges.len() > FEW.max(2 * distinct) {
             keep_distinct(&mut ranges);
             distinct = ranges.len();
@@ -57,7 +65,8 @@ pub unsafe fn add_rows(index: &Index, elements: &ElementColumn, keys: &[Key], ro
     Ok(())
 }
 
-/// Which keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000 for parts.
+/// Which keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000
+/// for parts.
 ///
 /// # Safety
 /// The keys must be values of that type.
@@ -66,7 +75,9 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     relation.count_scan();
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let RangesColumn::Element(elements) = index.kind() else { return Err(unhashed()) };
+    let RangesColumn::Element(elements) = index.kind() else {
+        return Err(unhashed());
+    };
     let hasher = elements.hasher_of(relation, asked_type)?;
     memory::try_collect(keys.iter().map(|&key| {
         interrupt::check_for_interrupts();

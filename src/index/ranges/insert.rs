@@ -1,12 +1,14 @@
 //! INSERT, and UPDATE to another page: the bits of the new row's keys. Of parts these are many.
 //!
-//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys that it has added to
-//! a range of an index, or seen there, and need not look at their bits again. Bits are never cleared, and the WAL
-//! record that set one was written before it was seen, so it precedes the commit of every row that relies on it. An
-//! index whose file gets other contents gets another number: see [`crate::index::session`].
+//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys
+//! that it has added to a range of an index, or seen there, and need not look at their bits again.
+//! Bits are never cleared, and the WAL record that set one was written before it was seen, so it
+//! precedes the commit of every row that relies on it. An index whose file gets other contents gets
+//! another number: see [`crate::index::session`].
 //!
-//! The bits of the others are set under exclusive locks, with a record for up to four pages, which are locked in the
-//! order of their numbers. Looking under a share lock first was slower, also where two sessions add the same keys.
+//! The bits of the others are set under exclusive locks, with a record for up to four pages, which
+//! are locked in the order of their numbers. Looking under a share lock first was slower, also
+//! where two sessions add the same keys.
 
 use super::columns::{GatheredKeys, Index};
 use super::sample;
@@ -43,8 +45,9 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
                 if let Some(places) = directory.places(directory.options.range_of(row), hash) {
                     break places;
                 }
-                // By the newer directory the row may be of another range. The tiles that are needed may be many, one
-                // after the other: if the user cancels this, those that were added until then are as good as more.
+                // By the newer directory the row may be of another range. The tiles that are needed
+                // may be many, one after the other: if the user cancels this, those that were added
+                // until then are as good as more.
                 interrupt::check_for_interrupts();
                 directory = grow(index, row, hash)?;
             });
@@ -96,14 +99,16 @@ fn write(changed: &mut [Changed]) {
             }
         }
     } else if !changed.is_empty() {
-        let edits = changed.iter_mut().map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+        let edits = changed
+            .iter_mut()
+            .map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
         wal::change(&mut memory::collect(edits));
     }
 }
 
-/// How pages are split, and how they would be by the last ones of the table. Nothing unless tiles to come may be split,
-/// or most ranges of the last tile have no rows: few may be on a page because they are wide, or because nobody has
-/// filled it yet.
+/// How pages are split, and how they would be by the last ones of the table. Nothing unless tiles
+/// to come may be split, or most ranges of the last tile have no rows: few may be on a page because
+/// they are wide, or because nobody has filled it yet.
 fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>, Option<Split>)>> {
     /// The share of columns below which ranges may be too small.
     const FEW: f64 = 0.25;
@@ -118,34 +123,44 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     Ok(Some((now, sample::split_of_last(index.relation, table.relation(), row.page))))
 }
 
-/// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the meantime. Nothing is
-/// written unless the pages of the new tiles have no contents, and those that an element of the range belongs to are
-/// sound.
+/// Adds tiles up to that of a row's range, or some of those before it, if nobody else did in the
+/// meantime. Nothing is written unless the pages of the new tiles have no contents, and those that
+/// an element of the range belongs to are sound.
 #[cold]
 fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     // Pages of the table are read before any of the index is locked.
     let sample = sample_last_pages(index, row)?;
     let meta = index.pages().meta()?.exclusive();
     let mut directory = index.directory_under(&meta)?;
-    if directory.tile_of(Level::Zero, directory.options.range_of(row)).is_some() {
+    if directory
+        .tile_of(Level::Zero, directory.options.range_of(row))
+        .is_some()
+    {
         return Ok(directory);
     }
-    // Pages that have no tile yet are divided in another way, if the sample says so, and was not taken for something
-    // else: another session may have done so since.
-    let is_too_fine = |now: Split, wanted: Option<Split>| now.ranges >= 4 * wanted.map_or(1, |split| split.ranges);
+    // Pages that have no tile yet are divided in another way, if the sample says so, and was not
+    // taken for something else: another session may have done so since.
+    let is_too_fine = |now: Split, wanted: Option<Split>| {
+        now.ranges >= 4 * wanted.map_or(1, |split| split.ranges)
+    };
     match sample {
         Some((now, _)) if now != directory.options.split => {}
         Some((None, Some(split))) => Rc::make_mut(&mut directory).split_next(split),
-        Some((Some(now), wanted)) if is_too_fine(now, wanted) => Rc::make_mut(&mut directory).make_whole(),
+        Some((Some(now), wanted)) if is_too_fine(now, wanted) => {
+            Rc::make_mut(&mut directory).make_whole()
+        }
         // Another session has added the first tile only now.
         None if directory.may_split() => return Ok(directory),
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let growth = directory.grow(range, |level| index.checked(directory.last_loads(&mut index.pages(), level)))?;
+    let growth = directory
+        .grow(range, |level| index.checked(directory.last_loads(&mut index.pages(), level)))?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
     for mark in growth.directory.places(range, hash).iter().flatten() {
-        index.pages().check_each(mark.page()..mark.page() + 1, mark.special())?;
+        index
+            .pages()
+            .check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
     // What was decided here is lost if it can't be written yet.
     index.write_directory(meta, growth)

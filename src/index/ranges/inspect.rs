@@ -1,7 +1,8 @@
-//! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every row of its table by
-//! each of its keys. First the pages of all tiles are looked at: by a damaged header PostgreSQL would lose their bits
-//! later. The rows are those that everybody sees who begins now. Each key is looked up as a query would do it, in the
-//! pages that its bits are in, and an element by the heap filter on its own page as well.
+//! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every
+//! row of its table by each of its keys. First the pages of all tiles are looked at: by a damaged
+//! header PostgreSQL would lose their bits later. The rows are those that everybody sees who begins
+//! now. Each key is looked up as a query would do it, in the pages that its bits are in, and an
+//! element by the heap filter on its own page as well.
 
 use super::columns::Index;
 use super::insert::RecentKeys;
@@ -24,7 +25,11 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
         0 => 0,
         slots => options.pages_of(u32::try_from(slots - 1).unwrap_or(u32::MAX)).end,
     };
-    let levels = Level::ALL.into_iter().filter(|&level| directory.tiles(level) > 0).count().max(1);
+    let levels = Level::ALL
+        .into_iter()
+        .filter(|&level| directory.tiles(level) > 0)
+        .count()
+        .max(1);
     let keys_per_range = (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64);
     let count = |n: u64| I64(n.cast_signed());
     Ok([
@@ -55,12 +60,16 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     for level in Level::ALL {
-        for tile in directory.tiles_from(level, 0).take_while(|tile| index.pages().has(tile.first_page)) {
+        for tile in directory
+            .tiles_from(level, 0)
+            .take_while(|tile| index.pages().has(tile.first_page))
+        {
             index.pages().check_each(tile.pages(), tile.special())?;
         }
     }
     let filter = HashFilter::new(&index, named.table());
-    // What the heap filter finds on the page that the scan is on: it has the rows of a page one after the other.
+    // What the heap filter finds on the page that the scan is on: it has the rows of a page one
+    // after the other.
     let (mut page, mut on_page) = (None, Vec::new());
     // Most parts are those of the rows before.
     let (found, mut count) = (RecentKeys::default(), 0);
@@ -82,7 +91,8 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
                         (page, on_page) = (Some(row.page), filter.rows_of(row.page));
                     }
                     *is_found &= on_page.iter().any(|&(line, own)| {
-                        line.is_none_or(|line| line == row.line) && own.is_none_or(|own| own == hash)
+                        line.is_none_or(|line| line == row.line)
+                            && own.is_none_or(|own| own == hash)
                     });
                 }
             })?;
@@ -98,7 +108,9 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
 
 /// Whether a row with this hash would be looked for where it is. XX002 for damage.
 fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
-    let Some(places) = directory.places(directory.options.range_of(row), hash) else { return Ok(false) };
+    let Some(places) = directory.places(directory.options.range_of(row), hash) else {
+        return Ok(false);
+    };
     for mark in &places {
         if !index.read(mark.page(), |page| mark.is_set(page))? {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! The index over ranges of a table's pages: a Bloom filter for the keys of each range's rows.
 //!
-//! A row has one key, the hash of its element, or many: those of the parts of its value. A lookup of elements has
-//! hashes, one of which a row must have; a lookup of parts is a condition on them.
+//! A row has one key, the hash of its element, or many: those of the parts of its value. A lookup
+//! of elements has hashes, one of which a row must have; a lookup of parts is a condition on them.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,18 +1,21 @@
-//! The pages of ranges that a scan has found, and which of their rows are worth a look: the heap filter.
+//! The pages of ranges that a scan has found, and which of their rows are worth a look: the heap
+//! filter.
 //!
-//! PostgreSQL would look at every row of such a range: fetch it, decide who sees it, compare it, some 60 ns each, or
-//! compare it with 200 patterns, one after the other. Most of them are others. So the scan reads the pages itself,
-//! hashes the column of each row, or the parts of its value, and gives PostgreSQL only the rows that may match. Of 6
-//! million rows with 8 pages per range a present key takes 27 µs instead of 50, an absent one 10.8 instead of 15.2, a
-//! new one in an anti-join 4.5 instead of 8.5.
+//! PostgreSQL would look at every row of such a range: fetch it, decide who sees it, compare it,
+//! some 60 ns each, or compare it with 200 patterns, one after the other. Most of them are others.
+//! So the scan reads the pages itself, hashes the column of each row, or the parts of its value,
+//! and gives PostgreSQL only the rows that may match. Of 6 million rows with 8 pages per range a
+//! present key takes 27 µs instead of 50, an absent one 10.8 instead of 15.2, a new one in an
+//! anti-join 4.5 instead of 8.5.
 //!
-//! Nothing here decides who sees a row, so nothing can hide one: a row that a snapshot sees was on its page before the
-//! snapshot was taken, and is there, on the same line, as long as the snapshot is. What can't be hashed at once (a
-//! value out of line, whose parts may be gone if nobody sees the row any more; a column that was added later) counts as
-//! a match, since PostgreSQL compares each row again.
+//! Nothing here decides who sees a row, so nothing can hide one: a row that a snapshot sees was on
+//! its page before the snapshot was taken, and is there, on the same line, as long as the snapshot
+//! is. What can't be hashed at once (a value out of line, whose parts may be gone if nobody sees
+//! the row any more; a column that was added later) counts as a match, since PostgreSQL compares
+//! each row again.
 //!
-//! Rows of which parts are hashed are copied under the lock of their page and hashed without it: a page of text has
-//! thousands of parts, a value may be compressed, and arrays must be aligned.
+//! Rows of which parts are hashed are copied under the lock of their page and hashed without it: a
+//! page of text has thousands of parts, a value may be compressed, and arrays must be aligned.
 
 use super::columns::{Index, RangesColumn};
 use crate::element::Hasher;
@@ -27,9 +30,14 @@ use pg_bloom_core::conditions::alternatives::RowTest;
 use pg_bloom_core::index::ranges::Options;
 use pg_bloom_core::memory;
 
-/// The column of an index in the rows of its table; `None` if rows can't, or must not, be read without PostgreSQL.
+/// The column of an index in the rows of its table; `None` if rows can't, or must not, be read
+/// without PostgreSQL.
 fn readable_column<'r>(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
-    if settings::HEAP_FILTER.get() { RowColumn::of_index(index, table) } else { None }
+    if settings::HEAP_FILTER.get() {
+        RowColumn::of_index(index, table)
+    } else {
+        None
+    }
 }
 
 /// The pages that a table has now, by ranges.
@@ -49,12 +57,18 @@ impl<'r> RangePages<'r> {
         (pages.start..pages.end.min(self.end)).map(|page| page as u32)
     }
 
-    /// Calls `visit` with each page of these ranges, and which of them it is of. Others are read ahead.
+    /// Calls `visit` with each page of these ranges, and which of them it is of. Others are read
+    /// ahead.
     pub fn visit(&self, ranges: &[u32], mut visit: impl FnMut(usize, u32)) {
         // The pages of a range follow each other.
         let concurrency = buffer::io_concurrency(self.table) as usize;
         let mut ahead = ranges.iter().skip(1).flat_map(|&range| self.pages(range));
-        let mut read_ahead = |pages| ahead.by_ref().take(pages).for_each(|page| buffer::prefetch(self.table, page));
+        let mut read_ahead = |pages| {
+            ahead
+                .by_ref()
+                .take(pages)
+                .for_each(|page| buffer::prefetch(self.table, page))
+        };
         read_ahead(concurrency);
         for (i, &range) in ranges.iter().enumerate() {
             for page in self.pages(range) {
@@ -82,12 +96,15 @@ pub struct HashFilter<'r> {
 impl<'r> HashFilter<'r> {
     /// `None` if rows can't, or must not, be read without PostgreSQL, and for an index of parts.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
-        let RangesColumn::Element(elements) = index.kind() else { return None };
+        let RangesColumn::Element(elements) = index.kind() else {
+            return None;
+        };
         let column = readable_column(index.relation, table)?;
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 
-    /// Adds the rows of a page, which the table must have, that may have one of these hashes, which ascend.
+    /// Adds the rows of a page, which the table must have, that may have one of these hashes, which
+    /// ascend.
     pub fn add_rows(&self, page: u32, hashes: &[u64], rows: &mut RowBatch) {
         let is_sought = |hash| hashes.binary_search(&hash).is_ok();
         self.each_row(page, |heap_page, row, hash| {
@@ -97,11 +114,14 @@ impl<'r> HashFilter<'r> {
         });
     }
 
-    /// The rows of a page, which the table must have, except for those whose column is NULL: by which line an index
-    /// finds each, `None` where none does any more; and its hash, `None` where only PostgreSQL can tell.
+    /// The rows of a page, which the table must have, except for those whose column is NULL: by
+    /// which line an index finds each, `None` where none does any more; and its hash, `None` where
+    /// only PostgreSQL can tell.
     pub fn rows_of(&self, page: u32) -> Vec<(Option<u16>, Option<u64>)> {
         let mut rows = Vec::new();
-        self.each_row(page, |heap_page, row, hash| memory::push(&mut rows, (heap_page.root_of(row), hash)));
+        self.each_row(page, |heap_page, row, hash| {
+            memory::push(&mut rows, (heap_page.root_of(row), hash))
+        });
         rows
     }
 
@@ -113,8 +133,11 @@ impl<'r> HashFilter<'r> {
         heap_page.for_each_row(&self.column, |row, found| match found {
             Found::Null => {}
             Found::Unknown => visit(&heap_page, row, None),
-            // SAFETY: the value is that of the index's column, and there as long as the page is locked.
-            Found::Value(element) => visit(&heap_page, row, unsafe { self.hasher.hash_in_place(element) }),
+            // SAFETY: the value is that of the index's column, and there as long as the page is
+            // locked.
+            Found::Value(element) => {
+                visit(&heap_page, row, unsafe { self.hasher.hash_in_place(element) })
+            }
         });
     }
 }
@@ -123,8 +146,8 @@ impl<'r> HashFilter<'r> {
 pub struct RowFilter<'r> {
     column: RowColumn<'r>,
     kind: &'r RangesColumn,
-    /// Rows of a page: by which line an index finds each, `None` where none does any more; and where its value begins
-    /// in `values`, `None` where only PostgreSQL can tell what it is.
+    /// Rows of a page: by which line an index finds each, `None` where none does any more; and
+    /// where its value begins in `values`, `None` where only PostgreSQL can tell what it is.
     rows: Vec<(Option<u16>, Option<usize>)>,
     values: Vec<u64>,
 }
@@ -139,16 +162,23 @@ impl<'r> RowFilter<'r> {
         can_be_read.then(|| RowFilter { column, kind, rows: Vec::new(), values })
     }
 
-    /// Adds the rows of a page, which the table must have, that may pass the test, which has begun with their range.
+    /// Adds the rows of a page, which the table must have, that may pass the test, which has begun
+    /// with their range.
     pub fn add_rows(&mut self, page: u32, test: &mut RowTest, rows: &mut RowBatch) {
         self.copy(page);
         for &(root, value) in &self.rows {
             let may_match = value.is_none_or(|start| {
                 let value = Element { datum: self.values[start..].as_ptr().into() };
                 let mut is_watched = false;
-                // SAFETY: a value of the column, whole if it was in line, with a length of four bytes.
+                // SAFETY: a value of the column, whole if it was in line, with a length of four
+                // bytes.
                 unsafe {
-                    if self.kind.each_key(value, |hash| is_watched |= test.is_watched(hash)).is_ok() && !is_watched {
+                    if self
+                        .kind
+                        .each_key(value, |hash| is_watched |= test.is_watched(hash))
+                        .is_ok()
+                        && !is_watched
+                    {
                         return false;
                     }
                     test.begin_row();
@@ -172,8 +202,11 @@ impl<'r> RowFilter<'r> {
             let value = match found {
                 Found::Null => return,
                 Found::Unknown => None,
-                // SAFETY: of variable length, as `new` has asked; the value is there as long as the page is locked.
-                Found::Value(element) => unsafe { Value::append_to(element.datum, &mut self.values) },
+                // SAFETY: of variable length, as `new` has asked; the value is there as long as the
+                // page is locked.
+                Found::Value(element) => unsafe {
+                    Value::append_to(element.datum, &mut self.values)
+                },
             };
             memory::push(&mut self.rows, (heap_page.root_of(line), value));
         });

@@ -10,14 +10,15 @@ use pgrx::pg_sys;
 const PAGES: u32 = 64;
 /// Full pages that the last ones of a table make up: empty ones may be among them.
 const ENOUGH: f64 = 3.0;
-/// Pages that are read for that: PostgreSQL adds up to 512 empty ones at once where sessions wait for room.
+/// Pages that are read for that: PostgreSQL adds up to 512 empty ones at once where sessions wait
+/// for room.
 const LAST_PAGES: u32 = 1024;
 /// Bytes of text that a range has where pages are split.
 const RANGE_BYTES: f64 = 16384.0;
 
-/// How the pages of a table are split among ranges by some of all of them, as they are when they are full. `None` where
-/// a page stands for little text, where the index is on an expression, and for tables whose rows only PostgreSQL can
-/// read.
+/// How the pages of a table are split among ranges by some of all of them, as they are when they
+/// are full. `None` where a page stands for little text, where the index is on an expression, and
+/// for tables whose rows only PostgreSQL can read.
 pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
     let (count, read) = (u64::from(table.pages()), u64::from(table.pages().min(PAGES)));
     split(index, table, (0..read).map(|i| (i * count / read) as u32), f64::INFINITY)
@@ -28,7 +29,12 @@ pub fn split_of_last(index: Relation, table: Relation, last: u32) -> Option<Spli
     split(index, table, (last.saturating_sub(LAST_PAGES - 1)..=last).rev(), ENOUGH)
 }
 
-fn split(index: Relation, table: Relation, among: impl Iterator<Item = u32>, enough: f64) -> Option<Split> {
+fn split(
+    index: Relation,
+    table: Relation,
+    among: impl Iterator<Item = u32>,
+    enough: f64,
+) -> Option<Split> {
     let column = RowColumn::of_index(index, table).filter(RowColumn::is_of_variable_length)?;
     let full = table.fill_factor();
     let (mut pages, mut lines, mut bytes) = (0.0, 0.0, 0.0);
@@ -52,5 +58,7 @@ fn split(index: Relation, table: Relation, among: impl Iterator<Item = u32>, eno
             break;
         }
     }
-    (pages > 0.0).then(|| Split::by_text(RANGE_BYTES, lines / pages, bytes / pages, table.pages())).flatten()
+    (pages > 0.0)
+        .then(|| Split::by_text(RANGE_BYTES, lines / pages, bytes / pages, table.pages()))
+        .flatten()
 }

@@ -1,9 +1,10 @@
-//! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone stay until REINDEX;
-//! they make lookups slower and never wrong.
+//! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone
+//! stay until REINDEX; they make lookups slower and never wrong.
 //!
-//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does which rows it has,
-//! and gives it the others. An index has no places of rows; so the session that built it keeps them in memory until
-//! then. Rows that there was no memory for come again, which costs time only: bits that are set need nothing.
+//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does
+//! which rows it has, and gives it the others. An index has no places of rows; so the session that
+//! built it keeps them in memory until then. Rows that there was no memory for come again, which
+//! costs time only: bits that are set need nothing.
 
 use crate::pg::call::error::Result;
 use crate::pg::catalog::invalidation;
@@ -13,7 +14,8 @@ use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::RowSet;
 use std::cell::{Cell, RefCell};
 
-/// A pass finds no dead row. At the first request after a build it says which rows the index was made with.
+/// A pass finds no dead row. At the first request after a build it says which rows the index was
+/// made with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     let file = index.file();
     let built = WAITING.with(|waiting| {
@@ -42,7 +44,8 @@ pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Coun
 const SHARE: usize = 8;
 
 session_locals! {
-    /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it validates the first.
+    /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it
+    /// validates the first.
     static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
     /// Whether the session is notified of the end of a transaction.
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
@@ -50,7 +53,8 @@ session_locals! {
 
 /// For the rows of an index whose build has begun.
 pub fn built_rows() -> RowSet {
-    let taken: usize = WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
+    let taken: usize =
+        WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
     RowSet::new((maintenance_memory() / SHARE).saturating_sub(taken))
 }
 

@@ -51,12 +51,22 @@ impl Error {
     fn report(self, level: PgLogLevel) {
         let Report { sqlstate, message, detail, hint } = *self.0;
         let texts = [Some(message), detail, hint].map(|text| text.map(encoding::message));
-        let pointer = |text: &Option<CString>| text.as_ref().map_or(null_mut(), |text| text.as_ptr().cast_mut());
+        let pointer = |text: &Option<CString>| {
+            text.as_ref().map_or(null_mut(), |text| text.as_ptr().cast_mut())
+        };
         let [message, detail, hint] = texts.each_ref().map(pointer);
         let (elevel, sqlerrcode) = (level as i32, sqlstate as i32);
-        let mut report = pg_sys::ErrorData { elevel, sqlerrcode, message, detail, hint, ..Default::default() };
+        let mut report = pg_sys::ErrorData {
+            elevel,
+            sqlerrcode,
+            message,
+            detail,
+            hint,
+            ..Default::default()
+        };
         let report = &raw mut report;
-        // SAFETY: PostgreSQL copies the texts. What they are in is owned here, and not by the closure.
+        // SAFETY: PostgreSQL copies the texts. What they are in is owned here, and not by the
+        // closure.
         unsafe { guard(|| raw::ThrowErrorData(report)) };
     }
 }
@@ -68,7 +78,9 @@ pub fn raise(error: Error) -> ! {
 
 /// Reports a warning; its SQLSTATE is 01000.
 pub fn warn(warning: Error) {
-    warning.with_sqlstate(SqlState::ERRCODE_WARNING).report(PgLogLevel::WARNING);
+    warning
+        .with_sqlstate(SqlState::ERRCODE_WARNING)
+        .report(PgLogLevel::WARNING);
 }
 
 pub fn info(finding: Error) {

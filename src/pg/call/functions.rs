@@ -1,7 +1,8 @@
 //! Functions of the extension.
 //!
-//! They are plain safe Rust, `fn(&Call) -> Outcome`; the macro `pg_functions!` gives each the symbol and calling
-//! convention that `CREATE FUNCTION … LANGUAGE C` looks for. Whoever may create C functions may do anything already.
+//! They are plain safe Rust, `fn(&Call) -> Outcome`; the macro `pg_functions!` gives each the
+//! symbol and calling convention that `CREATE FUNCTION … LANGUAGE C` looks for. Whoever may create
+//! C functions may do anything already.
 
 use super::Call;
 use super::error::Outcome;
@@ -9,7 +10,8 @@ use super::guard::Entry;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 
 /// # Safety
-/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it, to the caller, which has nothing to drop.
+/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it, to the caller, which has
+/// nothing to drop.
 #[inline(always)]
 pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outcome) -> Datum {
     // SAFETY: promised by the caller.
@@ -32,11 +34,13 @@ pub const fn is_own_name(name: &str) -> bool {
     false
 }
 
-/// Defines C symbols of functions: `pg_functions! { name => function; }`, with a `fn(&Call) -> Outcome` or a closure.
+/// Defines C symbols of functions: `pg_functions! { name => function; }`, with a
+/// `fn(&Call) -> Outcome` or a closure.
 ///
-/// `name => function, first unsafe quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for calls that are so
-/// many and so short that the guard against panics would take a good part of their time. It runs without that, so as
-/// `unsafe` promises it doesn't panic, nor call PostgreSQL, which may raise an error. `None` leaves it to `function`.
+/// `name => function, first unsafe quick;` tries `quick` first, a `fn(&Call) -> Option<Datum>`, for
+/// calls that are so many and so short that the guard against panics would take a good part of
+/// their time. It runs without that, so as `unsafe` promises it doesn't panic, nor call PostgreSQL,
+/// which may raise an error. `None` leaves it to `function`.
 macro_rules! pg_functions {
     ($($name:ident => $function:expr $(, first unsafe $quick:path)?;)*) => {
         /// The C symbols of this file's functions.
@@ -68,7 +72,8 @@ macro_rules! pg_functions {
                             return call.finish(Ok(Some(datum)));
                         }
                     )?
-                    // SAFETY: PostgreSQL passes the information about this call, which nobody else uses any more.
+                    // SAFETY: PostgreSQL passes the information about this call, which nobody else
+                    // uses any more.
                     unsafe { guarded(fcinfo) }
                 }
 

@@ -1,15 +1,19 @@
 //! The border to PostgreSQL: how its errors pass through Rust.
 //!
-//! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and leak what they own.
-//! Under [`guard`] it becomes a panic, which unwinds them, and which [`Entry::run`], in the function that PostgreSQL
-//! called, turns into the same error again, with all that it has: its code, context, names of objects, texts in the
-//! encoding of the database. The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
+//! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and
+//! leak what they own. Under [`guard`] it becomes a panic, which unwinds them, and which
+//! [`Entry::run`], in the function that PostgreSQL called, turns into the same error again, with
+//! all that it has: its code, context, names of objects, texts in the encoding of the database. The
+//! compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
-//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside. It copies the error before it sets back what
-//! PostgreSQL calls for each message: if there is no memory for the copy, PostgreSQL calls what is in frames that are
-//! gone. So whatever runs code of users goes through this one.
+//! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside. It copies the error before it
+//! sets back what PostgreSQL calls for each message: if there is no memory for the copy, PostgreSQL
+//! calls what is in frames that are gone. So whatever runs code of users goes through this one.
 
-#![allow(clippy::disallowed_methods, reason = "errors are caught and raised again here")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "errors are caught and raised again here"
+)]
 
 use crate::pg::memory::reserve;
 use cee_scape::call_with_sigsetjmp;
@@ -25,9 +29,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts, HeapTuple, IndexInfo,
-        IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc, Relation, SPIPlanPtr, ScanState, TupleDesc,
-        TupleTableSlot as Slot, VariableStatData, varlena,
+        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts,
+        HeapTuple, IndexInfo, IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc,
+        Relation, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot as Slot, VariableStatData,
+        varlena,
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -38,10 +43,29 @@ pub mod raw {
         pub fn FlushErrorState();
         pub fn ReThrowError(error: *mut ErrorData) -> !;
         /// Neither an argument nor the result is NULL.
-        pub fn FunctionCall2Coll(function: *mut FmgrInfo, collation: Oid, a: Datum, b: Datum) -> Datum;
-        pub fn ExecScan(scan: *mut ScanState, next: ExecScanAccessMtd, recheck: ExecScanRecheckMtd) -> *mut Slot;
-        pub fn heap_deform_tuple(row: HeapTuple, descriptor: TupleDesc, values: *mut Datum, nulls: *mut bool);
-        pub fn SPI_prepare_cursor(sql: *const c_char, count: c_int, types: *mut Oid, options: c_int) -> SPIPlanPtr;
+        pub fn FunctionCall2Coll(
+            function: *mut FmgrInfo,
+            collation: Oid,
+            a: Datum,
+            b: Datum,
+        ) -> Datum;
+        pub fn ExecScan(
+            scan: *mut ScanState,
+            next: ExecScanAccessMtd,
+            recheck: ExecScanRecheckMtd,
+        ) -> *mut Slot;
+        pub fn heap_deform_tuple(
+            row: HeapTuple,
+            descriptor: TupleDesc,
+            values: *mut Datum,
+            nulls: *mut bool,
+        );
+        pub fn SPI_prepare_cursor(
+            sql: *const c_char,
+            count: c_int,
+            types: *mut Oid,
+            options: c_int,
+        ) -> SPIPlanPtr;
         pub fn SPI_execute_plan(
             plan: SPIPlanPtr,
             values: *mut Datum,
@@ -50,7 +74,14 @@ pub mod raw {
             most: c_long,
         ) -> c_int;
         pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
-        pub fn make_op(state: *mut ParseState, name: *mut List, a: Arg, b: Arg, set: Arg, at: c_int) -> *mut Expr;
+        pub fn make_op(
+            state: *mut ParseState,
+            name: *mut List,
+            a: Arg,
+            b: Arg,
+            set: Arg,
+            at: c_int,
+        ) -> *mut Expr;
         pub fn make_scalar_array_op(
             state: *mut ParseState,
             name: *mut List,
@@ -60,10 +91,17 @@ pub mod raw {
             at: c_int,
         ) -> *mut Expr;
         /// Fails for another type than boolean.
-        pub fn coerce_to_boolean(state: *mut ParseState, node: *mut Node, construct: *const c_char) -> *mut Node;
+        pub fn coerce_to_boolean(
+            state: *mut ParseState,
+            node: *mut Node,
+            construct: *const c_char,
+        ) -> *mut Node;
         pub fn assign_expr_collations(state: *mut ParseState, expression: *mut Node);
         pub fn eval_const_expressions(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
-        pub fn estimate_expression_value(root: *mut PlannerInfo, expression: *mut Node) -> *mut Node;
+        pub fn estimate_expression_value(
+            root: *mut PlannerInfo,
+            expression: *mut Node,
+        ) -> *mut Node;
         pub fn get_restriction_variable(
             root: *mut PlannerInfo,
             arguments: *mut List,
@@ -72,16 +110,31 @@ pub mod raw {
             value: *mut *mut Node,
             column_is_left: *mut bool,
         ) -> bool;
-        pub fn genericcostestimate(root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, costs: *mut GenericCosts);
+        pub fn genericcostestimate(
+            root: *mut PlannerInfo,
+            path: *mut IndexPath,
+            loops: f64,
+            costs: *mut GenericCosts,
+        );
         pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
         pub fn ExecutorStart(query: *mut QueryDesc, flags: c_int);
         pub fn ExecutorFinish(query: *mut QueryDesc);
         pub fn ExecutorEnd(query: *mut QueryDesc);
-        /// The expression must be whole and uncompressed. What is compiled stays in PostgreSQL's cache for a while.
-        pub fn RE_compile_and_cache(expression: *mut varlena, flags: c_int, collation: Oid) -> *mut c_void;
+        /// The expression must be whole and uncompressed. What is compiled stays in PostgreSQL's
+        /// cache for a while.
+        pub fn RE_compile_and_cache(
+            expression: *mut varlena,
+            flags: c_int,
+            collation: Oid,
+        ) -> *mut c_void;
         // What these call themselves asks how deep the stack is.
         pub fn pg_reg_getnumoutarcs(regex: *const c_void, state: c_int) -> c_int;
-        pub fn pg_reg_getoutarcs(regex: *const c_void, state: c_int, arcs: *mut [c_int; 2], room: c_int);
+        pub fn pg_reg_getoutarcs(
+            regex: *const c_void,
+            state: c_int,
+            arcs: *mut [c_int; 2],
+            room: c_int,
+        );
     }
 }
 
@@ -91,15 +144,18 @@ struct Passing(*mut pg_sys::ErrorData, u64);
 // SAFETY: only `Entry::run` looks into it, in the session's thread.
 unsafe impl Send for Passing {}
 
-/// Runs code of PostgreSQL, and unwinds with its error. Panics in another thread than the session's.
+/// Runs code of PostgreSQL, and unwinds with its error. Panics in another thread than the
+/// session's.
 ///
 /// # Safety
-/// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not panic.
+/// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not
+/// panic.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
     require_session();
-    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The copy of the error is
-    // in the caller's memory, which nobody frees before the error is raised again.
+    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The
+    // copy of the error is in the caller's memory, which nobody frees before the error is raised
+    // again.
     unsafe {
         let (memory, exceptions) = (pg_sys::CurrentMemoryContext, pg_sys::PG_exception_stack);
         let contexts = pg_sys::error_context_stack;
@@ -115,7 +171,8 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
             return result.assume_init();
         }
         pg_sys::CurrentMemoryContext = memory;
-        // There may be no memory for the copy: pgrx's guard is around it, and that error unwinds instead.
+        // There may be no memory for the copy: pgrx's guard is around it, and that error unwinds
+        // instead.
         let error = pg_sys::CopyErrorData();
         raw::FlushErrorState();
         note_panic();
@@ -127,7 +184,8 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went when it began.
 static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has that are still there, and [`PANIC`] if there was one: a call looks at both at once.
+/// How many [`Held`] the call has that are still there, and [`PANIC`] if there was one: a call
+/// looks at both at once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Nobody counts so far.
 const PANIC: usize = 1 << (usize::BITS - 1);
@@ -138,7 +196,8 @@ pub(in crate::pg) fn current_call() -> u64 {
     if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
 }
 
-/// What is in the memory of the call that is under way: if safe code keeps it until the end, the process is aborted.
+/// What is in the memory of the call that is under way: if safe code keeps it until the end, the
+/// process is aborted.
 pub(in crate::pg) struct Held(u64);
 
 impl Held {
@@ -175,8 +234,9 @@ pub(super) fn note_panic() {
     }
 }
 
-/// Whether a panic is under way, so that PostgreSQL itself must release what it gave. The call then fails: a panic that
-/// safe code began by `resume_unwind`, and may have caught, is seen nowhere but here.
+/// Whether a panic is under way, so that PostgreSQL itself must release what it gave. The call then
+/// fails: a panic that safe code began by `resume_unwind`, and may have caught, is seen nowhere but
+/// here.
 pub(in crate::pg) fn is_unwinding() -> bool {
     let is_unwinding = std::thread::panicking();
     if is_unwinding {
@@ -196,7 +256,8 @@ pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) ->
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// Runs `work`, and then `end`. If a panic leaves `work`, PostgreSQL ends what was begun, and the call fails.
+/// Runs `work`, and then `end`. If a panic leaves `work`, PostgreSQL ends what was begun, and the
+/// call fails.
 #[inline(always)]
 pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
     let result = finally(work, || ());
@@ -204,7 +265,8 @@ pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Refuses the end of a call that kept its memory, or goes on after an error, of which PostgreSQL has ended nothing.
+/// Refuses the end of a call that kept its memory, or goes on after an error, of which PostgreSQL
+/// has ended nothing.
 #[cold]
 fn refuse_end(held: usize, is_panicking: bool) {
     if !held.is_multiple_of(PANIC) {
@@ -228,21 +290,24 @@ thread_local! {
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; calls are in [`guard`].
+/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; calls are
+/// in [`guard`].
 #[inline(always)]
 pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL sets this before it
-/// runs its callbacks for the end. Ours is not the first one if the session has temporary tables.
+/// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL
+/// sets this before it runs its callbacks for the end. Ours is not the first one if the session has
+/// temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
     // SAFETY: reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }
 }
 
-/// Says which thread is the session's, and has no call be under way once the process ends, when their memory is gone.
-/// The first entry is `_PG_init`, maybe in the postmaster, whose children forget the callback; the second is their own.
+/// Says which thread is the session's, and has no call be under way once the process ends, when
+/// their memory is gone. The first entry is `_PG_init`, maybe in the postmaster, whose children
+/// forget the callback; the second is their own.
 #[cold]
 fn begin_process() {
     IS_SESSION.set(true);
@@ -259,15 +324,16 @@ pub struct Entry(());
 
 impl Entry {
     /// # Safety
-    /// PostgreSQL must have called this function, which has nothing to drop and runs the body itself: PostgreSQL's
-    /// errors jump over it. The first time is in `_PG_init`.
+    /// PostgreSQL must have called this function, which has nothing to drop and runs the body
+    /// itself: PostgreSQL's errors jump over it. The first time is in `_PG_init`.
     #[inline(always)]
     pub unsafe fn new() -> Entry {
         Entry(())
     }
 
-    /// Runs the body: with a reserve of memory for errors, and with PostgreSQL's errors raised again at the end. It
-    /// comes first in the function, below pgrx's guard, which is for Rust's errors.
+    /// Runs the body: with a reserve of memory for errors, and with PostgreSQL's errors raised
+    /// again at the end. It comes first in the function, below pgrx's guard, which is for Rust's
+    /// errors.
     #[inline(always)]
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
         let outer = NOW.load(Ordering::Relaxed);
@@ -286,11 +352,13 @@ impl Entry {
         NOW.store(own, Ordering::Relaxed);
         let outer_held = HELD.load(Ordering::Relaxed);
         HELD.store(0, Ordering::Relaxed);
-        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes itself out at the end,
-        // whatever the body does. Without memory to copy an error, pgrx's guard unwinds and leaves both variables set.
+        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes
+        // itself out at the end, whatever the body does. Without memory to copy an error, pgrx's
+        // guard unwinds and leaves both variables set.
         let result = unsafe {
             let (previous, arg) = (pg_sys::error_context_stack, null_mut());
-            let mut callback = pg_sys::ErrorContextCallback { previous, callback: Some(reserve::give_back), arg };
+            let mut callback =
+                pg_sys::ErrorContextCallback { previous, callback: Some(reserve::give_back), arg };
             pg_sys::error_context_stack = &raw mut callback;
             let result = catch_unwind(AssertUnwindSafe(body));
             pg_sys::PG_exception_stack = exceptions.cast();
@@ -308,7 +376,8 @@ impl Entry {
             Ok(passing) if passing.1 == own => {
                 let error = passing.0;
                 drop(passing);
-                // SAFETY: copied by `guard` into memory of this call. Frames up to PostgreSQL's have nothing to drop.
+                // SAFETY: copied by `guard` into memory of this call. Frames up to PostgreSQL's
+                // have nothing to drop.
                 unsafe { raw::ReThrowError(error) }
             }
             // Somebody kept the error of another call, whose memory is gone.
@@ -336,11 +405,13 @@ macro_rules! session_locals {
     };
 }
 
-/// Calls a function pointer of PostgreSQL under the guard. The caller promises that the arguments are what it expects.
+/// Calls a function pointer of PostgreSQL under the guard. The caller promises that the arguments
+/// are what it expects.
 ///
-/// `guarded!({ … })` runs a block under one guard, for calls that are so many and so short that a guard for each would
-/// take a good part of their time. The block must own nothing, since the jump goes over it, and must not panic: so it
-/// uses no function of [`pgrx::pg_sys`], which turn errors into panics.
+/// `guarded!({ … })` runs a block under one guard, for calls that are so many and so short that a
+/// guard for each would take a good part of their time. The block must own nothing, since the jump
+/// goes over it, and must not panic: so it uses no function of [`pgrx::pg_sys`], which turn errors
+/// into panics.
 macro_rules! guarded {
     ($($body:tt)*) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]

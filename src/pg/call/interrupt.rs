@@ -1,4 +1,5 @@
-//! What a long operation asks PostgreSQL: whether it was interrupted, and whether the stack has room.
+//! What a long operation asks PostgreSQL: whether it was interrupted, and whether the stack has
+//! room.
 
 use pgrx::pg_sys;
 

@@ -47,11 +47,16 @@ pub struct Element {
 
 impl Call {
     /// # Safety
-    /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have the types that the
-    /// extension's script declares, and stay so while this is there. No other of the same may be in use.
+    /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have
+    /// the types that the extension's script declares, and stay so while this is there. No other of
+    /// the same may be in use.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Call { fcinfo, is_site_in_use: Cell::new(false), internals_in_use: Cell::new(0) }
+        Call {
+            fcinfo,
+            is_site_in_use: Cell::new(false),
+            internals_in_use: Cell::new(0),
+        }
     }
 
     #[inline(always)]
@@ -99,9 +104,14 @@ impl Call {
         self.datum(i).map(|d| f64::from_bits(d.value() as u64))
     }
 
-    /// In builds for debugging, panics if the function declares another type of argument `i` than can be read so.
+    /// In builds for debugging, panics if the function declares another type of argument `i` than
+    /// can be read so.
     #[inline(always)]
-    pub(in crate::pg) fn check_declared(&self, i: usize, is_read: impl FnOnce(pg_sys::Oid) -> bool) {
+    pub(in crate::pg) fn check_declared(
+        &self,
+        i: usize,
+        is_read: impl FnOnce(pg_sys::Oid) -> bool,
+    ) {
         #[cfg(debug_assertions)]
         if let Ok(function) = self.function()
             && let Some(declared) = catalog::argument_type(function, i)
@@ -120,7 +130,8 @@ impl Call {
         self.datum(i).map(|d| unsafe { Value::detoast(d) })
     }
 
-    /// The TOAST identity of argument `i`, a value of variable length, if it is out of line on disk.
+    /// The TOAST identity of argument `i`, a value of variable length, if it is out of line on
+    /// disk.
     #[inline(always)]
     pub fn identity(&self, i: usize) -> Option<Identity> {
         self.check_declared(i, |declared| catalog::storage(declared).len == -1);
@@ -152,14 +163,19 @@ impl Call {
     /// # Safety
     /// It must be one: the states of aggregates are declared as it is.
     pub unsafe fn message(&self, i: usize) -> &[u8] {
-        let Some(datum) = self.datum(i) else { return &[] };
+        let Some(datum) = self.datum(i) else {
+            return &[];
+        };
         self.check_declared(i, |declared| declared == pg_sys::INTERNALOID);
         // SAFETY: promised by the caller: a StringInfo, whose cursor is within its length.
         unsafe {
             let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
             let from = buffer.cursor;
             buffer.cursor = buffer.len;
-            std::slice::from_raw_parts(buffer.data.add(from as usize).cast(), (buffer.len - from) as usize)
+            std::slice::from_raw_parts(
+                buffer.data.add(from as usize).cast(),
+                (buffer.len - from) as usize,
+            )
         }
     }
 
@@ -169,7 +185,8 @@ impl Call {
         self.datum(i).map(|d| d.cast_mut_ptr())
     }
 
-    /// Notes that what argument `i` points to, one of the first eight, may be moved. Panics if it was noted before.
+    /// Notes that what argument `i` points to, one of the first eight, may be moved. Panics if it
+    /// was noted before.
     #[inline(always)]
     pub fn use_internal(&self, i: usize) {
         let (used, own) = (self.internals_in_use.get(), 1 << i);
@@ -182,10 +199,12 @@ impl Call {
     }
 
     fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo> {
-        Some(self.info().flinfo).filter(|flinfo| !flinfo.is_null()).ok_or_else(|| {
-            let message = "function called without information about its call";
-            Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        })
+        Some(self.info().flinfo)
+            .filter(|flinfo| !flinfo.is_null())
+            .ok_or_else(|| {
+                let message = "function called without information about its call";
+                Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            })
     }
 
     pub fn function(&self) -> Result<pg_sys::Oid> {
@@ -193,37 +212,47 @@ impl Call {
         self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
     }
 
-    /// The type of argument `i` in the query, or else as the function declares it. Errors: 42P18 when neither tells.
+    /// The type of argument `i` in the query, or else as the function declares it. Errors: 42P18
+    /// when neither tells.
     pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
         // SAFETY: flinfo is valid; the function reads the expression that is being executed.
-        let in_query = lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) });
+        let in_query =
+            lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) });
         let polymorphic = [pg_sys::ANYELEMENTOID, pg_sys::ANYARRAYOID];
         let function = self.function()?;
-        let declared = || catalog::argument_type(function, i).filter(|oid| !polymorphic.contains(oid));
+        let declared =
+            || catalog::argument_type(function, i).filter(|oid| !polymorphic.contains(oid));
         in_query.or_else(declared).ok_or_else(|| {
             let message = "could not determine the type of the element";
-            Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message).hint("Cast the element to its type.")
+            Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message)
+                .hint("Cast the element to its type.")
         })
     }
 
-    /// The expression of the call. That of an aggregate's function stands for the call, without the arguments.
+    /// The expression of the call. That of an aggregate's function stands for the call, without the
+    /// arguments.
     pub fn expression(&self) -> Option<*mut pg_sys::Node> {
         // SAFETY: flinfo is valid for the call.
         let node = unsafe { (*self.flinfo().ok()?).fn_expr };
         (!node.is_null()).then_some(node)
     }
 
-    /// The node for which the function is called, if it has this tag. That of an aggregate stands for no window.
+    /// The node for which the function is called, if it has this tag. That of an aggregate stands
+    /// for no window.
     pub(in crate::pg) fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
         let context: *mut pg_sys::Node = self.info().context;
         // SAFETY: null, or a node.
         unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
     }
 
-    /// What this call site remembers between calls: made by `make` at the first one and kept as long as the prepared
-    /// expression. Panics if it was asked for in this call before: there would be two references to one thing.
+    /// What this call site remembers between calls: made by `make` at the first one and kept as
+    /// long as the prepared expression. Panics if it was asked for in this call before: there would
+    /// be two references to one thing.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "a call site is used by one call at a time, which gets it once")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "a call site is used by one call at a time, which gets it once"
+    )]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
         let flinfo = self.flinfo()?;
         // SAFETY: flinfo is valid for the call.
@@ -232,16 +261,19 @@ impl Call {
                 remember(flinfo, make)?;
             }
         }
-        Ok(self.recalled().expect("a call site remembers one thing, which is used once in a call"))
+        Ok(self
+            .recalled()
+            .expect("a call site remembers one thing, which is used once in a call"))
     }
 
-    /// What this call site remembers already, by [`Call::remembered`], unless it was asked for in this call before.
+    /// What this call site remembers already, by [`Call::remembered`], unless it was asked for in
+    /// this call before.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "as above")]
     pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
         let site = self.site()?;
-        // SAFETY: what is remembered is there as long as the call site, and its type is compared; nobody else has it,
-        // since PostgreSQL doesn't use a call site in two calls at once.
+        // SAFETY: what is remembered is there as long as the call site, and its type is compared;
+        // nobody else has it, since PostgreSQL doesn't use a call site in two calls at once.
         unsafe {
             if (*site).type_id != TypeId::of::<T>() || self.is_site_in_use.replace(true) {
                 return None;
@@ -253,21 +285,29 @@ impl Call {
     #[inline(always)]
     fn site(&self) -> Option<*mut Remembered<()>> {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins like this.
-        unsafe { (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast()) }
+        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins
+        // like this.
+        unsafe {
+            (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast())
+        }
     }
 
     /// Whether [`Call::mark`] was called for this call site in the client's current statement.
     pub fn is_marked(&self) -> bool {
         // SAFETY: what is remembered is there as long as the call site.
-        self.site().is_some_and(|site| unsafe { (*site).marked == pg_sys::GetCurrentStatementStartTimestamp() })
+        self.site().is_some_and(|site| unsafe {
+            (*site).marked == pg_sys::GetCurrentStatementStartTimestamp()
+        })
     }
 
-    /// Marks this call site until the client's next statement. A function that remembers something must do so before.
+    /// Marks this call site until the client's next statement. A function that remembers something
+    /// must do so before.
     pub fn mark(&self) {
         // SAFETY: flinfo is valid for the call, and what is remembered is there as long.
         unsafe {
-            if self.site().is_none() && self.flinfo().and_then(|flinfo| remember(flinfo, || Ok(()))).is_err() {
+            if self.site().is_none()
+                && self.flinfo().and_then(|flinfo| remember(flinfo, || Ok(()))).is_err()
+            {
                 return;
             }
             if let Some(site) = self.site() {
@@ -276,8 +316,9 @@ impl Call {
         }
     }
 
-    /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand, as Citus does to
-    /// spread it over nodes, looks them up for each row: what is remembered ends with that, and there is no expression.
+    /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand,
+    /// as Citus does to spread it over nodes, looks them up for each row: what is remembered ends
+    /// with that, and there is no expression.
     pub fn is_prepared(&self) -> bool {
         self.expression().is_some()
     }
@@ -289,14 +330,17 @@ impl Call {
 
     /// Memory that lives as long as the call, or longer.
     pub fn context(&self) -> Context<'_> {
-        // SAFETY: a call is made in memory that lives longer, and what changes that here changes it back.
+        // SAFETY: a call is made in memory that lives longer, and what changes that here changes it
+        // back.
         unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
-    /// The memory of the aggregate whose support function the executor calls. Errors: 55000 outside an aggregate.
+    /// The memory of the aggregate whose support function the executor calls. Errors: 55000 outside
+    /// an aggregate.
     pub fn require_aggregate(&self) -> Result<Context<'_>> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; outside an aggregate the context stays null, else it outlives the call.
+        // SAFETY: fcinfo is valid; outside an aggregate the context stays null, else it outlives
+        // the call.
         unsafe {
             if pg_sys::AggCheckCallContext(self.fcinfo, &mut context) != 0 {
                 return Ok(Context::new(context));
@@ -307,8 +351,9 @@ impl Call {
             .hint("Use the aggregates bloom_agg and bloom_union_agg."))
     }
 
-    /// Begins the set of rows that the function returns, in a store that goes to disk beyond `work_mem`. Returns a copy
-    /// of what the caller gets: the store, and the row type of the function. Raises 0A000 if the caller takes no set.
+    /// Begins the set of rows that the function returns, in a store that goes to disk beyond
+    /// `work_mem`. Returns a copy of what the caller gets: the store, and the row type of the
+    /// function. Raises 0A000 if the caller takes no set.
     pub(in crate::pg) fn begin_set(&self) -> pg_sys::ReturnSetInfo {
         // SAFETY: fcinfo is valid; the function returns if it has a node for the set.
         unsafe {
@@ -330,7 +375,8 @@ impl Call {
     }
 }
 
-/// What a call site remembers. The thing comes last, so that the others are read before it is known what it is.
+/// What a call site remembers. The thing comes last, so that the others are read before it is known
+/// what it is.
 #[repr(C)]
 struct Remembered<T> {
     type_id: TypeId,
@@ -343,7 +389,10 @@ struct Remembered<T> {
 /// `flinfo` must be valid.
 #[cold]
 #[inline(never)]
-unsafe fn remember<T: 'static>(flinfo: *mut pg_sys::FmgrInfo, make: impl FnOnce() -> Result<T>) -> Result<()> {
+unsafe fn remember<T: 'static>(
+    flinfo: *mut pg_sys::FmgrInfo,
+    make: impl FnOnce() -> Result<T>,
+) -> Result<()> {
     let made = Remembered { type_id: TypeId::of::<T>(), marked: 0, thing: make()? };
     // SAFETY: promised by the caller.
     unsafe {

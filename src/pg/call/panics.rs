@@ -1,7 +1,8 @@
 //! What is shown of a panic: its message to the user, where it happened to the server's log.
 //!
-//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook adds a backtrace of each to the error's
-//! DETAIL where `RUST_BACKTRACE` asks for one: users would see frames and paths of this library. So it is replaced.
+//! Errors travel through Rust as panics, PostgreSQL's own included. pgrx's hook adds a backtrace of
+//! each to the error's DETAIL where `RUST_BACKTRACE` asks for one: users would see frames and paths
+//! of this library. So it is replaced.
 
 use super::Call;
 use super::error::{Error, Outcome, Result, SqlState, raise};
@@ -15,16 +16,23 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 
 /// Takes the place of the hook that pgrx installs when PostgreSQL loads the library.
-#[allow(clippy::disallowed_methods, reason = "this is the hook that is to stay")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the hook that is to stay"
+)]
 pub fn install_hook() {
     std::panic::set_hook(Box::new(log));
 }
 
-/// Writes a panic that is no error on its way to the server's log, with a backtrace where the environment asks for one.
+/// Writes a panic that is no error on its way to the server's log, with a backtrace where the
+/// environment asks for one.
 fn log(panic: &PanicHookInfo<'_>) {
     note_panic();
     let payload = panic.payload();
-    if payload.is::<CaughtError>() || payload.is::<ErrorReportWithLevel>() || payload.is::<ErrorReport>() {
+    if payload.is::<CaughtError>()
+        || payload.is::<ErrorReportWithLevel>()
+        || payload.is::<ErrorReport>()
+    {
         return;
     }
     let backtrace = Backtrace::capture();
@@ -36,13 +44,15 @@ fn log(panic: &PanicHookInfo<'_>) {
     }
 }
 
-/// `pg_bloom_panic()`, which the extension's script does not declare: tests do, to see what a panic shows.
+/// `pg_bloom_panic()`, which the extension's script does not declare: tests do, to see what a panic
+/// shows.
 fn panic(_: &Call) -> Outcome {
     panic!("this is a test")
 }
 
-/// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With 0 the error is one
-/// of PostgreSQL's, with 1 one of the extension's, with 2 a panic, with 3 a panic that no hook sees.
+/// `pg_bloom_catch(integer)`, likewise: code that has no `unsafe`, and goes on after an error. With
+/// 0 the error is one of PostgreSQL's, with 1 one of the extension's, with 2 a panic, with 3 a
+/// panic that no hook sees.
 #[allow(clippy::disallowed_methods, reason = "what becomes of it is tried")]
 fn catch(call: &Call) -> Outcome {
     let fails = || match call.i32(0) {
@@ -55,16 +65,19 @@ fn catch(call: &Call) -> Outcome {
     Ok(None)
 }
 
-/// `pg_bloom_end()`, likewise: the session is ended while what the call site remembers is being sorted.
+/// `pg_bloom_end()`, likewise: the session is ended while what the call site remembers is being
+/// sorted.
 fn end(call: &Call) -> Outcome {
     const END: &[u8] = b"SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
-    let texts: &mut Vec<String> = call.remembered(|| Ok((10..20).rev().map(|i| i.to_string()).collect()))?;
+    let texts: &mut Vec<String> =
+        call.remembered(|| Ok((10..20).rev().map(|i| i.to_string()).collect()))?;
     let mut compared = 0;
     texts.sort_by(|a, b| {
         compared += 1;
         // One text is in two places now.
         if compared == 3 {
-            sql::execute(&[END], &[], sql::Sees::Now, |_| Ok(())).unwrap_or_else(|error| raise(error));
+            sql::execute(&[END], &[], sql::Sees::Now, |_| Ok(()))
+                .unwrap_or_else(|error| raise(error));
             check_for_interrupts();
         }
         a.cmp(b)

@@ -1,4 +1,5 @@
-//! What a table has beside its columns: a primary key, rules and triggers, CHECK constraints that call a function.
+//! What a table has beside its columns: a primary key, rules and triggers, CHECK constraints that
+//! call a function.
 
 use crate::pg::call::error::Result;
 use crate::pg::call::guard::{guard, raw};
@@ -16,7 +17,8 @@ pub enum CheckArgument {
 }
 
 impl CheckArgument {
-    /// The constant, if it is one of this type: functions of one name may be declared with all sorts of types.
+    /// The constant, if it is one of this type: functions of one name may be declared with all
+    /// sorts of types.
     pub fn constant(&self, of: pg_sys::Oid) -> Option<pg_sys::Datum> {
         match *self {
             CheckArgument::Constant(datum, oid) if oid == of => Some(datum),
@@ -31,8 +33,9 @@ pub struct CheckCall {
     pub arguments: Vec<CheckArgument>,
 }
 
-/// Whether rules, or triggers after the change, may make of a change something else than it returns. Those of
-/// partitions are not looked at: a table that has any counts as one that has them.
+/// Whether rules, or triggers after the change, may make of a change something else than it
+/// returns. Those of partitions are not looked at: a table that has any counts as one that has
+/// them.
 pub fn is_changed_afterwards(table: Relation) -> bool {
     // SAFETY: an open relation has its row of the catalog; triggers and rules are null or there.
     unsafe {
@@ -47,11 +50,15 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
 }
 
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are read as their tags say.
+    // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are
+    // read as their tags say.
     unsafe {
-        let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else { return Vec::new() };
+        let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else {
+            return Vec::new();
+        };
         let call = |i| {
-            let node: *mut pg_sys::Node = pg_sys::stringToNode((*constraints.check.add(i)).ccbin).cast();
+            let node: *mut pg_sys::Node =
+                pg_sys::stringToNode((*constraints.check.add(i)).ccbin).cast();
             if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
                 return None;
             }
@@ -63,8 +70,9 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     }
 }
 
-/// Whether a column, by its number, is the primary key of a table, checked at once. One statement reads the constraint
-/// and its index: REINDEX CONCURRENTLY exchanges the index, and reports that a moment later.
+/// Whether a column, by its number, is the primary key of a table, checked at once. One statement
+/// reads the constraint and its index: REINDEX CONCURRENTLY exchanges the index, and reports that a
+/// moment later.
 pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
         ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
@@ -74,7 +82,8 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     Ok(sql::execute(&[PRIMARY_KEY], &values, Sees::Catalogs, |_| Ok(()))? == 1)
 }
 
-/// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the transactions that wrote them.
+/// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the
+/// transactions that wrote them.
 pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
@@ -87,7 +96,8 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     Ok(rows)
 }
 
-/// A column or a constant, which PostgreSQL's own functions may have cast: others would have the rights of the session.
+/// A column or a constant, which PostgreSQL's own functions may have cast: others would have the
+/// rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -98,10 +108,14 @@ unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
             node = guard(|| raw::eval_const_expressions(std::ptr::null_mut(), node));
         }
         match (*node).type_ {
-            pg_sys::NodeTag::T_Var => Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno)),
+            pg_sys::NodeTag::T_Var => {
+                Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno))
+            }
             pg_sys::NodeTag::T_Const => {
-                let &pg_sys::Const { constisnull, constlen, constvalue, consttype, .. } = &*node.cast();
-                let value = (constlen > 0).then_some(CheckArgument::Constant(constvalue, consttype));
+                let &pg_sys::Const { constisnull, constlen, constvalue, consttype, .. } =
+                    &*node.cast();
+                let value =
+                    (constlen > 0).then_some(CheckArgument::Constant(constvalue, consttype));
                 if constisnull { Some(CheckArgument::Null) } else { value }
             }
             _ => None,

@@ -1,17 +1,24 @@
-//! What PostgreSQL reports of changes of relations, and of transactions that fail, so that what a session remembers of
-//! them can be forgotten. That is no part of the call that may be under way, whose memory is gone after a fatal error.
+//! What PostgreSQL reports of changes of relations, and of transactions that fail, so that what a
+//! session remembers of them can be forgotten. That is no part of the call that may be under way,
+//! whose memory is gone after a fatal error.
 
 use crate::pg::call::guard::outside;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// Calls `changed` with the identifier of each relation whose definition changed, or an invalid one when any may have.
+/// Calls `changed` with the identifier of each relation whose definition changed, or an invalid one
+/// when any may have.
 ///
 /// # Safety
 /// It must not use PostgreSQL, which may be reading catalogs then.
 pub unsafe fn watch_relations(changed: fn(pg_sys::Oid)) {
     // SAFETY: the callback gets what it is registered with.
-    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(changed as usize)) };
+    unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(
+            Some(relation_changed),
+            pg_sys::Datum::from(changed as usize),
+        )
+    };
 }
 
 /// Has all sessions plan their statements about a table again, once this transaction is committed.

@@ -1,4 +1,5 @@
-//! PostgreSQL's functions that look something up. For what is not there they return an invalid identifier or raise.
+//! PostgreSQL's functions that look something up. For what is not there they return an invalid
+//! identifier or raise.
 
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::c_char;

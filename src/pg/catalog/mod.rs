@@ -37,7 +37,11 @@ pub struct Storage {
 
 impl Storage {
     pub fn of(column: &pg_sys::FormData_pg_attribute) -> Storage {
-        Storage { len: column.attlen, by_value: column.attbyval, align: column.attalign }
+        Storage {
+            len: column.attlen,
+            by_value: column.attbyval,
+            align: column.attalign,
+        }
     }
 }
 
@@ -54,7 +58,8 @@ pub enum Shape {
     Composite,
     /// A row whose columns only its value knows.
     AnonymousRow,
-    /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of its own.
+    /// A string type that is no part of PostgreSQL: citext or its like, which compares by rules of
+    /// its own.
     ForeignString,
     /// A name of an object in the database, kept as its identifier: regclass and its like, aclitem.
     ObjectName,
@@ -64,35 +69,53 @@ pub enum Shape {
 pub fn storage(oid: pg_sys::Oid) -> Storage {
     let mut storage = Storage { len: 0, by_value: false, align: 0 };
     // SAFETY: the function fills in all three, or raises an error for an unknown type.
-    unsafe { pg_sys::get_typlenbyvalalign(oid, &mut storage.len, &mut storage.by_value, &mut storage.align) };
+    unsafe {
+        pg_sys::get_typlenbyvalalign(
+            oid,
+            &mut storage.len,
+            &mut storage.by_value,
+            &mut storage.align,
+        )
+    };
     storage
 }
 
 pub fn is_type(oid: pg_sys::Oid) -> bool {
     // SAFETY: the cache has rows of pg_type.
-    unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }.is_some()
+    unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }
+        .is_some()
 }
 
 /// The type that a function declares for argument `i`, if it has so many.
 pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the function sets both, to an array of that many types, or raises an error for an unknown function.
+    // SAFETY: the function sets both, to an array of that many types, or raises an error for an
+    // unknown function.
     unsafe {
         pg_sys::get_func_signature(function, &mut types, &mut count);
         (i < count as usize).then(|| *types.add(i))
     }
 }
 
-/// Whether a function computes an aggregate's states or its result, from the aggregate's arguments or by their types.
+/// Whether a function computes an aggregate's states or its result, from the aggregate's arguments
+/// or by their types.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
     let is_one = |row: &pg_sys::FormData_pg_aggregate| {
-        [row.aggtransfn, row.aggfinalfn, row.aggmtransfn, row.aggminvtransfn, row.aggmfinalfn].contains(&function)
+        [
+            row.aggtransfn,
+            row.aggfinalfn,
+            row.aggmtransfn,
+            row.aggminvtransfn,
+            row.aggmfinalfn,
+        ]
+        .contains(&function)
     };
     // SAFETY: the cache has rows of pg_aggregate.
     unsafe { with_row(pg_sys::SysCacheIdentifier::AGGFNOID, aggregate, is_one) }.unwrap_or(false)
 }
 
-/// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an unknown one.
+/// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an
+/// unknown one.
 pub fn function_cost(function: pg_sys::Oid) -> f64 {
     let cost = |row: &pg_sys::FormData_pg_proc| f64::from(row.procost);
     // SAFETY: the cache has rows of pg_proc.
@@ -133,7 +156,8 @@ pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 /// Whether values of a type that a function declares are arrays.
 pub fn is_array(declared: pg_sys::Oid) -> bool {
-    [pg_sys::ANYARRAYOID, pg_sys::ANYCOMPATIBLEARRAYOID].contains(&declared) || element_type(declared).is_some()
+    [pg_sys::ANYARRAYOID, pg_sys::ANYCOMPATIBLEARRAYOID].contains(&declared)
+        || element_type(declared).is_some()
 }
 
 /// Whether a type stands for others, as `anyarray` does.
@@ -186,7 +210,8 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
     .contains(&oid)
 }
 
-/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are by that type's `=`.
+/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are
+/// by that type's `=`.
 pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool {
     // SAFETY: entries of the type cache live as long as the process.
     let (own, usual) = unsafe {
@@ -200,24 +225,37 @@ pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool 
 
 /// The schema-qualified name of a type, in UTF-8, as the catalogs have it, each part [`quoted`].
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: the cache has rows of pg_type. The name of a schema is null or a C string in the memory of this call.
+    // SAFETY: the cache has rows of pg_type. The name of a schema is null or a C string in the
+    // memory of this call.
     unsafe {
         let qualified = |row: &pg_sys::FormData_pg_type| {
             let schema = match pg_sys::isAnyTempNamespace(row.typnamespace) {
                 true => Some("pg_temp".into()),
                 false => encoding::utf8_of(pg_sys::get_namespace_name(row.typnamespace)),
             };
-            format!("{}.{}", quoted(&schema.unwrap_or_default()), quoted(&encoding::name(&row.typname)))
+            format!(
+                "{}.{}",
+                quoted(&schema.unwrap_or_default()),
+                quoted(&encoding::name(&row.typname))
+            )
         };
-        with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, qualified).unwrap_or_else(|| oid.to_u32().to_string())
+        with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, qualified)
+            .unwrap_or_else(|| oid.to_u32().to_string())
     }
 }
 
-/// A name, quoted as in SQL if it is not of lower-case letters, digits and underscores; reserved words don't matter.
+/// A name, quoted as in SQL if it is not of lower-case letters, digits and underscores; reserved
+/// words don't matter.
 pub fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
 
 /// The name of a type as users write it.
@@ -231,7 +269,8 @@ pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
     // SAFETY: entries of the type cache live as long as the process.
     unsafe {
         let entry = pg_sys::lookup_type_cache(oid, flags as i32);
-        ((*entry).hash_extended_proc != pg_sys::InvalidOid).then_some(&raw mut (*entry).hash_extended_proc_finfo)
+        ((*entry).hash_extended_proc != pg_sys::InvalidOid)
+            .then_some(&raw mut (*entry).hash_extended_proc_finfo)
     }
 }
 
@@ -251,14 +290,17 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
 }
 
 pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
-    let (cache, column) = (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Anum_pg_type_oid as i16);
-    let (name, schema) = (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(namespace_of_function(function)));
+    let (cache, column) =
+        (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Anum_pg_type_oid as i16);
+    let (name, schema) =
+        (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(namespace_of_function(function)));
     let none = pg_sys::Datum::null();
     // SAFETY: reads the catalog; the name is a C string.
     unsafe { pg_sys::GetSysCacheOid(cache, column, name, schema, none, none) }
 }
 
-/// Whether a type has a default operator class for hashing or sorting that isn't one of many types, as of all enums.
+/// Whether a type has a default operator class for hashing or sorting that isn't one of many types,
+/// as of all enums.
 pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
         let class = valid(lookup::GetDefaultOpClass(oid, method));

@@ -20,7 +20,8 @@ pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     unsafe {
         let list = pg_sys::SearchSysCacheList(cache, 1, pg_sys::Datum::from(family), none, none);
         let members = (*list).members.as_ptr();
-        let row = |i| *pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast::<FamilyOperator>();
+        let row =
+            |i| *pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast::<FamilyOperator>();
         let operators = (0..(*list).n_members as usize).map(row).collect();
         pg_sys::ReleaseCatCacheList(list);
         operators
@@ -38,12 +39,20 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
 /// The strategy of an operator with which a family looks values up, and the type on its right.
 pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
     let (mut strategy, mut left, mut right) = (0, Oid::INVALID, Oid::INVALID);
-    // SAFETY: both read the catalog; the second raises an error for an operator that is not in the family.
+    // SAFETY: both read the catalog; the second raises an error for an operator that is not in the
+    // family.
     unsafe {
         if pg_sys::get_op_opfamily_strategy(operator, family) == 0 {
             return None;
         }
-        pg_sys::get_op_opfamily_properties(operator, family, false, &mut strategy, &mut left, &mut right);
+        pg_sys::get_op_opfamily_properties(
+            operator,
+            family,
+            false,
+            &mut strategy,
+            &mut left,
+            &mut right,
+        );
     }
     Some((strategy as i16, right))
 }
@@ -52,13 +61,17 @@ pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
     valid(lookup::get_opfamily_proc(family, of, of, number))
 }
 
-/// The equality of two types: that of the default operator class of the left one for sorting, or else for hashing.
+/// The equality of two types: that of the default operator class of the left one for sorting, or
+/// else for hashing.
 pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
-    [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)].into_iter().find_map(|(method, strategy)| {
-        let (family, declared) = operator_class(valid(lookup::GetDefaultOpClass(left, method))?);
-        let other = if right == left { declared } else { right };
-        family_member(family, declared, other, strategy)
-    })
+    [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)]
+        .into_iter()
+        .find_map(|(method, strategy)| {
+            let (family, declared) =
+                operator_class(valid(lookup::GetDefaultOpClass(left, method))?);
+            let other = if right == left { declared } else { right };
+            family_member(family, declared, other, strategy)
+        })
 }
 
 /// The name of an operator as users write it, with the types that it compares.

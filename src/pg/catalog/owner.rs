@@ -16,19 +16,28 @@ pub fn require_maintenance(table: Oid) {
 
 fn refuse_table(denied: pg_sys::AclResult::Type, table: Oid) {
     // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
-    unsafe { pg_sys::aclcheck_error(denied, pg_sys::ObjectType::OBJECT_TABLE, pg_sys::get_rel_name(table)) };
+    unsafe {
+        pg_sys::aclcheck_error(
+            denied,
+            pg_sys::ObjectType::OBJECT_TABLE,
+            pg_sys::get_rel_name(table),
+        )
+    };
 }
 
 pub fn require(table: Oid, right: u32) {
     // SAFETY: reads the catalogs.
-    let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right)) };
+    let result = unsafe {
+        pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right))
+    };
     if result != pg_sys::AclResult::ACLCHECK_OK {
         refuse_table(result, table);
     }
 }
 
 pub fn require_usage_of_schema(relation: Oid) {
-    // SAFETY: reads the catalogs; the name is a C string, or null where the relation was dropped. Raises the error.
+    // SAFETY: reads the catalogs; the name is a C string, or null where the relation was dropped.
+    // Raises the error.
     unsafe {
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
         if !schema.is_null() {
@@ -37,7 +46,8 @@ pub fn require_usage_of_schema(relation: Oid) {
     }
 }
 
-/// While this is there, functions run as a table's owner, who can do no more than compute: as in CREATE INDEX.
+/// While this is there, functions run as a table's owner, who can do no more than compute: as in
+/// CREATE INDEX.
 pub struct AsOwner<'c> {
     user: Oid,
     context: i32,
@@ -78,7 +88,12 @@ pub fn require_all_columns(table: Oid) {
     let right = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
     // SAFETY: reads the catalogs.
     let columns = unsafe {
-        pg_sys::pg_attribute_aclcheck_all(table, pg_sys::GetUserId(), right, pg_sys::AclMaskHow::ACLMASK_ALL)
+        pg_sys::pg_attribute_aclcheck_all(
+            table,
+            pg_sys::GetUserId(),
+            right,
+            pg_sys::AclMaskHow::ACLMASK_ALL,
+        )
     };
     if columns != pg_sys::AclResult::ACLCHECK_OK {
         require(table, pg_sys::ACL_SELECT);

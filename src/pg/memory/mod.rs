@@ -49,7 +49,8 @@ pub fn copied<T: Copy>(thing: &T) -> *mut T {
     }
 }
 
-/// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and the first byte.
+/// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and
+/// the first byte.
 pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
     let memory = allocate(context, len.saturating_add(CACHE_LINE));
     // Less than an alignment from the start: `len` bytes follow it.
@@ -72,7 +73,9 @@ impl<T> Drop for Kept<T> {
 /// Keeps this until the memory context ends, which drops it.
 #[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
 pub fn keep<T: 'static>(context: Context<'_>, thing: T) -> *mut T {
-    PgMemoryContexts::For(context.raw()).leak_and_drop_on_delete(Kept(ManuallyDrop::new(thing))).cast()
+    PgMemoryContexts::For(context.raw())
+        .leak_and_drop_on_delete(Kept(ManuallyDrop::new(thing)))
+        .cast()
 }
 
 /// Runs `work` with its memory coming from `context`.
@@ -87,12 +90,14 @@ pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T
     }
 }
 
-/// Runs `work` in memory of its own, which is freed at the end; after an error PostgreSQL does that.
+/// Runs `work` in memory of its own, which is freed at the end; after an error PostgreSQL does
+/// that.
 ///
 /// # Safety
 /// What `work` makes in the current memory must not be used afterwards.
 pub unsafe fn in_scratch<T: 'static>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: the context is a child of the current one, which is restored; the caller promises the rest.
+    // SAFETY: the context is a child of the current one, which is restored; the caller promises the
+    // rest.
     unsafe {
         let own = pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,

@@ -1,9 +1,10 @@
 //! Temporary files that belong to a memory context.
 //!
-//! A file is closed with the context, whose owner need not know of it. But PostgreSQL's resource owner closes it as
-//! well, when a transaction or subtransaction ends, and the context may outlive that: a cursor that failed in a
-//! subtransaction keeps its memory until it is closed. So a file of an owner that is being released counts as closed,
-//! and none is closed while a transaction is being rolled back.
+//! A file is closed with the context, whose owner need not know of it. But PostgreSQL's resource
+//! owner closes it as well, when a transaction or subtransaction ends, and the context may outlive
+//! that: a cursor that failed in a subtransaction keeps its memory until it is closed. So a file of
+//! an owner that is being released counts as closed, and none is closed while a transaction is
+//! being rolled back.
 
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::memory::{self, Context};
@@ -32,7 +33,8 @@ impl Temporary {
     /// A transaction must be under way. It must be dropped with, or before, the memory context.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
         let number = MADE.get();
-        // SAFETY: within a transaction, as the caller promised. The library of the callback is never unloaded.
+        // SAFETY: within a transaction, as the caller promised. The library of the callback is
+        // never unloaded.
         let (file, owner) = unsafe {
             if number == 0 {
                 pg_sys::RegisterResourceReleaseCallback(Some(release), std::ptr::null_mut());
@@ -55,12 +57,13 @@ impl Temporary {
         self.len = 0;
     }
 
-    /// Appends hashes, eight little-endian bytes each. Errors: 58030; PostgreSQL raises its own where the disk is full.
+    /// Appends hashes, eight little-endian bytes each. Errors: 58030; PostgreSQL raises its own
+    /// where the disk is full.
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: the file is open, as `seek` has checked; it is given these bytes to read. Reading zero bytes flushes
-        // the buffer: then nothing is left that closing could fail to write.
+        // SAFETY: the file is open, as `seek` has checked; it is given these bytes to read. Reading
+        // zero bytes flushes the buffer: then nothing is left that closing could fail to write.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
             pg_sys::BufFileRead(self.file, std::ptr::null_mut(), 0);
@@ -76,7 +79,8 @@ impl Temporary {
         }
         let bytes = size_of_val(hashes);
         self.seek(from)?;
-        // SAFETY: the file is open, as `seek` has checked; there is room for `bytes` bytes, and any are a hash.
+        // SAFETY: the file is open, as `seek` has checked; there is room for `bytes` bytes, and any
+        // are a hash.
         let read = unsafe { pg_sys::BufFileRead(self.file, hashes.as_mut_ptr().cast(), bytes) };
         if read != bytes {
             return Err(broken(format!("read {read} of {bytes} bytes")));
@@ -91,7 +95,9 @@ impl Temporary {
             return Err(broken("it was closed".into()));
         }
         // SAFETY: the file is open; whether it has the position is checked there.
-        match unsafe { pg_sys::BufFileSeek(self.file, 0, (hash * 8) as pg_sys::off_t, FROM_THE_START) } {
+        match unsafe {
+            pg_sys::BufFileSeek(self.file, 0, (hash * 8) as pg_sys::off_t, FROM_THE_START)
+        } {
             0 => Ok(()),
             _ => Err(broken("no such position".into())),
         }
@@ -101,8 +107,8 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let is_open = OPEN.with_borrow_mut(|open| open.remove(&self.key));
-        // SAFETY: the file is open, and its memory is that of a context which is still there. After an error the
-        // resource owner closes it, as PostgreSQL's code relies on as well.
+        // SAFETY: the file is open, and its memory is that of a context which is still there. After
+        // an error the resource owner closes it, as PostgreSQL's code relies on as well.
         unsafe {
             if is_open && !std::thread::panicking() && pg_sys::IsTransactionState() {
                 pg_sys::BufFileClose(self.file);
@@ -133,5 +139,6 @@ unsafe extern "C-unwind" fn release(
 }
 
 fn broken(detail: String) -> Error {
-    Error::new(SqlState::ERRCODE_IO_ERROR, "could not read temporary file of bloom_agg").detail(detail)
+    Error::new(SqlState::ERRCODE_IO_ERROR, "could not read temporary file of bloom_agg")
+        .detail(detail)
 }

@@ -29,7 +29,11 @@ pub struct Planned {
 impl Planned {
     /// # Safety
     /// These must be what PostgreSQL passes to amcostestimate, and stay so while this is there.
-    pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath, loops: f64) -> Planned {
+    pub unsafe fn new(
+        root: *mut pg_sys::PlannerInfo,
+        path: *mut pg_sys::IndexPath,
+        loops: f64,
+    ) -> Planned {
         let mut generic = pg_sys::GenericCosts::default();
         // SAFETY: promised by the caller; the table of the index is known.
         let (index, table) = unsafe {
@@ -64,10 +68,12 @@ impl Planned {
     pub fn index(&self) -> Option<Opened<'_>> {
         let info = self.info();
         // SAFETY: a statement is planned.
-        (!info.hypothetical).then(|| unsafe { Opened::new(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
+        (!info.hypothetical)
+            .then(|| unsafe { Opened::new(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
     }
 
-    /// The operator family of the index, and its support function of this number for the type it is declared for.
+    /// The operator family of the index, and its support function of this number for the type it is
+    /// declared for.
     pub fn support_function(&self, number: i16) -> (pg_sys::Oid, Option<pg_sys::Oid>) {
         // SAFETY: an index has an operator family and a declared type for each column.
         let (family, declared) = unsafe { (*self.info().opfamily, *self.info().opcintype) };
@@ -79,13 +85,16 @@ impl Planned {
         unsafe { *self.info().indexkeys > 0 }
     }
 
-    /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value for one of 200.
+    /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value
+    /// for one of 200.
     pub fn has_statistics(&self) -> bool {
-        // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are the index's own.
+        // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are
+        // the index's own.
         unsafe {
             let column = *self.info().indexkeys as i16;
             let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
-            let (relation, number) = if column > 0 { ((*entry).relid, column) } else { (self.info().indexoid, 1) };
+            let (relation, number) =
+                if column > 0 { ((*entry).relid, column) } else { (self.info().indexoid, 1) };
             let (relation, number) = (pg_sys::Datum::from(relation), pg_sys::Datum::from(number));
             let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
             let (of_children, none) = (pg_sys::Datum::from(false), pg_sys::Datum::null());
@@ -104,7 +113,8 @@ impl Planned {
         // SAFETY: each condition of the path compares the index's column with something else.
         let key = |condition: *mut pg_sys::Node| unsafe {
             let condition: *mut pg_sys::RestrictInfo = condition.cast();
-            let Comparison { operator, is_array, right, .. } = comparison((*condition).clause.cast())?;
+            let Comparison { operator, is_array, right, .. } =
+                comparison((*condition).clause.cast())?;
             let asked = guard(|| raw::estimate_expression_value(root, right));
             if (*asked).type_ != pg_sys::NodeTag::T_Const {
                 return None;
@@ -112,21 +122,29 @@ impl Planned {
             let asked = &*asked.cast::<pg_sys::Const>();
             let (strategy, asked_type) = operators::properties(*self.info().opfamily, operator)?;
             let value = (!asked.constisnull).then_some(asked.constvalue);
-            Some(Key { strategy, asked_type, collation: pg_sys::InvalidOid, is_array, value, lifetime: PhantomData })
+            Some(Key {
+                strategy,
+                asked_type,
+                collation: pg_sys::InvalidOid,
+                is_array,
+                value,
+                lifetime: PhantomData,
+            })
         };
         // SAFETY: as above.
         unsafe { items(self.conditions()) }.map(key).collect()
     }
 
-    /// Has the scan ask the index for another condition where `instead` returns one, given one of the query's.
-    /// PostgreSQL then evaluates that on the rows that are found, as it does for what the conditions of support
-    /// functions stand for. Nothing that other paths share is changed.
+    /// Has the scan ask the index for another condition where `instead` returns one, given one of
+    /// the query's. PostgreSQL then evaluates that on the rows that are found, as it does for what
+    /// the conditions of support functions stand for. Nothing that other paths share is changed.
     ///
     /// # Safety
     /// `instead` must return nodes that are conditions of the index.
     pub unsafe fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
         let mut clauses = std::ptr::null_mut();
-        // SAFETY: as `new` was promised: the lists have clauses of the index, and those have conditions on its column.
+        // SAFETY: as `new` was promised: the lists have clauses of the index, and those have
+        // conditions on its column.
         unsafe {
             for clause in items((*self.path).indexclauses) {
                 let clause = memory::copied(&*clause.cast::<pg_sys::IndexClause>());
@@ -135,7 +153,8 @@ impl Planned {
                 for condition in items((*clause).indexquals) {
                     let condition = memory::copied(&*condition.cast::<pg_sys::RestrictInfo>());
                     let found = comparison((*condition).clause.cast()).filter(|_| is_the_querys);
-                    let found = found.map(|found| found.collated_as((*(*clause).rinfo).clause.cast()));
+                    let found =
+                        found.map(|found| found.collated_as((*(*clause).rinfo).clause.cast()));
                     if let Some(other) = found.and_then(|found| instead(&found)) {
                         (*condition).clause = other.cast();
                         // Not computed yet.
@@ -151,7 +170,8 @@ impl Planned {
         }
     }
 
-    /// Pages of the index that a loop reads from disk, if each scan reads `pages` random ones, some of them cached.
+    /// Pages of the index that a loop reads from disk, if each scan reads `pages` random ones, some
+    /// of them cached.
     pub fn index_pages_read(&self, pages: f64, scans: f64) -> f64 {
         self.pages_read(pages, scans, self.index_pages)
     }
@@ -166,8 +186,14 @@ impl Planned {
             return pages;
         }
         // SAFETY: asks for the size of the cache and what else the query reads.
-        let read =
-            unsafe { pg_sys::index_pages_fetched(pages * scans, (of as u32).max(1), self.index_pages, self.root) };
+        let read = unsafe {
+            pg_sys::index_pages_fetched(
+                pages * scans,
+                (of as u32).max(1),
+                self.index_pages,
+                self.root,
+            )
+        };
         read / self.loops
     }
 
@@ -215,18 +241,21 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// With the collation that the query has, where PostgreSQL 18 and later made an array of an OR, without one.
+    /// With the collation that the query has, where PostgreSQL 18 and later made an array of an OR,
+    /// without one.
     ///
     /// # Safety
     /// The clause must be the one that the query has.
     unsafe fn collated_as(self, clause: *mut pg_sys::Node) -> Comparison {
-        // SAFETY: promised by the caller; all conditions of such an OR have one operator and one collation.
+        // SAFETY: promised by the caller; all conditions of such an OR have one operator and one
+        // collation.
         unsafe {
             if (*clause).type_ != pg_sys::NodeTag::T_BoolExpr {
                 return self;
             }
             let condition = nth((*clause.cast::<pg_sys::BoolExpr>()).args, 0);
-            let collation = condition.map_or(pg_sys::InvalidOid, |condition| pg_sys::exprInputCollation(condition));
+            let collation = condition
+                .map_or(pg_sys::InvalidOid, |condition| pg_sys::exprInputCollation(condition));
             Comparison { right: collated(self.right, collation), collation, ..self }
         }
     }
@@ -241,11 +270,19 @@ pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
     unsafe {
         let (operator, is_array) = match (*clause).type_ {
             pg_sys::NodeTag::T_OpExpr => ((*clause.cast::<pg_sys::OpExpr>()).opno, false),
-            pg_sys::NodeTag::T_ScalarArrayOpExpr => ((*clause.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true),
+            pg_sys::NodeTag::T_ScalarArrayOpExpr => {
+                ((*clause.cast::<pg_sys::ScalarArrayOpExpr>()).opno, true)
+            }
             _ => return None,
         };
         let (left, right) = (argument(clause, 0)?, argument(clause, 1)?);
-        Some(Comparison { operator, is_array, left, right, collation: pg_sys::exprInputCollation(clause) })
+        Some(Comparison {
+            operator,
+            is_array,
+            left,
+            right,
+            collation: pg_sys::exprInputCollation(clause),
+        })
     }
 }
 

@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 
 pub struct Key<'k> {
     pub strategy: i16,
-    /// The type of what is looked for, or of the array's elements; invalid for that of the operator class.
+    /// The type of what is looked for, or of the array's elements; invalid for that of the operator
+    /// class.
     pub asked_type: pg_sys::Oid,
     pub collation: pg_sys::Oid,
     pub(in crate::pg) is_array: bool,
@@ -19,7 +20,8 @@ pub struct Key<'k> {
 }
 
 impl Key<'_> {
-    /// The values one of which is looked for, in the current memory: NULL isn't one, since nothing is equal to it.
+    /// The values one of which is looked for, in the current memory: NULL isn't one, since nothing
+    /// is equal to it.
     pub fn sought(&self) -> Vec<Element> {
         match self.value {
             None => Vec::new(),
@@ -45,10 +47,15 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
         }
     };
     // SAFETY: a scan has as many keys as it says.
-    unsafe { (0..(*scan).numberOfKeys as usize).map(|i| key(&*(*scan).keyData.add(i))).collect() }
+    unsafe {
+        (0..(*scan).numberOfKeys as usize)
+            .map(|i| key(&*(*scan).keyData.add(i)))
+            .collect()
+    }
 }
 
-/// Whether a page of a table can have such a line: PostgreSQL has arrays of so many, and doesn't check what is given.
+/// Whether a page of a table can have such a line: PostgreSQL has arrays of so many, and doesn't
+/// check what is given.
 pub fn is_line(line: u16) -> bool {
     /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
     const HEADER: usize = 24;
@@ -80,7 +87,9 @@ impl RowBatch {
 
     /// Adds a row, which will be compared if `again`. False for a place where no row can be.
     pub fn add(&mut self, row: RowId, again: bool) -> bool {
-        let Some(mut place) = place(row) else { return false };
+        let Some(mut place) = place(row) else {
+            return false;
+        };
         // SAFETY: as `new` was promised; one row is given.
         unsafe { pg_sys::tbm_add_tuples(self.bitmap, &mut place, 1, again) };
         self.added += 1;
@@ -96,7 +105,11 @@ impl RowBatch {
 
     /// Adds all rows of a page, which will be compared.
     pub fn add_page(&mut self, page: u32) {
-        assert_ne!(page, pg_sys::InvalidBlockNumber, "a page: for this number PostgreSQL may add one");
+        assert_ne!(
+            page,
+            pg_sys::InvalidBlockNumber,
+            "a page: for this number PostgreSQL may add one"
+        );
         // SAFETY: as `new` was promised.
         unsafe { pg_sys::tbm_add_page(self.bitmap, page) };
         self.added += ROWS_PER_PAGE;

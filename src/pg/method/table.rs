@@ -20,7 +20,11 @@ pub struct Wanted<'r> {
 impl<'r> Wanted<'r> {
     /// # Safety
     /// These must be what PostgreSQL passes to ambuild, and stay so for `'r`.
-    pub unsafe fn new(table: pg_sys::Relation, index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> Wanted<'r> {
+    pub unsafe fn new(
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+        info: *mut pg_sys::IndexInfo,
+    ) -> Wanted<'r> {
         // SAFETY: promised by the caller.
         let (table, index) = unsafe { (Relation::new(table), Relation::new(index)) };
         Wanted { table, index, info }
@@ -41,8 +45,9 @@ impl<'r> Wanted<'r> {
         unsafe { (*self.info).ii_Concurrent }
     }
 
-    /// Calls `found` with each row that the index must have, and the value of its column, as ambuild has to: in the
-    /// order of the table's pages, a chain of heap-only tuples at its first row. Returns how many rows the table has.
+    /// Calls `found` with each row that the index must have, and the value of its column, as
+    /// ambuild has to: in the order of the table's pages, a chain of heap-only tuples at its first
+    /// row. Returns how many rows the table has.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
@@ -54,21 +59,31 @@ impl<'r> Wanted<'r> {
     /// It must be null or one of the table, and is ended here.
     unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
         let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
-        // One that is given may begin anywhere, for all that is known of it; its progress is not that of a build.
+        // One that is given may begin anywhere, for all that is known of it; its progress is not
+        // that of a build.
         let (allow_sync, progress) = (!rows.is_null(), rows.is_null());
-        // SAFETY: promised by the caller and to `new`; the access method of a table has the function, and the closure
-        // and the memory of the call are there until the scan ends.
+        // SAFETY: promised by the caller and to `new`; the access method of a table has the
+        // function, and the closure and the memory of the call are there until the scan ends.
         unsafe {
             let mut state: State = (found, Context::new(pg_sys::CurrentMemoryContext));
             let state = (&raw mut state).cast();
-            let scan = self.table.table_method().index_build_range_scan.expect("tables can be scanned");
-            let (table, index, visit) = (self.table.raw(), self.index.raw(), Some(build_callback as _));
-            guarded!(scan(table, index, info, allow_sync, false, progress, from_start, to_end, visit, state, rows))
+            let scan = self
+                .table
+                .table_method()
+                .index_build_range_scan
+                .expect("tables can be scanned");
+            let (table, index, visit) =
+                (self.table.raw(), self.index.raw(), Some(build_callback as _));
+            guarded!(scan(
+                table, index, info, allow_sync, false, progress, from_start, to_end, visit, state,
+                rows
+            ))
         }
     }
 }
 
-/// What is visible to all that begin now: a snapshot, kept while it is in use, for no longer than a relation is open.
+/// What is visible to all that begin now: a snapshot, kept while it is in use, for no longer than a
+/// relation is open.
 pub struct Latest<'r>(pg_sys::Snapshot, PhantomData<&'r ()>);
 
 impl<'r> Latest<'r> {
@@ -98,8 +113,8 @@ pub fn scan_for_check(
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
     assert_eq!(index.own().table(), table.oid(), "the table of the index");
-    // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is built concurrently is
-    // built from a snapshot, as this one is checked.
+    // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is
+    // built concurrently is built from a snapshot, as this one is checked.
     unsafe {
         let info = guard(|| raw::BuildIndexInfo(index.raw()));
         (*info).ii_Concurrent = true;
@@ -110,7 +125,8 @@ pub fn scan_for_check(
     }
 }
 
-/// What is called with each row, and the memory of the call to do it in: that of an access method may end with the row.
+/// What is called with each row, and the memory of the call to do it in: that of an access method
+/// may end with the row.
 type State<'f> = (Found<'f>, Context<'f>);
 
 type Found<'f> = &'f mut dyn FnMut(RowId, Option<Element>) -> Result<()>;
@@ -125,7 +141,8 @@ unsafe extern "C-unwind" fn build_callback(
     _is_alive: bool,
     state: *mut c_void,
 ) {
-    // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the closure.
+    // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the
+    // closure.
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(Element { datum: *values }) };
         let (found, memory) = &mut *state.cast::<State<'_>>();
@@ -138,7 +155,10 @@ unsafe extern "C-unwind" fn build_callback(
 pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
     // SAFETY: promised by the caller.
     let pg_sys::ItemPointerData { ip_blkid: block, ip_posid: line } = unsafe { *place };
-    RowId { page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo), line }
+    RowId {
+        page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo),
+        line,
+    }
 }
 
 pub fn maintenance_memory() -> usize {

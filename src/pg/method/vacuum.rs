@@ -9,8 +9,8 @@ use std::ffi::c_void;
 pub use pgrx::pg_sys::IndexBulkDeleteResult as Counts;
 pub use pgrx::pg_sys::IndexVacuumInfo as Vacuum;
 
-/// Rows that are dead to everybody, as VACUUM knows them. CREATE INDEX CONCURRENTLY asks for rows in the same way, to
-/// hear which of them an index has: it calls none dead.
+/// Rows that are dead to everybody, as VACUUM knows them. CREATE INDEX CONCURRENTLY asks for rows
+/// in the same way, to hear which of them an index has: it calls none dead.
 pub struct DeadRows {
     has: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
@@ -23,15 +23,20 @@ impl DeadRows {
         DeadRows { has, state }
     }
 
-    /// Whether a row is one of them; false for a place where none can be. The caller must not hold a page lock.
+    /// Whether a row is one of them; false for a place where none can be. The caller must not hold
+    /// a page lock.
     pub fn has(&self, row: RowId) -> bool {
-        let Some(mut place) = place(row) else { return false };
+        let Some(mut place) = place(row) else {
+            return false;
+        };
         // SAFETY: as `new` was promised.
-        self.has.is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
+        self.has
+            .is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
     }
 }
 
-/// Writes counts where PostgreSQL wants them: into what an earlier pass returned, or into memory of its own.
+/// Writes counts where PostgreSQL wants them: into what an earlier pass returned, or into memory of
+/// its own.
 ///
 /// # Safety
 /// `known` must be null or what an earlier pass returned.
@@ -41,7 +46,10 @@ pub unsafe fn write(counts: Counts, known: *mut Counts) -> *mut Counts {
         None => memory::copied(&counts),
         // VACUUM may take several passes.
         Some(known) => {
-            *known = Counts { tuples_removed: known.tuples_removed + counts.tuples_removed, ..counts };
+            *known = Counts {
+                tuples_removed: known.tuples_removed + counts.tuples_removed,
+                ..counts
+            };
             known
         }
     }

@@ -5,11 +5,12 @@
 //!     └─ exclusive() ─▶ Exclusive   reads them; `wal` changes them, and writes the record in the same step
 //! ```
 //!
-//! So an exclusive lock can't be given up with a change that lacks its record. The pages are those of the extension's
-//! own indexes; one of a table, where others set bits under a share lock, is a [`TablePage`]: an address, no bytes.
+//! So an exclusive lock can't be given up with a change that lacks its record. The pages are those
+//! of the extension's own indexes; one of a table, where others set bits under a share lock, is a
+//! [`TablePage`]: an address, no bytes.
 //!
-//! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time that the transaction
-//! ends, so guards do nothing while a panic is under way.
+//! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time
+//! that the transaction ends, so guards do nothing while a panic is under way.
 
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::call::guard::{abort, current_call, is_unwinding, with_end};
@@ -20,16 +21,19 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Deref;
 
-/// A page of an index of the extension's that is kept in its buffer, while that is open. It stays in its thread.
+/// A page of an index of the extension's that is kept in its buffer, while that is open. It stays
+/// in its thread.
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
 thread_local! {
-    /// The pages that are locked, and whether exclusively. PostgreSQL itself doesn't lock those of temporary indexes.
+    /// The pages that are locked, and whether exclusively. PostgreSQL itself doesn't lock those of
+    /// temporary indexes.
     static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives back all locks,
-/// also those from before it. An error that leaves the call has unwound its locks by then.
+/// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives
+/// back all locks, also those from before it. An error that leaves the call has unwound its locks
+/// by then.
 pub fn watch_subtransactions() {
     // SAFETY: the callback needs nothing.
     unsafe { pg_sys::RegisterSubXactCallback(Some(subtransaction_ends), std::ptr::null_mut()) };
@@ -42,7 +46,8 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     _: *mut c_void,
 ) {
     let has_locks = || LOCKED.with_borrow(|locked| !locked.is_empty());
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && current_call() != 0 && has_locks() {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && current_call() != 0 && has_locks()
+    {
         abort("the lock of a page is gone");
     }
 }
@@ -57,7 +62,8 @@ pub type Shared<'p> = Locked<&'p Pin<'p>>;
 
 pub type Exclusive<'r> = Locked<Pin<'r>>;
 
-/// A page of a table of the access method `heap` that is kept in its buffer, while the table is open.
+/// A page of a table of the access method `heap` that is kept in its buffer, while the table is
+/// open.
 pub struct TablePage<'r>(Pin<'r>);
 
 pub struct SharedTablePage<'p>(Shared<'p>);
@@ -87,21 +93,32 @@ impl<'r> Pin<'r> {
         Pin::of_fork(index.own(), MAIN_FORK, Some(page))
     }
 
-    /// Adds a page of zeros to a fork: to the index, or to what it becomes after a crash if it is unlogged.
+    /// Adds a page of zeros to a fork: to the index, or to what it becomes after a crash if it is
+    /// unlogged.
     pub(super) fn add(index: Relation<'r>, fork: pg_sys::ForkNumber::Type) -> Pin<'r> {
         extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
-    fn of_fork(relation: Relation<'r>, fork: pg_sys::ForkNumber::Type, page: Option<u32>) -> Pin<'r> {
-        assert_ne!(page, Some(pg_sys::InvalidBlockNumber), "a page: for this number PostgreSQL adds one");
+    fn of_fork(
+        relation: Relation<'r>,
+        fork: pg_sys::ForkNumber::Type,
+        page: Option<u32>,
+    ) -> Pin<'r> {
+        assert_ne!(
+            page,
+            Some(pg_sys::InvalidBlockNumber),
+            "a page: for this number PostgreSQL adds one"
+        );
         let page = page.unwrap_or(pg_sys::InvalidBlockNumber);
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
         // SAFETY: the relation is open. Raises an error if the page can't be read.
-        let buffer = unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };
+        let buffer =
+            unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };
         Pin(buffer, relation)
     }
 
-    /// The page under a share lock. Panics if this session has it locked exclusively; from version 19 on, in any way.
+    /// The page under a share lock. Panics if this session has it locked exclusively; from version
+    /// 19 on, in any way.
     pub fn shared(&self) -> Shared<'_> {
         self.lock(false);
         Locked { buffer: self.0, pin: self }
@@ -151,8 +168,8 @@ impl<P> Deref for Locked<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits in the extension's
-        // pages, and a checksum is set in a copy.
+        // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits
+        // in the extension's pages, and a checksum is set in a copy.
         unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }
@@ -185,8 +202,9 @@ fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
 
 /// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
 ///
-/// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes the page later. It
-/// needs no WAL: a page of zeros is as good as none. The user can cancel it, unless a page is locked.
+/// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes
+/// the page later. It needs no WAL: a page of zeros is as good as none. The user can cancel it,
+/// unless a page is locked.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
@@ -197,7 +215,8 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
         let now = index.pages();
         for page in now..pages {
             interrupt::check_for_interrupts();
-            // SAFETY: the page is behind the end of the file, which nobody else makes longer. The bytes are only read.
+            // SAFETY: the page is behind the end of the file, which nobody else makes longer. The
+            // bytes are only read.
             unsafe { pg_sys::smgrextend(index.storage(), MAIN_FORK, page, zeros, false) };
         }
         now.max(pages)
@@ -207,7 +226,9 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
 /// How many pages of a relation may be read ahead: `effective_io_concurrency` of its tablespace.
 pub fn io_concurrency(relation: Relation) -> u32 {
     // SAFETY: reads the options of the tablespace, or the setting.
-    unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }.max(0).cast_unsigned()
+    unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }
+        .max(0)
+        .cast_unsigned()
 }
 
 /// Begins to read a page, which must be there.

@@ -31,8 +31,8 @@ static OWN_METHOD: OnceLock<usize> = OnceLock::new();
 /// Says which function of PostgreSQL's interface tells the extension's access method from others.
 ///
 /// # Safety
-/// It must be the ambuild of the extension's access method, whose relations' pages and options only this library
-/// writes.
+/// It must be the ambuild of the extension's access method, whose relations' pages and options only
+/// this library writes.
 pub unsafe fn own_method(ambuild: pg_sys::ambuild_function) {
     OWN_METHOD.get_or_init(|| ambuild.map_or(0, |ambuild| ambuild as usize));
 }
@@ -44,12 +44,18 @@ impl<'r> Relation<'r> {
         Relation(relation, PhantomData)
     }
 
-    /// The same. Panics if it is no index of the extension's access method: others' pages aren't read as bytes.
+    /// The same. Panics if it is no index of the extension's access method: others' pages aren't
+    /// read as bytes.
     pub(in crate::pg) fn own(self) -> Relation<'r> {
         // SAFETY: null, or the interface of an index's access method.
         let method = unsafe { self.data().rd_indam.as_ref() };
-        let ambuild = method.and_then(|method| method.ambuild).map(|ambuild| ambuild as usize);
-        assert!(ambuild.is_some() && ambuild.as_ref() == OWN_METHOD.get(), "an index of the extension's access method");
+        let ambuild = method
+            .and_then(|method| method.ambuild)
+            .map(|ambuild| ambuild as usize);
+        assert!(
+            ambuild.is_some() && ambuild.as_ref() == OWN_METHOD.get(),
+            "an index of the extension's access method"
+        );
         self
     }
 
@@ -93,19 +99,22 @@ impl<'r> Relation<'r> {
         encoding::name(&self.class().relname)
     }
 
-    /// Whether it is an index of the access method with this name, and no partitioned one, which has no pages.
+    /// Whether it is an index of the access method with this name, and no partitioned one, which
+    /// has no pages.
     pub fn is_index_by(self, method: &CStr) -> bool {
         // SAFETY: reads the catalog; the name is a C string.
         let method = unsafe { pg_sys::get_index_am_oid(method.as_ptr(), true) };
         self.kind() == pg_sys::RELKIND_INDEX && self.class().relam == method
     }
 
-    /// Whether an index is complete: one that failed, or is still being built concurrently, lacks rows.
+    /// Whether an index is complete: one that failed, or is still being built concurrently, lacks
+    /// rows.
     pub fn is_valid_index(self) -> bool {
         self.index().indisvalid
     }
 
-    /// Whether an index has all rows that the snapshots of this transaction see, older versions of changed ones too.
+    /// Whether an index has all rows that the snapshots of this transaction see, older versions of
+    /// changed ones too.
     pub fn has_all_rows_of_snapshots(self) -> bool {
         if !self.index().indcheckxmin {
             return true;
@@ -132,49 +141,63 @@ impl<'r> Relation<'r> {
 
     /// The indexes of a table, each opened when it is its turn.
     pub fn indexes(self) -> impl Iterator<Item = Opened<'r>> {
-        // SAFETY: open, so the statement doesn't end; the result is a list in the memory of this call.
+        // SAFETY: open, so the statement doesn't end; the result is a list in the memory of this
+        // call.
         unsafe {
             let oids = nodes::oids(pg_sys::RelationGetIndexList(self.0));
             oids.into_iter().map(|oid| Opened::new(oid, ACCESS_SHARE))
         }
     }
 
-    /// All tables below this one, on any level, which are locked at once, and opened each when it is its turn.
+    /// All tables below this one, on any level, which are locked at once, and opened each when it
+    /// is its turn.
     pub fn inheritors(self) -> impl Iterator<Item = Opened<'r>> {
         // SAFETY: the result is a list in the memory of this call.
-        let find = || unsafe { nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, null_mut())) };
+        let find = || unsafe {
+            nodes::oids(pg_sys::find_all_inheritors(self.oid(), ACCESS_SHARE, null_mut()))
+        };
         let all = if self.class().relhassubclass { find() } else { Vec::new() };
         // SAFETY: the locks are kept while this table is open.
         let open = |oid| unsafe { Opened::new(oid, NO_LOCK) };
         all.into_iter().filter(move |&oid| oid != self.oid()).map(open)
     }
 
-    /// Has a serializable transaction remember that it read all of an index. Panics outside of a query.
+    /// Has a serializable transaction remember that it read all of an index. Panics outside of a
+    /// query.
     pub fn lock_for_serializable(self) {
         self.index();
         // SAFETY: open, and a valid snapshot.
-        unsafe { pg_sys::PredicateLockRelation(self.0, sql::snapshot().expect("a query has a snapshot")) };
+        unsafe {
+            pg_sys::PredicateLockRelation(self.0, sql::snapshot().expect("a query has a snapshot"))
+        };
     }
 
-    /// Whether this server follows another, or recovers from a crash, and the relation's changes are not in the WAL.
+    /// Whether this server follows another, or recovers from a crash, and the relation's changes
+    /// are not in the WAL.
     pub fn is_lost_in_recovery(self) -> bool {
         // SAFETY: looks at the state of the server.
-        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED && unsafe { pg_sys::RecoveryInProgress() }
+        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
+            && unsafe { pg_sys::RecoveryInProgress() }
     }
 
     /// Whether it is a temporary one of another session, whose pages can't be read.
     pub fn is_of_other_session(self) -> bool {
-        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP && !self.data().rd_islocaltemp
+        self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP
+            && !self.data().rd_islocaltemp
     }
 
-    /// Whether its changes go into the WAL now: those of unlogged and temporary relations never do, nor those of a
-    /// relation made in this transaction while wal_level is minimal, which is written to disk at the commit.
+    /// Whether its changes go into the WAL now: those of unlogged and temporary relations never do,
+    /// nor those of a relation made in this transaction while wal_level is minimal, which is
+    /// written to disk at the commit.
     pub fn needs_wal(self) -> bool {
         // SAFETY: reads a setting.
-        let is_wal_complete = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
+        let is_wal_complete =
+            unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
         let is_permanent = self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
         // 0 is no subtransaction: neither the relation nor its file was made in this transaction.
-        is_permanent && (is_wal_complete || (self.data().rd_createSubid, version::file(self.data()).1) == (0, 0))
+        is_permanent
+            && (is_wal_complete
+                || (self.data().rd_createSubid, version::file(self.data()).1) == (0, 0))
     }
 
     pub fn pages(self) -> u32 {
@@ -215,7 +238,9 @@ impl<'r> Relation<'r> {
         let width = |column: pg_sys::FormData_pg_attribute| match column.attlen {
             1.. => column.attlen as u32,
             // SAFETY: guesses by the type and its modifier.
-            _ => unsafe { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) }.max(1) as u32,
+            _ => {
+                unsafe { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) }.max(1) as u32
+            }
         };
         self.columns().filter(|column| !column.attisdropped).map(width).sum()
     }
@@ -229,7 +254,8 @@ impl<'r> Relation<'r> {
         f64::from(percent.clamp(10, 100)) / 100.0
     }
 
-    /// A number of the caller's, 0 before it was set, that the relation cache keeps until an index changes in any way.
+    /// A number of the caller's, 0 before it was set, that the relation cache keeps until an index
+    /// changes in any way.
     pub fn cached_number(self) -> u64 {
         let kept: *const u64 = self.own().data().rd_amcache.cast();
         // SAFETY: null, or what `set_cached_number` allocated.
@@ -238,10 +264,12 @@ impl<'r> Relation<'r> {
 
     pub fn set_cached_number(self, number: u64) {
         self.own();
-        // SAFETY: one allocation in the index's own context, as the relation cache wants it, which frees it.
+        // SAFETY: one allocation in the index's own context, as the relation cache wants it, which
+        // frees it.
         unsafe {
             if (*self.0).rd_amcache.is_null() {
-                (*self.0).rd_amcache = pg_sys::MemoryContextAlloc((*self.0).rd_indexcxt, size_of::<u64>());
+                (*self.0).rd_amcache =
+                    pg_sys::MemoryContextAlloc((*self.0).rd_indexcxt, size_of::<u64>());
             }
             *(*self.0).rd_amcache.cast() = number;
         }
@@ -268,13 +296,24 @@ impl<'r> Relation<'r> {
         self.data().rd_amhandler
     }
 
-    /// The support function of this number of the operator class of an index's first column; invalid if it has none.
+    /// The support function of this number of the operator class of an index's first column;
+    /// invalid if it has none.
     pub fn support_function(self, number: i16) -> pg_sys::Oid {
-        let (functions, i) = (self.data().rd_support, usize::try_from(number - 1).unwrap_or(usize::MAX));
-        // SAFETY: an index has the interface of its access method, and as many functions as that says, or none.
+        let (functions, i) =
+            (self.data().rd_support, usize::try_from(number - 1).unwrap_or(usize::MAX));
+        // SAFETY: an index has the interface of its access method, and as many functions as that
+        // says, or none.
         unsafe {
-            let most = self.data().rd_indam.as_ref().map_or(0, |method| usize::from(method.amsupport));
-            if functions.is_null() || i >= most { pg_sys::InvalidOid } else { *functions.add(i) }
+            let most = self
+                .data()
+                .rd_indam
+                .as_ref()
+                .map_or(0, |method| usize::from(method.amsupport));
+            if functions.is_null() || i >= most {
+                pg_sys::InvalidOid
+            } else {
+                *functions.add(i)
+            }
         }
     }
 
@@ -289,7 +328,8 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::ReindexIsProcessingIndex(self.oid()) }
     }
 
-    /// The operator family and the declared type of the operator class of an index's first column, and its collation.
+    /// The operator family and the declared type of the operator class of an index's first column,
+    /// and its collation.
     pub fn column_class(self) -> (pg_sys::Oid, pg_sys::Oid, pg_sys::Oid) {
         let data = self.own().data();
         // SAFETY: an index of an access method has these for each column.
@@ -299,12 +339,17 @@ impl<'r> Relation<'r> {
     /// The parsed options of an index of the extension's, if there are any.
     ///
     /// # Safety
-    /// `T` must be `repr(C)`, what amoptions of the extension's access method makes, and valid with any bytes.
+    /// `T` must be `repr(C)`, what amoptions of the extension's access method makes, and valid with
+    /// any bytes.
     pub unsafe fn options<T: Copy>(self) -> Option<T> {
         let options = self.own().data().rd_options;
-        // SAFETY: null, or a value of variable length; what is as long as a `T` is one, as the caller promised.
+        // SAFETY: null, or a value of variable length; what is as long as a `T` is one, as the
+        // caller promised.
         (!options.is_null()).then(|| unsafe {
-            assert!(pgrx::varsize_any(options.cast()) >= size_of::<T>(), "options of this access method");
+            assert!(
+                pgrx::varsize_any(options.cast()) >= size_of::<T>(),
+                "options of this access method"
+            );
             options.cast::<T>().read_unaligned()
         })
     }
@@ -313,7 +358,8 @@ impl<'r> Relation<'r> {
 /// The name of a relation, or its identifier if there is none.
 pub fn name_of(relation: pg_sys::Oid) -> String {
     // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
-    unsafe { encoding::utf8_of(pg_sys::get_rel_name(relation)) }.unwrap_or_else(|| relation.to_u32().to_string())
+    unsafe { encoding::utf8_of(pg_sys::get_rel_name(relation)) }
+        .unwrap_or_else(|| relation.to_u32().to_string())
 }
 
 /// A relation opened here, closed at the end; its lock is kept until the end of the transaction.
@@ -335,8 +381,13 @@ impl<'s> Opened<'s> {
         unsafe { Opened::new(index.table(), ACCESS_SHARE) }
     }
 
-    /// Any relation, under a lock, for no longer than the call; `None` if there is none once the lock is had.
-    pub fn if_there(_call: &'s Call, oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Opened<'s>> {
+    /// Any relation, under a lock, for no longer than the call; `None` if there is none once the
+    /// lock is had.
+    pub fn if_there(
+        _call: &'s Call,
+        oid: pg_sys::Oid,
+        lock: pg_sys::LOCKMODE,
+    ) -> Option<Opened<'s>> {
         assert_ne!(lock, NO_LOCK, "a lock");
         // SAFETY: null for what is not there.
         unsafe {

@@ -1,7 +1,8 @@
 //! Changes of pages, each with its WAL record.
 //!
-//! Records are those of PostgreSQL's generic resource manager, which any server can replay, made by hand: its own
-//! functions compare whole pages, which takes ten times as long as all else that an insertion does.
+//! Records are those of PostgreSQL's generic resource manager, which any server can replay, made by
+//! hand: its own functions compare whole pages, which takes ten times as long as all else that an
+//! insertion does.
 //!
 //! ```text
 //! record         block 0 … 3, each:  pieces           offset u16 │ length u16 │ bytes …     copied into the page
@@ -9,12 +10,13 @@
 //! replay         copies the pieces, then zeroes the hole
 //! ```
 //!
-//! Replay needs a page that was written before, so a page of zeros is first made an empty one, by a record of its own
-//! with the whole page: all of it is hole, so that takes 80 bytes rather than 8,192. The first pieces then come with
-//! `pd_lower`, set to `pd_upper`: from then on the page has no hole. See [`make_empty`] and [`change`].
+//! Replay needs a page that was written before, so a page of zeros is first made an empty one, by a
+//! record of its own with the whole page: all of it is hole, so that takes 80 bytes rather than
+//! 8,192. The first pieces then come with `pd_lower`, set to `pd_upper`: from then on the page has
+//! no hole. See [`make_empty`] and [`change`].
 //!
-//! In a critical section an error would stop the server. Nothing there can raise one but what PostgreSQL itself does
-//! in such sections: what needs memory is made before.
+//! In a critical section an error would stop the server. Nothing there can raise one but what
+//! PostgreSQL itself does in such sections: what needs memory is made before.
 
 use super::buffer::{Exclusive, Pin, extend};
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
@@ -47,8 +49,14 @@ impl Layout {
 
     /// What the header of a page says; all zero for a page that was not written yet.
     pub fn of(page: &[u8]) -> Layout {
-        let number = |i: usize| u16::from_ne_bytes([page[LOWER_AT + 2 * i], page[LOWER_AT + 2 * i + 1]]);
-        Layout { lower: number(0), upper: number(1), special: number(2), size: number(3) }
+        let number =
+            |i: usize| u16::from_ne_bytes([page[LOWER_AT + 2 * i], page[LOWER_AT + 2 * i + 1]]);
+        Layout {
+            lower: number(0),
+            upper: number(1),
+            special: number(2),
+            size: number(3),
+        }
     }
 
     /// That of a page whose hole begins at `lower`.
@@ -59,18 +67,23 @@ impl Layout {
     }
 
     fn write(self, page: &mut [u8]) {
-        for (i, number) in [self.lower, self.upper, self.special, self.size].into_iter().enumerate() {
+        for (i, number) in [self.lower, self.upper, self.special, self.size]
+            .into_iter()
+            .enumerate()
+        {
             page[LOWER_AT + 2 * i..][..2].copy_from_slice(&number.to_ne_bytes());
         }
     }
 }
 
 pub enum Change<'a> {
-    /// Places and bytes to set of a page that was written before, behind the header and outside the hole: that closes.
+    /// Places and bytes to set of a page that was written before, behind the header and outside the
+    /// hole: that closes.
     Bytes(&'a [(u16, u8)]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),
-    /// The whole page, whose PostgreSQL header is made here: zeros before its special space become its hole.
+    /// The whole page, whose PostgreSQL header is made here: zeros before its special space become
+    /// its hole.
     Page(&'a [u8]),
 }
 
@@ -85,14 +98,17 @@ pub struct Edit<'e> {
 }
 
 impl<'e> Edit<'e> {
-    /// Panics for more bytes than a record takes, and for those of a header or of a page that was not written before.
+    /// Panics for more bytes than a record takes, and for those of a header or of a page that was
+    /// not written before.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
         let (buffer, logged, page) = (page.buffer, page.relation().needs_wal(), page.bytes_mut());
         let mut edit = Edit { buffer, logged, page, whole: None, pieces: Vec::new() };
         match change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
-                bytes.iter().for_each(|(offset, value)| edit.add(*offset, std::slice::from_ref(value)));
+                bytes
+                    .iter()
+                    .for_each(|(offset, value)| edit.add(*offset, std::slice::from_ref(value)));
             }
             Change::Piece(offset, bytes) => edit.add(offset, bytes),
             Change::Page(bytes) => {
@@ -107,7 +123,10 @@ impl<'e> Edit<'e> {
     fn add(&mut self, offset: u16, bytes: &[u8]) {
         let (from, Layout { lower, upper, .. }) = (usize::from(offset), Layout::of(self.page));
         assert_ne!(upper, 0, "a page that was written");
-        assert!(from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES, "bytes behind the header");
+        assert!(
+            from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES,
+            "bytes behind the header"
+        );
         let (has_hole, end) = (lower != upper && self.pieces.is_empty(), upper.to_ne_bytes());
         let closing = has_hole.then_some((LOWER_AT as u16, &end[..]));
         for (offset, bytes) in closing.into_iter().chain([(offset, bytes)]) {
@@ -118,7 +137,8 @@ impl<'e> Edit<'e> {
     }
 }
 
-/// Changes up to four pages with one WAL record. Panics if there are more pages, or some of them need no record.
+/// Changes up to four pages with one WAL record. Panics if there are more pages, or some of them
+/// need no record.
 pub fn change(edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
     let logged = edits.iter().any(|edit| edit.logged);
@@ -161,7 +181,8 @@ fn fill(page: &mut [u8], bytes: &[u8]) {
 
 fn register(edit: &Edit<'_>, number: u8, logged: bool) {
     let (standard, forced) = (pg_sys::REGBUF_STANDARD as u8, pg_sys::REGBUF_FORCE_IMAGE as u8);
-    // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is written.
+    // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is
+    // written.
     unsafe {
         pg_sys::MarkBufferDirty(edit.buffer);
         if !logged {
@@ -172,7 +193,11 @@ fn register(edit: &Edit<'_>, number: u8, logged: bool) {
             return;
         }
         pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
-        pg_sys::XLogRegisterBufData(number, edit.pieces.as_ptr().cast_mut().cast(), edit.pieces.len() as _);
+        pg_sys::XLogRegisterBufData(
+            number,
+            edit.pieces.as_ptr().cast_mut().cast(),
+            edit.pieces.len() as _,
+        );
     }
 }
 
@@ -186,17 +211,22 @@ fn finish(edits: &mut [Edit<'_>]) {
     }
 }
 
-/// Makes a page of zeros an empty one, whose special space has these bytes. Panics if the page is none of zeros.
+/// Makes a page of zeros an empty one, whose special space has these bytes. Panics if the page is
+/// none of zeros.
 pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
-    assert_eq!(Layout::of(page), Layout { lower: 0, upper: 0, special: 0, size: 0 }, "a page of zeros");
+    assert_eq!(
+        Layout::of(page),
+        Layout { lower: 0, upper: 0, special: 0, size: 0 },
+        "a page of zeros"
+    );
     let mut bytes = [0; PAGE_BYTES];
     bytes[PAGE_BYTES - SPECIAL_BYTES..].copy_from_slice(special);
     change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
 fn critical_section(work: impl FnOnce()) {
-    // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it then stops the server,
-    // which is what must happen to a change without its record.
+    // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it
+    // then stops the server, which is what must happen to a change without its record.
     unsafe {
         pg_sys::CritSectionCount += 1;
         work();
@@ -206,10 +236,16 @@ fn critical_section(work: impl FnOnce()) {
 
 /// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
 pub fn write_init_page(relation: Relation, bytes: &[u8]) {
-    write_whole(&mut Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive(), bytes, true, true);
+    write_whole(
+        &mut Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive(),
+        bytes,
+        true,
+        true,
+    );
 }
 
-/// New pages of an index that had none, in the order of their numbers; without a hole, since they will get more bits.
+/// New pages of an index that had none, in the order of their numbers; without a hole, since they
+/// will get more bits.
 pub struct NewPages<'r>(Relation<'r>);
 
 impl<'r> NewPages<'r> {

@@ -15,15 +15,18 @@ pub fn foreign_encoding() -> Option<&'static str> {
         return None;
     }
     // SAFETY: the name is a static C string.
-    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_str().ok()
+    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }
+        .to_str()
+        .ok()
 }
 
 pub fn is_utf8() -> bool {
     database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32
 }
 
-/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those that are no UTF-8 are
-/// shown as `\xe9`, and the backslash of what only looks like that as `\x5c`, so that texts stay different.
+/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those
+/// that are no UTF-8 are shown as `\xe9`, and the backslash of what only looks like that as `\x5c`,
+/// so that texts stay different.
 pub fn utf8(bytes: &[u8]) -> String {
     if database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
         return escaped(bytes);
@@ -47,7 +50,9 @@ pub fn start_of(bytes: &[u8]) -> String {
         return utf8(bytes);
     }
     // SAFETY: reads no more than the bytes given, and says how many of them are whole characters.
-    let whole = unsafe { pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32) };
+    let whole = unsafe {
+        pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32)
+    };
     utf8(&bytes[..whole as usize])
 }
 
@@ -57,11 +62,13 @@ fn escaped(bytes: &[u8]) -> String {
         let valid = chunk.valid();
         for (at, character) in valid.char_indices() {
             let rest = &valid.as_bytes()[at..];
-            let looks_escaped =
-                matches!(rest, [b'\\', b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+            let looks_escaped = matches!(rest, [b'\\', b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
             if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
         }
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
     }
     text
 }
@@ -75,7 +82,8 @@ pub fn from_utf8(text: &str) -> Vec<u8> {
     converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, database_encoding(), memory::copy)
 }
 
-/// Text in UTF-8 for a message, which PostgreSQL takes to be in the encoding of the database, up to a zero byte.
+/// Text in UTF-8 for a message, which PostgreSQL takes to be in the encoding of the database, up to
+/// a zero byte.
 pub fn message(text: String) -> CString {
     let is_as_it_is = text.is_ascii() || foreign_encoding().is_none();
     let mut bytes = if is_as_it_is { text.into_bytes() } else { from_utf8(&text) };

@@ -7,7 +7,8 @@ pub struct RangeEntry(*mut pg_sys::TypeCacheEntry);
 
 impl RangeEntry {
     pub fn of(oid: pg_sys::Oid) -> RangeEntry {
-        // SAFETY: raises an error if that is no type; entries of the type cache live as long as the process.
+        // SAFETY: raises an error if that is no type; entries of the type cache live as long as the
+        // process.
         RangeEntry(unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) })
     }
 
@@ -32,7 +33,8 @@ impl RangeEntry {
     /// The bounds of range `i` of a multirange, none of which is empty.
     ///
     /// # Safety
-    /// `multirange` must be a whole, aligned one of ranges of this type, with more than `i` of them.
+    /// `multirange` must be a whole, aligned one of ranges of this type, with more than `i` of
+    /// them.
     pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> [RangeBound; 2] {
         let [mut lower, mut upper] = [RangeBound::default(); 2];
         // SAFETY: promised by the caller; the function sets both bounds.

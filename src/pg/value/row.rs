@@ -52,7 +52,8 @@ impl ResultColumn {
 /// A row of the type that the function is declared to return. Panics if that has other columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     let mut descriptor = std::ptr::null_mut();
-    // SAFETY: without a row type the descriptor stays null; there is a value for each of its columns.
+    // SAFETY: without a row type the descriptor stays null; there is a value for each of its
+    // columns.
     unsafe {
         pg_sys::get_call_result_type(call.fcinfo(), std::ptr::null_mut(), &mut descriptor);
         assert!(!descriptor.is_null(), "a function that returns rows");
@@ -63,14 +64,20 @@ pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     }
 }
 
-/// All rows of a function that returns a set of them, likewise. Raises 0A000 where the caller takes no set.
+/// All rows of a function that returns a set of them, likewise. Raises 0A000 where the caller takes
+/// no set.
 pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
     let set = call.begin_set();
     for columns in rows {
         // SAFETY: the store is one of such rows.
         unsafe {
             let (mut values, mut nulls) = values_of(set.setDesc, &columns);
-            pg_sys::tuplestore_putvalues(set.setResult, set.setDesc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::tuplestore_putvalues(
+                set.setResult,
+                set.setDesc,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
         }
     }
     Ok(None)
@@ -80,12 +87,21 @@ pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outco
 ///
 /// # Safety
 /// `descriptor` must be a valid one.
-unsafe fn values_of(descriptor: pg_sys::TupleDesc, columns: &[ResultColumn]) -> (Vec<pg_sys::Datum>, Vec<bool>) {
+unsafe fn values_of(
+    descriptor: pg_sys::TupleDesc,
+    columns: &[ResultColumn],
+) -> (Vec<pg_sys::Datum>, Vec<bool>) {
     // SAFETY: promised by the caller; a column is looked at if there are as many.
     let fits = unsafe {
         (*descriptor).natts as usize == columns.len()
-            && columns.iter().enumerate().all(|(i, column)| column.fits(attribute(descriptor, i)))
+            && columns
+                .iter()
+                .enumerate()
+                .all(|(i, column)| column.fits(attribute(descriptor, i)))
     };
     assert!(fits, "the columns that the function is declared to return");
-    columns.iter().map(|column| (column.datum(), matches!(column, ResultColumn::Null))).unzip()
+    columns
+        .iter()
+        .map(|column| (column.datum(), matches!(column, ResultColumn::Null)))
+        .unzip()
 }

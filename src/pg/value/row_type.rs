@@ -18,9 +18,12 @@ pub struct RowType {
 impl RowType {
     pub fn new(oid: pg_sys::Oid) -> RowType {
         let version = version_of(oid);
-        // SAFETY: a composite type has a row descriptor, whose copy is in memory that lives as long as the process.
+        // SAFETY: a composite type has a row descriptor, whose copy is in memory that lives as long
+        // as the process.
         let descriptor = unsafe {
-            memory::in_context(Context::new(pg_sys::TopMemoryContext), || pg_sys::lookup_rowtype_tupdesc_copy(oid, -1))
+            memory::in_context(Context::new(pg_sys::TopMemoryContext), || {
+                pg_sys::lookup_rowtype_tupdesc_copy(oid, -1)
+            })
         };
         RowType { oid, descriptor, version }
     }
@@ -31,12 +34,18 @@ impl RowType {
         unsafe { version::attributes(self.descriptor) }
     }
 
-    /// Calls `work` for each column of a row with its number and value, also for those that were dropped.
+    /// Calls `work` for each column of a row with its number and value, also for those that were
+    /// dropped.
     ///
     /// # Safety
     /// `row` must be a whole, aligned row of this type.
-    pub unsafe fn each_column(&self, row: pg_sys::Datum, mut work: impl FnMut(usize, Option<pg_sys::Datum>)) {
-        // SAFETY: promised by the caller; both lists have a place for each column. The row is freed if it is a copy.
+    pub unsafe fn each_column(
+        &self,
+        row: pg_sys::Datum,
+        mut work: impl FnMut(usize, Option<pg_sys::Datum>),
+    ) {
+        // SAFETY: promised by the caller; both lists have a place for each column. The row is freed
+        // if it is a copy.
         unsafe {
             let given = row.cast_mut_ptr();
             let row = version::row(row);
@@ -55,17 +64,20 @@ impl RowType {
         }
     }
 
-    /// Refuses a row in a variable of PL/pgSQL that was made before its type was altered, if its columns were others.
+    /// Refuses a row in a variable of PL/pgSQL that was made before its type was altered, if its
+    /// columns were others.
     ///
     /// # Safety
     /// The datum must be a row.
     pub unsafe fn check(&self, datum: pg_sys::Datum) {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller; the tag says what is behind it, and the number what kind of expanded object.
+        // SAFETY: promised by the caller; the tag says what is behind it, and the number what kind
+        // of expanded object.
         let is_readable = unsafe {
             use pg_sys::vartag_external::{VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW};
             let is_expanded = varatt_is_1b_e(pointer)
-                && [VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW].contains(&u32::from(vartag_1b_e(pointer)));
+                && [VARTAG_EXPANDED_RO, VARTAG_EXPANDED_RW]
+                    .contains(&u32::from(vartag_1b_e(pointer)));
             if !is_expanded {
                 return;
             }
@@ -79,7 +91,10 @@ impl RowType {
         if !is_readable {
             let name = catalog::display_name(self.oid);
             let message = format!("type {name} was altered after this value of it was made");
-            raise(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Make the value again."));
+            raise(
+                Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+                    .hint("Make the value again."),
+            );
         }
     }
 
@@ -93,7 +108,8 @@ impl RowType {
             let mut pairs = version::attributes(older).zip(self.columns());
             (*older).natts <= (*self.descriptor).natts
                 && pairs.all(|(before, now)| {
-                    Storage::of(&before) == Storage::of(&now) && (now.attisdropped || before.atttypid == now.atttypid)
+                    Storage::of(&before) == Storage::of(&now)
+                        && (now.attisdropped || before.atttypid == now.atttypid)
                 })
         }
     }
@@ -109,5 +125,7 @@ impl Drop for RowType {
 /// A number that is another one whenever a composite type was altered.
 pub fn version_of(oid: pg_sys::Oid) -> u64 {
     // SAFETY: entries of the type cache live as long as the process.
-    unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc_identifier }
+    unsafe {
+        (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc_identifier
+    }
 }

@@ -30,7 +30,8 @@ impl Interval {
         Datum::from(std::ptr::from_ref(self))
     }
 
-    /// With 30 days for a month and 24 hours for a day; `None` if there are too many to count, as in an infinite one.
+    /// With 30 days for a month and 24 hours for a day; `None` if there are too many to count, as
+    /// in an infinite one.
     pub fn microseconds(&self) -> Option<i64> {
         let days = i128::from(self.months) * 30 + i128::from(self.days);
         i64::try_from(days * 86_400_000_000 + i128::from(self.microseconds)).ok()
@@ -41,7 +42,9 @@ impl Interval {
         // SAFETY: the output function of the type, whose result is a C string.
         unsafe {
             let text = call(pg_sys::interval_out, &[Some(self.datum())]);
-            text.map_or(String::new(), |text| CStr::from_ptr(text.cast_mut_ptr()).to_string_lossy().into_owned())
+            text.map_or(String::new(), |text| {
+                CStr::from_ptr(text.cast_mut_ptr()).to_string_lossy().into_owned()
+            })
         }
     }
 }
@@ -49,7 +52,8 @@ impl Interval {
 /// As ISO 8601 has it, which every setting of IntervalStyle reads.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (time, sign) = (self.microseconds.unsigned_abs(), if self.microseconds < 0 { "-" } else { "" });
+        let (time, sign) =
+            (self.microseconds.unsigned_abs(), if self.microseconds < 0 { "-" } else { "" });
         let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
         write!(f, "P{}M{}DT{sign}{seconds}.{micros:06}S", self.months, self.days)
     }

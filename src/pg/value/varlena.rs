@@ -4,7 +4,8 @@ use super::toast::fetch_large;
 use crate::pg::call::guard::Held;
 use pg_bloom_core::{Buffer, interrupt, memory};
 use pgrx::{
-    pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any, varsize_any_exhdr,
+    pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any,
+    varsize_any_exhdr,
 };
 use std::ffi::c_char;
 use std::marker::PhantomData;
@@ -14,8 +15,8 @@ use std::ops::Deref;
 /// Bytes of the length before a value.
 const LENGTH_BYTES: usize = 4;
 
-/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know. Damage may have
-/// moved it: a long one that isn't aligned, as it is read, is none.
+/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know.
+/// Damage may have moved it: a long one that isn't aligned, as it is read, is none.
 #[inline(always)]
 pub fn length_of(bytes: &[u8]) -> Option<usize> {
     /// Bytes of a value that is out of line.
@@ -27,7 +28,8 @@ pub fn length_of(bytes: &[u8]) -> Option<usize> {
     // SAFETY: the first byte says which kind it is, and of a short one the length.
     unsafe {
         if varatt_is_1b_e(value) {
-            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK).then_some(OUT_OF_LINE);
+            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK)
+                .then_some(OUT_OF_LINE);
         }
         if varatt_is_1b(value) {
             return Some(varsize_any(value));
@@ -50,12 +52,16 @@ unsafe fn contents<'a>(value: *const pg_sys::varlena) -> &'a [u8] {
     // SAFETY: promised by the caller.
     unsafe {
         let before = if varatt_is_1b(value) { 1 } else { LENGTH_BYTES };
-        std::slice::from_raw_parts(value.cast::<u8>().add(before), varsize_any(value).saturating_sub(before))
+        std::slice::from_raw_parts(
+            value.cast::<u8>().add(before),
+            varsize_any(value).saturating_sub(before),
+        )
     }
 }
 
-/// A value of variable length, whole and uncompressed: the argument itself where it is so already, else a copy in the
-/// current memory, which is freed with that unless [`Value::free`] does it before.
+/// A value of variable length, whole and uncompressed: the argument itself where it is so already,
+/// else a copy in the current memory, which is freed with that unless [`Value::free`] does it
+/// before.
 pub struct Value<'a> {
     pointer: *mut pg_sys::varlena,
     copied: bool,
@@ -71,13 +77,19 @@ impl<'a> Value<'a> {
         unsafe {
             Value::in_place(datum).unwrap_or_else(|| {
                 let given = datum.cast_mut_ptr();
-                let pointer = fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given));
-                Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+                let pointer =
+                    fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given));
+                Value {
+                    pointer,
+                    copied: !std::ptr::eq(pointer, given),
+                    lifetime: PhantomData,
+                }
             })
         }
     }
 
-    /// The same for what is whole and uncompressed as it was given; `None` for anything else. Doesn't call PostgreSQL.
+    /// The same for what is whole and uncompressed as it was given; `None` for anything else.
+    /// Doesn't call PostgreSQL.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
@@ -85,11 +97,14 @@ impl<'a> Value<'a> {
     pub unsafe fn in_place(datum: pg_sys::Datum) -> Option<Self> {
         let pointer: *mut pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: promised by the caller.
-        let is_in_place = unsafe { varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer)) };
+        let is_in_place = unsafe {
+            varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer))
+        };
         is_in_place.then_some(Value { pointer, copied: false, lifetime: PhantomData })
     }
 
-    /// The same with a length of four bytes before it and aligned as its type is, for what is not read byte by byte.
+    /// The same with a length of four bytes before it and aligned as its type is, for what is not
+    /// read byte by byte.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
@@ -103,17 +118,23 @@ impl<'a> Value<'a> {
                 fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum(given))
             }
         };
-        Value { pointer, copied: !std::ptr::eq(pointer, given), lifetime: PhantomData }
+        Value {
+            pointer,
+            copied: !std::ptr::eq(pointer, given),
+            lifetime: PhantomData,
+        }
     }
 
-    /// Appends a value to these words, as it is or with a length of four bytes before it, and says where; `None` if it
-    /// is out of line. Compressed it stays so. Takes memory if there is no room.
+    /// Appends a value to these words, as it is or with a length of four bytes before it, and says
+    /// where; `None` if it is out of line. Compressed it stays so. Takes memory if there is no
+    /// room.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
     pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller; the words have room for what is copied, a short length grown to four bytes.
+        // SAFETY: promised by the caller; the words have room for what is copied, a short length
+        // grown to four bytes.
         unsafe {
             let is_short = varatt_is_1b(pointer);
             if is_short && varatt_is_1b_e(pointer) {
@@ -141,7 +162,8 @@ impl<'a> Value<'a> {
     }
 
     /// # Safety
-    /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is freed.
+    /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is
+    /// freed.
     pub unsafe fn owned(pointer: *mut pg_sys::varlena) -> Self {
         Value { pointer, copied: true, lifetime: PhantomData }
     }
@@ -178,7 +200,8 @@ impl Deref for Value<'_> {
     }
 }
 
-/// A new value of variable length in PostgreSQL's memory, for the core to write into, which must be gone with its call.
+/// A new value of variable length in PostgreSQL's memory, for the core to write into, which must be
+/// gone with its call.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
     held: Held,
@@ -191,12 +214,15 @@ impl PgBuffer {
     /// It must write all of them.
     unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
         let total = len.saturating_add(LENGTH_BYTES);
-        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to be done. The
-        // allocation has room for length and bytes, or raises an error.
+        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to
+        // be done. The allocation has room for length and bytes, or raises an error.
         unsafe {
             let pointer: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
             set_varsize_4b(pointer, total as i32);
-            write(std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES), len));
+            write(std::slice::from_raw_parts_mut(
+                pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES),
+                len,
+            ));
             PgBuffer { pointer, held: Held::new() }
         }
     }
@@ -225,7 +251,8 @@ impl PgBuffer {
 
     pub fn bytes(&self) -> &[u8] {
         self.held.check();
-        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is borrowed.
+        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is
+        // borrowed.
         unsafe { contents(self.pointer) }
     }
 }
@@ -249,9 +276,11 @@ impl Buffer for PgBuffer {
 /// A C string as a result: `\x` and the hexadecimal digits of these bytes.
 pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
     let (len, huge) = (2 + bytes.len() * 2, pg_sys::MCXT_ALLOC_HUGE as i32);
-    // SAFETY: so many bytes are allocated, and written; twice the largest value may be more than a gigabyte.
+    // SAFETY: so many bytes are allocated, and written; twice the largest value may be more than a
+    // gigabyte.
     unsafe {
-        let text: *mut c_char = pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, huge).cast();
+        let text: *mut c_char =
+            pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, huge).cast();
         c"\\x".as_ptr().copy_to_nonoverlapping(text, 2);
         let mut end = text.add(2);
         for bytes in bytes.chunks(interrupt::STRIDE) {

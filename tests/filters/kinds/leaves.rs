@@ -11,7 +11,8 @@ pub struct Leaf {
     pub sql_type: &'static str,
     /// Its key kinds in JSON: in general, and in the layout `parquet`.
     pub kinds: [&'static str; 2],
-    /// Values as an expression of the integer i, odd ones among them, and of a number `h` that has bits of all sorts.
+    /// Values as an expression of the integer i, odd ones among them, and of a number `h` that has
+    /// bits of all sorts.
     values: &'static str,
     /// A value x as the writer reads it.
     text: &'static str,
@@ -34,11 +35,25 @@ const fn leaf(
     values: &'static str,
     text: &'static str,
 ) -> Leaf {
-    Leaf { sql_type, kinds: [general, parquet], values, text, ranges: None }
+    Leaf {
+        sql_type,
+        kinds: [general, parquet],
+        values,
+        text,
+        ranges: None,
+    }
 }
 
-const fn ranges(leaf: Leaf, range: &'static str, multirange: &'static str, is_discrete: bool) -> Leaf {
-    Leaf { ranges: Some(Ranges { range, multirange, is_discrete }), ..leaf }
+const fn ranges(
+    leaf: Leaf,
+    range: &'static str,
+    multirange: &'static str,
+    is_discrete: bool,
+) -> Leaf {
+    Leaf {
+        ranges: Some(Ranges { range, multirange, is_discrete }),
+        ..leaf
+    }
 }
 
 const PLAIN: &str = "x::text";
@@ -58,7 +73,12 @@ const JSONB: &str = r#"CASE i % 5
     ELSE (SELECT jsonb_object_agg(md5(n::text || i), n) FROM generate_series(1, i) AS n) END"#;
 
 /// Of kind "other".
-const fn other(sql_type: &'static str, kind: &'static str, values: &'static str, own_hash: &'static str) -> Leaf {
+const fn other(
+    sql_type: &'static str,
+    kind: &'static str,
+    values: &'static str,
+    own_hash: &'static str,
+) -> Leaf {
     leaf(sql_type, kind, kind, values, own_hash)
 }
 
@@ -71,7 +91,13 @@ pub const LEAVES: [Leaf; 29] = [
         true,
     ),
     ranges(
-        leaf("bigint", "integer", "parquet INT64", "i * 200000000000000001 - 4000000000000000000", PLAIN),
+        leaf(
+            "bigint",
+            "integer",
+            "parquet INT64",
+            "i * 200000000000000001 - 4000000000000000000",
+            PLAIN,
+        ),
         "int8range",
         "int8multirange",
         true,
@@ -97,7 +123,12 @@ pub const LEAVES: [Leaf; 29] = [
         "(ARRAY['NaN', '-0', '-Infinity', '5e-324', (h / 7.0)::float8::text])[1 + i % 5]::float8",
         PLAIN,
     ),
-    ranges(leaf("numeric", "numeric", "numeric", "i * 10.0 ^ (i / 4 - 5)", PLAIN), "numrange", "nummultirange", false),
+    ranges(
+        leaf("numeric", "numeric", "numeric", "i * 10.0 ^ (i / 4 - 5)", PLAIN),
+        "numrange",
+        "nummultirange",
+        false,
+    ),
     leaf(
         "numeric",
         "numeric",
@@ -167,7 +198,12 @@ pub const LEAVES: [Leaf; 29] = [
     ),
     leaf("xid8", "xid8", "xid8", "(h::numeric * 2)::text::xid8", PLAIN),
     leaf("jsonb", "jsonb", "jsonb", JSONB, PLAIN),
-    other("inet", r#"{"other": ["pg_catalog", "inet"]}"#, "set_masklen(inet '10.0.0.0' + i, i % 33)", OWN_HASH),
+    other(
+        "inet",
+        r#"{"other": ["pg_catalog", "inet"]}"#,
+        "set_masklen(inet '10.0.0.0' + i, i % 33)",
+        OWN_HASH,
+    ),
     other(
         "cidr",
         r#"{"other": ["pg_catalog", "cidr"]}"#,
@@ -197,19 +233,32 @@ pub struct Pools {
 impl Pools {
     /// Makes them in a table of the database.
     pub fn new(client: &mut Client) -> Pools {
-        let types: Vec<String> = LEAVES.iter().enumerate().map(|(i, leaf)| format!("c{i} {}", leaf.sql_type)).collect();
+        let types: Vec<String> = LEAVES
+            .iter()
+            .enumerate()
+            .map(|(i, leaf)| format!("c{i} {}", leaf.sql_type))
+            .collect();
         let values: Vec<&str> = LEAVES.iter().map(|leaf| leaf.values).collect();
         run(client, &format!("CREATE TABLE pool (n integer PRIMARY KEY, {})", types.join(", ")));
         let numbers = format!(
             "SELECT i, (i::numeric ^ 11 * 7919 % 9223372036854775807)::bigint AS h FROM generate_series(1, {VALUES}) AS i"
         );
-        run(client, &format!("INSERT INTO pool SELECT i, {} FROM ({numbers}) AS numbers", values.join(", ")));
+        run(
+            client,
+            &format!(
+                "INSERT INTO pool SELECT i, {} FROM ({numbers}) AS numbers",
+                values.join(", ")
+            ),
+        );
         let of_leaf = |(i, leaf): (usize, &Leaf)| {
             let sql = format!(
                 "SELECT t, to_json(t)::text FROM (SELECT n, {} AS t FROM (SELECT n, c{i} AS x FROM pool) AS p) AS q ORDER BY n",
                 leaf.text
             );
-            rows(client, &sql).iter().map(|row| (row.get(0), row.get(1))).collect()
+            rows(client, &sql)
+                .iter()
+                .map(|row| (row.get(0), row.get(1)))
+                .collect()
         };
         Pools { texts: LEAVES.iter().enumerate().map(of_leaf).collect() }
     }

@@ -7,7 +7,16 @@ use postgres::Client;
 /// Schemas of the types.
 pub const SCHEMAS: [&str; 3] = ["public", "Sch\"e ma", "pg_temp"];
 /// Names of types and columns begin like this.
-const NAMES: [&str; 8] = ["a", "b B", "select", "é", "9", "_x9", "Quo\"te", "กขคงจฉชซฌญฎฏฐฑฒณ"];
+const NAMES: [&str; 8] = [
+    "a",
+    "b B",
+    "select",
+    "é",
+    "9",
+    "_x9",
+    "Quo\"te",
+    "กขคงจฉชซฌญฎฏฐฑฒณ",
+];
 
 /// A type.
 #[derive(Clone)]
@@ -104,13 +113,22 @@ impl Types<'_> {
         }
         let sql = format!("{}[]", element.sql);
         let kind = format!(r#"{{"array": {}}}"#, element.kind);
-        Type { base: sql.clone(), sql, kind, shape: Shape::Array(Box::new(element)) }
+        Type {
+            base: sql.clone(),
+            sql,
+            kind,
+            shape: Shape::Array(Box::new(element)),
+        }
     }
 
     fn row(&mut self, depth: usize) -> Type {
         let (sql, name) = self.name();
         // Rows of many columns have names that are cut.
-        let count = if self.random.below(6) == 0 { 12 + self.random.below(12) } else { self.random.below(4) };
+        let count = if self.random.below(6) == 0 {
+            12 + self.random.below(12)
+        } else {
+            self.random.below(4)
+        };
         let (mut types, mut columns, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..count {
             let part = self.part(depth - 1);
@@ -130,28 +148,53 @@ impl Types<'_> {
         let leaf = self.random.below(LEAVES.len());
         if let Some(ranges) = &LEAVES[leaf].ranges {
             let name = if is_multirange { ranges.multirange } else { ranges.range };
-            let kind = format!(r#"{{"{sort}": ["pg_catalog", "{name}"], "of": {}}}"#, Type::leaf(leaf).kind);
-            return Type { sql: name.into(), base: name.into(), kind, shape: Shape::OwnRange { leaf, is_multirange } };
+            let kind = format!(
+                r#"{{"{sort}": ["pg_catalog", "{name}"], "of": {}}}"#,
+                Type::leaf(leaf).kind
+            );
+            return Type {
+                sql: name.into(),
+                base: name.into(),
+                kind,
+                shape: Shape::OwnRange { leaf, is_multirange },
+            };
         }
         let bound = self.part(depth - 1);
         let ((mut sql, mut name), (multirange, of_multirange)) = (self.name(), self.name());
-        let option =
-            if self.has_multiranges { format!(", multirange_type_name = {multirange}") } else { String::new() };
+        let option = if self.has_multiranges {
+            format!(", multirange_type_name = {multirange}")
+        } else {
+            String::new()
+        };
         run(self.client, &format!("CREATE TYPE {sql} AS RANGE (subtype = {}{option})", bound.sql));
         let range = sql.clone();
         if is_multirange {
             (sql, name) = (multirange, of_multirange);
         }
         let kind = format!(r#"{{"{sort}": {name}, "of": {}}}"#, bound.kind);
-        Type { base: sql.clone(), sql, kind, shape: Shape::Range { bound: Box::new(bound), range, is_multirange } }
+        Type {
+            base: sql.clone(),
+            sql,
+            kind,
+            shape: Shape::Range { bound: Box::new(bound), range, is_multirange },
+        }
     }
 }
 
 impl Type {
     pub fn leaf(leaf: usize) -> Type {
         let Leaf { sql_type, kinds, .. } = &LEAVES[leaf];
-        let kind = if kinds[0].starts_with('{') { kinds[0].to_owned() } else { format!("{:?}", kinds[0]) };
-        Type { sql: (*sql_type).into(), base: (*sql_type).into(), kind, shape: Shape::Leaf(leaf) }
+        let kind = if kinds[0].starts_with('{') {
+            kinds[0].to_owned()
+        } else {
+            format!("{:?}", kinds[0])
+        };
+        Type {
+            sql: (*sql_type).into(),
+            base: (*sql_type).into(),
+            kind,
+            shape: Shape::Leaf(leaf),
+        }
     }
 
     /// A value that is not NULL.
@@ -159,15 +202,25 @@ impl Type {
         let Value { sql, json } = match &self.shape {
             Shape::Leaf(leaf) => {
                 let n = random.below(VALUES);
-                Value { sql: Pools::value(*leaf, n), json: pools.json(*leaf, n).into() }
+                Value {
+                    sql: Pools::value(*leaf, n),
+                    json: pools.json(*leaf, n).into(),
+                }
             }
             Shape::Array(element) => self.array(element, random, pools),
             Shape::Row(types) => {
-                let columns: Vec<Value> = types.iter().map(|part| part.member(random, pools)).collect();
-                let (sql, json) = (joined(&columns, |value| &value.sql), joined(&columns, |value| &value.json));
-                Value { sql: format!("ROW({sql})"), json: format!(r#"{{"row": [{json}]}}"#) }
+                let columns: Vec<Value> =
+                    types.iter().map(|part| part.member(random, pools)).collect();
+                let (sql, json) =
+                    (joined(&columns, |value| &value.sql), joined(&columns, |value| &value.json));
+                Value {
+                    sql: format!("ROW({sql})"),
+                    json: format!(r#"{{"row": [{json}]}}"#),
+                }
             }
-            Shape::OwnRange { leaf, is_multirange } => self.own_range(*leaf, *is_multirange, random, pools),
+            Shape::OwnRange { leaf, is_multirange } => {
+                self.own_range(*leaf, *is_multirange, random, pools)
+            }
             Shape::Range { bound, range: name, is_multirange } => {
                 let value = bound.value(random, pools);
                 let none = || Value { sql: "NULL".into(), json: "null".into() };
@@ -175,8 +228,18 @@ impl Type {
                     0 if *is_multirange => Vec::new(),
                     0 => vec![Value { sql: "'empty'".into(), json: r#""empty""#.into() }],
                     1 => vec![range(name, none(), none(), "[]")],
-                    2 => vec![range(name, value, none(), random.pick::<&str>(&["[]", "()"]))],
-                    3 => vec![range(name, none(), value, random.pick::<&str>(&["[]", "()"]))],
+                    2 => vec![range(
+                        name,
+                        value,
+                        none(),
+                        random.pick::<&str>(&["[]", "()"]),
+                    )],
+                    3 => vec![range(
+                        name,
+                        none(),
+                        value,
+                        random.pick::<&str>(&["[]", "()"]),
+                    )],
                     _ => vec![range(name, value.clone(), value, "[]")],
                 };
                 self.of_ranges(*is_multirange, ranges)
@@ -203,12 +266,15 @@ impl Type {
                 (sql, format!("[{row}, {row}]"), r#", "lower": [-7, 1, 0]"#.to_owned())
             }
             dimension => {
-                let lines: Vec<Vec<Value>> =
-                    (0..2).map(|_| (0..3).map(|_| element.member(random, pools)).collect()).collect();
-                let lists =
-                    lines.iter().map(|line| (joined(line, |value| &value.sql), joined(line, |value| &value.json)));
-                let lists: Vec<(String, String)> =
-                    lists.map(|(sql, json)| (format!("[{sql}]"), format!("[{json}]"))).collect();
+                let lines: Vec<Vec<Value>> = (0..2)
+                    .map(|_| (0..3).map(|_| element.member(random, pools)).collect())
+                    .collect();
+                let lists = lines.iter().map(|line| {
+                    (joined(line, |value| &value.sql), joined(line, |value| &value.json))
+                });
+                let lists: Vec<(String, String)> = lists
+                    .map(|(sql, json)| (format!("[{sql}]"), format!("[{json}]")))
+                    .collect();
                 let (first, second) = (&lists[0], &lists[1]);
                 if dimension > 4 {
                     (format!("ARRAY{}", first.0), first.1.clone(), String::new())
@@ -221,7 +287,13 @@ impl Type {
         Value { sql, json: format!(r#"{{"array": {array}{lower}}}"#) }
     }
 
-    fn own_range(&self, leaf: usize, is_multirange: bool, random: &mut Random, pools: &Pools) -> Value {
+    fn own_range(
+        &self,
+        leaf: usize,
+        is_multirange: bool,
+        random: &mut Random,
+        pools: &Pools,
+    ) -> Value {
         let ranges = LEAVES[leaf].ranges.as_ref().expect("the leaf has ranges");
         let count = if is_multirange { random.below(4) } else { 1 };
         let mut ends: Vec<usize> = (0..VALUES).collect();
@@ -240,7 +312,8 @@ impl Type {
                     Value { sql: Pools::value(leaf, n), json: pools.json(leaf, n).into() }
                 };
                 let (lower, upper) = (bound(ends[0], i == 0), bound(ends[1], i + 1 == count));
-                let brackets = if ranges.is_discrete { "[)" } else { *random.pick(&["[)", "(]", "()", "[]"]) };
+                let brackets =
+                    if ranges.is_discrete { "[)" } else { *random.pick(&["[)", "(]", "()", "[]"]) };
                 range(ranges.range, lower, upper, brackets)
             })
             .collect();
@@ -259,7 +332,8 @@ impl Type {
             (_, []) => "'{}'".into(),
             (Shape::Range { .. }, [range, ..]) => format!("multirange({})", range.sql),
             (_, ranges) => {
-                let ranges: Vec<&str> = ranges.iter().rev().map(|value| value.sql.as_str()).collect();
+                let ranges: Vec<&str> =
+                    ranges.iter().rev().map(|value| value.sql.as_str()).collect();
                 format!("{}({})", self.base, ranges.join(", "))
             }
         };
@@ -272,9 +346,16 @@ fn range(name: &str, lower: Value, upper: Value, brackets: &str) -> Value {
     let sql = format!("{name}({}, {}, '{brackets}')", lower.sql, upper.sql);
     let first = if lower.json == "null" { "(" } else { &brackets[..1] };
     let last = if upper.json == "null" { ")" } else { &brackets[1..] };
-    Value { sql, json: format!(r#"["{first}{last}", {}, {}]"#, lower.json, upper.json) }
+    Value {
+        sql,
+        json: format!(r#"["{first}{last}", {}, {}]"#, lower.json, upper.json),
+    }
 }
 
 fn joined(values: &[Value], part: impl Fn(&Value) -> &String) -> String {
-    values.iter().map(|value| part(value).as_str()).collect::<Vec<_>>().join(", ")
+    values
+        .iter()
+        .map(|value| part(value).as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

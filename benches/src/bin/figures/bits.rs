@@ -1,4 +1,5 @@
-//! Bits per element by false positive rate: what each layout costs and what it can't cost less than.
+//! Bits per element by false positive rate: what each layout costs and what it can't cost less
+//! than.
 
 use pg_bloom_benches::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
 use pg_bloom_core::{Layout, sizing};
@@ -13,7 +14,12 @@ fn bits(layout: Layout) -> Vec<(f64, f64)> {
     rates(0.5, sizing::least_fpr(layout), 160)
         .map(|fpr| {
             let fpr = fpr.max(sizing::least_fpr(layout));
-            (fpr, sizing::density(layout, fpr).expect("the rate is one that the layout keeps").bits)
+            (
+                fpr,
+                sizing::density(layout, fpr)
+                    .expect("the rate is one that the layout keeps")
+                    .bits,
+            )
         })
         .collect()
 }
@@ -22,7 +28,8 @@ pub fn figure() -> Picture {
     let title = "What a false positive rate costs";
     let subtitle = "Bits per element at capacity, with the number of hashes that needs the fewest";
     Picture::draw(title, subtitle, 460, 1, |areas| {
-        let ticks = [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9].map(|r| (r, rate_label(r)));
+        let ticks =
+            [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9].map(|r| (r, rate_label(r)));
         // Room for labels beyond the last rate.
         let x = Axis::log("false positive rate", 0.5..2e-12, ticks);
         let bits_ticks = (0..=8).map(|i| (f64::from(i) * 10.0, format!("{}", i * 10)));
@@ -34,7 +41,11 @@ pub fn figure() -> Picture {
         for layout in Layout::ALL {
             panel.line(&bits(layout), colour(layout), 2.25);
         }
-        let notes = ["one 512-bit block", "1.44 · log₂(1/rate)", "eight 32-bit words"];
+        let notes = [
+            "one 512-bit block",
+            "1.44 · log₂(1/rate)",
+            "eight 32-bit words",
+        ];
         for (layout, note) in Layout::ALL.into_iter().zip(notes) {
             let end = *bits(layout).last().expect("there are points");
             panel.dots(&[end], colour(layout), 3.5);

@@ -1,4 +1,5 @@
-//! The promised rate, the formula's and the measured one, from an empty filter to twice its capacity.
+//! The promised rate, the formula's and the measured one, from an empty filter to twice its
+//! capacity.
 
 use pg_bloom_benches::plot::{Axis, GREY, Panel, Picture, colour, rate_label};
 use pg_bloom_core::canonical::scalar;
@@ -33,11 +34,17 @@ fn add(filter: &[u8], from: i64, to: i64) -> Vec<u8> {
 /// The share of absent elements that a filter finds, or `None` while it is sparse and finds none.
 fn measure(filter: &[u8]) -> Option<f64> {
     let view = View::parse(filter).expect("the filter was made here");
-    let Body::Dense(bits) = view.body else { return None };
+    let Body::Dense(bits) = view.body else {
+        return None;
+    };
     let (mut asked, mut found) = (0, 0);
     while asked < MOST && found < ENOUGH {
-        let absent: Vec<u64> = (asked + 1..=asked + BATCH).map(|i| hash(&scalar::integer(-i))).collect();
-        view.header.shape().contains_each(bits, &absent, |is| found += u64::from(is));
+        let absent: Vec<u64> = (asked + 1..=asked + BATCH)
+            .map(|i| hash(&scalar::integer(-i)))
+            .collect();
+        view.header
+            .shape()
+            .contains_each(bits, &absent, |is| found += u64::from(is));
         asked += BATCH;
     }
     Some(found as f64 / asked as f64)
@@ -50,7 +57,8 @@ struct Curve {
 }
 
 fn curve(layout: Layout, fpr: f64) -> Curve {
-    let size = sizing::size(layout, CAPACITY as u64, fpr).expect("the rate is one that the layout keeps");
+    let size =
+        sizing::size(layout, CAPACITY as u64, fpr).expect("the rate is one that the layout keeps");
     let header = Header::sized(size, Kind::NONE);
     let expected = |elements: f64| rate::expected(layout, size.num_hashes, size.blocks, elements);
     let step = 2 * CAPACITY / STEPS;
@@ -68,13 +76,22 @@ fn curve(layout: Layout, fpr: f64) -> Curve {
     // The first number of elements whose hashes take more than the bits.
     let dense = (header.payload_bytes() / 8 + 1) as f64;
     let shares = (0..=100).map(|i| dense + (2.0 * CAPACITY as f64 - dense) * f64::from(i) / 100.0);
-    Curve { formula: shares.map(|n| (n / CAPACITY as f64, expected(n))).collect(), measured }
+    Curve {
+        formula: shares.map(|n| (n / CAPACITY as f64, expected(n))).collect(),
+        measured,
+    }
 }
 
 pub fn figure() -> Picture {
     let title = "The rate that was promised is the rate that is measured";
     let subtitle = "Filters for 1,000,000 integers, at 0.1 … 10⁻⁵. Line: formula. Dots: measured. Ring: promise.";
-    let percent = [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %"), (1.5, "150 %"), (2.0, "200 %")];
+    let percent = [
+        (0.0, "0"),
+        (0.5, "50 %"),
+        (1.0, "100 %"),
+        (1.5, "150 %"),
+        (2.0, "200 %"),
+    ];
     let percent = percent.map(|(share, label)| (share, label.to_owned()));
     let x = Axis::linear("elements added, of capacity", 0.0..2.0, percent);
     let decades = (0..=6).map(|i| 10f64.powi(-i)).map(|rate| (rate, rate_label(rate)));

@@ -14,8 +14,9 @@ const CAPACITIES: [(usize, &str); 2] = [(10_000, "10,000"), (1_000_000, "1,000,0
 /// Numbers of elements from one to `most`, evenly on a logarithmic scale.
 fn numbers(most: usize) -> Vec<usize> {
     let steps = (most as f64).log10() * 100.0;
-    let mut numbers: Vec<usize> =
-        (0..=steps.round() as u32).map(|i| (most as f64).powf(f64::from(i) / steps).round() as usize).collect();
+    let mut numbers: Vec<usize> = (0..=steps.round() as u32)
+        .map(|i| (most as f64).powf(f64::from(i) / steps).round() as usize)
+        .collect();
     numbers.dedup();
     numbers
 }
@@ -27,7 +28,8 @@ fn bytes(header: &Header<'_>, most: usize) -> Vec<(f64, f64)> {
     for elements in numbers(most) {
         let mut hashes = all[..elements].to_vec();
         hashes.sort_unstable();
-        let filter: Vec<u8> = build::from_hashes(header, &hashes, MAX_STORED_BYTES).expect("the filter is small");
+        let filter: Vec<u8> =
+            build::from_hashes(header, &hashes, MAX_STORED_BYTES).expect("the filter is small");
         add_point(&mut sizes, (elements as f64, filter.len() as f64));
     }
     sizes
@@ -55,18 +57,29 @@ pub fn figure() -> Picture {
         let density = sizing::density(LAYOUT, DEFAULT_FPR).expect("the rate is a usual one");
         let least = [40.0, MOST as f64].map(|elements| (elements, elements * density.bits / 8.0));
         panel.line(&least, GREY, 1.0);
-        panel.label((160.0, 150.0), Side::Right, &format!("the least: {:.2} bits per element", density.bits), GREY);
+        panel.label(
+            (160.0, 150.0),
+            Side::Right,
+            &format!("the least: {:.2} bits per element", density.bits),
+            GREY,
+        );
         let kind = Kind::of(Tag::Integer);
         let unsized_ = bytes(&Header { kind, ..Header::unsized_(LAYOUT, DEFAULT_FPR) }, MOST);
         panel.line(&unsized_, PURPLE, 2.0);
         panel.note(unsized_[unsized_.len() - 1], "no capacity", "bloom_agg(x)", PURPLE);
         for (capacity, written) in CAPACITIES {
-            let size = sizing::size(LAYOUT, capacity as u64, DEFAULT_FPR).expect("the rate is a usual one");
+            let size = sizing::size(LAYOUT, capacity as u64, DEFAULT_FPR)
+                .expect("the rate is a usual one");
             let sizes = bytes(&Header::sized(size, kind), capacity);
             let end = sizes[sizes.len() - 1];
             panel.line(&sizes, colour(LAYOUT), 2.0);
             panel.dots(&[end], colour(LAYOUT), 3.5);
-            panel.note(end, &format!("capacity {written}"), &format!("bloom_agg(x, {capacity})"), colour(LAYOUT));
+            panel.note(
+                end,
+                &format!("capacity {written}"),
+                &format!("bloom_agg(x, {capacity})"),
+                colour(LAYOUT),
+            );
         }
         panel.label((1.6e4, 1.4e5), Side::Left, "sparse: 8 bytes per element", GREY);
         panel.label((3.9e5, 1.3e6), Side::Above, "dense", GREY);
@@ -74,9 +87,22 @@ pub fn figure() -> Picture {
 }
 
 fn count_label(exponent: i32) -> String {
-    ["1", "10", "100", "1,000", "10,000", "100,000", "1 million", "10 million"][exponent as usize].into()
+    [
+        "1",
+        "10",
+        "100",
+        "1,000",
+        "10,000",
+        "100,000",
+        "1 million",
+        "10 million",
+    ][exponent as usize]
+        .into()
 }
 
 fn size_label(exponent: i32) -> String {
-    ["1 B", "10 B", "100 B", "1 kB", "10 kB", "100 kB", "1 MB", "10 MB"][exponent as usize].into()
+    [
+        "1 B", "10 B", "100 B", "1 kB", "10 kB", "100 kB", "1 MB", "10 MB",
+    ][exponent as usize]
+        .into()
 }

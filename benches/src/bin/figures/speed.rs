@@ -1,5 +1,5 @@
-//! What one element costs to add and to ask for, by the size of the filter. The only figure that depends on the
-//! machine.
+//! What one element costs to add and to ask for, by the size of the filter. The only figure that
+//! depends on the machine.
 
 use pg_bloom_benches::plot::{Axis, INK, Panel, Picture, Side, colour};
 use pg_bloom_benches::{machine, median};
@@ -24,8 +24,8 @@ const EXPONENTS: std::ops::RangeInclusive<u32> = 12..=28;
 
 const WORKS: [&str; 3] = ["add", "ask, present", "ask, absent"];
 
-/// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding elements: the largest
-/// would take 200 million.
+/// A filter of which half of the bits are set, as of one that is full. It isn't filled by adding
+/// elements: the largest would take 200 million.
 struct HalfFull {
     shape: Shape,
     bytes: Vec<u8>,
@@ -38,9 +38,18 @@ impl HalfFull {
         let mut bytes = vec![0; size + LINE];
         let start = bytes.as_ptr().align_offset(LINE);
         let words = bytes[start..start + size].as_chunks_mut().0;
-        words.iter_mut().zip(0..).for_each(|(bits, i)| *bits = hash::word(i, 0).to_le_bytes());
-        let num_hashes = sizing::density(layout, DEFAULT_FPR).expect("the rate is a usual one").num_hashes;
-        let shape = Shape { layout, num_hashes, blocks: size as u64 * 8 / layout.block_bits() };
+        words
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(bits, i)| *bits = hash::word(i, 0).to_le_bytes());
+        let num_hashes = sizing::density(layout, DEFAULT_FPR)
+            .expect("the rate is a usual one")
+            .num_hashes;
+        let shape = Shape {
+            layout,
+            num_hashes,
+            blocks: size as u64 * 8 / layout.block_bits(),
+        };
         HalfFull { shape, bytes, start }
     }
 
@@ -68,26 +77,35 @@ impl HalfFull {
     }
 }
 
-/// Nanoseconds for an integer to be hashed and worked on: `sign` times 1 to `different`, again and again.
+/// Nanoseconds for an integer to be hashed and worked on: `sign` times 1 to `different`, again and
+/// again.
 fn time(sign: i64, different: i64, mut work: impl FnMut(&[u64])) -> f64 {
     let mut batch = [0; BATCH as usize];
     let start = Instant::now();
     for first in (0..ELEMENTS).step_by(BATCH as usize) {
         let first = first % (different / BATCH * BATCH);
-        batch.iter_mut().zip(first + 1..).for_each(|(h, i)| *h = hash(&scalar::integer(sign * i)));
+        batch
+            .iter_mut()
+            .zip(first + 1..)
+            .for_each(|(h, i)| *h = hash(&scalar::integer(sign * i)));
         work(&batch);
     }
     start.elapsed().as_secs_f64() * 1e9 / ELEMENTS as f64
 }
 
-/// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the machine spoils a round,
-/// not a size.
+/// Medians by size, for each of [`WORKS`]. Rounds go over all sizes, so that other work of the
+/// machine spoils a round, not a size.
 fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
-    let mut filters: Vec<HalfFull> = EXPONENTS.map(|exponent| HalfFull::new(layout, 1 << exponent)).collect();
+    let mut filters: Vec<HalfFull> = EXPONENTS
+        .map(|exponent| HalfFull::new(layout, 1 << exponent))
+        .collect();
     let mut times: Vec<[Vec<f64>; 3]> = vec![Default::default(); filters.len()];
     for _ in 0..ROUNDS {
         for (filter, times) in filters.iter_mut().zip(&mut times) {
-            times.iter_mut().zip(filter.measure()).for_each(|(times, time)| times.push(time));
+            times
+                .iter_mut()
+                .zip(filter.measure())
+                .for_each(|(times, time)| times.push(time));
         }
     }
     let mut curves: [Vec<(f64, f64)>; 3] = Default::default();
@@ -102,7 +120,11 @@ fn curves(layout: Layout) -> [Vec<(f64, f64)>; 3] {
 pub fn figure() -> Picture {
     let title = "What an element costs";
     let all = Layout::ALL.map(|layout| (layout, curves(layout)));
-    let times = || all.iter().flat_map(|(_, curves)| curves.iter().flatten()).map(|point| point.1);
+    let times = || {
+        all.iter()
+            .flat_map(|(_, curves)| curves.iter().flatten())
+            .map(|point| point.1)
+    };
     let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
     let sizes = [(14, "16 kB"), (20, "1 MB"), (26, "64 MB")];
     let sizes = sizes.map(|(exponent, label)| (f64::from(1u32 << exponent), label.to_owned()));
@@ -111,7 +133,9 @@ pub fn figure() -> Picture {
     // Room for the names of the layouts above what the smallest filters take.
     let range = least / 1.25..most * 1.5;
     let ticks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map(f64::from).into_iter();
-    let ticks = ticks.filter(|tick| range.contains(tick)).map(|tick| (tick, format!("{tick} ns")));
+    let ticks = ticks
+        .filter(|tick| range.contains(tick))
+        .map(|tick| (tick, format!("{tick} ns")));
     let y = Axis::log("time per element", range.clone(), ticks.collect::<Vec<_>>());
     Picture::draw(title, &machine::describe(), 430, 3, |areas| {
         for (i, (area, work)) in areas.iter().zip(WORKS).enumerate() {

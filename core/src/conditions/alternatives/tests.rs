@@ -5,7 +5,10 @@ use super::*;
 fn alternatives_are_those_of_the_widest_condition() {
     let many = || Any(vec![Has(3), Has(1), Has(2), Has(1)]);
     assert_eq!(Alternatives::count(&many()), 4);
-    assert_eq!(Alternatives::of(many()), Alternatives { every: Unknown, each: vec![Has(1), Has(2), Has(3)] });
+    assert_eq!(
+        Alternatives::of(many()),
+        Alternatives { every: Unknown, each: vec![Has(1), Has(2), Has(3)] }
+    );
     let both = All(vec![Has(7), Any(vec![Has(8), Has(9)]), many()]);
     assert_eq!(Alternatives::count(&both), 4);
     let every = All(vec![Has(7), Any(vec![Has(8), Has(9)])]);
@@ -58,7 +61,8 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
 fn what_few_rows_have_is_watched() {
     let hash = |i: u64| i << 56;
     let all = (0..10).map(hash).map(Has);
-    let mut test = RowTest::new(&Alternatives::of(Condition::any([Condition::all(all), Has(hash(99))])));
+    let mut test =
+        RowTest::new(&Alternatives::of(Condition::any([Condition::all(all), Has(hash(99))])));
     test.begin_range(&[0, 1]);
     for _ in 0..10 {
         // Rows that have all but the seventh.

@@ -1,8 +1,10 @@
-//! Folding of letters, the same for LIKE and ILIKE, by tables that never change: stored indexes depend on them.
+//! Folding of letters, the same for LIKE and ILIKE, by tables that never change: stored indexes
+//! depend on them.
 //!
-//! What ILIKE takes for equal depends on the locale, and locales change with upgrades of the operating system. It
-//! compares the lower case of both sides. So characters of which any locale makes another one in lower case fold to the
-//! same: simple case folding of Unicode 17, joined with upper case, and
+//! What ILIKE takes for equal depends on the locale, and locales change with upgrades of the
+//! operating system. It compares the lower case of both sides. So characters of which any locale
+//! makes another one in lower case fold to the same: simple case folding of Unicode 17, joined with
+//! upper case, and
 //!
 //! | | folded to | because |
 //! |---|---|---|
@@ -10,14 +12,17 @@
 //! | `ÌÍĨ` and `ìíĩ` | `i` and U+0300, U+0301, U+0303 | in Lithuanian lower case has `i` and U+0307 |
 //! | U+0307, a dot above | nothing | lower case of `İ` is `i` with it; Turkish takes it from `I` |
 //!
-//! Each character is folded for itself, so a text that has another one in it has its folded form in its own.
+//! Each character is folded for itself, so a text that has another one in it has its folded form in
+//! its own.
 //!
-//! For ILIKE the runs of a pattern end at a character that is not [known](is_known): one that had no meaning in Unicode
-//! 14, or whose case may still change, since it is a letter of a script with two cases that has only one, such as those
-//! of phonetics. So a text with a capital that such a letter gets later isn't missed: nobody looks for the letter.
-//! Letters without case, as of Han, Thai, Arabic and Hebrew, fold to themselves.
+//! For ILIKE the runs of a pattern end at a character that is not [known](is_known): one that had
+//! no meaning in Unicode 14, or whose case may still change, since it is a letter of a script with
+//! two cases that has only one, such as those of phonetics. So a text with a capital that such a
+//! letter gets later isn't missed: nobody looks for the letter. Letters without case, as of Han,
+//! Thai, Arabic and Hebrew, fold to themselves.
 
-/// Characters that fold to another: the first and the last of a row, the step between them, and what is added to each.
+/// Characters that fold to another: the first and the last of a row, the step between them, and
+/// what is added to each.
 #[rustfmt::skip]
 const FOLDED: [(u32, u32, u32, i32); 213] = [
     (0xB5, 0xB5, 1, 775), (0xC0, 0xCB, 1, 32), (0xCE, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x126, 2, 1),
@@ -162,12 +167,17 @@ pub const fn is_without_case(c: u32) -> bool {
 #[cold]
 fn high_folded(c: u32) -> u32 {
     match FOLDED.get(FOLDED.partition_point(|row| row.1 < c)) {
-        Some(&(first, _, step, add)) if c >= first && (c - first).is_multiple_of(step) => c.wrapping_add_signed(add),
+        Some(&(first, _, step, add)) if c >= first && (c - first).is_multiple_of(step) => {
+            c.wrapping_add_signed(add)
+        }
         _ => c,
     }
 }
 
 /// Whether every locale takes a character for equal only to those that fold to the same.
 pub fn is_known(c: u32) -> bool {
-    c < 0x80 || KNOWN.get(KNOWN.partition_point(|row| row.1 < c)).is_some_and(|row| row.0 <= c)
+    c < 0x80
+        || KNOWN
+            .get(KNOWN.partition_point(|row| row.1 < c))
+            .is_some_and(|row| row.0 <= c)
 }

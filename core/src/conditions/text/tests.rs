@@ -12,8 +12,9 @@ fn windows(text: &str) -> BTreeSet<Window> {
 
 fn folded(text: &str) -> String {
     let mut folded = String::new();
-    text.chars()
-        .for_each(|c| fold::fold(c.into(), |c| folded.push(char::from_u32(c).expect("folding keeps characters"))));
+    text.chars().for_each(|c| {
+        fold::fold(c.into(), |c| folded.push(char::from_u32(c).expect("folding keeps characters")))
+    });
     folded
 }
 
@@ -22,14 +23,20 @@ fn of(texts: &[&str]) -> BTreeSet<Window> {
     texts
         .iter()
         .map(|text| {
-            Window::of(text.chars().fold(0, |all, c| all << 32 | u128::from(u32::from(c))), text.chars().count() as u32)
+            Window::of(
+                text.chars().fold(0, |all, c| all << 32 | u128::from(u32::from(c))),
+                text.chars().count() as u32,
+            )
         })
         .collect()
 }
 
 /// The hashes of a condition, in any order.
 fn hashes(condition: &Condition) -> BTreeSet<String> {
-    format!("{condition:?}").split(|c: char| !c.is_ascii_digit()).map(str::to_owned).collect()
+    format!("{condition:?}")
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What a text must have that is LIKE a pattern.
@@ -44,12 +51,15 @@ fn may_match(text: &str, condition: &Condition) -> bool {
     found == Ok(1)
 }
 
-/// LIKE as PostgreSQL's documentation has it, by trying everything; `None` for a pattern that ends in an escape.
+/// LIKE as PostgreSQL's documentation has it, by trying everything; `None` for a pattern that ends
+/// in an escape.
 fn is_like(text: &[char], pattern: &[char]) -> Option<bool> {
     match pattern {
         [] => Some(text.is_empty()),
         ['%', rest @ ..] => {
-            let matches = (0..=text.len()).map(|n| is_like(&text[n..], rest)).collect::<Option<Vec<_>>>()?;
+            let matches = (0..=text.len())
+                .map(|n| is_like(&text[n..], rest))
+                .collect::<Option<Vec<_>>>()?;
             Some(matches.contains(&true))
         }
         ['\\'] => None,
@@ -74,7 +84,9 @@ impl Random {
     }
 
     fn text(&mut self, letters: &[char], most: usize) -> String {
-        (0..self.below(most + 1)).map(|_| letters[self.below(letters.len())]).collect()
+        (0..self.below(most + 1))
+            .map(|_| letters[self.below(letters.len())])
+            .collect()
     }
 
     /// A pattern that a text is like, or nearly so.
@@ -98,7 +110,11 @@ fn every_match_of_a_pattern_has_its_windows() {
     let (mut matches, mut sharp) = (0, 0);
     for i in 0..200_000 {
         let text = random.text(&letters, 8);
-        let pattern = if i % 2 == 0 { random.text(&pattern_letters, 7) } else { random.pattern_of(&text) };
+        let pattern = if i % 2 == 0 {
+            random.text(&pattern_letters, 7)
+        } else {
+            random.pattern_of(&text)
+        };
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
         let condition = like_condition(&pattern);
         match is_like(&chars(&text), &chars(&pattern)) {
@@ -146,7 +162,8 @@ fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
     assert!(!like(b"abcd", Encoding::Other, false).is_unknown());
 }
 
-/// An automaton for a list of steps between neighbouring states, each one of some texts, after any characters.
+/// An automaton for a list of steps between neighbouring states, each one of some texts, after any
+/// characters.
 fn automaton(steps: &[&[&str]]) -> Automaton {
     let mut automaton = Automaton { arcs: vec![Vec::new()], ..Automaton::default() };
     let color = |automaton: &mut Automaton, c: char| {
@@ -198,7 +215,9 @@ fn a_match_of_an_automaton_has_windows_of_each_cut() {
     assert!(condition(&[&["abc"]]).is_unknown());
     assert!(condition(&[&["abcdef", "ab"]]).is_unknown());
     assert!(
-        Automaton { arcs: vec![Vec::new(); 2], last: 1, ..Automaton::default() }.condition(Encoding::Utf8).is_unknown()
+        Automaton { arcs: vec![Vec::new(); 2], last: 1, ..Automaton::default() }
+            .condition(Encoding::Utf8)
+            .is_unknown()
     );
 }
 
@@ -214,7 +233,10 @@ fn texts_that_random_automata_match_are_found() {
     let (mut told, mut seed) = (0, 7);
     for _ in 0..4000 {
         let states = 3 + below(&mut seed, 9);
-        let mut colors: Vec<_> = CHARACTERS.iter().map(|of| Some(of.chars().map(u32::from).collect())).collect();
+        let mut colors: Vec<_> = CHARACTERS
+            .iter()
+            .map(|of| Some(of.chars().map(u32::from).collect()))
+            .collect();
         colors.push(None);
         let mut arcs = vec![Vec::new(); states];
         for (state, arcs) in arcs.iter_mut().enumerate().take(states - 1) {
@@ -233,7 +255,10 @@ fn texts_that_random_automata_match_are_found() {
         let (mut text, mut state) = (String::from("ab"), 0);
         for _ in 0..60 {
             if state == automaton.last {
-                assert!(may_match(&(text.clone() + "xab"), &condition), "{text}: {automaton:?} {condition:?}");
+                assert!(
+                    may_match(&(text.clone() + "xab"), &condition),
+                    "{text}: {automaton:?} {condition:?}"
+                );
                 break;
             }
             let (color, to) = automaton.arcs[state][below(&mut seed, automaton.arcs[state].len())];
@@ -272,23 +297,34 @@ fn letters_stand_in_for_characters_that_are_only_compared() {
     }
     assert!(of("Ａ", false).is_some());
     assert!(of("Ａ", true).is_none());
-    let many: String = (0..39).map(|i| char::from_u32(0x4E00 + i).expect("one of Han")).collect();
+    let many: String = (0..39)
+        .map(|i| char::from_u32(0x4E00 + i).expect("one of Han"))
+        .collect();
     assert!(of(&many, false).is_none());
 }
 
 #[test]
 fn what_rust_makes_of_a_character_in_lower_case_folds_to_the_same() {
-    // Unicode's own rules, without those of languages, which the tests with a server have. What is beyond the table's
-    // Unicode is no letter that a pattern of ILIKE has.
+    // Unicode's own rules, without those of languages, which the tests with a server have. What is
+    // beyond the table's Unicode is no letter that a pattern of ILIKE has.
     for character in '\0'..=char::MAX {
         let own = folded(&character.to_string());
         let lower = character.to_lowercase().to_string();
-        assert!(folded(&lower) == own || lower.chars().all(|c| !fold::is_known(c.into())), "{character:?}");
+        assert!(
+            folded(&lower) == own || lower.chars().all(|c| !fold::is_known(c.into())),
+            "{character:?}"
+        );
         assert_eq!(folded(&own), own, "{character:?}");
         let is_known = |text: &str| text.chars().all(|c| fold::is_known(c.into()));
-        assert!(!fold::is_known(character.into()) || is_known(&lower) && is_known(&own), "{character:?}");
+        assert!(
+            !fold::is_known(character.into()) || is_known(&lower) && is_known(&own),
+            "{character:?}"
+        );
     }
-    assert_eq!(folded("xİbI\u{307}ıKſÌÍĨìíĩ"), "xibiiksi\u{300}i\u{301}i\u{303}i\u{300}i\u{301}i\u{303}");
+    assert_eq!(
+        folded("xİbI\u{307}ıKſÌÍĨìíĩ"),
+        "xibiiksi\u{300}i\u{301}i\u{303}i\u{300}i\u{301}i\u{303}"
+    );
     assert_eq!(folded("ÄÖñΣς漢字🙂ЁЖ"), "äöñσσ漢字🙂ёж");
 }
 
@@ -297,9 +333,21 @@ fn gathered_windows_are_those_of_all_texts() {
     let mut gathered = Windows::default();
     let many: Vec<String> = (0..30_000).map(|i| format!("line {i} of many")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    for texts in [&["abcabc", "BCD", "ab"][..], &["", "xyzzy"], &[], &many, &["a1b2c3"]] {
-        texts.iter().for_each(|text| _ = gathered.add(text.as_bytes(), Encoding::Utf8));
-        let expected: BTreeSet<u64> = texts.iter().flat_map(|text| windows(text)).flat_map(Window::hashes).collect();
+    for texts in [
+        &["abcabc", "BCD", "ab"][..],
+        &["", "xyzzy"],
+        &[],
+        &many,
+        &["a1b2c3"],
+    ] {
+        texts
+            .iter()
+            .for_each(|text| _ = gathered.add(text.as_bytes(), Encoding::Utf8));
+        let expected: BTreeSet<u64> = texts
+            .iter()
+            .flat_map(|text| windows(text))
+            .flat_map(Window::hashes)
+            .collect();
         assert_eq!(gathered.is_empty(), expected.is_empty());
         let hashes = gathered.take();
         assert_eq!(hashes.len(), expected.len());
@@ -328,7 +376,16 @@ fn a_run_is_read_the_same_within_damaged_bytes() {
         windows
     };
     let run = "漢字abcdж".as_bytes();
-    let pieces: [&[u8]; 8] = [b"\xE6", b"\xE6\xBC", b"\xBC", b"\xFF", b"\xC2", b"\xF0\x90", b"a", b""];
+    let pieces: [&[u8]; 8] = [
+        b"\xE6",
+        b"\xE6\xBC",
+        b"\xBC",
+        b"\xFF",
+        b"\xC2",
+        b"\xF0\x90",
+        b"a",
+        b"",
+    ];
     for before in pieces {
         for after in pieces {
             let text = [before, run, after].concat();
@@ -341,9 +398,14 @@ fn a_run_is_read_the_same_within_damaged_bytes() {
 fn different_windows_are_different_numbers() {
     let letters: Vec<char> = "a\u{1FFF}漢\u{10FFFF}".chars().collect();
     let texts = (0..4usize.pow(4)).flat_map(|n| (1..=4).map(move |length| (n, length)));
-    let texts: BTreeSet<String> =
-        texts.map(|(n, length)| (0..length).map(|i| letters[n >> (2 * i) & 3]).collect()).collect();
+    let texts: BTreeSet<String> = texts
+        .map(|(n, length)| (0..length).map(|i| letters[n >> (2 * i) & 3]).collect())
+        .collect();
     let weighs = |text: &str| text.chars().map(|c| weight(c.into())).sum::<u32>();
-    let possible: Vec<&str> = texts.iter().map(String::as_str).filter(|text| weighs(text) <= 5).collect();
+    let possible: Vec<&str> = texts
+        .iter()
+        .map(String::as_str)
+        .filter(|text| weighs(text) <= 5)
+        .collect();
     assert_eq!(of(&possible).len(), possible.len());
 }

@@ -6,7 +6,9 @@ use crate::sizing;
 use crate::sizing::rate;
 
 fn random_hashes(seed: u64, n: u64) -> Vec<u64> {
-    (0..n).map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat())).collect()
+    (0..n)
+        .map(|i| crate::hash::hash(&[seed, i].map(u64::to_le_bytes).concat()))
+        .collect()
 }
 
 fn build(layout: Layout, capacity: u64, fpr: f64, hashes: &[u64]) -> Vec<u8> {
@@ -30,7 +32,8 @@ fn cardinality_is_within_two_percent_from_a_tenth_to_one_and_a_half() {
 }
 
 fn merge_two(a: &[u8], b: &[u8]) -> Vec<u8> {
-    crate::filter::merge::union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), u64::MAX).unwrap()
+    crate::filter::merge::union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), u64::MAX)
+        .unwrap()
 }
 
 /// Filters of one rate, each with a capacity and the range of numbers that it holds.
@@ -48,35 +51,58 @@ fn merged(layout: Layout, parts: &[(u64, std::ops::Range<usize>)]) -> (f64, f64)
     (cardinality(&View::parse(&value).unwrap()), held.len() as f64)
 }
 
-/// Of sizes from an eighth of the largest on, as long as the smallest would hold the union: then folding to it is
-/// enough.
+/// Of sizes from an eighth of the largest on, as long as the smallest would hold the union: then
+/// folding to it is enough.
 #[test]
 fn cardinality_is_right_after_merges_across_sizes() {
     for layout in Layout::ALL {
         for parts in [
             &[(100_000, 0..60_000), (200_000, 40_000..140_000)][..],
             &[(200_000, 0..150_000), (100_000, 0..100_000)],
-            &[(50_000, 0..30_000), (100_000, 30_000..50_000), (400_000, 10_000..70_000)],
-            &[(400_000, 0..20_000), (50_000, 0..50_000), (100_000, 5_000..15_000), (200_000, 49_000..50_000)],
+            &[
+                (50_000, 0..30_000),
+                (100_000, 30_000..50_000),
+                (400_000, 10_000..70_000),
+            ],
+            &[
+                (400_000, 0..20_000),
+                (50_000, 0..50_000),
+                (100_000, 5_000..15_000),
+                (200_000, 49_000..50_000),
+            ],
             &[(100_000, 0..100), (800_000, 50..100_000)],
         ] {
             let (found, truth) = merged(layout, parts);
-            assert!((found / truth - 1.0).abs() < 0.02, "{layout:?} {parts:?}: {found} for {truth}");
+            assert!(
+                (found / truth - 1.0).abs() < 0.02,
+                "{layout:?} {parts:?}: {found} for {truth}"
+            );
         }
     }
 }
 
-/// A small filter with next to nothing in it says little, but takes nothing away from what the large one says.
+/// A small filter with next to nothing in it says little, but takes nothing away from what the
+/// large one says.
 #[test]
 fn cardinality_survives_a_merge_with_a_small_filter_that_holds_little() {
     for layout in Layout::ALL {
         for small in [25_000, 12_500, 6_250, 3_125] {
             for held in [0, 1, 20] {
                 let (found, truth) = merged(layout, &[(100_000, 0..100_000), (small, 0..held)]);
-                assert!((found / truth - 1.0).abs() < 0.02, "{layout:?} {held} in {small}: {found} for {truth}");
-                let parts = [(100_000, 0..60_000), (small, 0..held), (50_000, 20_000..40_000)];
+                assert!(
+                    (found / truth - 1.0).abs() < 0.02,
+                    "{layout:?} {held} in {small}: {found} for {truth}"
+                );
+                let parts = [
+                    (100_000, 0..60_000),
+                    (small, 0..held),
+                    (50_000, 20_000..40_000),
+                ];
                 let (found, truth) = merged(layout, &parts);
-                assert!((found / truth - 1.0).abs() < 0.02, "{layout:?} {held} in {small}, three: {found} for {truth}");
+                assert!(
+                    (found / truth - 1.0).abs() < 0.02,
+                    "{layout:?} {held} in {small}, three: {found} for {truth}"
+                );
             }
         }
     }
@@ -108,13 +134,19 @@ fn the_present_rate_is_the_expected_one() {
             // The mean of ten filters: in one, a few crowded blocks make several percent.
             let found = (0..10)
                 .map(|seed| {
-                    current_fpr(&View::parse(&build(layout, 50_000, fpr, &random_hashes(seed, 50_000))).unwrap())
+                    current_fpr(
+                        &View::parse(&build(layout, 50_000, fpr, &random_hashes(seed, 50_000)))
+                            .unwrap(),
+                    )
                 })
                 .sum::<f64>()
                 / 10.0;
             let size = sizing::size(layout, 50_000, fpr).unwrap();
             let expected = rate::expected(layout, size.num_hashes, size.blocks, 50_000.0);
-            assert!((found / expected - 1.0).abs() < 0.05, "{layout:?} {fpr}: {found} for {expected}");
+            assert!(
+                (found / expected - 1.0).abs() < 0.05,
+                "{layout:?} {fpr}: {found} for {expected}"
+            );
         }
     }
 }
@@ -130,7 +162,9 @@ fn sparse_filters_know_the_bits_of_their_dense_form() {
         let found = info(&view);
         assert_eq!(found.bits_set, count_ones(&bits));
         assert_eq!(found.cardinality, 100.0);
-        let Body::Sparse(entries) = view.body else { unreachable!() };
+        let Body::Sparse(entries) = view.body else {
+            unreachable!()
+        };
         let (a, b) = (dense_form_of(&view.header, entries).1, rate_of_bits(&view.header, &bits));
         assert!((a - b).abs() < 1e-12 * a.max(1e-300) + 1e-300, "{a} {b}");
     }
@@ -145,7 +179,8 @@ fn a_filter_that_finds_everything_says_so() {
         assert!(found.saturated && found.cardinality.is_infinite(), "{layout:?}");
         assert_eq!((found.current_fpr, found.fill_ratio), (1.0, 1.0));
         assert!(crate::filter::overfull::overfull(&view).is_some());
-        // Merged with another, it still finds everything, and there is nothing to tell an intersection from.
+        // Merged with another, it still finds everything, and there is nothing to tell an
+        // intersection from.
         let other = build(layout, 10, 0.1, &random_hashes(2, 5));
         let both = cardinality(&View::parse(&merge_two(&value, &other)).unwrap());
         assert!(both.is_infinite());
@@ -161,21 +196,33 @@ fn intersections_are_between_nothing_and_the_smaller() {
     assert_eq!(intersection_cardinality(10.0, 5.0, 9.0), 5.0);
 }
 
-/// Two filters whose union has `union` elements, of which `common` are in both: the estimates less the truth, for the
-/// union, the intersection and the Jaccard index.
-fn errors_of_two(layout: Layout, capacities: [u64; 2], fpr: f64, union: usize, common: usize, seed: u64) -> [f64; 3] {
+/// Two filters whose union has `union` elements, of which `common` are in both: the estimates less
+/// the truth, for the union, the intersection and the Jaccard index.
+fn errors_of_two(
+    layout: Layout,
+    capacities: [u64; 2],
+    fpr: f64,
+    union: usize,
+    common: usize,
+    seed: u64,
+) -> [f64; 3] {
     let hashes = random_hashes(seed, union as u64);
     let split = common + (union - common) / 2;
     let a = build(layout, capacities[0], fpr, &hashes[..split]);
     let b = build(layout, capacities[1], fpr, &[&hashes[..common], &hashes[split..]].concat());
     let [a, b, u] = [&a, &b, &merge_two(&a, &b)].map(|f| cardinality(&View::parse(f).unwrap()));
     let (truth, truth_of_both) = (union as f64, common as f64);
-    [u - truth, intersection_cardinality(a, b, u) - truth_of_both, jaccard(a, b, u) - truth_of_both / truth]
+    [
+        u - truth,
+        intersection_cardinality(a, b, u) - truth_of_both,
+        jaccard(a, b, u) - truth_of_both / truth,
+    ]
 }
 
-/// The errors that docs/reference.md states: with u elements in the union, a standard error of at most half the root of
-/// u up to capacity and the root of u up to twice of it, for unions and intersections; divided by u for the Jaccard
-/// index. Of filters of different sizes, the smaller capacity counts.
+/// The errors that docs/reference.md states: with u elements in the union, a standard error of at
+/// most half the root of u up to capacity and the root of u up to twice of it, for unions and
+/// intersections; divided by u for the Jaccard index. Of filters of different sizes, the smaller
+/// capacity counts.
 #[test]
 fn two_filters_are_compared_within_the_stated_error() {
     const CAPACITY: u64 = 6000;
@@ -185,9 +232,17 @@ fn two_filters_are_compared_within_the_stated_error() {
             for (union, roots) in [(3000, 0.5), (6000, 0.5), (12_000, 1.0)] {
                 for common in [0, union / 2, union * 9 / 10] {
                     let mut squares = [0.0; 3];
-                    let stated = [1.0, 1.0, 1.0 / union as f64].map(|unit| unit * roots * (union as f64).sqrt());
+                    let stated = [1.0, 1.0, 1.0 / union as f64]
+                        .map(|unit| unit * roots * (union as f64).sqrt());
                     for seed in 0..SEEDS {
-                        let errors = errors_of_two(layout, [CAPACITY * times, CAPACITY], fpr, union, common, seed);
+                        let errors = errors_of_two(
+                            layout,
+                            [CAPACITY * times, CAPACITY],
+                            fpr,
+                            union,
+                            common,
+                            seed,
+                        );
                         for i in 0..3 {
                             squares[i] += errors[i] * errors[i];
                             assert!(
@@ -198,7 +253,10 @@ fn two_filters_are_compared_within_the_stated_error() {
                     }
                     let found = squares.map(|sum| (sum / SEEDS as f64).sqrt());
                     let within = (0..3).all(|i| found[i] <= stated[i]);
-                    assert!(within, "{layout:?} {fpr} {times} {union} {common}: {found:?} where {stated:?} is stated");
+                    assert!(
+                        within,
+                        "{layout:?} {fpr} {times} {union} {common}: {found:?} where {stated:?} is stated"
+                    );
                 }
             }
         }
@@ -207,8 +265,15 @@ fn two_filters_are_compared_within_the_stated_error() {
 
 #[test]
 fn the_smallest_filter_can_be_full() {
-    let size = sizing::Size { layout: Layout::Classic, num_hashes: 3, blocks: 1, capacity: 1, fpr: 0.5 };
-    let full: Vec<u8> = from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
+    let size = sizing::Size {
+        layout: Layout::Classic,
+        num_hashes: 3,
+        blocks: 1,
+        capacity: 1,
+        fpr: 0.5,
+    };
+    let full: Vec<u8> =
+        from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
     let view = View::parse(&full).unwrap();
     assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
 }
@@ -218,11 +283,17 @@ fn the_smallest_filter_can_be_full() {
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
     let mut hashes = random_hashes(3, 150_000);
     hashes.sort_unstable();
-    let size =
-        sizing::Size { layout: Layout::Classic, num_hashes: 8, blocks: (200 << 23) + 7, capacity: 1000, fpr: 0.01 };
+    let size = sizing::Size {
+        layout: Layout::Classic,
+        num_hashes: 8,
+        blocks: (200 << 23) + 7,
+        capacity: 1000,
+        fpr: 0.01,
+    };
     let header = Header::sized(size, Kind::of(Tag::Numeric));
     let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
-    let mut positions: Vec<u64> = hashes.iter().flat_map(|&h| header.shape().classic_bits(h)).collect();
+    let mut positions: Vec<u64> =
+        hashes.iter().flat_map(|&h| header.shape().classic_bits(h)).collect();
     positions.sort_unstable();
     positions.dedup();
     assert_eq!(info(&View::parse(&value).unwrap()).bits_set, positions.len() as u64);

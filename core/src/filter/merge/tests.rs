@@ -11,7 +11,12 @@ use proptest::prelude::*;
 const NO_LIMIT: u64 = u64::MAX;
 
 /// A filter of `hashes` in `blocks` blocks.
-pub(in crate::filter) fn filter(layout: Layout, blocks: u64, capacity: u64, hashes: &[u64]) -> Vec<u8> {
+pub(in crate::filter) fn filter(
+    layout: Layout,
+    blocks: u64,
+    capacity: u64,
+    hashes: &[u64],
+) -> Vec<u8> {
     let k = if layout == Layout::Parquet { 8 } else { 5 };
     let size = Size { layout, num_hashes: k, blocks, capacity, fpr: 0.01 };
     let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
@@ -22,7 +27,8 @@ pub(in crate::filter) fn filter(layout: Layout, blocks: u64, capacity: u64, hash
 }
 
 fn or(a: &[u8], b: &[u8]) -> Vec<u8> {
-    let value: Vec<u8> = union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), NO_LIMIT).unwrap();
+    let value: Vec<u8> =
+        union(&View::parse(a).unwrap(), &View::parse(b).unwrap(), NO_LIMIT).unwrap();
     View::parse(&value).unwrap();
     value
 }
@@ -37,16 +43,20 @@ fn neutral() -> Vec<u8> {
     Header::unsized_(Layout::Blocked, 0.01).sparse(0)
 }
 
-/// Block counts of which each divides the next, with odd factors, and sets from empty to well above the sparse limit.
+/// Block counts of which each divides the next, with odd factors, and sets from empty to well above
+/// the sparse limit.
 fn filters(layout: Layout, count: usize) -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u64>)>> {
     let unit = if layout == Layout::Classic { 96 } else { 1 };
-    let one =
-        (prop::sample::select(vec![1u64, 3, 6, 24, 24, 24]), 1u64..4, prop::collection::vec(any::<u64>(), 0..120))
-            .prop_map(move |(blocks, capacity, hashes)| {
-                let keep = if capacity == 1 { hashes.len() / 16 } else { hashes.len() };
-                let hashes = hashes[..keep].to_vec();
-                (filter(layout, blocks * unit, capacity, &hashes), hashes)
-            });
+    let one = (
+        prop::sample::select(vec![1u64, 3, 6, 24, 24, 24]),
+        1u64..4,
+        prop::collection::vec(any::<u64>(), 0..120),
+    )
+        .prop_map(move |(blocks, capacity, hashes)| {
+            let keep = if capacity == 1 { hashes.len() / 16 } else { hashes.len() };
+            let hashes = hashes[..keep].to_vec();
+            (filter(layout, blocks * unit, capacity, &hashes), hashes)
+        });
     let any = prop_oneof![9 => one, 1 => Just((neutral(), vec![]))];
     prop::collection::vec(any, count)
 }
@@ -122,7 +132,8 @@ proptest! {
         prop_assert_eq!(&back, &small);
     }
 
-    /// `bloom_fold`: no element lost, the same value from the sparse and the dense form where both are possible.
+    /// `bloom_fold`: no element lost, the same value from the sparse and the dense form where both
+    /// are possible.
     #[test]
     fn fold_keeps_every_element(
         layout in prop::sample::select(&Layout::ALL),
@@ -158,12 +169,18 @@ fn the_plain_empty_filter_is_the_identity_of_other_empty_ones_too() {
 #[test]
 fn other_parameters_are_refused_with_both_sets() {
     let a = filter(Layout::Blocked, 4, 10, &[1]);
-    for b in
-        [filter(Layout::Blocked, 6, 10, &[2]), filter(Layout::Classic, 4, 10, &[]), filter(Layout::Parquet, 4, 9, &[])]
-    {
-        let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT).unwrap_err();
+    for b in [
+        filter(Layout::Blocked, 6, 10, &[2]),
+        filter(Layout::Classic, 4, 10, &[]),
+        filter(Layout::Parquet, 4, 9, &[]),
+    ] {
+        let error =
+            union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT)
+                .unwrap_err();
         assert_eq!(error.class(), Class::InvalidParameter);
-        let Problem::InvalidParameter(InvalidParameter::Mismatch { a: x, b: y, larger, .. }) = error.problem() else {
+        let Problem::InvalidParameter(InvalidParameter::Mismatch { a: x, b: y, larger, .. }) =
+            error.problem()
+        else {
             panic!("{error:?}")
         };
         let parameters = [&a, &b].map(|filter| View::parse(filter).unwrap().header.parameters());
@@ -176,12 +193,14 @@ fn other_kinds_are_refused_with_both_names() {
     let mut b = filter(Layout::Blocked, 4, 10, &[1]);
     let a = b.clone();
     b[2] = Tag::Integer as u8;
-    let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT).unwrap_err();
+    let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT)
+        .unwrap_err();
     assert_eq!(error.class(), Class::KindMismatch);
     assert_eq!(error, KindMismatch::Filters("numeric".into(), "integer".into()).into());
 }
 
-/// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of what is dense.
+/// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of
+/// what is dense.
 #[test]
 fn the_cardinality_of_a_huge_union_needs_little_memory() {
     let hashes: Vec<u64> = (0..3000).map(|i| crate::hash::hash(&u64::to_le_bytes(i))).collect();
@@ -201,12 +220,16 @@ fn the_cardinality_of_a_huge_union_needs_little_memory() {
 #[test]
 fn a_result_over_the_limit_is_refused_before_it_is_made() {
     let hashes: Vec<u64> = (0..200).map(|i| crate::hash::word(1, i)).collect();
-    let (small, large) = (filter(Layout::Blocked, 8, 10, &hashes), filter(Layout::Blocked, 1 << 20, 10, &[1]));
-    let error = union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), 1 << 20).unwrap_err();
+    let (small, large) =
+        (filter(Layout::Blocked, 8, 10, &hashes), filter(Layout::Blocked, 1 << 20, 10, &[1]));
+    let error =
+        union::<Vec<u8>>(&View::parse(&small).unwrap(), &View::parse(&large).unwrap(), 1 << 20)
+            .unwrap_err();
     assert_eq!(error.class(), Class::TooLarge);
 }
 
-/// Two empty filters of different sizes merge to bits of no kind. The first element that is added gives it one.
+/// Two empty filters of different sizes merge to bits of no kind. The first element that is added
+/// gives it one.
 #[test]
 fn the_first_element_gives_a_merged_filter_its_kind() {
     for layout in Layout::ALL {

@@ -1,21 +1,24 @@
 //! Merging many filters one by one, in any order.
 //!
-//! Filters can be merged if and only if their largest block count is a multiple of all the others. `64 | 96` is an
-//! error, but 64, 96 and 192 can be merged. So filters of different sizes are kept apart until the end:
+//! Filters can be merged if and only if their largest block count is a multiple of all the others.
+//! `64 | 96` is an error, but 64, 96 and 192 can be merged. So filters of different sizes are kept
+//! apart until the end:
 //!
 //! ```text
 //! members   64   96   192        end:   192
 //!                                        ▲ 64 and 96 are spread into it
 //! ```
 //!
-//! A member is the result for the filters of its size. In the usual case all filters have one size, and there is one
-//! member. This takes no more memory than the filters together. Merging fails at the end if the largest size isn't a
-//! multiple of another, or as soon as no multiple of all sizes could be stored.
+//! A member is the result for the filters of its size. In the usual case all filters have one size,
+//! and there is one member. This takes no more memory than the filters together. Merging fails at
+//! the end if the largest size isn't a multiple of another, or as soon as no multiple of all sizes
+//! could be stored.
 //!
-//! An intersection with a list keeps only the hashes that all filters have so far, and the headers of the other sizes.
+//! An intersection with a list keeps only the hashes that all filters have so far, and the headers
+//! of the other sizes.
 //!
-//! `of_size` has a member, and its memory; `partial` is the state that one process passes to another.
-//! `heap`, for tests and fuzzing, is the memory of the program.
+//! `of_size` has a member, and its memory; `partial` is the state that one process passes to
+//! another. `heap`, for tests and fuzzing, is the memory of the program.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/heap.rs"]
@@ -77,11 +80,15 @@ impl<M: MergeMemory> MergedFilters<M> {
     }
 
     fn kind(&self) -> Kind<'_> {
-        Kind { tag: self.tag, name: std::str::from_utf8(&self.name).unwrap_or_default() }
+        Kind {
+            tag: self.tag,
+            name: std::str::from_utf8(&self.name).unwrap_or_default(),
+        }
     }
 
-    /// Adds a filter. Errors: [`crate::Class::KindMismatch`] for another kind, [`crate::Class::InvalidParameter`] for
-    /// another layout, other hashes, or a size with which they can no longer be merged.
+    /// Adds a filter. Errors: [`crate::Class::KindMismatch`] for another kind,
+    /// [`crate::Class::InvalidParameter`] for another layout, other hashes, or a size with which
+    /// they can no longer be merged.
     pub fn take(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view)
@@ -90,9 +97,12 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Adds the partial state of another process. Errors: those of [`MergedFilters::take`].
     pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
-        let Some((last, others)) = parts.views.split_last() else { return Ok(()) };
+        let Some((last, others)) = parts.views.split_last() else {
+            return Ok(());
+        };
         self.take_part(memory, last)?;
-        let is_list = self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
+        let is_list =
+            self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
         for view in others {
             if is_list {
                 // The common hashes are with the last header.
@@ -132,13 +142,17 @@ impl<M: MergeMemory> MergedFilters<M> {
         {
             return Err(cannot_merge(own, header, why));
         }
-        let multiple = (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
-        if let Some(multiple) = multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES) {
+        let multiple =
+            (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
+        if let Some(multiple) =
+            multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES)
+        {
             self.multiple = multiple;
             return Ok(());
         }
         // Some member and this one don't divide each other, or the multiple would be one of them.
-        let apart = |own: u64| !own.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own);
+        let apart =
+            |own: u64| !own.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own);
         match self.members.iter().find(|member| apart(member.header.blocks)) {
             Some(member) => Err(cannot_merge(&member.header, header, Mismatch::Sizes)),
             None => Ok(()),
@@ -147,7 +161,10 @@ impl<M: MergeMemory> MergedFilters<M> {
 
     /// The member with this number of blocks; if there is none, that of `new` becomes one.
     fn member(&mut self, blocks: u64, new: impl FnOnce() -> OfSize<M>) -> Option<&mut OfSize<M>> {
-        match self.members.binary_search_by_key(&blocks, |member| member.header.blocks) {
+        match self
+            .members
+            .binary_search_by_key(&blocks, |member| member.header.blocks)
+        {
             Ok(own) => Some(&mut self.members[own]),
             Err(place) => {
                 self.members.push(new());
@@ -202,9 +219,10 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// The merged filter. More filters can be added afterwards. Errors: [`crate::Class::InvalidParameter`] if the
-    /// largest size isn't a multiple of another; [`crate::Class::TooLarge`] if the result has more than `limit` bytes
-    /// and is larger than every filter.
+    /// The merged filter. More filters can be added afterwards. Errors:
+    /// [`crate::Class::InvalidParameter`] if the largest size isn't a multiple of another;
+    /// [`crate::Class::TooLarge`] if the result has more than `limit` bytes and is larger than
+    /// every filter.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
         let Some((largest, others)) = self.members.split_last() else {
@@ -212,7 +230,10 @@ impl<M: MergeMemory> MergedFilters<M> {
             let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
             return Ok(header.sparse(0));
         };
-        if let Some(other) = others.iter().rfind(|other| !largest.header.blocks.is_multiple_of(other.header.blocks)) {
+        if let Some(other) = others
+            .iter()
+            .rfind(|other| !largest.header.blocks.is_multiple_of(other.header.blocks))
+        {
             return Err(cannot_merge(&other.header, &largest.header, Mismatch::Sizes));
         }
         let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
@@ -223,7 +244,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         let mut value: B = header.dense();
         let payload = payload_mut(&mut value, &header);
         let blocks = header.blocks;
-        let Some((largest, others)) = self.members.split_last_mut() else { return Ok(value) };
+        let Some((largest, others)) = self.members.split_last_mut() else {
+            return Ok(value);
+        };
         largest.or_to(memory, payload, blocks);
         for other in others {
             if self.operation == Operation::Union {
@@ -238,12 +261,14 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(value)
     }
 
-    /// The state as bytes, for another process. Errors: [`TooLarge::Sizes`] if the filters are too many bytes together.
+    /// The state as bytes, for another process. Errors: [`TooLarge::Sizes`] if the filters are too
+    /// many bytes together.
     pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
         let common: &[u64] = self.common.as_deref().unwrap_or_default();
         // Their headers, and bits, which are at least one byte, or hashes.
-        let mut filters = memory::collect(self.no_size.iter().map(|&header| (header, &[][..], &[][..])));
+        let mut filters =
+            memory::collect(self.no_size.iter().map(|&header| (header, &[][..], &[][..])));
         for (i, member) in self.members.iter().enumerate() {
             let (bits, hashes): (&[u8], &[u64]) = match &member.held {
                 Held::Bits(bits) => (bits, &[]),
@@ -253,9 +278,14 @@ impl<M: MergeMemory> MergedFilters<M> {
             let header = Header { kind: self.kind(), base_blocks: self.base, ..member.header };
             memory::push(&mut filters, (header, bits, hashes));
         }
-        let lengths =
-            filters.iter().map(|(header, bits, hashes)| header.prefix_bytes() + bits.len() + size_of_val(*hashes));
-        let total = START + lengths.clone().map(|length| 8 + length.next_multiple_of(8)).sum::<usize>();
+        let lengths = filters.iter().map(|(header, bits, hashes)| {
+            header.prefix_bytes() + bits.len() + size_of_val(*hashes)
+        });
+        let total = START
+            + lengths
+                .clone()
+                .map(|length| 8 + length.next_multiple_of(8))
+                .sum::<usize>();
         if total > MOST_BYTES {
             return Err(TooLarge::Sizes(total).into());
         }
@@ -279,12 +309,15 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(value)
     }
 
-    /// The hashes of the result, if it is a list: of lists of one size, or the common ones of an intersection.
+    /// The hashes of the result, if it is a list: of lists of one size, or the common ones of an
+    /// intersection.
     fn only_hashes(&self) -> Option<&[u64]> {
         match (&self.common, self.operation, &self.members[..]) {
             (Some(common), ..) if self.no_size.is_none() => Some(common),
             (_, Operation::Intersection, _) if self.no_size.is_some() => Some(&[]),
-            (None, Operation::Union, [OfSize { held: Held::Hashes(hashes, _), .. }]) => Some(hashes),
+            (None, Operation::Union, [OfSize { held: Held::Hashes(hashes, _), .. }]) => {
+                Some(hashes)
+            }
             _ => None,
         }
     }

@@ -1,4 +1,5 @@
-//! The result for the filters of one size, a list while all of them are lists, else bits; and whose memory it is in.
+//! The result for the filters of one size, a list while all of them are lists, else bits; and whose
+//! memory it is in.
 
 use crate::filter::header::Header;
 use crate::filter::merge::{larger, or_into};
@@ -45,7 +46,10 @@ pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
     Header { kind: Kind::NONE, ..*header }
 }
 
-pub(super) fn list<M: MergeMemory>(memory: &mut M, hashes: impl ExactSizeIterator<Item = u64>) -> M::List<u64> {
+pub(super) fn list<M: MergeMemory>(
+    memory: &mut M,
+    hashes: impl ExactSizeIterator<Item = u64>,
+) -> M::List<u64> {
     let mut list = memory.list(hashes.len());
     append(&mut list, hashes);
     list
@@ -75,7 +79,9 @@ impl<M: MergeMemory> OfSize<M> {
                 interrupt::copy(&mut own, bits);
                 Held::Bits(own)
             }
-            Body::Sparse(entries) => Held::Hashes(list(memory, sparse::values(entries)), entries.len()),
+            Body::Sparse(entries) => {
+                Held::Hashes(list(memory, sparse::values(entries)), entries.len())
+            }
         };
         OfSize { header: without_kind(&view.header), held }
     }

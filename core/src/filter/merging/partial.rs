@@ -9,8 +9,9 @@
 //! 16        for each filter: its length (u64), its stored form, zeros up to a multiple of 8
 //! ```
 //!
-//! The filters ascend by block count; the first may have no size. All have one layout, number of hashes, kind and base.
-//! Those of an intersection are dense, or they are lists, all empty except the last, which has the common hashes.
+//! The filters ascend by block count; the first may have no size. All have one layout, number of
+//! hashes, kind and base. Those of an intersection are dense, or they are lists, all empty except
+//! the last, which has the common hashes.
 
 use crate::error::Result;
 use crate::filter::view::{Body, View, invalid, require};
@@ -46,18 +47,25 @@ pub struct PartialMerge<'a> {
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let cut_off = || invalid("a filter of a partial state is cut off");
     let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut_off)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|&n| n <= rest.len()).ok_or_else(cut_off)?;
+    let length = usize::try_from(u64::from_le_bytes(*length))
+        .ok()
+        .filter(|&n| n <= rest.len())
+        .ok_or_else(cut_off)?;
     let (filter, rest) = rest.split_at(length);
     let padding = rest.get(..length.next_multiple_of(8) - length).ok_or_else(cut_off)?;
-    require(padding.iter().all(|&byte| byte == 0), || "padding of a partial state is not zero".into())?;
+    require(padding.iter().all(|&byte| byte == 0), || {
+        "padding of a partial state is not zero".into()
+    })?;
     Ok((filter, &rest[padding.len()..]))
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads what [`super::MergedFilters::to_parts`] wrote. Errors: [`crate::Class::InvalidBinary`] for anything else.
+    /// Reads what [`super::MergedFilters::to_parts`] wrote. Errors: [`crate::Class::InvalidBinary`]
+    /// for anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
-        let (start, filters) =
-            bytes.split_first_chunk::<START>().ok_or_else(|| invalid("a partial state is cut off"))?;
+        let (start, filters) = bytes
+            .split_first_chunk::<START>()
+            .ok_or_else(|| invalid("a partial state is cut off"))?;
         let operation = match start[..4] {
             [0, 1, 0, 0] => Operation::Union,
             [0, 2, 0, 0] => Operation::Intersection,
@@ -97,7 +105,8 @@ impl<'a> PartialMerge<'a> {
             Body::Sparse(entries) => Some(entries.len()),
             Body::Dense(_) => None,
         };
-        let as_before = before.is_none_or(|before| matches!(before.body, Body::Sparse(_)) == hashes.is_some());
+        let as_before =
+            before.is_none_or(|before| matches!(before.body, Body::Sparse(_)) == hashes.is_some());
         require(
             self.operation == Operation::Union
                 || (as_before && (is_last || hashes.is_none_or(|n| n == 0)))

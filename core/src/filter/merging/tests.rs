@@ -12,8 +12,13 @@ const NO_LIMIT: u64 = u64::MAX;
 const BLOCKS: [u64; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 24, 24, 48];
 
 /// What pairwise merging gives in an order that works, if there is one: that from the largest down.
-fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::Result<Vec<u8>, Class> {
-    let mut views: Vec<View<'_>> = filters.iter().map(|value| View::parse(value).unwrap()).collect();
+fn naive(
+    operation: Operation,
+    filters: &[Vec<u8>],
+    limit: u64,
+) -> std::result::Result<Vec<u8>, Class> {
+    let mut views: Vec<View<'_>> =
+        filters.iter().map(|value| View::parse(value).unwrap()).collect();
     views.sort_by_key(|view| std::cmp::Reverse(view.header.blocks));
     let mut result: Vec<u8> = views[0].to_buffer();
     for view in &views[1..] {
@@ -26,10 +31,15 @@ fn naive(operation: Operation, filters: &[Vec<u8>], limit: u64) -> std::result::
     }
     let given = views.iter().map(View::payload_bytes).max().unwrap();
     let grown = View::parse(&result).unwrap().payload_bytes() > given;
-    if grown && result.len() as u64 > limit { Err(Class::TooLarge) } else { Ok(result) }
+    if grown && result.len() as u64 > limit {
+        Err(Class::TooLarge)
+    } else {
+        Ok(result)
+    }
 }
 
-/// The same by one merge for each part of the filters, of which all except the last are passed on as bytes.
+/// The same by one merge for each part of the filters, of which all except the last are passed on
+/// as bytes.
 fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<u8>> {
     let memory = &mut Heap;
     let (last, others) = parts.split_last().unwrap();
@@ -63,19 +73,20 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
     (prop::sample::select(&Layout::ALL), prop::collection::vec(one, 1..8), any::<bool>()).prop_map(
         |(layout, filters, all)| {
             let unit = if layout == Layout::Classic { 96 } else { 1 };
-            let one = |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
-                if none == 0 {
-                    let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
-                    return Header::unsized_(Layout::Blocked, fpr).sparse(0);
-                }
-                // Some elements are those of other filters, too.
-                let count = if few { hashes.len() / 16 } else { hashes.len() };
-                let hashes = hashes[..count]
-                    .iter()
-                    .map(|&(own, shared)| if shared < 20 { crate::hash::word(3, shared as u32) } else { own });
-                let blocks = if all { blocks } else { 12 * (1 + blocks % 2) };
-                filter(layout, blocks * unit, capacity, &hashes.collect::<Vec<_>>())
-            };
+            let one =
+                |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
+                    if none == 0 {
+                        let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
+                        return Header::unsized_(Layout::Blocked, fpr).sparse(0);
+                    }
+                    // Some elements are those of other filters, too.
+                    let count = if few { hashes.len() / 16 } else { hashes.len() };
+                    let hashes = hashes[..count].iter().map(|&(own, shared)| {
+                        if shared < 20 { crate::hash::word(3, shared as u32) } else { own }
+                    });
+                    let blocks = if all { blocks } else { 12 * (1 + blocks % 2) };
+                    filter(layout, blocks * unit, capacity, &hashes.collect::<Vec<_>>())
+                };
             filters.into_iter().map(one).collect()
         },
     )
@@ -84,8 +95,8 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// In every order and however they are spread over processes, filters merge to what they merge to pairwise in an
-    /// order that works, or not at all.
+    /// In every order and however they are spread over processes, filters merge to what they merge
+    /// to pairwise in an order that works, or not at all.
     #[test]
     fn any_order_gives_the_same(
         (filters, shuffled) in some_filters().prop_flat_map(|filters| (Just(filters.clone()), Just(filters).prop_shuffle())),
@@ -139,10 +150,13 @@ proptest! {
 fn the_error_names_a_pair_and_a_capacity_that_would_have_fitted() {
     for operation in [Operation::Union, Operation::Intersection] {
         let sizes = [(64, 640), (96, 960), (192, 1920)];
-        let [a, b, c] = sizes.map(|(blocks, capacity)| filter(Layout::Blocked, blocks, capacity, &[blocks]));
+        let [a, b, c] =
+            sizes.map(|(blocks, capacity)| filter(Layout::Blocked, blocks, capacity, &[blocks]));
         for filters in [vec![a.clone(), b.clone()], vec![b.clone(), a.clone()]] {
             let error = merged(operation, &[&filters], NO_LIMIT).unwrap_err();
-            let Problem::InvalidParameter(InvalidParameter::Mismatch { why, a, b, larger }) = error.problem() else {
+            let Problem::InvalidParameter(InvalidParameter::Mismatch { why, a, b, larger }) =
+                error.problem()
+            else {
                 panic!("{error:?}")
             };
             assert_eq!((*why, larger.capacity), (Mismatch::Sizes, 960));
@@ -150,14 +164,25 @@ fn the_error_names_a_pair_and_a_capacity_that_would_have_fitted() {
             assert_eq!(a.capacity.max(b.capacity), 960);
         }
         let all = [a, b, c];
-        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
             let filters = order.map(|i| all[i].clone());
-            assert_eq!(merged(operation, &[&filters], NO_LIMIT).unwrap(), naive(operation, &all, NO_LIMIT).unwrap());
+            assert_eq!(
+                merged(operation, &[&filters], NO_LIMIT).unwrap(),
+                naive(operation, &all, NO_LIMIT).unwrap()
+            );
         }
     }
 }
 
-/// Sizes that no filter can be a multiple of are refused at once, and lists are no reason to make bits.
+/// Sizes that no filter can be a multiple of are refused at once, and lists are no reason to make
+/// bits.
 #[test]
 fn memory_is_what_came() {
     let mut merged = MergedFilters::new(&mut Heap, Operation::Union);
@@ -165,7 +190,14 @@ fn memory_is_what_came() {
     for blocks in [1 << 21, 3 << 20] {
         merged.take(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
     }
-    assert!(merged.members.iter().all(|member| matches!(member.held, Held::Hashes(..))));
-    let error = merged.take(&mut Heap, &View::parse(&large(5 << 20)).unwrap()).unwrap_err();
+    assert!(
+        merged
+            .members
+            .iter()
+            .all(|member| matches!(member.held, Held::Hashes(..)))
+    );
+    let error = merged
+        .take(&mut Heap, &View::parse(&large(5 << 20)).unwrap())
+        .unwrap_err();
     assert_eq!(error.class(), Class::InvalidParameter);
 }

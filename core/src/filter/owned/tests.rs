@@ -9,14 +9,20 @@ fn request(capacity: Option<u64>) -> Request {
     Request { capacity, ..Request::default() }
 }
 
-/// Batches don't show: more elements than are kept at a time, repeated, into filters with and without a size.
+/// Batches don't show: more elements than are kept at a time, repeated, into filters with and
+/// without a size.
 #[test]
 fn long_builds_are_those_of_all_hashes() {
     let elements = (0..3 * KEPT as i64).map(|i| i % (KEPT as i64 * 3 / 2));
     let hashes: Vec<u64> = elements.clone().map(|i| hash(&scalar::integer(i))).collect();
     for capacity in [None, Some(1000), Some(KEPT as u64)] {
-        let filter = Filter::build(elements.clone(), &request(capacity)).expect("a possible filter");
-        assert_eq!(filter.as_bytes(), built(request(capacity), Tag::Integer, &hashes), "{capacity:?}");
+        let filter =
+            Filter::build(elements.clone(), &request(capacity)).expect("a possible filter");
+        assert_eq!(
+            filter.as_bytes(),
+            built(request(capacity), Tag::Integer, &hashes),
+            "{capacity:?}"
+        );
     }
 }
 
@@ -24,18 +30,23 @@ fn long_builds_are_those_of_all_hashes() {
 #[test]
 fn arrays_without_members_wait_for_the_kind() {
     let array = |members: Vec<Option<Element<'static>>>| -> Element<'static> {
-        crate::Array::new(vec![members.len() as i32], members).expect("an array").into()
+        crate::Array::new(vec![members.len() as i32], members)
+            .expect("an array")
+            .into()
     };
     let known = array(vec![Some(1i64.into())]);
     let unknown = || vec![array(vec![]); KEPT + 1];
     for capacity in [None, Some(1000)] {
-        let last = Filter::build(unknown().into_iter().chain([known.clone()]), &request(capacity)).expect("a kind");
-        let first = Filter::build([known.clone(), array(vec![])], &request(capacity)).expect("a kind");
+        let last = Filter::build(unknown().into_iter().chain([known.clone()]), &request(capacity))
+            .expect("a kind");
+        let first =
+            Filter::build([known.clone(), array(vec![])], &request(capacity)).expect("a kind");
         assert_eq!((&last, last.header().kind.name), (&first, "array of integer"));
         let class = |error: crate::Error| error.class();
         let refused = Filter::build(unknown(), &request(capacity)).map_err(class);
         assert_eq!(refused, Err(Class::InvalidParameter));
-        let refused = Filter::build([array(vec![]), 1i64.into()], &request(capacity)).map_err(class);
+        let refused =
+            Filter::build([array(vec![]), 1i64.into()], &request(capacity)).map_err(class);
         assert_eq!(refused, Err(Class::KindMismatch));
     }
 }

@@ -31,7 +31,8 @@ fn resized(value: &[u8], capacity: Option<u64>) -> Result<Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A list becomes what a build with the other capacity gives, be that a list, bits or of a power of two.
+    /// A list becomes what a build with the other capacity gives, be that a list, bits or of a
+    /// power of two.
     #[test]
     fn a_list_has_every_size(
         layout in prop::sample::select(&Layout::ALL),
@@ -45,8 +46,8 @@ proptest! {
         prop_assert_eq!(resized(&given, capacity).unwrap(), build(layout, capacity, &hashes));
     }
 
-    /// Bits are those of a build at the other size where that is smaller, spread where it is larger; else there is
-    /// an error whose capacity works.
+    /// Bits are those of a build at the other size where that is smaller, spread where it is
+    /// larger; else there is an error whose capacity works.
     #[test]
     fn bits_have_sizes_that_divide(
         layout in prop::sample::select(&Layout::ALL),
@@ -99,16 +100,22 @@ proptest! {
 fn a_filter_without_a_capacity_is_told_one_that_works() {
     let mut told = 0;
     for layout in Layout::ALL {
-        for (fpr, count) in
-            [0.1, 0.01, 1e-4, 1e-6].into_iter().flat_map(|fpr| (3..300).step_by(7).map(move |n| (fpr, n)))
+        for (fpr, count) in [0.1, 0.01, 1e-4, 1e-6]
+            .into_iter()
+            .flat_map(|fpr| (3..300).step_by(7).map(move |n| (fpr, n)))
         {
             let given = of_rate(layout, None, fpr, &hashes(5, count));
             if matches!(View::parse(&given).unwrap().body, Body::Sparse(_)) {
                 continue;
             }
             for capacity in [1, 5, 77, 1000, 12_345] {
-                let Err(error) = resized(&given, Some(capacity)) else { continue };
-                let Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide { possible, .. }) = error.problem()
+                let Err(error) = resized(&given, Some(capacity)) else {
+                    continue;
+                };
+                let Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide {
+                    possible,
+                    ..
+                }) = error.problem()
                 else {
                     panic!("{error:?}");
                 };
@@ -130,11 +137,19 @@ fn a_folded_filter_is_resized_by_powers_of_two() {
         let folded: Vec<u8> = fold(&View::parse(&given).unwrap(), 0.1).unwrap();
         let before = View::parse(&folded).unwrap().header;
         assert!(before.blocks < View::parse(&given).unwrap().header.blocks);
-        // A little less than four times as many: few blocks hold a little more at this rate than their share.
+        // A little less than four times as many: few blocks hold a little more at this rate than
+        // their share.
         let wanted = before.capacity.elements().unwrap() * 7 / 2;
         let larger = resized(&folded, Some(wanted)).unwrap();
         let after = View::parse(&larger).unwrap();
-        assert_eq!(after.header, Header { blocks: before.blocks * 4, capacity: Capacity::Elements(wanted), ..before });
+        assert_eq!(
+            after.header,
+            Header {
+                blocks: before.blocks * 4,
+                capacity: Capacity::Elements(wanted),
+                ..before
+            }
+        );
         assert!(hashes.iter().all(|&hash| contains(&after, hash)));
         assert_eq!(resized(&larger, before.capacity.elements()).unwrap(), folded);
     }
@@ -144,10 +159,19 @@ fn a_folded_filter_is_resized_by_powers_of_two() {
 fn what_grows_beyond_the_limit_is_refused() {
     let hashes = hashes(2, 1000);
     for layout in Layout::ALL {
-        let (list, bits) = (build(layout, Some(100_000), &hashes), build(layout, Some(1000), &hashes));
-        for (value, capacity, fails) in [(&list, 200_000, true), (&list, 1000, false), (&bits, 8000, true)] {
+        let (list, bits) =
+            (build(layout, Some(100_000), &hashes), build(layout, Some(1000), &hashes));
+        for (value, capacity, fails) in [
+            (&list, 200_000, true),
+            (&list, 1000, false),
+            (&bits, 8000, true),
+        ] {
             let result = resize::<Vec<u8>>(&View::parse(value).unwrap(), Some(capacity), 1500);
-            assert_eq!(result.err().map(|error| error.class()), fails.then_some(Class::TooLarge), "{layout:?}");
+            assert_eq!(
+                result.err().map(|error| error.class()),
+                fails.then_some(Class::TooLarge),
+                "{layout:?}"
+            );
         }
         let same = resize::<Vec<u8>>(&View::parse(&bits).unwrap(), Some(1000), 1).unwrap();
         assert_eq!(same, bits);

@@ -36,15 +36,30 @@ fn slices_answer_as_the_whole_does() {
 fn the_start_has_the_longest_name() {
     let name = "n".repeat(MAX_NAME);
     let request = Request { capacity: Some(10_000), fpr: 0.01, layout: Layout::Blocked };
-    let header = Header { kind: Kind::other(&name), ..request.header(u64::MAX).unwrap() };
+    let header = Header {
+        kind: Kind::other(&name),
+        ..request.header(u64::MAX).unwrap()
+    };
     let value: Vec<u8> = header.dense();
-    assert_eq!(Start::parse(&value[..START_BYTES], value.len()).map(|start| start.header), Ok(header));
+    assert_eq!(
+        Start::parse(&value[..START_BYTES], value.len()).map(|start| start.header),
+        Ok(header)
+    );
 }
 
 #[test]
 fn a_list_made_to_mislead_ends() {
-    let list: Vec<[u8; 8]> = (0..100_000u64).map(|i| (u64::MAX - 99_999 + i).to_le_bytes()).collect();
-    for hash in [0, 5, u64::MAX - 100_000, u64::MAX - 99_999, u64::MAX - 50_000, u64::MAX] {
+    let list: Vec<[u8; 8]> = (0..100_000u64)
+        .map(|i| (u64::MAX - 99_999 + i).to_le_bytes())
+        .collect();
+    for hash in [
+        0,
+        5,
+        u64::MAX - 100_000,
+        u64::MAX - 99_999,
+        u64::MAX - 50_000,
+        u64::MAX,
+    ] {
         let mut slices = 0;
         let read = |from: usize, length: usize| {
             slices += 1;

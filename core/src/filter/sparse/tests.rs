@@ -8,7 +8,12 @@ fn entries(set: &BTreeSet<u64>) -> Vec<[u8; 8]> {
 
 /// Hashes from ranges of very different density.
 fn hash() -> impl Strategy<Value = u64> {
-    prop_oneof![any::<u64>(), 0u64..50, (u64::MAX - 50)..=u64::MAX, 1u64 << 40..(1 << 40) + 100]
+    prop_oneof![
+        any::<u64>(),
+        0u64..50,
+        (u64::MAX - 50)..=u64::MAX,
+        1u64 << 40..(1 << 40) + 100
+    ]
 }
 
 #[test]

@@ -22,16 +22,22 @@ fn hex(bytes: &[u8]) -> String {
 fn stored_bytes_are_frozen() {
     let mut hashes = [hash(b"a"), hash(b"b")];
     hashes.sort_unstable();
-    let size = Size { layout: Layout::Blocked, num_hashes: 6, blocks: 39, capacity: 1000, fpr: 0.01 };
+    let size = Size {
+        layout: Layout::Blocked,
+        num_hashes: 6,
+        blocks: 39,
+        capacity: 1000,
+        fpr: 0.01,
+    };
     let header = Header::sized(size, Kind::of(Tag::Text));
     let sparse: Vec<u8> = build::from_hashes(&header, &hashes, u64::MAX).unwrap();
     assert_eq!(
         hex(&sparse),
         concat!(
-            "0101020006010000",         // version 1, blocked, text, sparse, 6 hashes, hash 1, no name
-            "2700000000000000",         // 39 blocks
-            "2700000000000000",         // never merged with fewer
-            "e803000000000000",         // capacity 1000
+            "0101020006010000", // version 1, blocked, text, sparse, 6 hashes, hash 1, no name
+            "2700000000000000", // 39 blocks
+            "2700000000000000", // never merged with fewer
+            "e803000000000000", // capacity 1000
             "7b14ae47e17a843f00000000", // rate 0.01, reserved
             "9b9ff31aa12a45785b6e8ca9f1c44ed2",
         )
@@ -41,15 +47,31 @@ fn stored_bytes_are_frozen() {
 /// States that no aggregate writes, and that would lose elements when the build is sized.
 #[test]
 fn states_that_cannot_be_folded_are_refused() {
-    let state = build::largest(&Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }, 600);
+    let state = build::largest(
+        &Header {
+            kind: Kind::of(Tag::Text),
+            ..Header::unsized_(Layout::Blocked, 0.01)
+        },
+        600,
+    );
     let state = state.unwrap();
-    let parse = |header: Header<'_>| View::parse_partial(&header.dense::<Vec<u8>>()).map(|state| state.header.blocks);
+    let parse = |header: Header<'_>| {
+        View::parse_partial(&header.dense::<Vec<u8>>()).map(|state| state.header.blocks)
+    };
     assert_eq!(parse(state), Ok(state.blocks));
     let three = Header { blocks: state.blocks * 3, ..state };
-    for wrong in [three, Header { num_hashes: state.num_hashes + 1, ..state }, Header { fpr: 1e-300, ..state }] {
+    for wrong in [
+        three,
+        Header { num_hashes: state.num_hashes + 1, ..state },
+        Header { fpr: 1e-300, ..state },
+    ] {
         assert_eq!(parse(wrong).unwrap_err().class(), Class::InvalidBinary, "{wrong:?}");
     }
-    let nothing: Vec<u8> = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) }.sparse(0);
+    let nothing: Vec<u8> = Header {
+        kind: Kind::of(Tag::Text),
+        ..Header::unsized_(Layout::Blocked, 0.01)
+    }
+    .sparse(0);
     assert_eq!(View::parse_partial(&nothing).unwrap_err().class(), Class::InvalidBinary);
 }
 
@@ -65,7 +87,11 @@ fn a_named_kind_is_padded() {
 static SAMPLES: std::sync::LazyLock<Vec<Vec<u8>>> = std::sync::LazyLock::new(|| {
     let mut values: Vec<Vec<u8>> = vec![Header::unsized_(Layout::Blocked, 0.01).sparse(0)];
     for layout in Layout::ALL {
-        for (elements, kind) in [(0, Kind::NONE), (5, Kind::of(Tag::Numeric)), (200, Kind::other("public.mood[]"))] {
+        for (elements, kind) in [
+            (0, Kind::NONE),
+            (5, Kind::of(Tag::Numeric)),
+            (200, Kind::other("public.mood[]")),
+        ] {
             let header = Header::sized(crate::sizing::size(layout, 100, 0.01).unwrap(), kind);
             let mut hashes: Vec<u64> = (0..elements).map(|i: u64| hash(&i.to_le_bytes())).collect();
             hashes.sort_unstable();
@@ -86,7 +112,12 @@ fn what_is_written_is_read_and_every_cut_and_every_longer_value_is_refused() {
             let whole_hashes = matches!(view.body, Body::Sparse(_))
                 && end >= view.header.prefix_bytes()
                 && (value.len() - end).is_multiple_of(8);
-            assert_eq!(View::parse(&value[..end]).is_ok(), whole_hashes, "{end} of {}", value.len());
+            assert_eq!(
+                View::parse(&value[..end]).is_ok(),
+                whole_hashes,
+                "{end} of {}",
+                value.len()
+            );
         }
         let mut longer = value.clone();
         longer.push(0);
@@ -94,8 +125,13 @@ fn what_is_written_is_read_and_every_cut_and_every_longer_value_is_refused() {
     }
 }
 
-/// Asserts that a value with other bytes at an offset is refused, for each of these changes, and what the error says.
-pub(crate) fn assert_refused(value: &[u8], parse: fn(&[u8]) -> Result<()>, changes: &[(usize, &[u8], &str)]) {
+/// Asserts that a value with other bytes at an offset is refused, for each of these changes, and
+/// what the error says.
+pub(crate) fn assert_refused(
+    value: &[u8],
+    parse: fn(&[u8]) -> Result<()>,
+    changes: &[(usize, &[u8], &str)],
+) {
     for &(offset, bytes, what) in changes {
         let mut damaged = value.to_vec();
         damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -109,7 +145,8 @@ pub(crate) fn assert_refused(value: &[u8], parse: fn(&[u8]) -> Result<()>, chang
 #[test]
 fn each_field_is_checked() {
     let hashes = [1u64, 2, 3];
-    let sparse: Vec<u8> = build::from_hashes(&header(Kind::of(Tag::Text)), &hashes, u64::MAX).unwrap();
+    let sparse: Vec<u8> =
+        build::from_hashes(&header(Kind::of(Tag::Text)), &hashes, u64::MAX).unwrap();
     let changes = [
         (0, &[2u8][..], "version"),
         (1, &[0], "layout"),
@@ -139,7 +176,12 @@ fn each_field_is_checked() {
 
 #[test]
 fn bits_after_the_last_are_refused() {
-    let h = Header { blocks: 100, base_blocks: 100, layout: Layout::Classic, ..header(Kind::of(Tag::Text)) };
+    let h = Header {
+        blocks: 100,
+        base_blocks: 100,
+        layout: Layout::Classic,
+        ..header(Kind::of(Tag::Text))
+    };
     let mut value: Vec<u8> = h.dense();
     *value.last_mut().unwrap() = 0x0F;
     assert!(View::parse(&value).is_ok());
@@ -149,7 +191,10 @@ fn bits_after_the_last_are_refused() {
 
 #[test]
 fn only_a_state_may_hold_hashes_without_a_size() {
-    let h = Header { kind: Kind::of(Tag::Text), ..Header::unsized_(Layout::Blocked, 0.01) };
+    let h = Header {
+        kind: Kind::of(Tag::Text),
+        ..Header::unsized_(Layout::Blocked, 0.01)
+    };
     let mut value: Vec<u8> = h.sparse(1);
     value[44] = 7;
     assert!(View::parse(&value).is_err());

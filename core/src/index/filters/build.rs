@@ -40,24 +40,44 @@ pub struct Build {
 impl Build {
     /// Begins an index with pages of this size. At most `hold` bytes of filters are kept in memory.
     pub fn new(size: PageSize, hold: usize) -> Build {
-        Build { directory: Directory::empty(size), hold, groups: Vec::new(), tiles: Vec::new() }
+        Build {
+            directory: Directory::empty(size),
+            hold,
+            groups: Vec::new(),
+            tiles: Vec::new(),
+        }
     }
 
-    /// Adds a row with its filter. Errors: [`crate::Class::TooLarge`] if page numbers run out; those of writing.
-    pub fn add<S: PageSink>(&mut self, sink: &mut S, row: RowId, filter: &View<'_>) -> Result<(), S::Error> {
-        let Some(group) = Group::of(filter) else { return Ok(()) };
+    /// Adds a row with its filter. Errors: [`crate::Class::TooLarge`] if page numbers run out;
+    /// those of writing.
+    pub fn add<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        row: RowId,
+        filter: &View<'_>,
+    ) -> Result<(), S::Error> {
+        let Some(group) = Group::of(filter) else {
+            return Ok(());
+        };
         self.directory.chain.rows_built += 1;
-        let number = self.groups.iter().position(|open| open.group == group).unwrap_or(self.groups.len());
+        let number = self
+            .groups
+            .iter()
+            .position(|open| open.group == group)
+            .unwrap_or(self.groups.len());
         if number == self.groups.len() {
             let row_page = RowPage { page: 0, group: 0, slots: 0, size: self.directory.size };
             let (bits, rows, bytes, tiles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            self.groups.push(Open { group, number: None, bits, rows, row_page, bytes, tiles });
+            self.groups
+                .push(Open { group, number: None, bits, rows, row_page, bytes, tiles });
         }
         let open = &mut self.groups[number];
         let bits = slot_bits(filter, &open.group);
         if open.bits.capacity() == 0 {
             // Enough for a tile, or for what may be kept, so that the bits need not move.
-            let tile = bits.len().saturating_mul(usize::from(self.directory.widest(&open.group)));
+            let tile = bits
+                .len()
+                .saturating_mul(usize::from(self.directory.widest(&open.group)));
             memory::reserve(&mut open.bits, tile.min(self.hold.max(bits.len())));
         }
         memory::reserve(&mut open.bits, bits.len());
@@ -66,13 +86,15 @@ impl Build {
         if open.rows.len() == usize::from(self.directory.widest(&open.group)) {
             self.flush(sink, number)?;
         } else if self.groups.iter().map(|open| open.bits.len()).sum::<usize>() > self.hold {
-            let largest = (0..self.groups.len()).max_by_key(|&number| self.groups[number].bits.len());
+            let largest =
+                (0..self.groups.len()).max_by_key(|&number| self.groups[number].bits.len());
             self.flush(sink, largest.unwrap_or(number))?;
         }
         Ok(())
     }
 
-    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as [`Build::add`].
+    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as
+    /// [`Build::add`].
     pub fn finish<S: PageSink>(mut self, sink: &mut S) -> Result<Directory, S::Error> {
         for number in 0..self.groups.len() {
             self.flush(sink, number)?;
@@ -80,7 +102,10 @@ impl Build {
         }
         let Build { mut directory, groups, tiles, .. } = self;
         for tile in tiles {
-            let own = groups.iter().find(|open| open.number == Some(tile.group)).expect("its group got a number");
+            let own = groups
+                .iter()
+                .find(|open| open.number == Some(tile.group))
+                .expect("its group got a number");
             if let Some(page) = directory.append(&own.group, tile)? {
                 sink.write(&page)?;
             }
@@ -103,21 +128,32 @@ impl Build {
         Ok(())
     }
 
-    /// The width of a tile for so many filters, or for the first of them: the greatest, if most of it is used.
+    /// The width of a tile for so many filters, or for the first of them: the greatest, if most of
+    /// it is used.
     fn width_for(&self, group: &Group, filters: usize) -> u16 {
         let most = self.directory.widest(group);
         if group.shape.blocks == 0 || filters >= usize::from(most) {
             return most;
         }
-        let (room, filters) = (u64::from(group.blocks_per_page(self.directory.size)), filters as u64);
+        let (room, filters) =
+            (u64::from(group.blocks_per_page(self.directory.size)), filters as u64);
         let per_page = (room / filters).clamp(1, group.shape.blocks);
         let fits_one_page = per_page == group.shape.blocks;
-        let per_page = if fits_one_page || filters * per_page >= room * 3 / 4 { per_page } else { per_page + 1 };
+        let per_page = if fits_one_page || filters * per_page >= room * 3 / 4 {
+            per_page
+        } else {
+            per_page + 1
+        };
         ((room / per_page).max(1) as u16).min(most)
     }
 
     /// Writes the filters from number `first` on as a tile. Returns the number of the next one.
-    fn tile<S: PageSink>(&mut self, sink: &mut S, number: usize, first: usize) -> Result<usize, S::Error> {
+    fn tile<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        number: usize,
+        first: usize,
+    ) -> Result<usize, S::Error> {
         let size = self.directory.size;
         let count = self.groups[number].rows.len();
         let width = self.width_for(&self.groups[number].group, count - first);
@@ -131,7 +167,15 @@ impl Build {
         let grid = Grid::new(size, group, width);
         let first_page = self.directory.allocate(grid)?;
         let (ordinal, first_slot) = (self.tiles.len() as u32, row_page.slots);
-        let tile = Tile { ordinal, group: row_page.group, width, first_slot, row_page: 0, first_page, grid };
+        let tile = Tile {
+            ordinal,
+            group: row_page.group,
+            width,
+            first_slot,
+            row_page: 0,
+            first_page,
+            grid,
+        };
         bytes.resize(size.bytes(), 0);
         for (slot, row) in tile.slots().zip(&rows[slots.clone()]) {
             let changes = row_page.claim(slot, *row).into_iter().chain([row_page.publish(slot)]);
@@ -148,7 +192,10 @@ impl Build {
             crate::interrupt::check();
             page.fill(0);
             let length = stride.min(each - from);
-            for (to, bits) in page[size.payload()].chunks_exact_mut(stride).zip(bits.chunks_exact(each)) {
+            for (to, bits) in page[size.payload()]
+                .chunks_exact_mut(stride)
+                .zip(bits.chunks_exact(each))
+            {
                 to[..length].copy_from_slice(&bits[from..][..length]);
             }
             tile.special().write(&mut page);

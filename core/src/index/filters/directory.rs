@@ -1,5 +1,6 @@
-//! Where the tiles are: groups, their tiles, and the row pages of these. It is stored as a list of records, each a
-//! group, or a tile of a group, to which new ones are added: a million filters of one shape are 24 pages of them.
+//! Where the tiles are: groups, their tiles, and the row pages of these. It is stored as a list of
+//! records, each a group, or a tile of a group, to which new ones are added: a million filters of
+//! one shape are 24 pages of them.
 
 use super::row_page::{RowPage, room};
 use super::tile::{Grid, Group, Slot, Tile};
@@ -28,7 +29,13 @@ struct Member {
 
 impl Directory {
     pub fn empty(size: PageSize) -> Directory {
-        Directory { size, chain: Chain::empty(), newest: Vec::new(), tiles: 0, groups: Vec::new() }
+        Directory {
+            size,
+            chain: Chain::empty(),
+            newest: Vec::new(),
+            tiles: 0,
+            groups: Vec::new(),
+        }
     }
 
     /// All groups with their numbers.
@@ -42,7 +49,10 @@ impl Directory {
 
     /// The number of a group, if it has tiles.
     pub fn group_number(&self, group: &Group) -> Option<u32> {
-        self.groups.iter().position(|member| member.group == *group).map(|number| number as u32)
+        self.groups
+            .iter()
+            .position(|member| member.group == *group)
+            .map(|number| number as u32)
     }
 
     /// The tiles of a group; those of the same row page are neighbours.
@@ -51,14 +61,17 @@ impl Directory {
     }
 
     pub fn row_pages(&self, group: u32) -> &[RowPage] {
-        self.groups.get(group as usize).map_or(&[], |member| &member.row_pages)
+        self.groups
+            .get(group as usize)
+            .map_or(&[], |member| &member.row_pages)
     }
 
     pub fn all_row_pages(&self) -> impl Iterator<Item = &RowPage> {
         self.groups.iter().flat_map(|member| &member.row_pages)
     }
 
-    /// Pages that a lookup reads if each tile may have the element: the metapage, one of each tile, and the row pages.
+    /// Pages that a lookup reads if each tile may have the element: the metapage, one of each tile,
+    /// and the row pages.
     pub fn pages_per_lookup(&self) -> u64 {
         1 + u64::from(self.tiles) + self.all_row_pages().count() as u64
     }
@@ -71,19 +84,27 @@ impl Directory {
     pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
         let tiles = self.tiles(page.group);
         let place = (page.page, number);
-        let tile = tiles[..tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= place)].last()?;
-        (tile.row_page == page.page && tile.slots().contains(&number)).then_some(Slot { tile: *tile, number })
+        let tile = tiles[..tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= place)]
+            .last()?;
+        (tile.row_page == page.page && tile.slots().contains(&number))
+            .then_some(Slot { tile: *tile, number })
     }
 
     pub(super) fn place_group(&mut self, group: Group) {
-        self.groups.push(Member { group, tiles: Vec::new(), row_pages: Vec::new() });
+        self.groups
+            .push(Member { group, tiles: Vec::new(), row_pages: Vec::new() });
     }
 
     /// Adds a tile after those of its group. One whose first slot is 0 begins a row page.
     pub(super) fn place(&mut self, tile: Tile) {
         let member = &mut self.groups[tile.group as usize];
         if tile.first_slot == 0 {
-            member.row_pages.push(RowPage { page: tile.row_page, group: tile.group, slots: 0, size: self.size });
+            member.row_pages.push(RowPage {
+                page: tile.row_page,
+                group: tile.group,
+                slots: 0,
+                size: self.size,
+            });
         }
         member.row_pages.last_mut().expect("a first tile has slot 0").slots = tile.slots().end;
         member.tiles.push(tile);

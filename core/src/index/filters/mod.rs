@@ -1,8 +1,10 @@
-//! The index over a column of filters, as bytes: it finds the rows whose filters may have an element.
+//! The index over a column of filters, as bytes: it finds the rows whose filters may have an
+//! element.
 //!
-//! In filters of the same shape an element has the same block. So the filters of up to 127 rows form a **tile**, in
-//! which block 0 of all of them comes first, then block 1 of all, and so on. A lookup reads the one page with the
-//! element's block of 127 filters, instead of 127 places of the table.
+//! In filters of the same shape an element has the same block. So the filters of up to 127 rows
+//! form a **tile**, in which block 0 of all of them comes first, then block 1 of all, and so on. A
+//! lookup reads the one page with the element's block of 127 filters, instead of 127 places of the
+//! table.
 //!
 //! ```text
 //! filter of row    A        B        C                    page of a tile          row page
@@ -31,9 +33,10 @@
 //! | of bits, `classic` | nothing | always, and it must be rechecked; so does a filter of another kind |
 //! | without a kind, so without elements | it has no slot | never |
 //!
-//! Why "no" is certain: a slot is published after all of its blocks were written, and before its row is committed. A
-//! lookup reads blocks first, and then the rows that they belong to. If a slot was given to another row in between,
-//! that row was inserted after the lookup began, which can't see it; and the old row was dead for every session.
+//! Why "no" is certain: a slot is published after all of its blocks were written, and before its
+//! row is committed. A lookup reads blocks first, and then the rows that they belong to. If a slot
+//! was given to another row in between, that row was inserted after the lookup began, which can't
+//! see it; and the old row was dead for every session.
 
 mod build;
 mod directory;

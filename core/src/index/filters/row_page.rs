@@ -24,7 +24,8 @@ pub(super) const fn room(size: PageSize) -> u16 {
     (size.payload_bytes() / (1 + RowId::BYTES)) as u16
 }
 
-/// A row page and the tiles that use it. A change of it is a byte: its offset in the page, and its new value.
+/// A row page and the tiles that use it. A change of it is a byte: its offset in the page, and its
+/// new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPage {
     pub page: PageNumber,
@@ -55,28 +56,40 @@ impl RowPage {
 
     /// The first free slot. Errors: for another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
-        let Some(page) = self.written(page)? else { return Ok((self.slots > 0).then_some(0)) };
+        let Some(page) = self.written(page)? else {
+            return Ok((self.slots > 0).then_some(0));
+        };
         let states = &page[self.size.payload()][..usize::from(self.slots)];
-        Ok(states.iter().position(|&state| state == State::Free as u8).map(|slot| slot as u16))
+        Ok(states
+            .iter()
+            .position(|&state| state == State::Free as u8)
+            .map(|slot| slot as u16))
     }
 
     /// The state of a slot, and its row. Errors: for an unknown state.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
         let found = page[usize::from(self.state_at(slot))];
-        let state = [State::Free, State::Claimed, State::Used].get(usize::from(found)).copied();
+        let state = [State::Free, State::Claimed, State::Used]
+            .get(usize::from(found))
+            .copied();
         let state = state.ok_or_else(|| Damage::field(self.page, "the state of a slot", found))?;
-        let row = page[usize::from(self.row_at(slot))..].first_chunk().expect("a row is in the page");
+        let row = page[usize::from(self.row_at(slot))..]
+            .first_chunk()
+            .expect("a row is in the page");
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `found` with each of these slots that is not free. Errors: for another page, and for an unknown state.
+    /// Calls `found` with each of these slots that is not free. Errors: for another page, and for
+    /// an unknown state.
     pub fn rows(
         &self,
         page: Option<&[u8]>,
         slots: impl Iterator<Item = u16>,
         mut found: impl FnMut(u16, State, RowId),
     ) -> Result<(), Damage> {
-        let Some(page) = self.written(page)? else { return Ok(()) };
+        let Some(page) = self.written(page)? else {
+            return Ok(());
+        };
         for slot in slots {
             let (state, row) = self.slot(page, slot)?;
             if state != State::Free {
@@ -86,12 +99,21 @@ impl RowPage {
         Ok(())
     }
 
-    /// The changes that give a free slot to a row, before its blocks are written. Other sessions don't take it then,
-    /// and lookups don't find it yet. After a crash or an error it stays claimed by a dead row, and VACUUM frees it.
+    /// The changes that give a free slot to a row, before its blocks are written. Other sessions
+    /// don't take it then, and lookups don't find it yet. After a crash or an error it stays
+    /// claimed by a dead row, and VACUUM frees it.
     pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
         let ([a, b, c, d, e, f], at) = (row.to_bytes(), self.row_at(slot));
         let claimed = (self.state_at(slot), State::Claimed as u8);
-        [claimed, (at, a), (at + 1, b), (at + 2, c), (at + 3, d), (at + 4, e), (at + 5, f)]
+        [
+            claimed,
+            (at, a),
+            (at + 1, b),
+            (at + 2, c),
+            (at + 3, d),
+            (at + 4, e),
+            (at + 5, f),
+        ]
     }
 
     /// The change after which lookups find the row of a claimed slot.

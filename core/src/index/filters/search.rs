@@ -21,8 +21,9 @@ pub type FilterCondition = Vec<Sought>;
 const AHEAD: usize = 32;
 
 impl Directory {
-    /// Calls `found` with each row whose filter may meet all of a group's conditions, and with whether it must be
-    /// rechecked. Errors: [`Damage`] for a page that is not what the directory says; those of reading.
+    /// Calls `found` with each row whose filter may meet all of a group's conditions, and with
+    /// whether it must be rechecked. Errors: [`Damage`] for a page that is not what the directory
+    /// says; those of reading.
     pub fn search<P: Pages>(
         &self,
         pages: &mut P,
@@ -34,15 +35,20 @@ impl Directory {
             if conditions.iter().any(Vec::is_empty) {
                 continue;
             }
-            let again = group.holds != Holds::Bits || conditions.iter().flatten().any(|s| *s == Sought::OtherKind);
+            let again = group.holds != Holds::Bits
+                || conditions.iter().flatten().any(|s| *s == Sought::OtherKind);
             let conditions: Vec<Vec<Mask>> = match group.holds {
                 Holds::Nothing => Vec::new(),
-                _ => memory::collect(conditions.iter().filter_map(|condition| masks(group, condition))),
+                _ => memory::collect(
+                    conditions.iter().filter_map(|condition| masks(group, condition)),
+                ),
             };
             let tiles = self.tiles(number);
             let first = conditions.first().map_or(&[][..], Vec::as_slice);
             let mut coming = tiles.iter().flat_map(|tile| pages_of(tile, first));
-            let mut prefetch = |pages: &mut P, most| coming.by_ref().take(most).for_each(|(at, _)| pages.prefetch(at));
+            let mut prefetch = |pages: &mut P, most| {
+                coming.by_ref().take(most).for_each(|(at, _)| pages.prefetch(at))
+            };
             prefetch(pages, AHEAD);
             let tiles_of_pages = tiles.chunk_by(|a, b| a.row_page == b.row_page);
             for (page, own) in self.row_pages(number).iter().zip(tiles_of_pages) {
@@ -54,8 +60,8 @@ impl Directory {
     }
 }
 
-/// Finds the rows of a row page, given its tiles, that meet all conditions: each is the masks of its elements, in the
-/// order of their blocks.
+/// Finds the rows of a row page, given its tiles, that meet all conditions: each is the masks of
+/// its elements, in the order of their blocks.
 fn search<P: Pages>(
     pages: &mut P,
     page: &RowPage,
@@ -72,8 +78,12 @@ fn search<P: Pages>(
             for (at, elements) in pages_of(tile, condition) {
                 pages.with(at, |bytes| {
                     // A page that was not written yet has no bits.
-                    let Some(bytes) = tile.special().written(bytes, page.size, at)? else { return Ok(()) };
-                    elements.iter().for_each(|mask| mask.probe(&tile.grid, &bytes[page.size.payload()], may));
+                    let Some(bytes) = tile.special().written(bytes, page.size, at)? else {
+                        return Ok(());
+                    };
+                    elements
+                        .iter()
+                        .for_each(|mask| mask.probe(&tile.grid, &bytes[page.size.payload()], may));
                     Ok::<(), Damage>(())
                 })??;
             }
@@ -83,25 +93,35 @@ fn search<P: Pages>(
             return Ok(());
         }
     }
-    // The blocks were read before: a row that was given a slot since then is not visible to this lookup.
+    // The blocks were read before: a row that was given a slot since then is not visible to this
+    // lookup.
     pages.with(page.page, |bytes| {
-        page.rows(bytes, (0..page.slots).filter(|&slot| slots[usize::from(slot)]), |_, state, row| {
-            if state == State::Used {
-                found(row);
-            }
-        })
+        page.rows(
+            bytes,
+            (0..page.slots).filter(|&slot| slots[usize::from(slot)]),
+            |_, state, row| {
+                if state == State::Used {
+                    found(row);
+                }
+            },
+        )
     })??;
     Ok(())
 }
 
-/// The pages of a tile with the blocks of these elements, which are in the order of blocks; each with its elements.
-fn pages_of<'m>(tile: &Tile, elements: &'m [Mask]) -> impl Iterator<Item = (PageNumber, &'m [Mask])> + use<'m> {
+/// The pages of a tile with the blocks of these elements, which are in the order of blocks; each
+/// with its elements.
+fn pages_of<'m>(
+    tile: &Tile,
+    elements: &'m [Mask],
+) -> impl Iterator<Item = (PageNumber, &'m [Mask])> + use<'m> {
     let tile = *tile;
     let pages = elements.chunk_by(move |a, b| tile.page_of(a.block) == tile.page_of(b.block));
     pages.map(move |elements| (tile.page_of(elements[0].block), elements))
 }
 
-/// The masks of the elements of a condition, in the order of their blocks; `None` if every slot meets it.
+/// The masks of the elements of a condition, in the order of their blocks; `None` if every slot
+/// meets it.
 fn masks(group: &Group, condition: &FilterCondition) -> Option<Vec<Mask>> {
     let mask = |sought: &Sought| match sought {
         Sought::Hash(hash) => Ok(Mask::of(group, *hash)),

@@ -20,7 +20,12 @@ fn element(i: u64) -> u64 {
 }
 
 /// The filter of some of a small universe of elements, so that lookups find some.
-fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterator<Item = u64>) -> Vec<u8> {
+fn filter(
+    layout: Layout,
+    tag: Tag,
+    capacity: Option<u64>,
+    elements: impl Iterator<Item = u64>,
+) -> Vec<u8> {
     let hashes: Vec<u64> = elements.map(element).collect();
     let tag = if capacity.is_none() && hashes.is_empty() { Tag::None } else { tag };
     built(Request { capacity, fpr: 0.01, layout }, tag, &hashes)
@@ -29,22 +34,32 @@ fn filter(layout: Layout, tag: Tag, capacity: Option<u64>, elements: impl Iterat
 /// What a lookup of an element of this kind wants.
 fn sought(group: &Group, tag: Tag, i: u64) -> Sought {
     let is_any = group.holds == Holds::Nothing;
-    if is_any || group.kind().tag == tag { Sought::Hash(element(i)) } else { Sought::OtherKind }
+    if is_any || group.kind().tag == tag {
+        Sought::Hash(element(i))
+    } else {
+        Sought::OtherKind
+    }
 }
 
-/// Rows that a sequential scan finds: those whose filter may have the element, and those of another kind, which raise
-/// an error.
+/// Rows that a sequential scan finds: those whose filter may have the element, and those of another
+/// kind, which raise an error.
 fn naive(rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) -> Vec<RowId> {
     let may = |bytes: &[u8]| {
         let view = View::parse(bytes).expect("a filter");
         !view.header.kind.is_none() && (view.header.kind.tag != tag || contains(&view, element(i)))
     };
-    rows.iter().filter(|(_, bytes)| may(bytes)).map(|(row, _)| *row).collect()
+    rows.iter()
+        .filter(|(_, bytes)| may(bytes))
+        .map(|(row, _)| *row)
+        .collect()
 }
 
-/// Asserts that the index finds the rows that a scan finds, and others only if they must be rechecked.
+/// Asserts that the index finds the rows that a scan finds, and others only if they must be
+/// rechecked.
 fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) {
-    let found = index.search(|group| vec![vec![sought(group, tag, i)]]).expect("sound pages");
+    let found = index
+        .search(|group| vec![vec![sought(group, tag, i)]])
+        .expect("sound pages");
     let expected = naive(rows, tag, i);
     for row in &expected {
         assert!(found.contains_key(row), "{row:?} is missed");
@@ -56,7 +71,8 @@ fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: 
     }
 }
 
-/// What must hold of every index: it reads as it was written, each page belongs to one, and each slot has its tile.
+/// What must hold of every index: it reads as it was written, each page belongs to one, and each
+/// slot has its tile.
 fn check(index: &Index) {
     let size = index.directory.size;
     let read = Index::open(index.memory.clone(), size).unwrap();
@@ -77,5 +93,8 @@ fn check(index: &Index) {
         }
     }
     taken.sort_unstable();
-    assert!(taken.iter().copied().eq(0..index.directory.chain.allocated), "every page has one owner");
+    assert!(
+        taken.iter().copied().eq(0..index.directory.chain.allocated),
+        "every page has one owner"
+    );
 }

@@ -1,6 +1,7 @@
 //! Tiles: which filters share them, where the blocks of a slot are, and probing a page of them.
 //!
-//! The filters of a tile are of one group: an element has the same block and the same bits in all of them.
+//! The filters of a tile are of one group: an element has the same block and the same bits in all
+//! of them.
 //!
 //! ```text
 //! payload of a page    │ slot 0            │ slot 1            │ …      P blocks of each slot
@@ -10,11 +11,12 @@
 //! its place there      (slot · P + b mod P) · bytes of a block
 //! ```
 //!
-//! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a page (P = 1); a
-//! narrower one has several, so that its pages are full as well.
+//! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a
+//! page (P = 1); a narrower one has several, so that its pages are full as well.
 //!
-//! Blocks are not transposed, as those of ranges are: adding a filter writes 64 contiguous bytes to each page, which
-//! are 68 bytes of WAL, instead of some 256 bytes in as many places, which would be 1,280.
+//! Blocks are not transposed, as those of ranges are: adding a filter writes 64 contiguous bytes to
+//! each page, which are 68 bytes of WAL, instead of some 256 bytes in as many places, which would
+//! be 1,280.
 
 use crate::filter::{Body, View, sparse};
 use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
@@ -55,14 +57,20 @@ impl Group {
     /// The group of filters whose slots have nothing.
     pub fn of_any() -> Group {
         let shape = Shape { layout: Layout::Classic, num_hashes: 0, blocks: 0 };
-        Group { holds: Holds::Nothing, shape, tag: Tag::None, name: "".into() }
+        Group {
+            holds: Holds::Nothing,
+            shape,
+            tag: Tag::None,
+            name: "".into(),
+        }
     }
 
     pub fn new(holds: Holds, shape: Shape, kind: Kind<'_>) -> Group {
         Group { holds, shape, tag: kind.tag, name: kind.name.into() }
     }
 
-    /// The group of a filter; `None` if it has no kind and therefore no elements, so that no lookup must find it.
+    /// The group of a filter; `None` if it has no kind and therefore no elements, so that no lookup
+    /// must find it.
     pub fn of(filter: &View<'_>) -> Option<Group> {
         let header = &filter.header;
         if header.kind.is_none() {
@@ -70,9 +78,14 @@ impl Group {
         }
         Some(match filter.body {
             Body::Sparse(hashes) => {
-                let blocks = (hashes.len() as u64 * LIST_BITS).div_ceil(Layout::Blocked.block_bits());
+                let blocks =
+                    (hashes.len() as u64 * LIST_BITS).div_ceil(Layout::Blocked.block_bits());
                 let (layout, blocks) = (Layout::Blocked, blocks.next_power_of_two());
-                Group::new(Holds::Hashes, Shape { layout, num_hashes: LIST_HASHES, blocks }, header.kind)
+                Group::new(
+                    Holds::Hashes,
+                    Shape { layout, num_hashes: LIST_HASHES, blocks },
+                    header.kind,
+                )
             }
             Body::Dense(_) if header.layout == Layout::Classic => Group::of_any(),
             Body::Dense(_) => Group::new(Holds::Bits, header.shape(), header.kind),
@@ -99,7 +112,9 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
         (Holds::Hashes, Body::Sparse(list)) => {
             let mut bits = memory::zeroed(group.shape.payload_bytes() as usize);
-            group.shape.insert_all(&mut bits, &memory::collect(sparse::values(list)));
+            group
+                .shape
+                .insert_all(&mut bits, &memory::collect(sparse::values(list)));
             Cow::Owned(bits)
         }
         _ => Cow::Borrowed(&[]),
@@ -135,7 +150,9 @@ impl Grid {
     /// The grid of a tile of `width` slots, from one to [`Group::blocks_per_page`].
     pub(super) fn new(size: PageSize, group: &Group, width: u16) -> Grid {
         let blocks = group.shape.blocks;
-        let per_page = u64::from(group.blocks_per_page(size) / u32::from(width)).min(blocks).max(1);
+        let per_page = u64::from(group.blocks_per_page(size) / u32::from(width))
+            .min(blocks)
+            .max(1);
         Grid { block_bytes: group.block_bytes(), blocks, per_page }
     }
 
@@ -167,8 +184,9 @@ impl Tile {
     }
 }
 
-/// A slot that belongs to a row, or is being given to one: under the exclusive lock of a row page that has a free slot
-/// by [`super::RowPage::claim`], then [`Slot::chunks`] in their order, then [`super::RowPage::publish`].
+/// A slot that belongs to a row, or is being given to one: under the exclusive lock of a row page
+/// that has a free slot by [`super::RowPage::claim`], then [`Slot::chunks`] in their order, then
+/// [`super::RowPage::publish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub tile: Tile,
@@ -177,12 +195,18 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of [`slot_bits`].
-    pub fn chunks<'b>(&self, bits: &'b [u8]) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
+    /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of
+    /// [`slot_bits`].
+    pub fn chunks<'b>(
+        &self,
+        bits: &'b [u8],
+    ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
         let stride = self.tile.grid.stride();
         let within = usize::from(self.number - self.tile.first_slot);
         let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
-        (self.tile.first_page..).zip(bits.chunks(stride)).map(move |(page, bytes)| (page, offset, bytes))
+        (self.tile.first_page..)
+            .zip(bits.chunks(stride))
+            .map(move |(page, bytes)| (page, offset, bytes))
     }
 }
 
@@ -200,7 +224,10 @@ impl Mask {
         // Positions in a block don't depend on how many blocks there are.
         Shape { blocks: 1, ..group.shape }.insert_all(&mut block, &[hash]);
         let bytes = block.into_iter().enumerate().filter(|&(_, bits)| bits != 0);
-        Mask { block: group.shape.block_of(hash), bytes: memory::collect(bytes) }
+        Mask {
+            block: group.shape.block_of(hash),
+            bytes: memory::collect(bytes),
+        }
     }
 
     /// Adds the slots of a tile whose block in a page with this payload has all of the bits.

@@ -1,5 +1,5 @@
-//! What the pages of both indexes have in common: PostgreSQL's header, which is not touched here, and eight bytes at
-//! the end that say what the page is.
+//! What the pages of both indexes have in common: PostgreSQL's header, which is not touched here,
+//! and eight bytes at the end that say what the page is.
 //!
 //! ```text
 //!  0            24                                            8184   8188  8189  8190  8192
@@ -8,11 +8,12 @@
 //!  └────────────┴──────────────────────────────────────────────┴──────┴─────┴─────┴─────┘
 //! ```
 //!
-//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the file: both are
-//! pages without bits. So a crash between extending and writing leaves nothing to repair.
+//! A page of a tile may also be all zero, as when the file was extended, or be after the end of the
+//! file: both are pages without bits. So a crash between extending and writing leaves nothing to
+//! repair.
 //!
-//! What passes the checks of what was read from disk can be used without an index out of bounds, an endless loop or an
-//! overflow; anything else is [`Damage`], which names page and defect.
+//! What passes the checks of what was read from disk can be used without an index out of bounds, an
+//! endless loop or an overflow; anything else is [`Damage`], which names page and defect.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -95,7 +96,11 @@ impl PageSize {
 
     /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
     pub const fn new(bytes: usize) -> Option<PageSize> {
-        if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 { Some(PageSize(bytes as u32)) } else { None }
+        if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 {
+            Some(PageSize(bytes as u32))
+        } else {
+            None
+        }
     }
 
     pub const fn bytes(self) -> usize {
@@ -110,7 +115,8 @@ impl PageSize {
         self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
     }
 
-    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of 8,192 bytes.
+    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of
+    /// 8,192 bytes.
     pub const fn block_bits(self) -> u32 {
         (self.payload_bytes() * 8) as u32 / 128
     }
@@ -127,7 +133,8 @@ pub struct Special {
 impl Special {
     const fn encode(self) -> [u8; SPECIAL_BYTES] {
         let number = self.number as u64;
-        (number | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48).to_le_bytes()
+        (number | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48)
+            .to_le_bytes()
     }
 
     /// Writes the end of a page, which must have as many bytes.
@@ -135,12 +142,19 @@ impl Special {
         *page.last_chunk_mut().expect("a page has a special space") = self.encode();
     }
 
-    /// The page, if it was written: one that is all zero, or after the end of the file, was not. Errors: what is wrong
-    /// with the page.
+    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
+    /// Errors: what is wrong with the page.
     #[inline]
-    pub fn written(self, page: Option<&[u8]>, size: PageSize, at: PageNumber) -> Result<Option<&[u8]>, Damage> {
+    pub fn written(
+        self,
+        page: Option<&[u8]>,
+        size: PageSize,
+        at: PageNumber,
+    ) -> Result<Option<&[u8]>, Damage> {
         match page {
-            Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => Ok(Some(page)),
+            Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => {
+                Ok(Some(page))
+            }
             Some(page) if page.len() != size.bytes() || page.iter().any(|&byte| byte != 0) => {
                 Err(Damage::new(at, self.problem(page, size)))
             }
@@ -153,7 +167,8 @@ impl Special {
         if page.len() != size.bytes() {
             return format!("it has {} bytes instead of {}", page.len(), size.bytes());
         }
-        let [n0, n1, n2, n3, version, kind, id0, id1] = *page.last_chunk().expect("a page has a special space");
+        let [n0, n1, n2, n3, version, kind, id0, id1] =
+            *page.last_chunk().expect("a page has a special space");
         let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
         if id != PAGE_ID {
             format!("it is not a page of a bloom_filter index (its id is {id:04X})")
@@ -171,9 +186,13 @@ impl Special {
 pub trait Pages {
     type Error: From<Damage>;
 
-    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after the end of the file.
-    /// Errors: those of reading a page.
-    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Self::Error>;
+    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after
+    /// the end of the file. Errors: those of reading a page.
+    fn with<R>(
+        &mut self,
+        page: PageNumber,
+        f: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> Result<R, Self::Error>;
 
     fn prefetch(&mut self, _page: PageNumber) {}
 }
@@ -182,8 +201,8 @@ pub trait Pages {
 pub trait PageSink {
     type Error: From<Error>;
 
-    /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the metapage comes from the
-    /// caller. Errors: those of writing a page.
+    /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the
+    /// metapage comes from the caller. Errors: those of writing a page.
     fn write(&mut self, page: &[u8]) -> Result<(), Self::Error>;
 }
 

@@ -19,11 +19,15 @@ impl RowId {
     }
 
     pub(crate) fn from_bytes([a, b, c, d, e, f]: [u8; RowId::BYTES]) -> RowId {
-        RowId { page: u32::from_le_bytes([a, b, c, d]), line: u16::from_le_bytes([e, f]) }
+        RowId {
+            page: u32::from_le_bytes([a, b, c, d]),
+            line: u16::from_le_bytes([e, f]),
+        }
     }
 }
 
-/// A set of rows that are added in the order of their pages, in a limited memory. Each is a bit, mostly.
+/// A set of rows that are added in the order of their pages, in a limited memory. Each is a bit,
+/// mostly.
 #[derive(Debug)]
 pub struct RowSet {
     /// A page, which 64 of its lines, and a bit for each of these.

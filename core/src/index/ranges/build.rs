@@ -7,13 +7,15 @@
 //!                                     └──▶ bits of one slot of level 2, kept in memory until it has 128 such slots
 //! ```
 //!
-//! How many levels there are follows from the pages of the table. Widths fit the number of slots: 91 tiles get 64 and
-//! 32 slots above them. The last tile is sized for full ranges, though its last range may have only a few rows yet.
+//! How many levels there are follows from the pages of the table. Widths fit the number of slots:
+//! 91 tiles get 64 and 32 slots above them. The last tile is sized for full ranges, though its last
+//! range may have only a few rows yet.
 //!
-//! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact. Beyond the limit the
-//! size is that which the slots so far need, and bits are kept. A slot that would then be overfull begins another tile,
-//! if the slots before it fill theirs: every eighth may. A slot of level 2 gets bits from the start, for hashes that
-//! are all different; if they are not, the first slot is folded, to what it would have been had it been made smaller.
+//! The slots of level 1 are kept as hashes up to a limit, so that the size of their tile is exact.
+//! Beyond the limit the size is that which the slots so far need, and bits are kept. A slot that
+//! would then be overfull begins another tile, if the slots before it fill theirs: every eighth
+//! may. A slot of level 2 gets bits from the start, for hashes that are all different; if they are
+//! not, the first slot is folded, to what it would have been had it been made smaller.
 
 use super::directory::{Directory, Options};
 use super::meta::most_open_runs;
@@ -46,8 +48,9 @@ fn targets(options: &Options, top: Level) -> [Target; 3] {
 }
 
 impl Build {
-    /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128 ranges, and as many
-    /// bytes for level 2 as they take, but at least those of eight slots. The options must be possible.
+    /// Begins an index. At most `hold` hashes are kept in memory for level 1 besides those of 128
+    /// ranges, and as many bytes for level 2 as they take, but at least those of eight slots. The
+    /// options must be possible.
     pub fn new(options: Options, hold: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
         let tiles = ranges.div_ceil(MAX_WIDTH.into());
@@ -58,26 +61,39 @@ impl Build {
         } else {
             Level::Two
         };
-        let width = if top == Level::Two { Width::within(tiles / SLOTS_OF_TOP) } else { Width::MAX };
+        let width =
+            if top == Level::Two { Width::within(tiles / SLOTS_OF_TOP) } else { Width::MAX };
         let [target, one, two] = targets(&options, Level::Zero);
         let one = Above::new(Level::One, width, one, options.size, hold);
         let two = Above::new(Level::Two, Width::MAX, two, options.size, hold);
         let (directory, gathered) = (Directory::empty(options), Gathered::default());
-        let mut build = Build { directory, top: Level::Zero, target, gathered, above: [one, two], per_range: None };
+        let mut build = Build {
+            directory,
+            top: Level::Zero,
+            target,
+            gathered,
+            above: [one, two],
+            per_range: None,
+        };
         build.raise(top);
         build
     }
 
     /// Adds levels for the tiles that come next.
     fn raise(&mut self, top: Level) {
-        for level in [Level::Zero, Level::One].into_iter().filter(|level| (self.top..top).contains(level)) {
+        for level in [Level::Zero, Level::One]
+            .into_iter()
+            .filter(|level| (self.top..top).contains(level))
+        {
             self.directory.covered_from[level as usize] = Some(self.directory.tiles(level));
         }
         self.top = self.top.max(top);
-        [self.target, self.above[0].target, self.above[1].target] = targets(&self.directory.options, self.top);
+        [self.target, self.above[0].target, self.above[1].target] =
+            targets(&self.directory.options, self.top);
     }
 
-    /// Adds level 1 if so many more ranges are too many without it: there are more than the table had pages for.
+    /// Adds level 1 if so many more ranges are too many without it: there are more than the table
+    /// had pages for.
     fn raise_for(&mut self, ranges: u64) {
         let end = self.directory.end_slot(Level::Zero) + ranges;
         if self.top == Level::Zero && end > self.directory.options.slots_alone(Level::Zero) {
@@ -85,8 +101,9 @@ impl Build {
         }
     }
 
-    /// Adds the next range, with the hashes of its elements in any order and possibly repeated; there may be none.
-    /// Errors: [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges; those of writing.
+    /// Adds the next range, with the hashes of its elements in any order and possibly repeated;
+    /// there may be none. Errors: [`crate::Class::TooLarge`] if too few numbers are left for pages
+    /// or ranges; those of writing.
     pub fn range<S: PageSink>(&mut self, sink: &mut S, hashes: &[u64]) -> Result<(), S::Error> {
         if self.gathered.ranges() == Width::MAX.slots(self.columns_per_slot()) as usize {
             let full = std::mem::take(&mut self.gathered);
@@ -96,7 +113,8 @@ impl Build {
         Ok(())
     }
 
-    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as [`Build::range`].
+    /// Writes what is left. Returns the directory, whose metapage the caller writes. Errors: as
+    /// [`Build::range`].
     pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> Result<Directory, S::Error> {
         let rest = std::mem::take(&mut self.gathered);
         self.raise_for(rest.ranges() as u64);
@@ -126,11 +144,17 @@ impl Build {
         Ok(self.directory)
     }
 
-    /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more ranges than it had
-    /// when the build began: then there are more levels from here on.
-    fn full_tile<S: PageSink>(&mut self, sink: &mut S, ranges: Gathered, last: bool) -> Result<(), S::Error> {
+    /// Writes a tile of level 0 and keeps its slots of the levels above. The table may have more
+    /// ranges than it had when the build began: then there are more levels from here on.
+    fn full_tile<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        ranges: Gathered,
+        last: bool,
+    ) -> Result<(), S::Error> {
         self.raise_for(MAX_WIDTH.into());
-        let slots = u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
+        let slots =
+            u64::from(self.directory.tiles(Level::Zero)) - self.directory.first_slot(Level::One);
         if self.top == Level::One && slots >= self.directory.options.slots_alone(Level::One) {
             self.write_one(sink, false)?;
             self.raise(Level::Two);
@@ -189,15 +213,24 @@ impl Build {
         width: Width,
         last: bool,
     ) -> Result<(), S::Error> {
-        let mut loads: Vec<f64> = ranges.clone().map(|range| gathered.range(range).len() as f64).collect();
+        let mut loads: Vec<f64> = ranges
+            .clone()
+            .map(|range| gathered.range(range).len() as f64)
+            .collect();
         // The last range of all may go on growing.
         let begun = if last { loads.pop() } else { None };
         self.per_range = mean(&typical(&loads)).or(self.per_range);
         if let Some(begun) = begun {
-            loads.push(self.per_range.unwrap_or(f64::from(self.directory.options.guess)).max(begun));
+            loads.push(
+                self.per_range
+                    .unwrap_or(f64::from(self.directory.options.guess))
+                    .max(begun),
+            );
         }
         let columns = self.columns(width, &mut loads);
-        let shape = self.directory.shape_for(Level::Zero, width, self.target, &typical(&loads));
+        let shape = self
+            .directory
+            .shape_for(Level::Zero, width, self.target, &typical(&loads));
         let mut bits = Vec::new();
         bits.resize_with(width.columns() as usize, || no_bits(shape));
         for (of_slot, range) in columns.slots().zip(ranges) {
@@ -209,8 +242,8 @@ impl Build {
         self.write_tile(sink, shape, &bits, columns)
     }
 
-    /// The columns of the slots of a tile, whose loads become those of its columns where these differ. Slots that are
-    /// left have ranges like the others later.
+    /// The columns of the slots of a tile, whose loads become those of its columns where these
+    /// differ. Slots that are left have ranges like the others later.
     fn columns(&self, width: Width, loads: &mut Vec<f64>) -> Columns {
         let each = self.columns_per_slot();
         if each == 1 {
@@ -218,21 +251,33 @@ impl Build {
         }
         loads.resize(width.slots(each) as usize, self.per_range.unwrap_or_default());
         let columns = Columns::by_load(width, loads);
-        let of_slot = |(columns, load): (Range<u32>, &f64)| vec![load / columns.len() as f64; columns.len()];
+        let of_slot =
+            |(columns, load): (Range<u32>, &f64)| vec![load / columns.len() as f64; columns.len()];
         *loads = columns.slots().zip(&*loads).flat_map(of_slot).collect();
         columns
     }
 
     fn columns_per_slot(&self) -> u8 {
-        self.directory.options.columns_per_slot(Level::Zero, self.directory.end_slot(Level::Zero))
+        self.directory
+            .options
+            .columns_per_slot(Level::Zero, self.directory.end_slot(Level::Zero))
     }
 
-    /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last may have slots left:
-    /// the next tile below has the slot after the last one written.
-    fn write_above<S: PageSink>(&mut self, sink: &mut S, level: Level, last: bool) -> Result<(), S::Error> {
+    /// Writes the slots of a level that are kept, as tiles of several widths. Only the very last
+    /// may have slots left: the next tile below has the slot after the last one written.
+    fn write_above<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        level: Level,
+        last: bool,
+    ) -> Result<(), S::Error> {
         let (mut slots, mut loads, blocks) = self.above[level as usize - 1].take();
         while !slots.is_empty() {
-            let width = if last { next_piece(slots.len(), level) } else { Width::within(slots.len() as u64) };
+            let width = if last {
+                next_piece(slots.len(), level)
+            } else {
+                Width::within(slots.len() as u64)
+            };
             let used = slots.len().min(width.columns() as usize);
             let (rest, other_loads) = (slots.split_off(used), loads.split_off(used));
             let above = &self.above[level as usize - 1];
@@ -249,7 +294,8 @@ impl Build {
         Ok(())
     }
 
-    /// Writes a tile whose first columns have these bits. Writes a directory page before it if the metapage is full.
+    /// Writes a tile whose first columns have these bits. Writes a directory page before it if the
+    /// metapage is full.
     fn write_tile<S: PageSink>(
         &mut self,
         sink: &mut S,
@@ -262,20 +308,26 @@ impl Build {
             sink.write(&self.directory.close()?.1)?;
         }
         self.directory.push(shape, 1)?;
-        let special = self.directory.last_tile(shape.level).expect("it was just added").special();
+        let special = self
+            .directory
+            .last_tile(shape.level)
+            .expect("it was just added")
+            .special();
         let (row_bytes, words) = (shape.width.bytes(), words_per_block(size));
         let mut page = vec![0; size.bytes()];
         for first in (0..shape.blocks() as usize).step_by(shape.width.blocks_per_page() as usize) {
             crate::interrupt::check();
             page.fill(0);
-            let blocks = page[size.payload()].chunks_exact_mut(size.block_bits() as usize * row_bytes);
+            let blocks =
+                page[size.payload()].chunks_exact_mut(size.block_bits() as usize * row_bytes);
             for (block, number) in blocks.zip(first..) {
                 for (column, bits) in bits.iter().enumerate() {
                     let (byte, bit) = (column / 8, 1 << (column % 8));
                     for (first, &word) in (0..).step_by(64).zip(&bits[number * words..][..words]) {
                         let mut left = word;
                         while left != 0 {
-                            block[(first + left.trailing_zeros() as usize) * row_bytes + byte] |= bit;
+                            block[(first + left.trailing_zeros() as usize) * row_bytes + byte] |=
+                                bit;
                             left &= left - 1;
                         }
                     }
@@ -291,10 +343,15 @@ impl Build {
     }
 }
 
-/// The width of the next tile when so many slots are left: the narrowest that has room for all of them if three
-/// quarters of it are used (on level 2, whose slots are large, fifteen sixteenths), else the widest that they fill.
+/// The width of the next tile when so many slots are left: the narrowest that has room for all of
+/// them if three quarters of it are used (on level 2, whose slots are large, fifteen sixteenths),
+/// else the widest that they fill.
 pub fn next_piece(slots: usize, level: Level) -> Width {
     let holding = Width::holding(slots as u64);
     let most = holding.columns() / if level == Level::Two { 16 } else { 4 };
-    if slots + most as usize >= holding.columns() as usize { holding } else { Width::within(slots as u64) }
+    if slots + most as usize >= holding.columns() as usize {
+        holding
+    } else {
+        Width::within(slots as u64)
+    }
 }

@@ -1,8 +1,9 @@
 //! Where the tiles are: runs of neighbouring tiles with the same shape, on all levels.
 //!
-//! Only the run whose pages were allocated last ever changes: it gets more tiles. The newest are in the metapage. When
-//! it is full, all of them move to a new directory page, which never changes. A billion rows with 65 rows per page are
-//! about 240 runs: 128 tiles of level 0, a tile of level 1, and so on. The metapage has room for 403.
+//! Only the run whose pages were allocated last ever changes: it gets more tiles. The newest are in
+//! the metapage. When it is full, all of them move to a new directory page, which never changes. A
+//! billion rows with 65 rows per page are about 240 runs: 128 tiles of level 0, a tile of level 1,
+//! and so on. The metapage has room for 403.
 
 use super::shape::{Level, MOST_ALONE, TileShape, Width};
 use super::split::Split;
@@ -17,7 +18,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     pub size: PageSize,
-    /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size of the table.
+    /// The share of ranges that a lookup of an absent key may find; `None` if it follows the size
+    /// of the table.
     pub fpr: Option<f64>,
     /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
@@ -28,15 +30,26 @@ pub struct Options {
     pub table_pages: u32,
     /// How many distinct elements a range is assumed to have while there are none.
     pub guess: u32,
-    /// Whether level 0 is the only one, however many ranges there are: most slots above would have all elements.
+    /// Whether level 0 is the only one, however many ranges there are: most slots above would have
+    /// all elements.
     pub is_flat: bool,
 }
 
 impl Options {
-    /// Those of an index on an empty table whose pages are whole. The rate follows the size of the table.
+    /// Those of an index on an empty table whose pages are whole. The rate follows the size of the
+    /// table.
     pub const fn of_whole_pages(size: PageSize, pages_per_range: u32, guess: u32) -> Options {
         let (fpr, split) = (None, None);
-        Options { size, fpr, pages_per_range, split, may_split: false, table_pages: 0, guess, is_flat: false }
+        Options {
+            size,
+            fpr,
+            pages_per_range,
+            split,
+            may_split: false,
+            table_pages: 0,
+            guess,
+            is_flat: false,
+        }
     }
 
     /// Tiles of a level that end within so many slots have none above.
@@ -50,7 +63,8 @@ impl Options {
 
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        self.split.map_or(row.page / self.pages_per_range, |split| split.range_of(row))
+        self.split
+            .map_or(row.page / self.pages_per_range, |split| split.range_of(row))
     }
 
     /// How many ranges a page has, of which this is one.
@@ -61,17 +75,21 @@ impl Options {
 
     pub fn ranges_of(&self, table_pages: u32) -> u64 {
         let whole = table_pages.div_ceil(self.pages_per_range);
-        self.split.map_or(whole.into(), |split| split.first_range(table_pages))
+        self.split
+            .map_or(whole.into(), |split| split.first_range(table_pages))
     }
 
     pub fn pages_of(&self, range: u32) -> Range<u64> {
         let pages = u64::from(self.pages_per_range);
-        let first = self.split.map_or(u64::from(range) * pages, |split| split.page_of(range));
+        let first = self
+            .split
+            .map_or(u64::from(range) * pages, |split| split.page_of(range));
         first..first + pages
     }
 
-    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they have some each.
-    /// Page 0 of a table that was empty has a tile to itself, so that the pages after it may be split.
+    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they
+    /// have some each. Page 0 of a table that was empty has a tile to itself, so that the pages
+    /// after it may be split.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,
@@ -83,7 +101,9 @@ impl Options {
     /// Pages that a range has in the mean, or a part of one, in a table of so many pages.
     pub fn mean_pages(&self, table_pages: f64) -> f64 {
         let pages = (table_pages as u32).max(1);
-        self.split.map_or(self.pages_per_range.into(), |split| f64::from(pages) / split.first_range(pages) as f64)
+        self.split.map_or(self.pages_per_range.into(), |split| {
+            f64::from(pages) / split.first_range(pages) as f64
+        })
     }
 }
 
@@ -111,7 +131,8 @@ impl Run {
     /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
     fn tile(&self, within: u32) -> TileAddress {
         let TileAddress { shape, ordinal, first_slot, first_page } = self.first;
-        let (first_slot, first_page) = (first_slot + within * shape.slots(), first_page + within * shape.pages);
+        let (first_slot, first_page) =
+            (first_slot + within * shape.slots(), first_page + within * shape.pages);
         TileAddress { shape, ordinal: ordinal + within, first_slot, first_page }
     }
 }
@@ -131,24 +152,37 @@ pub struct Directory {
 impl Directory {
     pub fn empty(options: Options) -> Directory {
         let levels = Default::default();
-        Directory { options, chain: Chain::empty(), keys_per_row: 0, covered_from: [None; 3], levels }
+        Directory {
+            options,
+            chain: Chain::empty(),
+            keys_per_row: 0,
+            covered_from: [None; 3],
+            levels,
+        }
     }
 
     /// The first slot of a level, if it can have any.
     pub(super) fn first_slot(&self, level: Level) -> u64 {
-        level.below().and_then(|below| self.covered_from[below as usize]).map_or(0, u64::from)
+        level
+            .below()
+            .and_then(|below| self.covered_from[below as usize])
+            .map_or(0, u64::from)
     }
 
-    /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have room for.
+    /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have
+    /// room for.
     pub fn end_slot(&self, level: Level) -> u64 {
-        self.levels[level as usize].last().map_or_else(|| self.first_slot(level), Run::end_slot)
+        self.levels[level as usize]
+            .last()
+            .map_or_else(|| self.first_slot(level), Run::end_slot)
     }
 
     pub fn tiles(&self, level: Level) -> u32 {
         self.levels[level as usize].last().map_or(0, Run::end_tile)
     }
 
-    /// How many tiles of a level have no slot in the level above: they are the first, and every lookup probes them.
+    /// How many tiles of a level have no slot in the level above: they are the first, and every
+    /// lookup probes them.
     pub fn tiles_alone(&self, level: Level) -> u32 {
         self.covered_from[level as usize].unwrap_or_else(|| self.tiles(level))
     }
@@ -179,16 +213,23 @@ impl Directory {
 
     /// The highest level with bits of a tile of level 0.
     pub(super) fn top(&self, tile: u32) -> Level {
-        let Some(above) = self.tile_of(Level::One, tile) else { return Level::Zero };
-        let is_covered = self.covered_from[Level::One as usize].is_some_and(|first| above.ordinal >= first);
+        let Some(above) = self.tile_of(Level::One, tile) else {
+            return Level::Zero;
+        };
+        let is_covered =
+            self.covered_from[Level::One as usize].is_some_and(|first| above.ordinal >= first);
         if is_covered { Level::Two } else { Level::One }
     }
 
-    /// The runs in the metapage: those whose pages come after the newest directory page, in their order.
+    /// The runs in the metapage: those whose pages come after the newest directory page, in their
+    /// order.
     pub(super) fn open_runs(&self) -> Vec<Run> {
         let newest = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_open = move |run: &&Run| run.first.first_page > newest;
-        let open = self.levels.iter().flat_map(|runs| runs.iter().rev().take_while(is_open));
+        let open = self
+            .levels
+            .iter()
+            .flat_map(|runs| runs.iter().rev().take_while(is_open));
         let mut open = memory::collect(open.copied());
         open.sort_unstable_by_key(|run| run.first.first_page);
         open
@@ -197,7 +238,9 @@ impl Directory {
     /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         let runs = &self.levels[level as usize];
-        let run = &runs[runs.partition_point(|run| run.first.first_slot <= slot).checked_sub(1)?];
+        let run = &runs[runs
+            .partition_point(|run| run.first.first_slot <= slot)
+            .checked_sub(1)?];
         let within = (slot - run.first.first_slot) / run.first.shape.slots();
         (within < run.tiles).then(|| run.tile(within))
     }
@@ -215,12 +258,14 @@ impl Directory {
         let runs = &self.levels[level as usize];
         let skipped = runs.partition_point(|run| run.end_tile() <= first);
         let from = move |run: &Run| first.saturating_sub(run.first.ordinal)..run.tiles;
-        runs[skipped..].iter().flat_map(move |run| from(run).map(move |within| run.tile(within)))
+        runs[skipped..]
+            .iter()
+            .flat_map(move |run| from(run).map(move |within| run.tile(within)))
     }
 
-    /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they follow it and have
-    /// its shape; otherwise the metapage must have room for another run. Errors: [`crate::Class::TooLarge`] if there
-    /// are too few numbers left for pages or slots.
+    /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they
+    /// follow it and have its shape; otherwise the metapage must have room for another run. Errors:
+    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or slots.
     pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
         let first_slot = self.end_slot(shape.level);
         let end_slot = first_slot + u64::from(shape.slots()) * u64::from(tiles);
@@ -229,12 +274,16 @@ impl Directory {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
         let (ordinal, first_slot) = (self.tiles(shape.level), first_slot as u32);
-        let follows = |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
+        let follows =
+            |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
         let runs = &mut self.levels[shape.level as usize];
         match runs.last_mut().filter(follows) {
             // No directory page is between them.
             Some(last) => last.tiles += tiles,
-            None => runs.push(Run { first: TileAddress { shape, ordinal, first_slot, first_page }, tiles }),
+            None => runs.push(Run {
+                first: TileAddress { shape, ordinal, first_slot, first_page },
+                tiles,
+            }),
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! The index over ranges of a table's pages, as bytes.
 //!
-//! A heap is divided into **ranges** of neighbouring pages, and each range has a Bloom filter of the elements in it. A
-//! lookup must not read all of these filters. So the filters of up to 128 neighbouring ranges form a **tile**. They are
-//! transposed: the bits for the same position are side by side, so that one page answers for all of the ranges. A level
-//! above has a filter for each tile, and a third one for each tile of the second.
+//! A heap is divided into **ranges** of neighbouring pages, and each range has a Bloom filter of
+//! the elements in it. A lookup must not read all of these filters. So the filters of up to 128
+//! neighbouring ranges form a **tile**. They are transposed: the bits for the same position are
+//! side by side, so that one page answers for all of the ranges. A level above has a filter for
+//! each tile, and a third one for each tile of the second.
 //!
 //! ```text
 //! level 2      ┌───────── tile ──────────┐               slot = tile of level 1, from some 34 million rows on
@@ -34,12 +35,13 @@
 //! | `inspect` | what the index promises and holds, and what a lookup costs |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
-//! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays true, and lacks at
-//! most what was added later, for rows that no lookup before could see; a range without a tile, and a page
-//! without bits or after the end of the file, has no elements.
+//! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays
+//! true, and lacks at most what was added later, for rows that no lookup before could see; a range
+//! without a tile, and a page without bits or after the end of the file, has no elements.
 //!
-//! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows, with two 132 (the
-//! example `index_figures`). Two levels that read as few need more bits, and 128 pages per range instead of 8.
+//! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows,
+//! with two 132 (the example `index_figures`). Two levels that read as few need more bits, and 128
+//! pages per range instead of 8.
 
 mod build;
 mod directory;
@@ -63,7 +65,9 @@ pub use build::{Build, next_piece};
 pub use directory::{Directory, Options, Run};
 pub use fill::Fill;
 pub use inspect::{Expectation, Survey};
-pub use rate::{MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, mean_rate, share, target, typical, with_pages};
+pub use rate::{
+    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, mean_rate, share, target, typical, with_pages,
+};
 pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_ALONE, TileShape, Width};
 pub use split::{MAX_RANGES_PER_PAGE, Split};
 pub use tile::{Mark, Probe, TileAddress, changes};

@@ -1,4 +1,5 @@
-//! What a build keeps in memory until its tile is written: the hashes of ranges, and the slots of the levels above.
+//! What a build keeps in memory until its tile is written: the hashes of ranges, and the slots of
+//! the levels above.
 
 use super::fill::elements;
 use super::rate::{Target, typical, with_pages};
@@ -65,7 +66,8 @@ pub(super) struct Above {
     /// Hashes that are kept, or words of bits; and the most.
     held: usize,
     hold: usize,
-    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full pages.
+    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full
+    /// pages.
     pub blocks: Option<u64>,
     /// The slot that gets the bits of hashes as they come.
     open: Vec<u64>,
@@ -74,7 +76,18 @@ pub(super) struct Above {
 impl Above {
     pub fn new(level: Level, width: Width, target: Target, size: PageSize, hold: usize) -> Above {
         let (slots, loads, open) = (Vec::new(), Vec::new(), Vec::new());
-        Above { level, width, target, size, slots, loads, held: 0, hold, blocks: None, open }
+        Above {
+            level,
+            width,
+            target,
+            size,
+            slots,
+            loads,
+            held: 0,
+            hold,
+            blocks: None,
+            open,
+        }
     }
 
     /// Whether there are slots, as many as fill tiles of the least width.
@@ -90,13 +103,22 @@ impl Above {
 
     /// Whether the next slot, which has so many elements, should begin another tile.
     pub fn is_other(&self, load: f64) -> bool {
-        let is_over = |blocks| self.shape(Width::MIN, blocks).rate(load) > self.target.fpr * MOST_OVER;
+        let is_over =
+            |blocks| self.shape(Width::MIN, blocks).rate(load) > self.target.fpr * MOST_OVER;
         self.fills_tiles() && self.blocks.is_some_and(is_over)
     }
 
     pub fn shape(&self, width: Width, blocks: u64) -> TileShape {
-        let (num_hashes, pages) = (self.target.num_hashes, (blocks / u64::from(width.blocks_per_page())) as u32);
-        TileShape { level: self.level, width, columns_per_slot: 1, num_hashes, pages, size: self.size }
+        let (num_hashes, pages) =
+            (self.target.num_hashes, (blocks / u64::from(width.blocks_per_page())) as u32);
+        TileShape {
+            level: self.level,
+            width,
+            columns_per_slot: 1,
+            num_hashes,
+            pages,
+            size: self.size,
+        }
     }
 
     /// Keeps a slot as its hashes, or if there are too many, as bits.
@@ -139,7 +161,8 @@ impl Above {
         set_all(&mut self.open, shape, hashes);
     }
 
-    /// The bits of the slot that was open, and about how many elements it has. After it there is none.
+    /// The bits of the slot that was open, and about how many elements it has. After it there is
+    /// none.
     pub fn marked(&mut self) -> (Vec<u64>, f64) {
         let mut bits = std::mem::take(&mut self.open);
         let words = words_per_block(self.size);
@@ -148,7 +171,8 @@ impl Above {
         let all = blocks * u64::from(self.size.block_bits());
         let load = elements(self.shape(Width::MIN, blocks), all as f64, ones as f64);
         if self.slots.is_empty() {
-            let (needed, per_page) = (self.blocks_for(&[load], 1), u64::from(Width::MIN.blocks_per_page()));
+            let (needed, per_page) =
+                (self.blocks_for(&[load], 1), u64::from(Width::MIN.blocks_per_page()));
             while blocks >= 2 * needed && blocks.is_multiple_of(2 * per_page) {
                 bits = fold(&bits, words);
                 blocks /= 2;
@@ -158,8 +182,8 @@ impl Above {
         (bits, load)
     }
 
-    /// The slots, their loads, and the blocks of each if they are fixed. After them there are none. Those of level 2
-    /// that come next have as many blocks, since there may be one.
+    /// The slots, their loads, and the blocks of each if they are fixed. After them there are none.
+    /// Those of level 2 that come next have as many blocks, since there may be one.
     pub fn take(&mut self) -> (Vec<Vec<u64>>, Vec<f64>, Option<u64>) {
         self.held = 0;
         let blocks = if self.level == Level::Two { self.blocks } else { self.blocks.take() };
@@ -167,7 +191,8 @@ impl Above {
     }
 }
 
-/// Each two neighbouring blocks as one. A hash's block is its share of all, so it is the one with what it had.
+/// Each two neighbouring blocks as one. A hash's block is its share of all, so it is the one with
+/// what it had.
 fn fold(bits: &[u64], words: usize) -> Vec<u64> {
     let mut folded = memory::list(bits.len() / 2);
     for pair in bits.chunks_exact(2 * words) {
@@ -192,7 +217,9 @@ pub(super) fn bits_of(hashes: &[u64], shape: TileShape) -> Vec<u64> {
 }
 
 fn set_all(bits: &mut [u64], shape: TileShape, hashes: &[u64]) {
-    hashes.iter().for_each(|&hash| set(bits, shape, &footprint(shape, hash)));
+    hashes
+        .iter()
+        .for_each(|&hash| set(bits, shape, &footprint(shape, hash)));
 }
 
 #[inline]

@@ -1,9 +1,10 @@
 //! The shape of tiles: of which level they are, how many pages, columns and slots they have.
 //!
-//! A row of a tile has a bit in each column. Mostly a slot has one column. But where pages are split, one document may
-//! have a hundred times the text of another, and a slot that is large enough for it would be too large for the others.
-//! So there a tile has half as many slots as columns, and each slot has as many neighbouring columns as its elements
-//! need. An element is in one of them, which its hash says.
+//! A row of a tile has a bit in each column. Mostly a slot has one column. But where pages are
+//! split, one document may have a hundred times the text of another, and a slot that is large
+//! enough for it would be too large for the others. So there a tile has half as many slots as
+//! columns, and each slot has as many neighbouring columns as its elements need. An element is in
+//! one of them, which its hash says.
 //!
 //! ```text
 //! slot            0   1           2   3  …
@@ -12,21 +13,25 @@
 //!                   ╰─ an element of slot 1: column 1 + (its share of 2^32 · 4 columns)
 //! ```
 //!
-//! The last row of each block says where they begin. In a tile that was appended it is zero: nobody knew what its slots
-//! would have, so all have equally many.
+//! The last row of each block says where they begin. In a tile that was appended it is zero: nobody
+//! knew what its slots would have, so all have equally many.
 
 use crate::index::page::{Damage, PageNumber, PageSize, require};
 use crate::sizing::rate;
 use std::ops::Range;
 
-/// The most hashes (k) of a tile: the words of a level have bits for so many, besides the word for the block.
+/// The most hashes (k) of a tile: the words of a level have bits for so many, besides the word for
+/// the block.
 pub const MAX_HASHES: usize = 60;
-/// The most heap pages of a range: building holds the hashes of 128 ranges in memory, of a gigabyte of the table then.
+/// The most heap pages of a range: building holds the hashes of 128 ranges in memory, of a gigabyte
+/// of the table then.
 pub const MAX_PAGES_PER_RANGE: u32 = 1024;
-/// Tiles of levels 0 and 1 that end within so many slots of their level have none in the level above.
+/// Tiles of levels 0 and 1 that end within so many slots of their level have none in the level
+/// above.
 pub const MOST_ALONE: u64 = 512;
 
-/// A slot of level 0 is a range of heap pages, one of another level a whole tile of the level below.
+/// A slot of level 0 is a range of heap pages, one of another level a whole tile of the level
+/// below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     Zero = 0,
@@ -55,12 +60,18 @@ impl Width {
 
     /// The narrowest with room for this number of columns; the widest if none has.
     pub fn holding(columns: u64) -> Width {
-        Width::ALL.into_iter().find(|width| u64::from(width.0) >= columns).unwrap_or(Width::MAX)
+        Width::ALL
+            .into_iter()
+            .find(|width| u64::from(width.0) >= columns)
+            .unwrap_or(Width::MAX)
     }
 
     /// The widest with at most this number of columns; the narrowest if there is none.
     pub fn within(columns: u64) -> Width {
-        Width::ALL.into_iter().rfind(|width| u64::from(width.0) <= columns).unwrap_or(Width::MIN)
+        Width::ALL
+            .into_iter()
+            .rfind(|width| u64::from(width.0) <= columns)
+            .unwrap_or(Width::MIN)
     }
 
     pub const fn columns(self) -> u32 {
@@ -105,14 +116,21 @@ impl TileShape {
         self.pages as u64 * self.width.blocks_per_page() as u64
     }
 
-    /// Bits of a column in a block: one less than there are rows if the last row says which columns slots have.
+    /// Bits of a column in a block: one less than there are rows if the last row says which columns
+    /// slots have.
     pub const fn block_bits(self) -> u32 {
         self.size.block_bits() - (self.columns_per_slot > 1) as u32
     }
 
-    /// The false positive rate of a column with this number of distinct elements, by exact occupancy.
+    /// The false positive rate of a column with this number of distinct elements, by exact
+    /// occupancy.
     pub fn rate(self, elements: f64) -> f64 {
-        rate::expected_in_blocks(self.block_bits(), u32::from(self.num_hashes), self.blocks(), elements)
+        rate::expected_in_blocks(
+            self.block_bits(),
+            u32::from(self.num_hashes),
+            self.blocks(),
+            elements,
+        )
     }
 }
 
@@ -131,8 +149,8 @@ impl Columns {
         Columns { firsts: firsts.map(|first| 1 << first).sum(), width }
     }
 
-    /// As many as slots with these numbers of elements need: the fullest column has as few as possible. Panics if there
-    /// are more slots than columns, or none.
+    /// As many as slots with these numbers of elements need: the fullest column has as few as
+    /// possible. Panics if there are more slots than columns, or none.
     pub fn by_load(width: Width, loads: &[f64]) -> Columns {
         let mut columns = vec![1u32; loads.len()];
         for _ in loads.len()..width.columns() as usize {
@@ -157,7 +175,9 @@ impl Columns {
             return Ok(Columns::even(shape.width, shape.columns_per_slot));
         }
         let problem = "its slots cannot have the columns that it says";
-        require(firsts & 1 == 1 && firsts.count_ones() == shape.slots(), || Damage::new(page, problem))?;
+        require(firsts & 1 == 1 && firsts.count_ones() == shape.slots(), || {
+            Damage::new(page, problem)
+        })?;
         Ok(Columns { firsts, width: shape.width })
     }
 

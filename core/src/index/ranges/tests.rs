@@ -22,7 +22,14 @@ fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
 
 /// The shape of a tile whose slots have a column each, in pages of the usual size.
 fn shape(level: Level, width: Width, num_hashes: u8, pages: u32) -> TileShape {
-    TileShape { level, width, columns_per_slot: 1, num_hashes, pages, size: PageSize::DEFAULT }
+    TileShape {
+        level,
+        width,
+        columns_per_slot: 1,
+        num_hashes,
+        pages,
+        size: PageSize::DEFAULT,
+    }
 }
 
 /// An element that no other number is.
@@ -36,20 +43,27 @@ fn ranges(ranges: u64, elements: u64) -> impl Iterator<Item = Vec<u64>> {
 }
 
 /// Ranges with so many elements each, all different.
-fn uneven(ranges: std::ops::Range<u64>, elements: fn(u64) -> u64) -> impl Iterator<Item = Vec<u64>> {
+fn uneven(
+    ranges: std::ops::Range<u64>,
+    elements: fn(u64) -> u64,
+) -> impl Iterator<Item = Vec<u64>> {
     ranges.map(move |range| (range * 100..range * 100 + elements(range)).map(element).collect())
 }
 
 /// Adds the elements of ranges, of which this is the first.
 fn append(index: &mut Index, first: u32, ranges: impl Iterator<Item = Vec<u64>>) {
     for (range, hashes) in (first..).zip(ranges) {
-        hashes.into_iter().for_each(|hash| _ = index.insert(range, hash).unwrap());
+        hashes
+            .into_iter()
+            .for_each(|hash| _ = index.insert(range, hash).unwrap());
     }
 }
 
 /// Adds to each range the element of its number.
 fn add_one_each(index: &mut Index, mut ranges: impl Iterator<Item = u32>) {
-    ranges.try_for_each(|range| index.insert(range, element(range.into())).map(drop)).unwrap();
+    ranges
+        .try_for_each(|range| index.insert(range, element(range.into())).map(drop))
+        .unwrap();
 }
 
 /// An index without ranges.
@@ -57,8 +71,8 @@ fn empty(options: Options) -> Index {
     Index::build(options, 0, std::iter::empty::<Vec<u64>>()).unwrap()
 }
 
-/// What must hold of every index: it reads as it was written, all tiles have their pages to themselves, and tiles of
-/// level 0 from the first covered one on have their slots.
+/// What must hold of every index: it reads as it was written, all tiles have their pages to
+/// themselves, and tiles of level 0 from the first covered one on have their slots.
 fn check(index: &Index) {
     let size = index.directory.options.size;
     let read = Index::open(index.memory.clone(), size).unwrap();
@@ -67,7 +81,11 @@ fn check(index: &Index) {
     taken.extend(&index.directory.chain.pages);
     assert_eq!(taken.len(), 1 + index.directory.chain.pages.len());
     for level in Level::ALL {
-        let mut next = index.directory.tiles_from(level, 0).next().map_or(0, |first| u64::from(first.first_slot));
+        let mut next = index
+            .directory
+            .tiles_from(level, 0)
+            .next()
+            .map_or(0, |first| u64::from(first.first_slot));
         for (tile, ordinal) in index.directory.tiles_from(level, 0).zip(0..) {
             assert_eq!((tile.ordinal, u64::from(tile.first_slot)), (ordinal, next));
             next += u64::from(tile.shape.slots());
@@ -86,7 +104,12 @@ fn check(index: &Index) {
     assert_eq!(taken.len() as u32, index.directory.chain.allocated);
     for level in [Level::Zero, Level::One] {
         for tile in index.directory.tiles_from(level, index.directory.tiles_alone(level)) {
-            assert!(index.directory.tile_of(Level::ALL[level as usize + 1], tile.ordinal).is_some());
+            assert!(
+                index
+                    .directory
+                    .tile_of(Level::ALL[level as usize + 1], tile.ordinal)
+                    .is_some()
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Tiles: the filters of neighbouring slots, transposed, and where an element's bits are in their pages.
+//! Tiles: the filters of neighbouring slots, transposed, and where an element's bits are in their
+//! pages.
 //!
 //! ```text
 //! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
@@ -13,9 +14,10 @@
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! Each level uses words of its own, so an element that a slot of level 1 reports wrongly is no more likely than any
-//! other to be reported by the ranges below it. Sixteen bits choose a position: 128 or 129 of the 65,536 values lead to
-//! each, which raises the rate by less than 1 in 10,000.
+//! Each level uses words of its own, so an element that a slot of level 1 reports wrongly is no
+//! more likely than any other to be reported by the ranges below it. Sixteen bits choose a
+//! position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in
+//! 10,000.
 
 use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
 use crate::hash::{reduce, word};
@@ -39,7 +41,8 @@ pub struct TileAddress {
 
 impl TileAddress {
     pub const fn special(&self) -> Special {
-        let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo][self.shape.level as usize];
+        let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo]
+            [self.shape.level as usize];
         Special { kind, number: self.first_slot }
     }
 
@@ -57,13 +60,27 @@ impl TileAddress {
         let offset = |row: u32| (PAGE_HEADER_BYTES + row as usize * width.bytes()) as u16;
         let offsets = positions.map(|position| offset(row + u32::from(position)));
         let last_row = offset(row + size.block_bits() - 1);
-        Probe { page: self.first_page + (block / per_page) as u32, tile: *self, offsets, last_row, share }
+        Probe {
+            page: self.first_page + (block / per_page) as u32,
+            tile: *self,
+            offsets,
+            last_row,
+            share,
+        }
     }
 
-    /// The bits of a page of this tile; `None` if it was never written. Errors: those of [`Special::written`].
-    pub fn payload<'p>(&self, page: Option<&'p [u8]>, at: PageNumber) -> Result<Option<&'p [u8]>, Damage> {
+    /// The bits of a page of this tile; `None` if it was never written. Errors: those of
+    /// [`Special::written`].
+    pub fn payload<'p>(
+        &self,
+        page: Option<&'p [u8]>,
+        at: PageNumber,
+    ) -> Result<Option<&'p [u8]>, Damage> {
         let size = self.shape.size;
-        Ok(self.special().written(page, size, at)?.map(|page| &page[size.payload()]))
+        Ok(self
+            .special()
+            .written(page, size, at)?
+            .map(|page| &page[size.payload()]))
     }
 }
 
@@ -81,8 +98,12 @@ pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
     let block_bits = u64::from(shape.block_bits());
     let first = shape.level as u32 * WORDS_PER_LEVEL;
     let mut positions = [0; MAX_HASHES];
-    let words = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize).zip(first + 1..);
-    for (positions, j) in words.take(usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize)) {
+    let words = positions
+        .chunks_exact_mut(POSITIONS_PER_WORD as usize)
+        .zip(first + 1..);
+    for (positions, j) in
+        words.take(usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize))
+    {
         let bits = word(hash, j);
         for (position, i) in positions.iter_mut().zip(0..) {
             let sixteen = bits >> (16 * i) & 0xFFFF;
@@ -91,7 +112,11 @@ pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
     }
     // The highest bits choose the block, which there are few of; the lowest 32 are for the column.
     let bits = word(hash, first);
-    Footprint { block: reduce(bits, shape.blocks()), positions, share: bits as u32 }
+    Footprint {
+        block: reduce(bits, shape.blocks()),
+        positions,
+        share: bits as u32,
+    }
 }
 
 /// The rows of one page that decide which slots may have an element.
@@ -111,24 +136,31 @@ impl Probe {
         &self.offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element, a bit for each; none of a page that was not written. Errors: those of
-    /// [`Special::written`].
+    /// The slots that may have the element, a bit for each; none of a page that was not written.
+    /// Errors: those of [`Special::written`].
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let TileShape { width, size, .. } = self.tile.shape;
-        let Some(page) = self.tile.special().written(page, size, self.page)? else { return Ok(0) };
-        // The AND of the 16 bytes that end where each row does. The page has its full length, and a long header.
+        let Some(page) = self.tile.special().written(page, size, self.page)? else {
+            return Ok(0);
+        };
+        // The AND of the 16 bytes that end where each row does. The page has its full length, and a
+        // long header.
         let mut all = u128::MAX;
         for &offset in self.offsets() {
             let before_end = &page[..usize::from(offset) + width.bytes()];
-            all &= u128::from_le_bytes(*before_end.last_chunk().expect("the header of a page has more bytes"));
+            all &= u128::from_le_bytes(
+                *before_end.last_chunk().expect("the header of a page has more bytes"),
+            );
         }
         let having = all >> (MAX_WIDTH - width.columns());
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(having);
         }
         let slots = self.columns(page)?.slots().zip(0..);
-        Ok(slots.map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot).sum())
+        Ok(slots
+            .map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot)
+            .sum())
     }
 
     fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
@@ -141,7 +173,11 @@ impl Probe {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(slot);
         }
-        let columns = self.columns(page)?.slots().nth(slot.into()).expect("a mark is of a slot that the tile has");
+        let columns = self
+            .columns(page)?
+            .slots()
+            .nth(slot.into())
+            .expect("a mark is of a slot that the tile has");
         Ok(column(&columns, self.share) as u8)
     }
 
@@ -173,8 +209,8 @@ impl Mark {
     }
 }
 
-/// The changes to a page after which all of these marks, which are of this page, are set: offset in the page and new
-/// value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
+/// The changes to a page after which all of these marks, which are of this page, are set: offset in
+/// the page and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
     let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
     for mark in marks {

@@ -18,9 +18,12 @@ fn thrift_value() -> impl Strategy<Value = (u8, Vec<u8>)> {
     ];
     leaf.prop_recursive(5, 60, 20, |inner| {
         prop_oneof![
-            (9u8..=10, inner.clone(), 0usize..20).prop_map(|(code, item, count)| (code, list(&item, count))),
-            (inner.clone(), inner.clone(), 0usize..5).prop_map(|(key, value, count)| (11, map(&key, &value, count))),
-            proptest::collection::vec((1i16..300, inner), 0..6).prop_map(|fields| (12, structure(&fields))),
+            (9u8..=10, inner.clone(), 0usize..20)
+                .prop_map(|(code, item, count)| (code, list(&item, count))),
+            (inner.clone(), inner.clone(), 0usize..5)
+                .prop_map(|(key, value, count)| (11, map(&key, &value, count))),
+            proptest::collection::vec((1i16..300, inner), 0..6)
+                .prop_map(|fields| (12, structure(&fields))),
         ]
     })
 }
@@ -51,11 +54,16 @@ fn list(value: &(u8, Vec<u8>), count: usize) -> Vec<u8> {
 
 fn map(key: &(u8, Vec<u8>), value: &(u8, Vec<u8>), count: usize) -> Vec<u8> {
     let types = if count == 0 { vec![] } else { vec![key.0 << 4 | value.0] };
-    [varint(count as u64), types, [item(key), item(value)].concat().repeat(count)].concat()
+    [
+        varint(count as u64),
+        types,
+        [item(key), item(value)].concat().repeat(count),
+    ]
+    .concat()
 }
 
-/// Fields with their numbers, in whatever order: a number that is not one to fifteen more than the last is written in
-/// full.
+/// Fields with their numbers, in whatever order: a number that is not one to fifteen more than the
+/// last is written in full.
 fn structure(fields: &[(i16, (u8, Vec<u8>))]) -> Vec<u8> {
     let (mut bytes, mut last) = (Vec::new(), 0);
     for (id, (code, value)) in fields {
@@ -136,10 +144,18 @@ fn whatever_is_cut_off_or_too_long_is_refused() {
 #[test]
 fn each_field_is_needed_and_has_its_type() {
     let union = |member: i16| (12, structure(&[(member, (12, vec![0]))]));
-    let good = [(1, (5, varint(64))), (2, union(1)), (3, union(1)), (4, union(1))];
+    let good = [
+        (1, (5, varint(64))),
+        (2, union(1)),
+        (3, union(1)),
+        (4, union(1)),
+    ];
     let file = |fields: &[(i16, (u8, Vec<u8>))]| [structure(fields), vec![0; 32]].concat();
     assert!(decode(&file(&good)).is_ok());
-    for (i, name) in ["numBytes", "algorithm", "hash", "compression"].into_iter().enumerate() {
+    for (i, name) in ["numBytes", "algorithm", "hash", "compression"]
+        .into_iter()
+        .enumerate()
+    {
         let mut fields = good.to_vec();
         fields.remove(i);
         assert!(refused(&file(&fields)).contains(&format!("{name} is missing")));
@@ -160,14 +176,21 @@ fn each_field_is_needed_and_has_its_type() {
         let mut fields = good.to_vec();
         fields[0].1.1 = varint((bits << 1 ^ bits >> 63) as u64);
         let detail = refused(&file(&fields));
-        assert!(detail.contains("are no blocks of 32") || detail.contains("is no 32-bit number"), "{detail}");
+        assert!(
+            detail.contains("are no blocks of 32") || detail.contains("is no 32-bit number"),
+            "{detail}"
+        );
     }
 }
 
 #[test]
 fn hostile_headers_are_refused_in_little_time_and_memory() {
     // A list in a list in a list …
-    for (wire, depth, deep) in [(0x19u8, MAX_DEPTH + 1, true), (0x19, MAX_DEPTH - 1, false), (0x1C, 100_000, true)] {
+    for (wire, depth, deep) in [
+        (0x19u8, MAX_DEPTH + 1, true),
+        (0x19, MAX_DEPTH - 1, false),
+        (0x1C, 100_000, true),
+    ] {
         let bytes = [vec![0xF9], vec![wire; depth as usize], vec![0; 100]].concat();
         assert_eq!(refused(&bytes).contains("deep"), deep, "{wire:x} {depth}");
     }

@@ -17,14 +17,20 @@ pub struct Set {
 impl Set {
     /// An empty set whose leaves are this deep.
     pub fn new(form: Form, most_bytes: usize, depth: u32) -> Set {
-        let rows = (1 << depth..2 << depth).map(|bucket| (bucket, Row::empty(bucket).write(form))).collect();
+        let rows = (1 << depth..2 << depth)
+            .map(|bucket| (bucket, Row::empty(bucket).write(form)))
+            .collect();
         Set { form, most_bytes, rows }
     }
 
     /// The row that covers a 64-bit hash.
     pub fn leaf(&self, hash: u64) -> Row {
         let mut buckets = (0..=self.form.bits).map(|depth| tree::covering(hash, depth));
-        self.row(buckets.find(|bucket| self.rows.contains_key(bucket)).expect("each hash has a leaf"))
+        self.row(
+            buckets
+                .find(|bucket| self.rows.contains_key(bucket))
+                .expect("each hash has a leaf"),
+        )
     }
 
     fn row(&self, bucket: u64) -> Row {
@@ -43,12 +49,15 @@ impl Set {
         while let Some(&first) = sorted.first() {
             let mut row = self.leaf(first);
             let here = sorted.partition_point(|&hash| tree::covers(row.bucket, hash));
-            let mut prefixes: Vec<u64> = sorted.drain(..here).map(|hash| self.form.prefix(hash)).collect();
+            let mut prefixes: Vec<u64> =
+                sorted.drain(..here).map(|hash| self.form.prefix(hash)).collect();
             prefixes.dedup();
             row.forget(self.form, now);
             row.put(&prefixes, if self.form.keeps { now } else { 0 });
             self.rows.remove(&row.bucket);
-            row.split(self.form, self.most_bytes).into_iter().for_each(|row| self.store(row));
+            row.split(self.form, self.most_bytes)
+                .into_iter()
+                .for_each(|row| self.store(row));
         }
     }
 
@@ -72,7 +81,13 @@ impl Set {
             row.forget(self.form, now);
             self.store(row);
         }
-        for left in self.rows.keys().copied().filter(|bucket| bucket & 1 == 0).collect::<Vec<u64>>() {
+        for left in self
+            .rows
+            .keys()
+            .copied()
+            .filter(|bucket| bucket & 1 == 0)
+            .collect::<Vec<u64>>()
+        {
             if !self.rows.contains_key(&(left + 1)) {
                 continue;
             }

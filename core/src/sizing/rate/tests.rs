@@ -23,15 +23,19 @@ fn moments_join_the_exact_chain_smoothly() {
 
 #[test]
 fn nearly_empty_filters_have_tiny_rates() {
-    for (k, bits, n) in
-        [(1, 1u64 << 60, 65.0), (2, 1_770_556_648_088_141_824, 65.0), (3, 1 << 40, 1e6), (2, 1 << 30, 3000.0)]
-    {
+    for (k, bits, n) in [
+        (1, 1u64 << 60, 65.0),
+        (2, 1_770_556_648_088_141_824, 65.0),
+        (3, 1 << 40, 1e6),
+        (2, 1 << 30, 3000.0),
+    ] {
         let expected = (n * f64::from(k) / bits as f64).powi(k as i32);
         let found = classic(k, bits, n);
         assert!((found / expected - 1.0).abs() < 1e-4, "k {k}: {found:e} for {expected:e}");
     }
     // Where the series ends and the differences begin.
-    let rates = [0.999_999, 1.000_001].map(|share| classic(5, 1 << 40, SPARSE_LOAD * share / 5.0 * 40f64.exp2()));
+    let rates = [0.999_999, 1.000_001]
+        .map(|share| classic(5, 1 << 40, SPARSE_LOAD * share / 5.0 * 40f64.exp2()));
     assert!((rates[1] / rates[0] - 1.0).abs() < 1e-4, "{rates:?}");
 }
 

@@ -2,7 +2,8 @@ use super::*;
 use crate::error::Class;
 use crate::sizing::rate;
 
-/// ClickHouse's table as its source has it: rows 0…20, columns k = 0…14 (unwritten cells 0), and the k of each minimum.
+/// ClickHouse's table as its source has it: rows 0…20, columns k = 0…14 (unwritten cells 0), and
+/// the k of each minimum.
 mod clickhouse {
     #[rustfmt::skip]
     pub const TABLE: [&[f64]; 21] = [
@@ -28,7 +29,9 @@ mod clickhouse {
         &[1.0, 0.0513, 0.00998, 0.00312, 0.0013, 0.000663, 0.000394, 0.000264, 0.000194, 0.000155, 0.000132, 0.000118, 0.000111, 0.000109],
         &[1.0, 0.0488, 0.00906, 0.0027, 0.00108, 0.00053, 0.000303, 0.000196, 0.00014, 0.000108, 8.89e-5, 7.77e-5, 7.12e-5, 6.79e-5, 6.71e-5],
     ];
-    const MIN_K: [usize; 21] = [0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 8, 9, 10, 10, 11, 12, 12, 13, 14];
+    const MIN_K: [usize; 21] = [
+        0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 8, 9, 10, 10, 11, 12, 12, 13, 14,
+    ];
 
     /// Its algorithm: bits, hashes, and the rate of that cell.
     pub fn best_practices(p: f64) -> (u32, u32, f64) {
@@ -68,8 +71,14 @@ fn clickhouse_algorithm_is_copied_right() {
 
 /// Rates all over 1e-9…0.5, and each cell of ClickHouse's table with its neighbours.
 fn wanted_rates() -> Vec<f64> {
-    let mut rates: Vec<f64> = (302..9000).map(|i| 10f64.powf(-f64::from(i) / 1000.0) * 0.999_999).collect();
-    for &cell in clickhouse::TABLE.iter().flat_map(|row| row.iter()).filter(|&&c| c < 0.499) {
+    let mut rates: Vec<f64> = (302..9000)
+        .map(|i| 10f64.powf(-f64::from(i) / 1000.0) * 0.999_999)
+        .collect();
+    for &cell in clickhouse::TABLE
+        .iter()
+        .flat_map(|row| row.iter())
+        .filter(|&&c| c < 0.499)
+    {
         rates.extend([cell * (1.0 - 1e-9), cell, cell * (1.0 + 1e-9)]);
     }
     rates
@@ -83,8 +92,8 @@ fn agrees_with_clickhouse_wherever_it_meets_the_rate() {
         assert!(ours.fpr <= p, "{p}: {ours:?}");
         let (bits, hashes, rate) = clickhouse::best_practices(p);
         if rate <= p && !(0.221..0.237).contains(&p) {
-            // Where a cell of theirs is one unit of the third digit beside the formula, the answer at just that rate
-            // differs.
+            // Where a cell of theirs is one unit of the third digit beside the formula, the answer
+            // at just that rate differs.
             let edge = clickhouse::TABLE
                 .iter()
                 .enumerate()
@@ -110,14 +119,25 @@ fn agrees_with_clickhouse_wherever_it_meets_the_rate() {
 fn cells_are_within_one_digit_of_clickhouse() {
     for (row, theirs) in rows(Layout::Classic).zip(&clickhouse::TABLE[2..]) {
         for ((k, mine), &theirs) in row.cells().zip(&theirs[1..]) {
-            assert!((mine / theirs - 1.0).abs() < 0.011, "{} bits, {k} hashes: {mine} {theirs}", row.bits);
+            assert!(
+                (mine / theirs - 1.0).abs() < 0.011,
+                "{} bits, {k} hashes: {mine} {theirs}",
+                row.bits
+            );
         }
     }
 }
 
 #[test]
 fn well_known_answers() {
-    for (p, bits, hashes) in [(0.025, 8, 4), (0.01, 10, 5), (0.001, 15, 7), (0.225, 4, 1), (0.3, 3, 1), (0.395, 2, 1)] {
+    for (p, bits, hashes) in [
+        (0.025, 8, 4),
+        (0.01, 10, 5),
+        (0.001, 15, 7),
+        (0.225, 4, 1),
+        (0.3, 3, 1),
+        (0.395, 2, 1),
+    ] {
         let found = best_practice(Layout::Classic, p).unwrap();
         assert_eq!((found.bits, found.num_hashes), (bits, hashes), "{p}");
     }
@@ -128,8 +148,13 @@ fn cells_come_from_the_formulas() {
     for layout in Layout::ALL {
         for row in rows(layout) {
             for (hashes, cell) in row.cells() {
-                let exact = rate::at_load(layout, hashes, layout.block_bits() as f64 / f64::from(row.bits));
-                assert!((exact / cell - 1.0).abs() < 0.00501, "{layout:?} {} {hashes}: {cell} {exact}", row.bits);
+                let exact =
+                    rate::at_load(layout, hashes, layout.block_bits() as f64 / f64::from(row.bits));
+                assert!(
+                    (exact / cell - 1.0).abs() < 0.00501,
+                    "{layout:?} {} {hashes}: {cell} {exact}",
+                    row.bits
+                );
             }
         }
     }
@@ -140,13 +165,24 @@ fn tables_reach_the_least_rate_without_holes() {
     for layout in Layout::ALL {
         let least = crate::sizing::least_fpr(layout);
         assert!(best_practice(layout, least).is_ok());
-        assert_eq!(best_practice(layout, least / 2.0).unwrap_err().class(), Class::InvalidParameter);
+        assert_eq!(
+            best_practice(layout, least / 2.0).unwrap_err().class(),
+            Class::InvalidParameter
+        );
         let mut bits = 0;
         for p in wanted_rates().into_iter().filter(|&p| p >= least) {
             let found = best_practice(layout, p).unwrap();
             assert!(found.fpr <= p);
             // The row before doesn't meet the rate.
-            assert!(found.bits == 2 || rows(layout).nth(found.bits as usize - 3).unwrap().rates.iter().all(|&r| r > p));
+            assert!(
+                found.bits == 2
+                    || rows(layout)
+                        .nth(found.bits as usize - 3)
+                        .unwrap()
+                        .rates
+                        .iter()
+                        .all(|&r| r > p)
+            );
             bits = bits.max(found.bits);
         }
         assert!(bits > 20);

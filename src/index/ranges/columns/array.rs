@@ -28,10 +28,17 @@ impl ArrayColumn {
         let column = |oid: Oid| Column::new(relation.handler(), oid, collation);
         let whole = column(column_type)?;
         let Shape::Array(member) = catalog::shape(column_type) else {
-            let message = format!("type {} has no members that an index can have", catalog::display_name(column_type));
+            let message = format!(
+                "type {} has no members that an index can have",
+                catalog::display_name(column_type)
+            );
             return Err(unsupported(message, "Use an array."));
         };
-        Ok(ArrayColumn { whole, member: column(member)?, storage: catalog::storage(member) })
+        Ok(ArrayColumn {
+            whole,
+            member: column(member)?,
+            storage: catalog::storage(member),
+        })
     }
 
     /// # Safety
@@ -53,13 +60,21 @@ impl ArrayColumn {
         let hasher = self.member.hasher();
         // SAFETY: promised by the caller.
         unsafe {
-            let member = |_: &mut (), member: Option<Datum>| match member.map(|datum| hasher.hash(Element { datum })) {
+            let member = |_: &mut (), member: Option<Datum>| match member
+                .map(|datum| hasher.hash(Element { datum }))
+            {
                 None => visit(None),
                 Some(Some(hash)) => visit(Some(conditions::member(hash))),
                 Some(None) => failed = true,
             };
             let array = Value::detoast_aligned(value.datum);
-            array::each_element(array.pointer().cast(), self.storage, &mut (), |(), _, _| (), member);
+            array::each_element(
+                array.pointer().cast(),
+                self.storage,
+                &mut (),
+                |(), _, _| (),
+                member,
+            );
             array.free();
         }
         if failed { Err(unhashed()) } else { Ok(()) }
@@ -72,7 +87,9 @@ impl ArrayColumn {
     pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
             // SAFETY: the other side of the operator is such an array.
-            return Ok(Condition::Has(unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?));
+            return Ok(Condition::Has(
+                unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?,
+            ));
         }
         let (mut hashes, mut has_null) = (Vec::new(), false);
         // SAFETY: both sides of the operators are arrays of one type.

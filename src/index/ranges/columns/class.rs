@@ -1,4 +1,5 @@
-//! The operator classes over parts. The support function of a class, that of one of its operators, says which it is.
+//! The operator classes over parts. The support function of a class, that of one of its operators,
+//! says which it is.
 
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, SqlState};
@@ -17,8 +18,8 @@ pub const JSON: u32 = pg_sys::F_JSONB_CONTAINS;
 pub const WORDS: u32 = pg_sys::F_TS_MATCH_VQ;
 pub const TEXT: u32 = pg_sys::F_TEXTLIKE;
 
-/// What an operator asks, by its strategy, a number in the catalogs: `=`, `@>`, `&&`, `LIKE`, `ILIKE`, `^@`, `@@`, `?`,
-/// `?|`, `?&`, `~`, `~*`.
+/// What an operator asks, by its strategy, a number in the catalogs: `=`, `@>`, `&&`, `LIKE`,
+/// `ILIKE`, `^@`, `@@`, `?`, `?|`, `?&`, `~`, `~*`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Strategy {
     Equal = 1,
@@ -37,7 +38,8 @@ pub enum Strategy {
 
 pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
 
-/// The strategies of the operator class with this support function, with their operators' functions; none if unknown.
+/// The strategies of the operator class with this support function, with their operators'
+/// functions; none if unknown.
 fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     match support.to_u32() {
         ARRAY => &[
@@ -74,19 +76,28 @@ pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     })
 }
 
-/// Checks a family with this support function: 0A000 if it is unknown, or for an operator that its strategy isn't for.
+/// Checks a family with this support function: 0A000 if it is unknown, or for an operator that its
+/// strategy isn't for.
 pub fn check(family: Oid, support: Oid) -> Result<()> {
-    let refused = |message| unsupported(message, "Use the operator classes of the extension. See docs/index.md.");
+    let refused = |message| {
+        unsupported(message, "Use the operator classes of the extension. See docs/index.md.")
+    };
     let own = operators_of(support);
     if own.is_empty() {
-        return Err(refused("support function 3 of the operator class is none that an index can have".to_owned()));
+        return Err(refused(
+            "support function 3 of the operator class is none that an index can have".to_owned(),
+        ));
     }
     for operator in &operators::family_operators(family) {
         let asked = (operator.amopstrategy, operators::function_of(operator.amopopr).to_u32());
-        let is_own = own.iter().any(|&(strategy, function)| (strategy as i16, function) == asked);
+        let is_own = own
+            .iter()
+            .any(|&(strategy, function)| (strategy as i16, function) == asked);
         if !is_own || !operators::is_for_search(operator) {
             let (name, strategy) = (operators::display(operator), operator.amopstrategy);
-            return Err(refused(format!("operator {name} does not ask what strategy {strategy} does")));
+            return Err(refused(format!(
+                "operator {name} does not ask what strategy {strategy} does"
+            )));
         }
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! A column of elements: which types and which operator classes it may have, and how elements are hashed that it is
-//! compared with.
+//! A column of elements: which types and which operator classes it may have, and how elements are
+//! hashed that it is compared with.
 //!
-//! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the operator of the
-//! default operator class for sorting, or for hashing. An operator class with another operator would miss rows.
+//! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the
+//! operator of the default operator class for sorting, or for hashing. An operator class with
+//! another operator would miss rows.
 
 use crate::element::{Column, Hasher};
 use crate::error::unsupported;
@@ -24,11 +25,16 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Hashed as the operator class compares, whatever the column's own type is: `ALTER TABLE … TYPE` can change that
-    /// and keep the index. 0A000 for a type, a collation or an operator class that an index can't have.
+    /// Hashed as the operator class compares, whatever the column's own type is:
+    /// `ALTER TABLE … TYPE` can change that and keep the index. 0A000 for a type, a collation or an
+    /// operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
         let (family, declared, collation) = relation.column_class();
-        let compared = if catalog::is_polymorphic(declared) { relation.column_type() } else { declared };
+        let compared = if catalog::is_polymorphic(declared) {
+            relation.column_type()
+        } else {
+            declared
+        };
         let column = Column::new(relation.handler(), compared, collation)?;
         if !is_usual_equality(family, declared, declared) {
             return Err(refuse_comparison(declared, declared));
@@ -40,8 +46,9 @@ impl ElementColumn {
         self.column.hasher()
     }
 
-    /// How what the column of this index is compared with is hashed: elements of this type, or of the operator class's
-    /// own if it is invalid. 0A000 for a comparison whose equality the hash does not follow.
+    /// How what the column of this index is compared with is hashed: elements of this type, or of
+    /// the operator class's own if it is invalid. 0A000 for a comparison whose equality the hash
+    /// does not follow.
     pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
         let (family, declared, collation) = index.column_class();
         if asked == Oid::INVALID || asked == declared {
@@ -54,7 +61,9 @@ impl ElementColumn {
         if !other.compares_with(&self.column) || !is_usual_equality(family, declared, asked) {
             return Err(refuse_comparison(declared, asked));
         }
-        self.others.borrow_mut().insert(asked.to_u32(), other.hasher().clone());
+        self.others
+            .borrow_mut()
+            .insert(asked.to_u32(), other.hasher().clone());
         Ok(other.hasher().clone())
     }
 }
@@ -91,7 +100,10 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
         }
     }
     if operators::family_member(family, declared, declared, EQUAL).is_none() {
-        complain(format!("the operator class has no equality of {}", catalog::display_name(declared)));
+        complain(format!(
+            "the operator class has no equality of {}",
+            catalog::display_name(declared)
+        ));
     }
     is_valid
 }

@@ -1,4 +1,5 @@
-//! A column of JSON documents: the keys of one are the hashes of its values by their paths, and of its own keys.
+//! A column of JSON documents: the keys of one are the hashes of its values by their paths, and of
+//! its own keys.
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};
@@ -15,7 +16,8 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     jsonb::each_key(document, |key| visit(conditions::key(key)));
 }
 
-/// What a document must have in it for which an operator holds with this value, in the memory of the call.
+/// What a document must have in it for which an operator holds with this value, in the memory of
+/// the call.
 ///
 /// # Safety
 /// The value must be of the type of the operator's other side.
@@ -30,13 +32,19 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
             // SAFETY: the other side of these operators is an array of texts.
             let keys = unsafe { array::elements_of(asked.datum) };
             let keys = memory::collect(keys.into_iter().map(of_key));
-            if strategy == Strategy::HasAnyKey { Condition::any(keys) } else { Condition::all(keys) }
+            if strategy == Strategy::HasAnyKey {
+                Condition::any(keys)
+            } else {
+                Condition::all(keys)
+            }
         }
         _ => {
             let mut hashes = Vec::new();
             // What is equal has the same leaves.
             // SAFETY: the other side of all others is a document.
-            each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| memory::push(&mut hashes, hash));
+            each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| {
+                memory::push(&mut hashes, hash)
+            });
             Condition::all_of(hashes, MOST_PARTS)
         }
     }
@@ -47,8 +55,12 @@ fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
     each_scalar(jsonb, JsonPath::ROOT, JsonPath::key, |path, scalar| {
         visit(match scalar {
             Scalar::Null => path.leaf(Leaf::Null, |_| ()),
-            Scalar::Bool(is_true) => path.leaf(if is_true { Leaf::True } else { Leaf::False }, |_| ()),
-            Scalar::Number(number) => path.leaf(Leaf::Number, |stream| jsonb::write_numeric(number, stream)),
+            Scalar::Bool(is_true) => {
+                path.leaf(if is_true { Leaf::True } else { Leaf::False }, |_| ())
+            }
+            Scalar::Number(number) => {
+                path.leaf(Leaf::Number, |stream| jsonb::write_numeric(number, stream))
+            }
             Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
         });
     });

@@ -1,4 +1,5 @@
-//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions of lookups on them.
+//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions
+//! of lookups on them.
 //!
 //! | module | the keys of a value |
 //! |---|---|
@@ -63,7 +64,11 @@ impl IndexColumn for RangesColumn {
             class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
             class::JSON => {
                 // It refuses what can't be in an index.
-                Column::new(relation.handler(), catalog::base_type(relation.column_type()), collation)?;
+                Column::new(
+                    relation.handler(),
+                    catalog::base_type(relation.column_type()),
+                    collation,
+                )?;
                 RangesColumn::Json
             }
             // No other class but that of words was allowed.
@@ -73,7 +78,8 @@ impl IndexColumn for RangesColumn {
 }
 
 impl RangesColumn {
-    /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could fail.
+    /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could
+    /// fail.
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
@@ -82,7 +88,8 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it. XX000 for an element without a hash.
+    /// Calls `visit` with each key of a value, as often as the value has it. XX000 for an element
+    /// without a hash.
     ///
     /// # Safety
     /// The value must be of the column's type.
@@ -91,12 +98,18 @@ impl RangesColumn {
         // SAFETY: promised by the caller: values of the last three columns are of variable length.
         unsafe {
             match self {
-                RangesColumn::Element(elements) => visit(elements.hasher().hash(value).ok_or_else(unhashed)?),
+                RangesColumn::Element(elements) => {
+                    visit(elements.hasher().hash(value).ok_or_else(unhashed)?)
+                }
                 RangesColumn::Array(arrays) => return arrays.each_key(value, visit),
                 RangesColumn::Text(texts) => with_value(value, |text| {
-                    each_window(text, texts.encoding, |window| window.hashes().for_each(&mut visit));
+                    each_window(text, texts.encoding, |window| {
+                        window.hashes().for_each(&mut visit)
+                    });
                 }),
-                RangesColumn::Json => with_value(value, |document| json::each_key(document, &mut visit)),
+                RangesColumn::Json => {
+                    with_value(value, |document| json::each_key(document, &mut visit))
+                }
                 RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
             }
         }
@@ -105,22 +118,24 @@ impl RangesColumn {
 }
 
 impl Index<'_> {
-    /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a strategy that the
-    /// operator class doesn't have.
+    /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a
+    /// strategy that the operator class doesn't have.
     ///
     /// # Safety
     /// The keys must be those of a scan of the index.
     pub unsafe fn condition(&self, keys: &[Key]) -> Result<Condition> {
         let of_key = |key: &Key| -> Result<Condition> {
             let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
-            // SAFETY: promised by the caller: a key has values of the type that its operator takes. Of texts that is a
-            // text, and of words a tsquery: both are of variable length.
+            // SAFETY: promised by the caller: a key has values of the type that its operator takes.
+            // Of texts that is a text, and of words a tsquery: both are of variable length.
             let condition_of = |asked: Element| unsafe {
                 match self.kind() {
                     // Its class has no such strategy.
                     RangesColumn::Element(_) => Ok(Condition::Unknown),
                     RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-                    RangesColumn::Text(texts) => Ok(texts.condition(strategy, &Value::detoast(asked.datum))),
+                    RangesColumn::Text(texts) => {
+                        Ok(texts.condition(strategy, &Value::detoast(asked.datum)))
+                    }
                     RangesColumn::Json => Ok(json::condition(strategy, asked)),
                     RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
                 }
@@ -149,7 +164,12 @@ pub struct GatheredKeys<'c> {
 
 impl<'c> GatheredKeys<'c> {
     pub fn new(column: &'c RangesColumn) -> GatheredKeys<'c> {
-        GatheredKeys { column, windows: Windows::default(), hashes: Vec::new(), distinct: 0 }
+        GatheredKeys {
+            column,
+            windows: Windows::default(),
+            hashes: Vec::new(),
+            distinct: 0,
+        }
     }
 
     /// Adds those of a row. Returns how many it has. Errors: those of hashing.

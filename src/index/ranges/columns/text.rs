@@ -20,8 +20,8 @@ pub struct TextColumn {
 }
 
 impl TextColumn {
-    /// The column of an index. Its type may have been altered to one with the same bytes, such as citext: it is read as
-    /// text. 0A000 for a collation that can't be in an index.
+    /// The column of an index. Its type may have been altered to one with the same bytes, such as
+    /// citext: it is read as text. 0A000 for a collation that can't be in an index.
     pub fn of(relation: Relation) -> Result<TextColumn> {
         let (_, _, collation) = relation.column_class();
         Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
@@ -46,14 +46,23 @@ impl TextColumn {
             Encoding::Utf8 => StandIns::new(expression, ignore_case),
             Encoding::Other => None,
         };
-        let replaced = stand_ins.as_ref().map(|stand_ins| PgBuffer::copy_of(&stand_ins.pattern).into_datum());
+        let replaced = stand_ins
+            .as_ref()
+            .map(|stand_ins| PgBuffer::copy_of(&stand_ins.pattern).into_datum());
         let pointer = replaced.map_or(expression.pointer(), |datum| datum.cast_mut_ptr());
         // SAFETY: either is a text in the memory of the call.
-        let Some(mut automaton) = (unsafe { regex::automaton(pointer, ignore_case, self.collation) }) else {
+        let Some(mut automaton) =
+            (unsafe { regex::automaton(pointer, ignore_case, self.collation) })
+        else {
             return Condition::Unknown;
         };
         if let Some(stand_ins) = &stand_ins {
-            automaton.colors.iter_mut().flatten().flatten().for_each(|c| *c = stand_ins.original(*c));
+            automaton
+                .colors
+                .iter_mut()
+                .flatten()
+                .flatten()
+                .for_each(|c| *c = stand_ins.original(*c));
         }
         automaton.condition(self.encoding)
     }

@@ -1,5 +1,5 @@
-//! The words of a tsvector, and what a tsquery asks of them. Both are read as PostgreSQL stores them, given without the
-//! length before them.
+//! The words of a tsvector, and what a tsquery asks of them. Both are read as PostgreSQL stores
+//! them, given without the length before them.
 //!
 //! ```text
 //! tsvector    words u32 │ an entry of u32 for each: has positions 1 bit, length 11, offset 20 │ words …
@@ -8,8 +8,8 @@
 //!             an operator  2 │ which u8 │ distance u16 │ left operand u32
 //! ```
 //!
-//! Items are in prefix notation: those of an operand follow its operator. So reading them from the last to the first
-//! has the operands of each before it.
+//! Items are in prefix notation: those of an operand follow its operator. So reading them from the
+//! last to the first has the operands of each before it.
 
 use crate::pg::call::{Error, SqlState, interrupt, raise};
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
@@ -31,7 +31,9 @@ const CHECK_EVERY: usize = 4096;
 /// Calls `visit` with the hash of each word of a tsvector.
 pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
     let count = number(tsvector, 0) as usize;
-    let words = tsvector.get(WORD * (1 + count)..).unwrap_or_else(|| damaged("tsvector"));
+    let words = tsvector
+        .get(WORD * (1 + count)..)
+        .unwrap_or_else(|| damaged("tsvector"));
     for i in 0..count {
         let entry = number(tsvector, WORD * (1 + i));
         visit(word(lexeme(words, entry, 11, "tsvector")));
@@ -41,14 +43,16 @@ pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
     }
 }
 
-/// What the words of a tsvector must be that matches a tsquery. Where they are and their weights are for PostgreSQL to
-/// compare; a prefix and NOT are not known here.
+/// What the words of a tsvector must be that matches a tsquery. Where they are and their weights
+/// are for PostgreSQL to compare; a prefix and NOT are not known here.
 pub fn condition(tsquery: &[u8]) -> Condition {
     let count = number(tsquery, 0) as usize;
     if count == 0 {
         return Condition::NONE;
     }
-    let items = tsquery.get(WORD..WORD + ITEM * count).unwrap_or_else(|| damaged("tsquery"));
+    let items = tsquery
+        .get(WORD..WORD + ITEM * count)
+        .unwrap_or_else(|| damaged("tsquery"));
     let words = &tsquery[WORD + ITEM * count..];
     // Conditions whose operator comes, and how deep they are.
     let mut open: Vec<(Condition, usize)> = Vec::new();
@@ -82,8 +86,8 @@ pub fn condition(tsquery: &[u8]) -> Condition {
     open.pop().unwrap_or_else(|| damaged("tsquery")).0
 }
 
-/// The word of a length of so many bits and an offset of 20, the last fields of a u32: compilers begin with the lowest
-/// bit on little-endian machines, with the highest on others.
+/// The word of a length of so many bits and an offset of 20, the last fields of a u32: compilers
+/// begin with the lowest bit on little-endian machines, with the highest on others.
 fn lexeme<'a>(words: &'a [u8], bits: u32, length_bits: u32, of: &str) -> &'a [u8] {
     const OFFSET_BITS: u32 = 20;
     let (length, offset) = if cfg!(target_endian = "little") {
@@ -102,5 +106,8 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 
 #[cold]
 fn damaged(what: &str) -> ! {
-    raise(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, format!("invalid {what}")).detail("The value is damaged."))
+    raise(
+        Error::new(SqlState::ERRCODE_DATA_CORRUPTED, format!("invalid {what}"))
+            .detail("The value is damaged."),
+    )
 }

@@ -14,9 +14,14 @@ fn sample(bytes: usize) -> Index {
             filter(layout, tag, Some(40 << (i % 4)), 0..i * 8)
         })
         .collect();
-    let rows = all.iter().zip(1..).map(|(bytes, page)| (RowId { page, line: 1 }, View::parse(bytes).unwrap()));
+    let rows = all
+        .iter()
+        .zip(1..)
+        .map(|(bytes, page)| (RowId { page, line: 1 }, View::parse(bytes).unwrap()));
     let mut index = Index::build(size, 2_000, rows).unwrap();
-    index.insert(RowId { page: 99, line: 1 }, &View::parse(&all[59]).unwrap()).unwrap();
+    index
+        .insert(RowId { page: 99, line: 1 }, &View::parse(&all[59]).unwrap())
+        .unwrap();
     index
 }
 
@@ -37,7 +42,9 @@ fn check_addresses(index: &Index) {
     for (number, _) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
             let pages = tile.pages();
-            assert!(pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated);
+            assert!(
+                pages.is_empty() || pages.start > 0 && pages.end <= index.directory.chain.allocated
+            );
             assert!(tile.width > 0);
         }
     }
@@ -45,7 +52,9 @@ fn check_addresses(index: &Index) {
 
 /// The pages that say where tiles are.
 fn directory_pages(index: &Index) -> Vec<u32> {
-    [0].into_iter().chain(index.directory.chain.pages.iter().copied()).collect()
+    [0].into_iter()
+        .chain(index.directory.chain.pages.iter().copied())
+        .collect()
 }
 
 /// Of which each decides what is written where.
@@ -67,8 +76,18 @@ fn each_flipped_bit_of_the_directory_is_refused() {
 #[test]
 fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
     let index = sample(1024);
-    let tile = *index.directory.groups().flat_map(|(number, _)| index.directory.tiles(number)).next().unwrap();
-    let row_page = *index.directory.row_pages(tile.group).iter().find(|page| page.page == tile.row_page).unwrap();
+    let tile = *index
+        .directory
+        .groups()
+        .flat_map(|(number, _)| index.directory.tiles(number))
+        .next()
+        .unwrap();
+    let row_page = *index
+        .directory
+        .row_pages(tile.group)
+        .iter()
+        .find(|page| page.page == tile.row_page)
+        .unwrap();
     for bit in 0..64 {
         let flipped = |page: PageNumber| {
             let mut page = index.memory.pages[page as usize].clone();
@@ -80,19 +99,37 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
             row_page.first_free(Some(&rows)).is_err()
                 && row_page.rows(Some(&rows), 0..row_page.slots, |_, _, _| ()).is_err()
         );
-        assert!(tile.special().written(Some(&blocks), index.directory.size, tile.first_page).is_err());
+        assert!(
+            tile.special()
+                .written(Some(&blocks), index.directory.size, tile.first_page)
+                .is_err()
+        );
     }
 }
 
-/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them share a page.
+/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them
+/// share a page.
 #[test]
 fn each_number_of_the_directory_agrees_with_the_others() {
     let index = sample(1024);
     for at in directory_pages(&index) {
         for half in (24..1016).step_by(2) {
-            let old = u16::from_le_bytes(index.memory.pages[at as usize][half..half + 2].try_into().unwrap());
-            let near = [0, u16::MAX, old.wrapping_add(1), old.wrapping_sub(1), old << 1, old >> 1];
-            for new in (0..16).map(|bit| old ^ 1 << bit).chain(near).filter(|new| *new != old) {
+            let old = u16::from_le_bytes(
+                index.memory.pages[at as usize][half..half + 2].try_into().unwrap(),
+            );
+            let near = [
+                0,
+                u16::MAX,
+                old.wrapping_add(1),
+                old.wrapping_sub(1),
+                old << 1,
+                old >> 1,
+            ];
+            for new in (0..16)
+                .map(|bit| old ^ 1 << bit)
+                .chain(near)
+                .filter(|new| *new != old)
+            {
                 let mut memory = index.memory.clone();
                 memory.pages[at as usize][half..half + 2].copy_from_slice(&new.to_le_bytes());
                 sign(&mut memory.pages[at as usize], index.directory.size);
@@ -143,15 +180,25 @@ fn records_in_the_metapage_are_damage() {
     let mut index = sample(8192);
     index.memory.pages[0][52] = 24;
     sign(&mut index.memory.pages[0], index.directory.size);
-    let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else { panic!("accepted") };
+    let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else {
+        panic!("accepted")
+    };
     assert_eq!(damage, Damage::new(0, "bytes of records is 24"));
 }
 
 #[test]
 fn a_page_that_is_another_is_an_error() {
     let index = sample(8192);
-    let tile = *index.directory.groups().flat_map(|(number, _)| index.directory.tiles(number)).next().unwrap();
-    for (page, by) in [(tile.row_page, tile.first_page), (tile.first_page, tile.row_page)] {
+    let tile = *index
+        .directory
+        .groups()
+        .flat_map(|(number, _)| index.directory.tiles(number))
+        .next()
+        .unwrap();
+    for (page, by) in [
+        (tile.row_page, tile.first_page),
+        (tile.first_page, tile.row_page),
+    ] {
         let mut other = index.clone();
         other.memory.pages[page as usize] = index.memory.pages[by as usize].clone();
         let found = other.search(|group| vec![vec![sought(group, Tag::Text, 0)]]);
@@ -160,6 +207,11 @@ fn a_page_that_is_another_is_an_error() {
         let failed = [found.map(drop), all.map(drop)].into_iter().filter_map(Result::err);
         let damages: Vec<Failure> = failed.collect();
         assert!(!damages.is_empty());
-        assert!(damages.iter().all(|f| matches!(f, Failure::Damage(damage) if is_wrong_kind(damage))), "{damages:?}");
+        assert!(
+            damages
+                .iter()
+                .all(|f| matches!(f, Failure::Damage(damage) if is_wrong_kind(damage))),
+            "{damages:?}"
+        );
     }
 }

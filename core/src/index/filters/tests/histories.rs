@@ -34,8 +34,9 @@ fn recipe() -> impl Strategy<Value = Recipe> {
     ];
     let capacity = prop_oneof![1 => Just(None), 3 => Just(Some(50u64)), 3 => Just(Some(700)), 1 => Just(Some(3_000))];
     let others = prop_oneof![Just(0u64), Just(60), Just(900)];
-    (kinds, capacity, prop::collection::btree_set(0..UNIVERSE, 0..6), others)
-        .prop_map(|((layout, tag), capacity, few, others)| Recipe { layout, tag, capacity, few, others })
+    (kinds, capacity, prop::collection::btree_set(0..UNIVERSE, 0..6), others).prop_map(
+        |((layout, tag), capacity, few, others)| Recipe { layout, tag, capacity, few, others },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -120,17 +121,22 @@ proptest! {
     }
 }
 
-/// Between any two steps of an insertion, other rows are found, and the new one only when all is written.
+/// Between any two steps of an insertion, other rows are found, and the new one only when all is
+/// written.
 #[test]
 fn a_row_is_found_when_all_is_written() {
-    let all: Vec<Vec<u8>> = (0..9).map(|i| filter(Layout::Blocked, Tag::Text, Some(900), i..i + 900)).collect();
+    let all: Vec<Vec<u8>> = (0..9)
+        .map(|i| filter(Layout::Blocked, Tag::Text, Some(900), i..i + 900))
+        .collect();
     let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
     let mut rows = BTreeMap::new();
     for (bytes, page) in all.iter().zip(1..) {
         let row = RowId { page, line: 1 };
         let mut insertion = index.begin(row, &View::parse(bytes).unwrap()).unwrap().unwrap();
         loop {
-            let found = index.search(|group| vec![vec![sought(group, Tag::Text, 100)]]).unwrap();
+            let found = index
+                .search(|group| vec![vec![sought(group, Tag::Text, 100)]])
+                .unwrap();
             assert!(!found.contains_key(&row));
             assert_same(&mut index, &rows, Tag::Text, 5);
             if !index.step(&mut insertion) {
@@ -146,12 +152,16 @@ fn a_row_is_found_when_all_is_written() {
 /// Freed slots are used again: an index whose rows come and go doesn't grow.
 #[test]
 fn slots_are_used_again() {
-    let bytes: Vec<Vec<u8>> = (0..60).map(|i| filter(Layout::Blocked, Tag::Text, Some(500), i..i + 500)).collect();
+    let bytes: Vec<Vec<u8>> = (0..60)
+        .map(|i| filter(Layout::Blocked, Tag::Text, Some(500), i..i + 500))
+        .collect();
     let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
     let mut allocated = 0;
     for round in 0..30u32 {
         for (bytes, line) in bytes.iter().zip(1..) {
-            index.insert(RowId { page: round, line }, &View::parse(bytes).unwrap()).unwrap();
+            index
+                .insert(RowId { page: round, line }, &View::parse(bytes).unwrap())
+                .unwrap();
         }
         if round == 1 {
             allocated = index.directory.chain.allocated;
@@ -169,7 +179,12 @@ fn an_old_directory_stays_true() {
     let (mut rows, mut old) = (BTreeMap::new(), Vec::new());
     for i in 0..300u32 {
         let row = RowId { page: i, line: 1 };
-        let bytes = filter(Layout::Blocked, Tag::Text, Some(200 << (i % 3)), u64::from(i)..u64::from(i) + 300);
+        let bytes = filter(
+            Layout::Blocked,
+            Tag::Text,
+            Some(200 << (i % 3)),
+            u64::from(i)..u64::from(i) + 300,
+        );
         index.insert(row, &View::parse(&bytes).unwrap()).unwrap();
         rows.insert(row, bytes);
         if i % 37 == 0 {
@@ -177,8 +192,13 @@ fn an_old_directory_stays_true() {
         }
     }
     for (rows, directory) in old {
-        assert_eq!(directory.chain.is_current(&index.memory.pages[0]), directory == index.directory);
+        assert_eq!(
+            directory.chain.is_current(&index.memory.pages[0]),
+            directory == index.directory
+        );
         let mut index = Index { memory: index.memory.clone(), directory };
-        (0..300).step_by(17).for_each(|i| assert_same(&mut index, &rows, Tag::Text, i));
+        (0..300)
+            .step_by(17)
+            .for_each(|i| assert_same(&mut index, &rows, Tag::Text, i));
     }
 }

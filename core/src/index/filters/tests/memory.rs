@@ -1,5 +1,5 @@
-//! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
-//! measurements and fuzzing.
+//! An index whose pages are in memory: what the access method does with buffers and WAL, without
+//! them. For tests, measurements and fuzzing.
 
 use super::tile::{Group, slot_bits};
 use super::{Build, Directory, FilterCondition, RowPage, Slot};
@@ -48,24 +48,35 @@ impl Index {
         Ok(())
     }
 
-    /// The first step: claims a slot. `None` if the filter needs none. Errors: as [`Index::insert`].
+    /// The first step: claims a slot. `None` if the filter needs none. Errors: as
+    /// [`Index::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
-        let Some(group) = Group::of(filter) else { return Ok(None) };
+        let Some(group) = Group::of(filter) else {
+            return Ok(None);
+        };
         loop {
             let number = self.directory.group_number(&group);
             for &page in number.map_or(&[][..], |number| self.directory.row_pages(number)) {
                 let bytes = self.memory.pages.get(page.page as usize).map(Vec::as_slice);
-                let Some(free) = page.first_free(bytes)? else { continue };
+                let Some(free) = page.first_free(bytes)? else {
+                    continue;
+                };
                 let slot = self.directory.slot(&page, free).expect("a slot of the row page");
-                page.claim(free, row).into_iter().for_each(|change| self.change(&page, change));
+                page.claim(free, row)
+                    .into_iter()
+                    .for_each(|change| self.change(&page, change));
                 let bits = slot_bits(filter, &group);
                 let chunks = slot.chunks(&bits);
-                let chunks = chunks.map(|(at, offset, bytes)| (at, offset, bytes.to_vec())).collect();
+                let chunks = chunks
+                    .map(|(at, offset, bytes)| (at, offset, bytes.to_vec()))
+                    .collect();
                 return Ok(Some(Insertion { page, slot, chunks }));
             }
             let growth = self.directory.grow(&group)?;
             let (number, page) = growth.page.expect("a page with the tile's record");
-            self.memory.writable(number, self.directory.size).copy_from_slice(&page);
+            self.memory
+                .writable(number, self.directory.size)
+                .copy_from_slice(&page);
             self.memory.pages[0] = growth.directory.metapage();
             self.directory = growth.directory;
         }
@@ -73,7 +84,9 @@ impl Index {
 
     /// Another step: writes blocks to a page. Returns whether there were some left.
     pub fn step(&mut self, insertion: &mut Insertion) -> bool {
-        let Some((page, offset, bytes)) = insertion.chunks.pop_front() else { return false };
+        let Some((page, offset, bytes)) = insertion.chunks.pop_front() else {
+            return false;
+        };
         self.write(page, insertion.slot.tile.special(), offset, &bytes);
         true
     }
@@ -83,14 +96,17 @@ impl Index {
         self.change(page, page.publish(slot.number));
     }
 
-    /// Removes dead rows, as VACUUM does. Returns how many, and how many are left. Errors: those of reading.
+    /// Removes dead rows, as VACUUM does. Returns how many, and how many are left. Errors: those of
+    /// reading.
     pub fn remove(&mut self, is_dead: impl Fn(RowId) -> bool) -> Result<(usize, usize), Failure> {
         let pages: Vec<RowPage> = self.directory.all_row_pages().copied().collect();
         let (mut removed, mut left) = (0, 0);
         for page in pages {
             let mut dead = Vec::new();
             self.memory.with(page.page, |bytes| {
-                page.rows(bytes, 0..page.slots, |slot, _, row| if is_dead(row) { dead.push(slot) } else { left += 1 })
+                page.rows(bytes, 0..page.slots, |slot, _, row| {
+                    if is_dead(row) { dead.push(slot) } else { left += 1 }
+                })
             })??;
             removed += dead.len();
             dead.into_iter().for_each(|slot| self.change(&page, page.free(slot)));
@@ -98,7 +114,8 @@ impl Index {
         Ok((removed, left))
     }
 
-    /// The rows that may match, and whether each must be rechecked. Errors: those of [`Directory::search`].
+    /// The rows that may match, and whether each must be rechecked. Errors: those of
+    /// [`Directory::search`].
     pub fn search(
         &mut self,
         conditions: impl FnMut(&Group) -> Vec<FilterCondition>,

@@ -7,7 +7,8 @@ fn both(count: u32, elements: u64) -> [(Index, u64); 2] {
     let bytes = filter(Layout::Blocked, Tag::Text, Some(elements), 0..elements);
     let view = View::parse(&bytes).unwrap();
     let rows = (0..count).map(|i| RowId { page: i / 100, line: (i % 100) as u16 + 1 });
-    let built = Index::build(PageSize::DEFAULT, 8 << 20, rows.clone().map(|row| (row, view))).unwrap();
+    let built =
+        Index::build(PageSize::DEFAULT, 8 << 20, rows.clone().map(|row| (row, view))).unwrap();
     let mut added = Index::build(PageSize::DEFAULT, 0, []).unwrap();
     rows.for_each(|row| added.insert(row, &view).unwrap());
     let stored = u64::from(count) * bytes.len() as u64;
@@ -17,11 +18,15 @@ fn both(count: u32, elements: u64) -> [(Index, u64); 2] {
 /// The index is hardly larger than the filters, however many there are.
 #[test]
 fn size_is_that_of_the_filters() {
-    for (count, elements, most_built, most_added) in
-        [(10, 10_000, 1.4, 1.7), (100, 10_000, 1.35, 1.45), (1000, 10_000, 1.08, 1.2), (700, 100_000, 1.08, 1.25)]
-    {
+    for (count, elements, most_built, most_added) in [
+        (10, 10_000, 1.4, 1.7),
+        (100, 10_000, 1.35, 1.45),
+        (1000, 10_000, 1.08, 1.2),
+        (700, 100_000, 1.08, 1.25),
+    ] {
         let [(built, stored), (added, _)] = both(count, elements);
-        let factor = |index: &Index| f64::from(index.directory.chain.allocated) * 8192.0 / stored as f64;
+        let factor =
+            |index: &Index| f64::from(index.directory.chain.allocated) * 8192.0 / stored as f64;
         assert!(factor(&built) <= most_built, "{count} of {elements} built: {}", factor(&built));
         assert!(factor(&added) <= most_added, "{count} of {elements} added: {}", factor(&added));
     }
@@ -62,12 +67,21 @@ fn conditions_are_all_of_any() {
         .collect();
     let views = rows.iter().map(|(row, bytes)| (*row, View::parse(bytes).unwrap()));
     let mut index = Index::build(PageSize::DEFAULT, 0, views).unwrap();
-    let any = |list: &[u64]| list.iter().map(|&i| Sought::Hash(element(i))).collect::<FilterCondition>();
-    for conditions in [vec![any(&[0, 1]), any(&[2])], vec![any(&[3]), any(&[4]), any(&[5, 6, 7])], vec![any(&[])]] {
+    let any = |list: &[u64]| {
+        list.iter()
+            .map(|&i| Sought::Hash(element(i)))
+            .collect::<FilterCondition>()
+    };
+    for conditions in [
+        vec![any(&[0, 1]), any(&[2])],
+        vec![any(&[3]), any(&[4]), any(&[5, 6, 7])],
+        vec![any(&[])],
+    ] {
         let found = index.search(|_| conditions.clone()).unwrap();
         let expected = rows.iter().filter(|(_, bytes)| {
             let view = View::parse(bytes).unwrap();
-            let has = |sought: &Sought| matches!(sought, Sought::Hash(hash) if contains(&view, *hash));
+            let has =
+                |sought: &Sought| matches!(sought, Sought::Hash(hash) if contains(&view, *hash));
             conditions.iter().all(|condition| condition.iter().any(has))
         });
         assert!(expected.map(|(row, _)| row).eq(found.keys()));
@@ -89,7 +103,10 @@ fn the_worked_example() {
     let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
     index.insert(RowId { page: 7, line: 2 }, &view).unwrap();
     let tile = index.directory.tiles(0)[0];
-    assert_eq!((tile.row_page, tile.first_page, &index.directory.chain.pages[..]), (1, 2, &[3][..]));
+    assert_eq!(
+        (tile.row_page, tile.first_page, &index.directory.chain.pages[..]),
+        (1, 2, &[3][..])
+    );
     assert_eq!(index.memory.pages[1][24], State::Used as u8);
     assert_eq!(index.memory.pages[1][24 + 1165..][..6], [7, 0, 0, 0, 2, 0]);
     assert_eq!(index.memory.pages[2][24..][..value.len() - prefix], value[prefix..]);

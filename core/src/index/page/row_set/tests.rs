@@ -3,7 +3,16 @@ use super::*;
 #[test]
 fn rows_come_back_in_order() {
     let mut set = RowSet::new(usize::MAX);
-    let rows = [(0, 1), (0, 63), (0, 64), (3, 226), (3, 5), (3, 6), (4, 1), (u32::MAX - 1, 2047)];
+    let rows = [
+        (0, 1),
+        (0, 63),
+        (0, 64),
+        (3, 226),
+        (3, 5),
+        (3, 6),
+        (4, 1),
+        (u32::MAX - 1, 2047),
+    ];
     let mut rows = rows.map(|(page, line)| RowId { page, line });
     rows.iter().for_each(|row| set.add(*row));
     rows.sort();

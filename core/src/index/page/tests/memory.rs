@@ -1,4 +1,5 @@
-//! Pages in memory: what the access method does with buffers, without them. For tests, measurements and fuzzing.
+//! Pages in memory: what the access method does with buffers, without them. For tests, measurements
+//! and fuzzing.
 
 use super::{Damage, PageNumber, PageSink, PageSize, Pages};
 use crate::error::Error;
@@ -59,7 +60,11 @@ impl Memory {
 
     /// The same file without the pages at its end that have no bits: it may end there.
     pub fn shortest(mut self) -> Memory {
-        let used = self.pages.iter().rposition(|page| page.iter().any(|&byte| byte != 0)).map_or(0, |last| last + 1);
+        let used = self
+            .pages
+            .iter()
+            .rposition(|page| page.iter().any(|&byte| byte != 0))
+            .map_or(0, |last| last + 1);
         self.pages.truncate(used);
         self
     }
@@ -77,7 +82,11 @@ impl Memory {
 impl Pages for Memory {
     type Error = Failure;
 
-    fn with<R>(&mut self, page: PageNumber, f: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Failure> {
+    fn with<R>(
+        &mut self,
+        page: PageNumber,
+        f: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> Result<R, Failure> {
         self.reads += 1;
         Ok(f(self.pages.get(page as usize).map(Vec::as_slice)))
     }

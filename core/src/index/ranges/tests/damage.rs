@@ -9,7 +9,8 @@ use proptest::prelude::*;
 fn with_many_runs() -> Index {
     let (built, all) = (150 * 128, 180 * 128);
     let elements = |range| if range / 128 % 2 == 0 { 3 } else { 60 };
-    let mut index = Index::build(options(1024, 0.01, 10), 1000, uneven(0..built, elements)).unwrap();
+    let mut index =
+        Index::build(options(1024, 0.01, 10), 1000, uneven(0..built, elements)).unwrap();
     append(&mut index, built as u32, uneven(built..all, elements));
     index
 }
@@ -32,7 +33,9 @@ fn use_it(index: &mut Index) {
         }
     }
     let next = index.directory.end_slot(Level::Zero).min(1 << 31) as u32;
-    let _ = index.directory.grow(next, |level| index.directory.last_loads(&mut index.memory, level));
+    let _ = index
+        .directory
+        .grow(next, |level| index.directory.last_loads(&mut index.memory, level));
 }
 
 #[test]
@@ -41,7 +44,12 @@ fn many_runs_fill_directory_pages() {
     assert!(index.directory.chain.pages.len() >= 2, "{} runs", index.runs());
     check(&index);
     for range in (0..180 * 128u64).step_by(11) {
-        assert!(index.search(element(range * 100 + 2)).unwrap().contains(&(range as u32)));
+        assert!(
+            index
+                .search(element(range * 100 + 2))
+                .unwrap()
+                .contains(&(range as u32))
+        );
     }
     use_it(&mut index);
 }
@@ -58,10 +66,14 @@ fn problem(index: &Index) -> String {
 
 /// The pages that say where tiles are.
 fn directory_pages(index: &Index) -> Vec<u32> {
-    [META_PAGE].into_iter().chain(index.directory.chain.pages.iter().copied()).collect()
+    [META_PAGE]
+        .into_iter()
+        .chain(index.directory.chain.pages.iter().copied())
+        .collect()
 }
 
-/// In an index of three levels whose directory has several pages, without which no bit can be trusted.
+/// In an index of three levels whose directory has several pages, without which no bit can be
+/// trusted.
 #[test]
 fn each_flipped_bit_of_the_directory_is_refused() {
     let mut index = with_many_runs();
@@ -81,19 +93,26 @@ fn each_flipped_bit_of_the_directory_is_refused() {
 fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
     let index = with_many_runs();
     for tile in Level::ALL.map(|level| index.directory.tile(level, 0).unwrap()) {
-        let probe = (0..).map(|i| tile.probe(element(i))).find(|probe| probe.page == tile.first_page).unwrap();
+        let probe = (0..)
+            .map(|i| tile.probe(element(i)))
+            .find(|probe| probe.page == tile.first_page)
+            .unwrap();
         let mark = probe.mark(0);
         let page = &index.memory.pages[tile.first_page as usize];
         assert!(probe.slots(Some(page)).is_ok() && changes(&[&mark], page).is_ok());
         for bit in 0..64 {
             let mut page = page.clone();
             page[1016 + bit / 8] ^= 1 << (bit % 8);
-            assert!(probe.slots(Some(&page)).is_err() && changes(&[&mark], &page).is_err(), "bit {bit}");
+            assert!(
+                probe.slots(Some(&page)).is_err() && changes(&[&mark], &page).is_err(),
+                "bit {bit}"
+            );
         }
     }
 }
 
-/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them share a page.
+/// Even with a right checksum, no number makes the index larger than its tiles, or lets two of them
+/// share a page.
 #[test]
 fn each_number_of_the_directory_agrees_with_the_others() {
     let mut index = with_many_runs();
@@ -103,17 +122,32 @@ fn each_number_of_the_directory_agrees_with_the_others() {
         let sound = index.memory.pages[at as usize].clone();
         for word in (24..1016).step_by(4) {
             let old = u32::from_le_bytes(sound[word..word + 4].try_into().unwrap());
-            let near = [0, u32::MAX, old.wrapping_add(1), old.wrapping_sub(1), old << 1, old >> 1];
-            for new in (0..32).map(|bit| old ^ 1 << bit).chain(near).filter(|new| *new != old) {
+            let near = [
+                0,
+                u32::MAX,
+                old.wrapping_add(1),
+                old.wrapping_sub(1),
+                old << 1,
+                old >> 1,
+            ];
+            for new in (0..32)
+                .map(|bit| old ^ 1 << bit)
+                .chain(near)
+                .filter(|new| *new != old)
+            {
                 let page = &mut index.memory.pages[at as usize];
                 page.copy_from_slice(&sound);
                 page[word..word + 4].copy_from_slice(&new.to_le_bytes());
                 sign(page, size);
                 if let Ok(read) = Directory::read(&mut index.memory, size) {
                     accepted += 1;
-                    assert_eq!(read.chain.allocated, allocated, "{new} instead of {old} at {word} of page {at}");
+                    assert_eq!(
+                        read.chain.allocated, allocated,
+                        "{new} instead of {old} at {word} of page {at}"
+                    );
                     let runs = read.levels.iter().flatten();
-                    let of_tiles: u64 = runs.map(|run| run.end_page() - u64::from(run.first.first_page)).sum();
+                    let of_tiles: u64 =
+                        runs.map(|run| run.end_page() - u64::from(run.first.first_page)).sum();
                     assert_eq!(1 + read.chain.pages.len() as u64 + of_tiles, allocated.into());
                 }
             }
@@ -133,9 +167,14 @@ fn each_field_is_checked() {
         sign(&mut index.memory.pages[0], index.directory.options.size);
         problem(&index)
     };
-    let field = |name: &'static str| move |problem: String| problem.starts_with(&format!("{name} is "));
+    let field =
+        |name: &'static str| move |problem: String| problem.starts_with(&format!("{name} is "));
     let run = |problem: String| {
-        let (run, problem) = problem.strip_prefix("run ").unwrap().split_once(" of tiles: ").unwrap();
+        let (run, problem) = problem
+            .strip_prefix("run ")
+            .unwrap()
+            .split_once(" of tiles: ")
+            .unwrap();
         (run.parse::<u32>().unwrap(), problem.to_owned())
     };
     assert!(field("magic number")(with(24, &[0])));
@@ -172,7 +211,11 @@ fn each_field_is_checked() {
     assert_eq!(run(with(98, &[61])), (0, "61 hashes are not possible".to_owned()));
     assert_eq!(run(with(99, &[9])), (0, "its slots cannot have 10 columns".to_owned()));
     assert_eq!(run(with(100, &[0; 4])).0, 0);
-    assert!(run(with(100, &[0xFF; 4])).1.starts_with("tiles of 4294967295 pages, which can have "));
+    assert!(
+        run(with(100, &[0xFF; 4]))
+            .1
+            .starts_with("tiles of 4294967295 pages, which can have ")
+    );
     assert!(run(with(100, &[9])).1.starts_with("begins at page "));
     assert!(run(with(104, &[0; 4])).1.starts_with("0 tiles of "));
     assert_eq!(run(with(108, &[8])), (0, "begins with slot 8 instead of 0".to_owned()));
@@ -197,10 +240,14 @@ fn each_field_is_checked() {
 #[test]
 fn more_pages_than_tiles_can_need_are_refused() {
     // A page has 2,048 rows at most, however many the table has.
-    for (of_table, rows, too_many) in
-        [(700, 0, 2_000_000), (8, 0, 2_000_000), (0, 0, 2_000_000), (700, 1 << 40, 20_000)]
-    {
-        let mut index = Index::build(options(8192, 0.01, 3000), rows, ranges(of_table, 300)).unwrap();
+    for (of_table, rows, too_many) in [
+        (700, 0, 2_000_000),
+        (8, 0, 2_000_000),
+        (0, 0, 2_000_000),
+        (700, 1 << 40, 20_000),
+    ] {
+        let mut index =
+            Index::build(options(8192, 0.01, 3000), rows, ranges(of_table, 300)).unwrap();
         if of_table == 0 {
             index.insert(0, element(0)).unwrap();
         }
@@ -219,11 +266,15 @@ fn more_pages_than_tiles_can_need_are_refused() {
         };
         assert!(Index::open(forged(1).memory, index.directory.options.size).is_ok());
         let problem = problem(&forged(too_many));
-        assert!(problem.starts_with(&format!("run 0 of tiles: tiles of {too_many} pages")), "{problem}");
+        assert!(
+            problem.starts_with(&format!("run 0 of tiles: tiles of {too_many} pages")),
+            "{problem}"
+        );
     }
 }
 
-/// What a tile is made for may be far more than a table can have: an estimate, where all bits are set.
+/// What a tile is made for may be far more than a table can have: an estimate, where all bits are
+/// set.
 #[test]
 fn a_tile_after_a_full_one_is_not_taken_for_damage() {
     for (bytes, is_flat) in [(1024, false), (8192, false), (8192, true)] {
@@ -231,7 +282,9 @@ fn a_tile_after_a_full_one_is_not_taken_for_damage() {
         let size = index.directory.options.size;
         for _ in 0..3 {
             for level in Level::ALL {
-                let Some(last) = index.directory.tiles(level).checked_sub(1) else { continue };
+                let Some(last) = index.directory.tiles(level).checked_sub(1) else {
+                    continue;
+                };
                 let tile = index.directory.tile(level, last).unwrap();
                 for at in tile.pages() {
                     let page = index.memory.writable(at, size);
@@ -246,8 +299,8 @@ fn a_tile_after_a_full_one_is_not_taken_for_damage() {
     }
 }
 
-/// Only the first 512 ranges may be without level 1, and level 1 has no unnecessary tile: this bounds the pages of a
-/// lookup.
+/// Only the first 512 ranges may be without level 1, and level 1 has no unnecessary tile: this
+/// bounds the pages of a lookup.
 #[test]
 fn more_tiles_to_probe_than_possible_are_refused() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
@@ -272,7 +325,11 @@ fn tiles_without_a_slot_above_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.runs();
     // The last run is a tile of level 1.
-    let last = index.directory.levels[Level::One as usize].last().unwrap().first.first_page;
+    let last = index.directory.levels[Level::One as usize]
+        .last()
+        .unwrap()
+        .first
+        .first_page;
     let page = &mut index.memory.pages[0];
     page[40..44].copy_from_slice(&last.to_le_bytes());
     page[52..56].copy_from_slice(&(20 * (runs as u32 - 1)).to_le_bytes());
@@ -286,14 +343,22 @@ fn pages_in_the_wrong_place_are_noticed() {
     let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(700, 30)).unwrap();
     let [a, b] = [0, 1].map(|ordinal| index.directory.tile(Level::Zero, ordinal).unwrap());
     index.memory.pages.swap(a.first_page as usize, b.first_page as usize);
-    let probe = (0..).map(|i| a.probe(element(i))).find(|probe| probe.page == a.first_page).unwrap();
-    let damage = probe.slots(Some(&index.memory.pages[probe.page as usize])).unwrap_err();
+    let probe = (0..)
+        .map(|i| a.probe(element(i)))
+        .find(|probe| probe.page == a.first_page)
+        .unwrap();
+    let damage = probe
+        .slots(Some(&index.memory.pages[probe.page as usize]))
+        .unwrap_err();
     assert_eq!(damage, Damage::new(1, "its number is 128, but must be 0"));
     let mut page = vec![0; 8192];
     page[100] = 1;
     let foreign = "it is not a page of a bloom_filter index (its id is 0000)";
     assert_eq!(probe.slots(Some(&page)).unwrap_err().problem, foreign);
-    assert_eq!(probe.slots(Some(&page[1..])).unwrap_err().problem, "it has 8191 bytes instead of 8192");
+    assert_eq!(
+        probe.slots(Some(&page[1..])).unwrap_err().problem,
+        "it has 8191 bytes instead of 8192"
+    );
     assert!(index.directory.survey(&mut index.memory).is_err());
 }
 

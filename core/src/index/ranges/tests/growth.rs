@@ -4,7 +4,11 @@ use super::*;
 
 /// Widths of a level's tiles.
 fn widths(index: &Index, level: Level) -> Vec<u32> {
-    index.directory.tiles_from(level, 0).map(|tile| tile.shape.slots()).collect()
+    index
+        .directory
+        .tiles_from(level, 0)
+        .map(|tile| tile.shape.slots())
+        .collect()
 }
 
 #[test]
@@ -16,7 +20,12 @@ fn appended_tiles_grow_wider() {
     add_one_each(&mut index, 392..40_000);
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
     assert_eq!(index.directory.tiles_alone(Level::Zero), 6);
-    assert_eq!(widths(&index, Level::One), [8, 8, 8, 8, 16, 16, 32, 32, 16, 16, 16, 16, 16, 16, 16, 16, 32, 32]);
+    assert_eq!(
+        widths(&index, Level::One),
+        [
+            8, 8, 8, 8, 16, 16, 32, 32, 16, 16, 16, 16, 16, 16, 16, 16, 32, 32
+        ]
+    );
     check(&index);
 }
 
@@ -43,7 +52,10 @@ fn built_tiles_fit_what_there_is() {
     // A built index grows like any other.
     let mut index = built(513);
     add_one_each(&mut index, 513..1800);
-    assert_eq!(widths(&index, Level::Zero)[4..], [8, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]);
+    assert_eq!(
+        widths(&index, Level::Zero)[4..],
+        [8, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]
+    );
     assert_eq!(widths(&index, Level::One), [8, 8]);
 }
 
@@ -57,7 +69,9 @@ fn ranges_may_be_skipped() {
     assert!(index.search(element(2)).unwrap().contains(&999_000));
     assert!(index.runs() < 404 && index.directory.chain.pages.is_empty());
     // The last range that a heap can have.
-    let error = empty(options(8192, FPR, 10_000_000)).insert(u32::MAX - 1, 1).unwrap_err();
+    let error = empty(options(8192, FPR, 10_000_000))
+        .insert(u32::MAX - 1, 1)
+        .unwrap_err();
     assert!(matches!(error, Failure::Error(error) if error.class() == crate::Class::TooLarge));
 }
 
@@ -66,8 +80,13 @@ fn sizes_are_the_least_that_keep_the_rate() {
     let size = PageSize::DEFAULT;
     for target in [1.0, 0.575, 0.425].map(|share| target(size, FPR.powf(share))) {
         for width in Width::ALL {
-            for loads in [vec![1.0], vec![520.0], vec![400.0, 500.0, 600.0], vec![5000.0; 8], vec![10.0, 10.0, 3000.0]]
-            {
+            for loads in [
+                vec![1.0],
+                vec![520.0],
+                vec![400.0, 500.0, 600.0],
+                vec![5000.0; 8],
+                vec![10.0, 10.0, 3000.0],
+            ] {
                 let shape = shape(Level::Zero, width, target.num_hashes, 0);
                 let pages = with_pages(shape, target, &loads).pages;
                 let rate = |pages| mean_rate(TileShape { pages, ..shape }, &loads);
@@ -86,7 +105,9 @@ fn a_wrong_guess_is_corrected_at_once() {
     let pages = |guess| {
         let mut index = empty(options(8192, FPR, guess));
         append(&mut index, 0, ranges(700, 300));
-        let tiles = Level::ALL.into_iter().flat_map(|level| index.directory.tiles_from(level, 0));
+        let tiles = Level::ALL
+            .into_iter()
+            .flat_map(|level| index.directory.tiles_from(level, 0));
         tiles.map(|tile| tile.shape.pages).collect::<Vec<_>>()
     };
     let right = pages(300);
@@ -94,22 +115,35 @@ fn a_wrong_guess_is_corrected_at_once() {
         let found = pages(guess);
         assert_eq!(found.len(), right.len());
         for (found, right) in found.iter().zip(&right).skip(1) {
-            assert!(found.abs_diff(*right) * 12 <= *right + 12, "{found} pages instead of {right}, guessing {guess}");
+            assert!(
+                found.abs_diff(*right) * 12 <= *right + 12,
+                "{found} pages instead of {right}, guessing {guess}"
+            );
         }
     }
 }
 
-/// Keys that come again in all ranges don't make level 1 large forever, and rows that get narrower are noticed.
+/// Keys that come again in all ranges don't make level 1 large forever, and rows that get narrower
+/// are noticed.
 #[test]
 fn sizes_follow_the_data() {
     let mut index = empty(options(8192, FPR, 100));
     for range in 0..2600u32 {
-        (0..100).for_each(|i| _ = index.insert(range, element(i + 50 * u64::from(range / 1300))).unwrap());
+        (0..100).for_each(|i| {
+            _ = index
+                .insert(range, element(i + 50 * u64::from(range / 1300)))
+                .unwrap()
+        });
     }
-    let above: Vec<u32> = index.directory.tiles_from(Level::One, 0).map(|tile| tile.shape.pages).collect();
+    let above: Vec<u32> = index
+        .directory
+        .tiles_from(Level::One, 0)
+        .map(|tile| tile.shape.pages)
+        .collect();
     assert!(above.len() == 3 && above[1..].iter().all(|&pages| pages <= 1), "{above:?}");
     for range in 2600..3600u32 {
-        (0..1000).for_each(|i| _ = index.insert(range, element(i * 10_000 + u64::from(range))).unwrap());
+        (0..1000)
+            .for_each(|i| _ = index.insert(range, element(i * 10_000 + u64::from(range))).unwrap());
     }
     let survey = index.directory.survey(&mut index.memory).unwrap();
     assert!(survey.overfull > 0 && survey.overfull <= 256, "{survey:?}");
@@ -132,7 +166,8 @@ fn a_build_leaves_room_in_its_last_tile() {
     }
 }
 
-/// Level 1 is settled by the first tiles when no hashes are kept, and settled again where rows change.
+/// Level 1 is settled by the first tiles when no hashes are kept, and settled again where rows
+/// change.
 #[test]
 fn a_build_notices_that_rows_change() {
     let lists = uneven(0..50 * 128, |range| if range < 20 * 128 { 3 } else { 60 });
@@ -140,13 +175,26 @@ fn a_build_notices_that_rows_change() {
     check(&index);
     assert_eq!(widths(&index, Level::One), [16, 8, 32]);
     for range in 0..50 * 128 {
-        assert!(index.search(element(range * 100 + range % 3)).unwrap().contains(&(range as u32)));
+        assert!(
+            index
+                .search(element(range * 100 + range % 3))
+                .unwrap()
+                .contains(&(range as u32))
+        );
     }
     let tiles: Vec<TileAddress> = index.directory.tiles_from(Level::One, 0).collect();
-    let fills = tiles.iter().map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
+    let fills = tiles
+        .iter()
+        .map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
     let above = share(FPR, Level::One, Level::One);
-    let overfull: usize =
-        fills.map(|fill| fill.columns.slots().filter(|slot| fill.rate(slot) > above * 2.5).count()).sum();
+    let overfull: usize = fills
+        .map(|fill| {
+            fill.columns
+                .slots()
+                .filter(|slot| fill.rate(slot) > above * 2.5)
+                .count()
+        })
+        .sum();
     assert!(overfull <= 4, "{overfull}");
 }
 
@@ -169,7 +217,8 @@ fn bytes_per_row(index: &Index, rows: u64) -> f64 {
     f64::from(index.directory.chain.allocated) * 8192.0 / rows as f64
 }
 
-/// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages per range.
+/// What the documentation says of indexes that grew with their tables: 65 rows per page, 8 pages
+/// per range.
 #[test]
 fn figures_of_appended_indexes() {
     let mut index = empty(options(8192, FPR, 520));
@@ -185,7 +234,10 @@ fn figures_of_appended_indexes() {
     }
     let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
     let most = sizes.iter().copied().fold(0.0, f64::max);
-    assert!((mean * 10.0).round() == 34.0 && (most * 10.0).round() == 38.0, "{mean} in the mean, {most} at most");
+    assert!(
+        (mean * 10.0).round() == 34.0 && (most * 10.0).round() == 38.0,
+        "{mean} in the mean, {most} at most"
+    );
     let read = index.directory.expectation().pages;
     assert!((14.0..16.0).contains(&read), "{read} pages for an absent key at 6,000,000 rows");
 }
@@ -199,9 +251,13 @@ fn figures_of_six_hundred_thousand_rows() {
     let mut appended = empty(options);
     append(&mut appended, 0, ranges(1154, 520));
     assert!(pages_read(&mut appended) < 8.2 && bytes_per_row(&appended, 600_000) < 3.7);
-    // A key that is present: its own range, 127 others at the rate of level 0, and all of them at that of both.
+    // A key that is present: its own range, 127 others at the rate of level 0, and all of them at
+    // that of both.
     for index in [&mut built, &mut appended] {
-        let found: usize = (0..600_000).step_by(31).map(|i| index.search(element(i)).unwrap().len()).sum();
+        let found: usize = (0..600_000)
+            .step_by(31)
+            .map(|i| index.search(element(i)).unwrap().len())
+            .sum();
         let beside = found as f64 / (600_000f64 / 31.0).ceil() - 1.0;
         assert!(beside < 127.0 * share(FPR, Level::Zero, Level::One) + 1154.0 * FPR, "{beside}");
     }

@@ -13,12 +13,17 @@ type Oracle = BTreeMap<u32, BTreeSet<u64>>;
 fn assert_all_found(index: &mut Index, oracle: &Oracle) {
     let mut has: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
     for (&range, hashes) in oracle {
-        hashes.iter().for_each(|&hash| _ = has.entry(hash).or_default().insert(range));
+        hashes
+            .iter()
+            .for_each(|&hash| _ = has.entry(hash).or_default().insert(range));
     }
     for (hash, ranges) in has {
         let found = index.search(hash).unwrap();
         assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
-        assert!(ranges.iter().all(|range| found.contains(range)), "{hash:x} is in {ranges:?}, found in {found:?}");
+        assert!(
+            ranges.iter().all(|range| found.contains(range)),
+            "{hash:x} is in {ranges:?}, found in {found:?}"
+        );
     }
 }
 
@@ -31,40 +36,68 @@ fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
         let has = Condition::Has;
         let condition = Condition::all([has(a), Condition::any([has(b), has(c)])]);
         let mut found = Vec::new();
-        index.directory.search_for(&mut index.memory, &condition, |range| found.push(range)).unwrap();
+        index
+            .directory
+            .search_for(&mut index.memory, &condition, |range| found.push(range))
+            .unwrap();
         assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
         for (range, hashes) in oracle {
             if hashes.contains(&a) && (hashes.contains(&b) || hashes.contains(&c)) {
                 assert!(found.contains(range), "{range} has them, found {found:?}");
             }
         }
-        let expected = index.directory.ranges_expected(&mut index.memory, &condition, u32::MAX).unwrap();
+        let expected = index
+            .directory
+            .ranges_expected(&mut index.memory, &condition, u32::MAX)
+            .unwrap();
         assert!((expected - found.len() as f64).abs() < 0.01, "{expected} ranges, found {found:?}");
     }
 }
 
-/// Every range is found with each of the alternatives that hold for it, and none that the whole condition excludes.
+/// Every range is found with each of the alternatives that hold for it, and none that the whole
+/// condition excludes.
 fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
     let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
     let all: Vec<u64> = all.into_iter().collect();
     for i in 0..all.len().min(10) as u64 {
         let one = |j| Condition::Has(all[word(i, j) as usize % all.len()]);
-        let any = Condition::any((0..10).map(|j| if j < 5 { one(j) } else { Condition::all([one(j), one(j + 5)]) }));
-        let condition = if i % 2 == 0 { any } else { Condition::all([Condition::any([one(20), one(21)]), any]) };
+        let any = Condition::any(
+            (0..10).map(|j| if j < 5 { one(j) } else { Condition::all([one(j), one(j + 5)]) }),
+        );
+        let condition = if i % 2 == 0 {
+            any
+        } else {
+            Condition::all([Condition::any([one(20), one(21)]), any])
+        };
         let mut as_a_whole = Vec::new();
-        index.directory.search_for(&mut index.memory, &condition, |range| as_a_whole.push(range)).unwrap();
+        index
+            .directory
+            .search_for(&mut index.memory, &condition, |range| as_a_whole.push(range))
+            .unwrap();
         let alternatives = Alternatives::of(condition);
         let mut found = BTreeMap::new();
-        let add = |range, numbers: &[u32]| assert!(found.insert(range, numbers.to_vec()).is_none(), "{range} again");
-        index.directory.search_each(&mut index.memory, &alternatives, add).unwrap();
+        let add = |range, numbers: &[u32]| {
+            assert!(found.insert(range, numbers.to_vec()).is_none(), "{range} again")
+        };
+        index
+            .directory
+            .search_each(&mut index.memory, &alternatives, add)
+            .unwrap();
         for (range, numbers) in &found {
-            assert!(as_a_whole.contains(range) && !numbers.is_empty() && numbers.is_sorted_by(|a, b| a < b));
+            assert!(
+                as_a_whole.contains(range)
+                    && !numbers.is_empty()
+                    && numbers.is_sorted_by(|a, b| a < b)
+            );
         }
         for (range, hashes) in oracle {
             let has = |hash| hashes.contains(&hash);
             for (number, one) in (0..).zip(&alternatives.each) {
                 if one.holds(&has) && alternatives.every.holds(&has) {
-                    assert!(found.get(range).is_some_and(|numbers| numbers.contains(&number)), "{range} has {number}");
+                    assert!(
+                        found.get(range).is_some_and(|numbers| numbers.contains(&number)),
+                        "{range} has {number}"
+                    );
                 }
             }
         }
@@ -199,17 +232,27 @@ proptest! {
 /// The bits that a build sets are those that adding the same elements sets.
 #[test]
 fn building_is_adding() {
-    for (count, per_range, hold) in
-        [(70, 40, 0), (700, 30, 0), (700, 30, 1 << 20), (3000, 9, 10_000), (81_920, 2, 0), (81_920, 2, 1 << 20)]
-    {
+    for (count, per_range, hold) in [
+        (70, 40, 0),
+        (700, 30, 0),
+        (700, 30, 1 << 20),
+        (3000, 9, 10_000),
+        (81_920, 2, 0),
+        (81_920, 2, 1 << 20),
+    ] {
         let built = Index::build(options(8192, FPR, 100), hold, ranges(count, per_range)).unwrap();
         let mut added = built.clone();
         added.memory.pages[1..].iter_mut().for_each(|page| page.fill(0));
         append(&mut added, 0, ranges(count, per_range));
-        for tile in Level::ALL.into_iter().flat_map(|level| built.directory.tiles_from(level, 0)) {
+        for tile in Level::ALL
+            .into_iter()
+            .flat_map(|level| built.directory.tiles_from(level, 0))
+        {
             for page in tile.pages() {
-                let [a, b] = [&built, &added]
-                    .map(|index| tile.payload(index.memory.pages.get(page as usize).map(Vec::as_slice), page).unwrap());
+                let [a, b] = [&built, &added].map(|index| {
+                    tile.payload(index.memory.pages.get(page as usize).map(Vec::as_slice), page)
+                        .unwrap()
+                });
                 let zeros = vec![0; tile.shape.size.payload_bytes()];
                 assert!(a.unwrap_or(&zeros) == b.unwrap_or(&zeros), "page {page}");
             }
@@ -218,22 +261,28 @@ fn building_is_adding() {
     }
 }
 
-/// Three levels, built, then appended to: nothing is missed, whatever is kept in memory, and where ranges get fuller or
-/// all have the same elements.
+/// Three levels, built, then appended to: nothing is missed, whatever is kept in memory, and where
+/// ranges get fuller or all have the same elements.
 #[test]
 fn three_levels_hide_nothing() {
     let (count, more) = (70_000u32, 20_000u32);
-    let shared = |range: u32| (0..4).map(move |i| element(1 << 40 | u64::from(range / 30_000 * 2 + i)));
+    let shared =
+        |range: u32| (0..4).map(move |i| element(1 << 40 | u64::from(range / 30_000 * 2 + i)));
     let own = |range: u32, many: bool| {
         let own = if many && range > 40_000 { 12 } else { 1 };
         (0..own).map(move |i| element(u64::from(range) * 100 + i))
     };
     for (hold, many) in [(0, false), (0, true), (1 << 22, true)] {
-        let lists = (0..count).map(|range| own(range, many).chain(shared(range)).collect::<Vec<_>>());
+        let lists =
+            (0..count).map(|range| own(range, many).chain(shared(range)).collect::<Vec<_>>());
         let mut index = Index::build(options(1024, 0.001, 5), hold, lists).unwrap();
-        assert!(index.directory.tiles(Level::Two) > 0 && index.directory.tiles_alone(Level::One) == 0);
+        assert!(
+            index.directory.tiles(Level::Two) > 0 && index.directory.tiles_alone(Level::One) == 0
+        );
         for range in count..count + more {
-            own(range, many).chain(shared(range)).for_each(|hash| _ = index.insert(range, hash).unwrap());
+            own(range, many)
+                .chain(shared(range))
+                .for_each(|hash| _ = index.insert(range, hash).unwrap());
         }
         check(&index);
         for range in (0..count + more).step_by(97) {
@@ -249,7 +298,14 @@ fn three_levels_hide_nothing() {
 /// A table may get more ranges while it is read than it had pages for when the build began.
 #[test]
 fn more_ranges_than_expected() {
-    for (expected, count) in [(512, 513), (512, 640), (10, 700), (0, 66_000), (40_000, 66_000), (65_536, 65_537)] {
+    for (expected, count) in [
+        (512, 513),
+        (512, 640),
+        (10, 700),
+        (0, 66_000),
+        (40_000, 66_000),
+        (65_536, 65_537),
+    ] {
         let options = Options { table_pages: expected * 8, ..options(1024, 0.001, 5) };
         let mut index = empty(options);
         let mut build = Build::new(options, 1 << 16);
@@ -260,7 +316,10 @@ fn more_ranges_than_expected() {
         index.memory.pages[0] = index.directory.metapage();
         check(&index);
         for range in (0..count).step_by(7).chain([count - 1]) {
-            assert!(index.search(element(range)).unwrap().contains(&(range as u32)), "{range} of {count}");
+            assert!(
+                index.search(element(range)).unwrap().contains(&(range as u32)),
+                "{range} of {count}"
+            );
         }
     }
 }
@@ -271,18 +330,28 @@ fn repeated_elements_are_folded() {
     let shared = 9000;
     let list = |range: u64| {
         let many = if range < 1024 { shared } else { 3 };
-        (0..many).chain([(1 << 40) + range / 9000]).map(element).collect::<Vec<_>>()
+        (0..many)
+            .chain([(1 << 40) + range / 9000])
+            .map(element)
+            .collect::<Vec<_>>()
     };
     let options = options(1024, 0.001, 5);
     let mut index = Index::build(options, 0, (0..70_000).map(list)).unwrap();
     check(&index);
     // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
     let target = target(options.size, share(0.001, Level::Two, Level::Two));
-    let shape = TileShape { size: options.size, ..shape(Level::Two, Width::MIN, target.num_hashes, 0) };
+    let shape = TileShape {
+        size: options.size,
+        ..shape(Level::Two, Width::MIN, target.num_hashes, 0)
+    };
     let needed = with_pages(shape, target, &[shared as f64]).pages;
     let first = index.directory.tile(Level::Two, 0).unwrap().shape;
     let needed = u64::from(needed) * u64::from(Width::MIN.blocks_per_page());
-    assert!((needed..needed * 5 / 2).contains(&first.blocks()), "{} blocks where {needed} are needed", first.blocks());
+    assert!(
+        (needed..needed * 5 / 2).contains(&first.blocks()),
+        "{} blocks where {needed} are needed",
+        first.blocks()
+    );
     for i in [0, 17, shared - 1] {
         let found = index.search(element(i)).unwrap();
         let last = if i < 3 { 70_000 } else { 1024 };
@@ -290,7 +359,11 @@ fn repeated_elements_are_folded() {
     }
     for key in 0..7 {
         let found = index.search(element(1 << 40 | key)).unwrap();
-        assert!((key as u32 * 9000..(key as u32 + 1) * 9000).all(|range| found.binary_search(&range).is_ok()), "{key}");
+        assert!(
+            (key as u32 * 9000..(key as u32 + 1) * 9000)
+                .all(|range| found.binary_search(&range).is_ok()),
+            "{key}"
+        );
     }
 }
 
@@ -301,8 +374,21 @@ fn three_levels_grow() {
     let ranges = || (0..150_000u32).filter(|range| range % 13 == 0);
     add_one_each(&mut index, ranges());
     check(&index);
-    let widths = |level| index.directory.tiles_from(level, 0).map(|tile| tile.shape.slots()).collect::<Vec<_>>();
-    let one = [vec![8, 8, 8, 8, 16, 16, 32, 32], vec![16; 8], vec![32; 8], vec![64; 8], vec![128; 2]].concat();
+    let widths = |level| {
+        index
+            .directory
+            .tiles_from(level, 0)
+            .map(|tile| tile.shape.slots())
+            .collect::<Vec<_>>()
+    };
+    let one = [
+        vec![8, 8, 8, 8, 16, 16, 32, 32],
+        vec![16; 8],
+        vec![32; 8],
+        vec![64; 8],
+        vec![128; 2],
+    ]
+    .concat();
     assert_eq!((widths(Level::Two), widths(Level::One)), (vec![8, 8, 8, 8], one));
     assert_eq!(index.directory.tiles_alone(Level::One), 8);
     for range in ranges() {
@@ -322,10 +408,15 @@ fn an_old_directory_stays_true() {
         }
     }
     for (read, directory) in old {
-        assert_eq!(directory.chain.is_current(&index.memory.pages[0]), directory == index.directory);
+        assert_eq!(
+            directory.chain.is_current(&index.memory.pages[0]),
+            directory == index.directory
+        );
         for range in 0..=read {
             let mut found = Vec::new();
-            directory.search(&mut index.memory, element(range.into()), |range| found.push(range)).unwrap();
+            directory
+                .search(&mut index.memory, element(range.into()), |range| found.push(range))
+                .unwrap();
             assert!(found.contains(&range));
         }
     }
@@ -339,7 +430,12 @@ fn the_worked_example() {
     let mark = tile.probe(hash(b"a")).mark((21 - tile.first_slot) as u8);
     let mut page = vec![0; 8192];
     memory::set(&mark, &mut page).unwrap();
-    let bytes: Vec<(usize, u8)> = page[..8184].iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
+    let bytes: Vec<(usize, u8)> = page[..8184]
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, byte)| *byte != 0)
+        .collect();
     let offsets = [6245, 6673, 6933, 7133, 7241, 7489, 7957, 8029, 8041];
     assert_eq!((mark.page(), bytes), (10, offsets.map(|offset| (offset, 0x20)).to_vec()));
     assert_eq!(page[8184..], [8, 0, 0, 0, 3, 3, 0x1F, 0xFB]);

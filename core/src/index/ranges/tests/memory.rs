@@ -1,12 +1,13 @@
-//! An index whose pages are in memory: what the access method does with buffers and WAL, without them. For tests,
-//! measurements and fuzzing.
+//! An index whose pages are in memory: what the access method does with buffers and WAL, without
+//! them. For tests, measurements and fuzzing.
 
 use super::{Build, Damage, Directory, Mark, Options, Tiles, changes};
 use crate::index::page::Pages;
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
 
-/// Sets the bits of an element in a page. Returns how many bytes changed. Errors: those of [`changes`].
+/// Sets the bits of an element in a page. Returns how many bytes changed. Errors: those of
+/// [`changes`].
 pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
     let changes = changes(&[mark], page)?;
     mark.special().write(page);
@@ -20,8 +21,8 @@ pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
 pub type Index = memory::Index<Directory>;
 
 impl Index {
-    /// Builds an index over ranges, each a list of hashes. The table has as many pages as the ranges say that there
-    /// will be. Errors: those of [`Build`].
+    /// Builds an index over ranges, each a list of hashes. The table has as many pages as the
+    /// ranges say that there will be. Errors: those of [`Build`].
     pub fn build<R: AsRef<[u64]>>(
         options: Options,
         hold: usize,
@@ -46,7 +47,8 @@ impl Index {
         self.directory.levels.iter().map(Vec::len).sum()
     }
 
-    /// Adds an element. Returns how many bytes of how many pages changed. Errors: as `grow` and [`changes`].
+    /// Adds an element. Returns how many bytes of how many pages changed. Errors: as `grow` and
+    /// [`changes`].
     pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
         let places = loop {
             match self.directory.places(range, hash) {
@@ -55,7 +57,9 @@ impl Index {
                     let loads = |level| self.directory.last_loads(&mut self.memory, level);
                     let growth = self.directory.grow(range, loads)?;
                     if let Some((number, page)) = growth.page {
-                        self.memory.writable(number, self.directory.options.size).copy_from_slice(&page);
+                        self.memory
+                            .writable(number, self.directory.options.size)
+                            .copy_from_slice(&page);
                     }
                     self.memory.pages[0] = growth.directory.metapage();
                     self.directory = growth.directory;
@@ -75,7 +79,8 @@ impl Index {
     /// The ranges that may have an element. Errors: those of [`Directory::search`].
     pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
         let mut found = Vec::new();
-        self.directory.search(&mut self.memory, hash, |range| found.push(range))?;
+        self.directory
+            .search(&mut self.memory, hash, |range| found.push(range))?;
         Ok(found)
     }
 }

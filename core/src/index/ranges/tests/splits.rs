@@ -10,7 +10,13 @@ use proptest::prelude::*;
 #[test]
 fn each_row_is_in_the_lines_of_its_range() {
     let part = |first_page, end_page| Split { first_page, end_page, ..Split::of_all(3, 50) };
-    let all = [Split::of_all(1, 128), Split::of_all(7, 20), part(1, Split::NO_PAGE), part(8, 20), part(0, 30)];
+    let all = [
+        Split::of_all(1, 128),
+        Split::of_all(7, 20),
+        part(1, Split::NO_PAGE),
+        part(8, 20),
+        part(0, 30),
+    ];
     for split in all.map(Some).into_iter().chain([None]) {
         let options = Options { split, ..options(8192, 0.1, 1) };
         for (page, line) in (0..40).flat_map(|page| (1..=291).map(move |line| (page, line))) {
@@ -42,7 +48,12 @@ fn pages_are_split_where_they_stand_for_much_text() {
 
 /// Options of an index on texts whose pages are split.
 fn split_options(bytes: usize) -> Options {
-    Options { split: Some(Split::of_all(1, 40)), pages_per_range: 1, is_flat: true, ..options(bytes, 0.33, 40) }
+    Options {
+        split: Some(Split::of_all(1, 40)),
+        pages_per_range: 1,
+        is_flat: true,
+        ..options(bytes, 0.33, 40)
+    }
 }
 
 /// Documents of very different lengths, as ranges.
@@ -52,12 +63,16 @@ fn documents(count: u64) -> Vec<Vec<u64>> {
         1..10 => 0,
         other => other * 40,
     };
-    (0..count).map(|document| (0..elements(document)).map(|i| element(document << 32 | i)).collect()).collect()
+    (0..count)
+        .map(|document| (0..elements(document)).map(|i| element(document << 32 | i)).collect())
+        .collect()
 }
 
 /// How many of these ranges are found for elements that none has, in the mean.
 fn mean_found(index: &mut Index, ranges: u32) -> f64 {
-    let found: usize = (0..100).map(|i| index.search(element(1 << 60 | i)).unwrap().len()).sum();
+    let found: usize = (0..100)
+        .map(|i| index.search(element(1 << 60 | i)).unwrap().len())
+        .sum();
     found as f64 / 100.0 / f64::from(ranges)
 }
 
@@ -97,14 +112,29 @@ fn long_documents_have_more_columns() {
     let survey = index.directory.survey(&mut index.memory).unwrap();
     let bits = survey.bits as f64 / elements as f64;
     assert!(bits < 3.6, "{bits} bits for each element");
-    assert!((survey.elements / elements as f64 - 1.0).abs() < 0.02, "{} of {elements} elements", survey.elements);
-    assert_eq!(survey.ranges as usize, documents.iter().filter(|document| !document.is_empty()).count());
+    assert!(
+        (survey.elements / elements as f64 - 1.0).abs() < 0.02,
+        "{} of {elements} elements",
+        survey.elements
+    );
+    assert_eq!(
+        survey.ranges as usize,
+        documents.iter().filter(|document| !document.is_empty()).count()
+    );
     let found = mean_found(&mut index, 1000);
-    assert!((found - survey.fpr * survey.ranges as f64 / 1000.0).abs() < 0.01, "{found} for {}", survey.fpr);
+    assert!(
+        (found - survey.fpr * survey.ranges as f64 / 1000.0).abs() < 0.01,
+        "{found} for {}",
+        survey.fpr
+    );
     assert!(found < 0.33, "{found}");
     // What is appended has equally many for each, and is as sharp where documents are alike.
     let mut index = empty(split_options(8192));
-    append(&mut index, 0, (0..600).map(|document| (0..900).map(|i| element(document << 32 | i)).collect()));
+    append(
+        &mut index,
+        0,
+        (0..600).map(|document| (0..900).map(|i| element(document << 32 | i)).collect()),
+    );
     let found = mean_found(&mut index, 600);
     assert!((0.2..0.4).contains(&found), "{found}");
 }
@@ -118,7 +148,8 @@ fn damaged_columns_are_reported() {
     for wrong in [1u128, 2, u128::MAX, 0b110 << 64] {
         let mut damaged = index.clone();
         for page in tile.pages() {
-            damaged.memory.pages[page as usize][last_row..][..16].copy_from_slice(&wrong.to_le_bytes());
+            damaged.memory.pages[page as usize][last_row..][..16]
+                .copy_from_slice(&wrong.to_le_bytes());
         }
         let problem = "its slots cannot have the columns that it says";
         let is_reported = |failure: Failure| matches!(failure, Failure::Damage(damage) if damage.problem == problem);
@@ -128,7 +159,8 @@ fn damaged_columns_are_reported() {
     }
 }
 
-/// An index whose pages aren't split has no such columns, and one that was made before goes on to be read.
+/// An index whose pages aren't split has no such columns, and one that was made before goes on to
+/// be read.
 #[test]
 fn only_split_pages_have_more_columns() {
     let read = |options: Options, shape_of: Options| {
@@ -148,7 +180,8 @@ fn only_split_pages_have_more_columns() {
 fn the_first_page_that_is_split_begins_a_tile() {
     let whole = Options { split: None, ..split_options(8192) };
     let mut index = Index::build(whole, 0, documents(300)).unwrap();
-    let (tile, size) = (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
+    let (tile, size) =
+        (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
     let mut read = |first_page| {
         index.directory.options.split = Some(Split { first_page, ..Split::of_all(1, 40) });
         index.memory.pages[0] = index.directory.metapage();
@@ -164,15 +197,21 @@ fn the_first_page_that_is_split_begins_a_tile() {
 /// Short texts may be followed by documents, long after the index was made.
 #[test]
 fn pages_of_documents_after_short_texts_are_split() {
-    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
-    let short: Vec<Vec<u64>> = (0..300u64).map(|n| (0..50).map(|i| element(n << 48 | i)).collect()).collect();
+    let documents: Vec<Vec<u64>> = (0..2000)
+        .map(|n| (0..900).map(|i| element(n << 32 | i)).collect())
+        .collect();
+    let short: Vec<Vec<u64>> = (0..300u64)
+        .map(|n| (0..50).map(|i| element(n << 48 | i)).collect())
+        .collect();
     let options = Options { split: None, table_pages: 300, ..split_options(8192) };
     let mut index = Index::build(options, 0, &short).unwrap();
     index.directory.options.may_split = true;
     let built = index.directory.end_slot(Level::Zero);
     let row = |n: u32| RowId { page: 300 + n / 40, line: (n % 40) as u16 + 1 };
     for (n, hashes) in (0..).zip(&documents) {
-        let tile = index.directory.tile_of(Level::Zero, index.directory.options.range_of(row(n)));
+        let tile = index
+            .directory
+            .tile_of(Level::Zero, index.directory.options.range_of(row(n)));
         if tile.is_none() && index.directory.may_split() {
             index.directory.split_next(Split::of_all(1, 40));
         }
@@ -183,14 +222,26 @@ fn pages_of_documents_after_short_texts_are_split() {
     let split = index.directory.options.split.expect("pages of documents are split");
     assert_eq!(u64::from(split.first_page), built);
     for (page, hashes) in (0..).zip(&short) {
-        assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(RowId { page, line: 9 })));
+        assert!(
+            index
+                .search(hashes[7])
+                .unwrap()
+                .contains(&index.directory.options.range_of(RowId { page, line: 9 }))
+        );
     }
     for (n, hashes) in (0..).zip(&documents) {
-        assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(row(n))));
+        assert!(
+            index
+                .search(hashes[7])
+                .unwrap()
+                .contains(&index.directory.options.range_of(row(n)))
+        );
     }
     let of_documents = 2000 - (split.first_page - 300) * 40;
     let found = (0..100).map(|i| index.search(element(1 << 60 | i)).unwrap());
-    let among = found.map(|ranges| ranges.iter().filter(|&&range| split.is_split(range)).count()).sum::<usize>();
+    let among = found
+        .map(|ranges| ranges.iter().filter(|&&range| split.is_split(range)).count())
+        .sum::<usize>();
     let share = among as f64 / 100.0 / f64::from(of_documents);
     assert!((0.2..0.45).contains(&share), "{share} of {of_documents} documents");
 }
@@ -198,10 +249,15 @@ fn pages_of_documents_after_short_texts_are_split() {
 /// How the pages of an index on an empty table are divided is decided when page 0 is full.
 #[test]
 fn an_index_on_an_empty_table_decides_after_its_first_page() {
-    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
+    let documents: Vec<Vec<u64>> = (0..2000)
+        .map(|n| (0..900).map(|i| element(n << 32 | i)).collect())
+        .collect();
     for split in [None, Some(Split::of_all(1, 40))] {
         let mut index = empty(Options { split: None, may_split: true, ..split_options(8192) });
-        for (row, hashes) in (0..).map(|n| RowId { page: n / 40, line: (n % 40) as u16 + 1 }).zip(&documents) {
+        for (row, hashes) in (0..)
+            .map(|n| RowId { page: n / 40, line: (n % 40) as u16 + 1 })
+            .zip(&documents)
+        {
             if let Some(split) = split.filter(|_| index.directory.may_split() && row.page > 0) {
                 index.directory.split_next(split);
             }
@@ -210,11 +266,20 @@ fn an_index_on_an_empty_table_decides_after_its_first_page() {
             hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
         }
         check(&index);
-        let (ranges, page_0) = (split.map_or(50, |_| 1 + 49 * 40), index.directory.tile_of(Level::Zero, 0).unwrap());
-        assert_eq!((page_0.shape.slots(), index.directory.tile(Level::Zero, 1).unwrap().first_slot), (1, 1));
+        let (ranges, page_0) =
+            (split.map_or(50, |_| 1 + 49 * 40), index.directory.tile_of(Level::Zero, 0).unwrap());
+        assert_eq!(
+            (page_0.shape.slots(), index.directory.tile(Level::Zero, 1).unwrap().first_slot),
+            (1, 1)
+        );
         for (n, hashes) in (0..).zip(&documents) {
             let row = RowId { page: n / 40, line: (n % 40) as u16 + 1 };
-            assert!(index.search(hashes[7]).unwrap().contains(&index.directory.options.range_of(row)));
+            assert!(
+                index
+                    .search(hashes[7])
+                    .unwrap()
+                    .contains(&index.directory.options.range_of(row))
+            );
         }
         let found = mean_found(&mut index, ranges);
         assert!((0.2..0.4).contains(&found), "{found} of {ranges}");
@@ -225,10 +290,13 @@ fn an_index_on_an_empty_table_decides_after_its_first_page() {
     }
 }
 
-/// Pages whose rows became too wide to be split are whole from some page on, and an index on them stays small.
+/// Pages whose rows became too wide to be split are whole from some page on, and an index on them
+/// stays small.
 #[test]
 fn pages_with_few_wide_rows_are_whole_again() {
-    let documents: Vec<Vec<u64>> = (0..2000).map(|n| (0..900).map(|i| element(n << 32 | i)).collect()).collect();
+    let documents: Vec<Vec<u64>> = (0..2000)
+        .map(|n| (0..900).map(|i| element(n << 32 | i)).collect())
+        .collect();
     let options = Options { table_pages: 25, ..split_options(8192) };
     let mut index = Index::build(options, 0, &documents[..1000]).unwrap();
     let built = index.directory.chain.allocated;
@@ -243,7 +311,10 @@ fn pages_with_few_wide_rows_are_whole_again() {
             index.directory.make_whole();
         }
         let range = index.directory.options.range_of(row(n));
-        assert_eq!(index.directory.options.pages_of(range), row(n).page.into()..u64::from(row(n).page) + 1);
+        assert_eq!(
+            index.directory.options.pages_of(range),
+            row(n).page.into()..u64::from(row(n).page) + 1
+        );
         hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
     }
     check(&index);
@@ -255,7 +326,12 @@ fn pages_with_few_wide_rows_are_whole_again() {
         let range = index.directory.options.range_of(row(n));
         assert!(index.search(hashes[7]).unwrap().contains(&range));
         assert_eq!(
-            index.directory.options.split.and_then(|split| split.lines_of(range)).is_none(),
+            index
+                .directory
+                .options
+                .split
+                .and_then(|split| split.lines_of(range))
+                .is_none(),
             row(n).page >= whole_from
         );
     }
