@@ -7,7 +7,7 @@
 //! what these rooms know, and what is below them: `probe`, `overfull`, `arguments`,
 //! `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
 
-#![deny(clippy::disallowed_methods, clippy::too_many_lines)]
+#![deny(clippy::disallowed_methods)]
 #![deny(ffi_unwind_calls)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,6 +1,6 @@
 //! The rooms of the code and the arrows between them are those of ARCHITECTURE.md: files use each
-//! other in no circle, rooms use only those below them, the picture shows them, maps name every
-//! module, and comments fit their lines. clippy.toml says how long functions may be.
+//! other in no circle, rooms use only those below them, the picture shows them, and maps name every
+//! module.
 
 #[path = "rooms/picture.rs"]
 mod picture;
@@ -315,28 +315,6 @@ fn maps_name_every_module() {
                 }
             }
         }
-    }
-}
-
-#[test]
-fn comments_are_short() {
-    const COLUMNS: usize = 120;
-    let mut files = Vec::new();
-    for directory in ["src", "core", "benches", "tests", "python"] {
-        rust_files(&root().join(directory), &mut files);
-    }
-    assert!(files.len() > 300, "{} files were found", files.len());
-    for path in files {
-        let text = fs::read_to_string(&path).expect("a file can be read");
-        let is_long =
-            |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COLUMNS;
-        let long = text.lines().position(is_long);
-        assert!(
-            long.is_none(),
-            "{}:{}: a comment of over {COLUMNS} columns",
-            path.display(),
-            long.unwrap_or(0) + 1
-        );
     }
 }
 

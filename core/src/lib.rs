@@ -47,7 +47,7 @@
 //!
 //! A module uses only those above it.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::too_many_lines))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, unsafe_code)]
 
 #[doc(hidden)]
