@@ -3,7 +3,7 @@
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt;
-use pg_bloom_core::conditions::automaton::Automaton;
+use pg_bloom_core::conditions::automaton::{Automaton, Transition};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_int, c_void};
@@ -59,23 +59,23 @@ pub unsafe fn automaton(
         let mut colors = memory::collect((0..pg_reg_getnumcolors(regex)).map(characters));
         // For arcs of any character, which have no color (`COLOR_RAINBOW`).
         memory::push(&mut colors, None);
-        let (mut arcs, mut most) = (memory::list(count as usize), MOST_ARCS);
+        let (mut transitions, mut most) = (memory::list(count as usize), MOST_ARCS);
         for state in 0..count {
             interrupt::check_for_interrupts();
             let of_state = arcs_of(regex, state, colors.len(), count as usize);
             most = most.checked_sub(of_state.len())?;
-            memory::push(&mut arcs, of_state);
+            memory::push(&mut transitions, of_state);
         }
         let state =
             |number: c_int| usize::try_from(number).ok().filter(|&state| state < count as usize);
         let (initial, last) =
             (state(pg_reg_getinitialstate(regex))?, state(pg_reg_getfinalstate(regex))?);
-        Some(Automaton { arcs, colors, initial, last })
+        Some(Automaton { transitions, colors, initial, last })
     }
 }
 
-/// The arcs of a state: the number of a color, and that of the next state. Raises PostgreSQL's
-/// error if the stack ends.
+/// The transitions out of a state, which PostgreSQL calls arcs. Raises PostgreSQL's error if the
+/// stack ends.
 ///
 /// # Safety
 /// The expression must be compiled and have the state.
@@ -84,7 +84,7 @@ unsafe fn arcs_of(
     state: c_int,
     colors: usize,
     states: usize,
-) -> Vec<(usize, usize)> {
+) -> Vec<Transition> {
     // SAFETY: promised by the caller; the list has room for as many.
     let arcs = unsafe {
         let count = guard(|| raw::pg_reg_getnumoutarcs(regex, state));
@@ -96,6 +96,6 @@ unsafe fn arcs_of(
     memory::collect(arcs.into_iter().map(|[color, to]| {
         let (color, to) = (usize::try_from(color).unwrap_or(colors - 1), to as usize);
         assert!(color < colors && to < states, "an arc of an automaton");
-        (color, to)
+        Transition { color, to }
     }))
 }

@@ -1,310 +1,451 @@
-//! What every text has in it in which an automaton finds a match: for regular expressions.
+//! The condition of a regular expression: windows of a text without which the expression's
+//! automaton finds no match.
 //!
 //! The automaton reads characters. A path through it, from the initial to the last state, is a way
-//! to match, and the windows of the characters on the path are in the text. Two paths that meet in
-//! a state with other characters behind them are distinct: a node is a state and the characters
-//! that windows to come may begin with.
+//! to match; the text has the windows of the characters on the path. The condition is found in four
+//! stages:
+//!
+//! 1. Each color of the automaton becomes a short list of characters, or "any"
+//!    ([`Automaton::characters_to_follow`]).
+//! 2. States become **nodes**: a state, and the characters before it that a later window may begin
+//!    with. So paths that meet in a state with different windows ahead of them are kept apart.
+//! 3. A **step** leads from a node to a node and completes windows. A node's **distance** is the
+//!    least number of steps on a path to it. Transitions that complete no window don't count
+//!    ([`CutSearch`]).
+//! 4. The steps from distance `i` to `i + 1` are a **cut**. A path to a last state at distance `n`
+//!    has a step of each of the first `n` cuts, since a step never leads further than one. So a
+//!    text that matches has the windows of one step of each cut ([`condition_of_cuts`]).
 //!
 //! ```text
-//! ab(cd|xy)ef      abc, abx │ bcd, bxy │ cde, xye │ def, yef     windows of three, for brevity
-//!                     cut 1 │    cut 2 │    cut 3 │    cut 4
+//! expression   a[bc]def       0 ─a→ 1 ─[bc]→ 2 ─d→ 3 ─e→ 4 ─f→ 5, the last state; 0 ─any→ 0
+//!
+//! distance 0   (0, –)   (1, a)   (2, ab)   (2, ac)   (3, abd)   (3, acd)
+//!   cut 1      (3, abd) ─e→ (4, bde) completes abde    (3, acd) ─e→ (4, cde) completes acde
+//! distance 1   (4, bde)   (4, cde)
+//!   cut 2      (4, bde) ─f→ (5, def) completes bdef    (4, cde) ─f→ (5, def) completes cdef
+//! distance 2   (5, def)
+//!
+//! condition    (abde OR acde) AND (bdef OR cdef)
 //! ```
 //!
-//! A node's distance is how many steps with windows a path to it has at least. A step leads at most
-//! one further. So each path to a last state at distance `n` has, for each `i` below `n`, a step
-//! from distance `i` to `i + 1`: these steps are a **cut**, and a text that matches has the windows
-//! of one step of each cut.
-//!
-//! Forgetting characters is always right: it leaves out windows. So a node whose characters end
-//! with those of another node of the same state, no further away, is that one: what loops over any
-//! character doesn't count them.
-//!
-//! # Characters whose arcs PostgreSQL doesn't name
-//!
-//! An automaton that PostgreSQL exports names the characters of an arc only below U+0800: those of
-//! Han, kana and Hangul are above. So each of these in the expression gets another character that
-//! stands for it, a letter of Thaana, which has no case, and the automaton is that of the
-//! expression with these.
-//!
-//! That is the same automaton with the characters renamed, wherever an expression can only compare
-//! characters. It isn't where it can order or classify them: where it has a range with such a
-//! character, a class, a collating element, an escape such as `\w` or `\y` (`\d` and `\s` never
-//! match a letter), an option at its start (`(?x)` ignores blanks), or a letter of Thaana. There
-//! nothing stands for anything.
+//! A node may always forget characters: that leaves out windows, and the condition becomes weaker.
+//! So a node isn't added if another node of its state is known that has an ending of its
+//! characters. In the example, the loop from 0 to 0 may read an `x`. It would lead to the node
+//! `(0, x)`; instead it leads back to `(0, –)`, which is known.
 
-use super::text::{Encoding, Last, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight};
+use super::text::{
+    Encoding, LastCharacters, MOST_HASHES, WEIGHT, all_windows, fold, hashes_of, weight,
+};
 use crate::conditions::{Condition, Window};
 use crate::{interrupt, memory};
 use std::collections::HashMap;
-use std::str;
 
-/// Nodes of a search; an automaton with more says nothing.
+/// The most nodes of a search. An automaton with more has an unknown condition.
 const MOST_NODES: usize = 2000;
-/// Steps with windows, likewise.
+/// The most steps of a search. An automaton with more has an unknown condition.
 const MOST_STEPS: usize = 1 << 16;
-/// Steps of a cut; a larger one is left out.
-const MOST_OF_CUT: usize = 64;
-/// Characters of an arc that are followed one by one, tried in this order; an arc with more has
-/// any.
+/// The most steps of a cut. A cut with more is left out of the condition.
+const MOST_STEPS_OF_CUT: usize = 64;
+/// The most characters of a color that are followed one by one. If a search with 16 finds no
+/// condition, one with 3 may, since it has fewer nodes.
 const MOST_CHARACTERS: [usize; 2] = [16, 3];
+/// The bits of each character in [`LastCharacters`].
+const CHARACTER_BITS: u32 = 32;
 
-/// An automaton, which finds a match once it is in its last state.
+/// An automaton that finds a match once it is in its last state.
 #[derive(Clone, Debug, Default)]
 pub struct Automaton {
-    /// The arcs of each state: a number in `colors`, and the state that the arc leads to.
-    pub arcs: Vec<Vec<(usize, usize)>>,
-    /// The characters of each color, one of which its arcs read. `None`: any, or none.
+    /// The transitions out of each state.
+    pub transitions: Vec<Vec<Transition>>,
+    /// The characters of each color. `None`: any character, or none, as at the start of a text.
     pub colors: Vec<Option<Vec<u32>>>,
+    /// The number of the state before the first character.
     pub initial: usize,
+    /// The number of the state after a match.
     pub last: usize,
 }
 
-/// A state, and the characters of windows to come.
-type Node = (usize, Last);
+/// A way from a state to another one, for which one character is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition {
+    /// The number of the color that the character must have.
+    pub color: usize,
+    /// The number of the state that the transition leads to.
+    pub to: usize,
+}
 
-/// The steps of a cut, by their windows.
+/// A cut as a list of its steps, each of which is the list of the windows that it completes.
 type Cut = Vec<Vec<Window>>;
 
 impl Automaton {
-    /// What a text must have in which there is a match.
+    /// Returns a condition that holds for every text in which the automaton finds a match.
+    ///
+    /// The condition is [`Condition::Unknown`] if a match need not have any window, or if the
+    /// automaton is too large.
     pub fn condition(&self, encoding: Encoding) -> Condition {
-        let mut conditions = MOST_CHARACTERS.iter().filter_map(|&most| {
-            let distinct = |color: &Option<Vec<u32>>| distinct(color.as_ref()?, encoding, most);
-            self.cuts(&memory::collect(self.colors.iter().map(distinct)))
-                .map(condition_of_cuts)
-        });
-        conditions
-            .find(|condition| !condition.is_unknown())
-            .unwrap_or(Condition::Unknown)
-    }
-
-    /// The cuts up to the nearest last state. `None` if nodes or steps are too many, if no path has
-    /// windows, or if none leads there.
-    fn cuts(&self, colors: &[Option<Vec<u32>>]) -> Option<Vec<Cut>> {
-        let (mut nodes, mut cuts, mut count) = (HashMap::new(), Vec::new(), 0);
-        // The nodes at the distance that there are cuts for.
-        let mut here = Vec::new();
-        reach(&mut nodes, (self.initial, Last::default()), 0, &mut here);
-        while !here.is_empty() {
-            let (distance, mut steps, mut next) = (cuts.len(), Vec::new(), 0);
-            while let Some(&(state, last)) = here.get(next) {
-                interrupt::check();
-                if state == self.last {
-                    return (distance > 0).then_some(cuts);
-                }
-                next += 1;
-                let (any, known): (Vec<_>, Vec<_>) = self.arcs[state]
-                    .iter()
-                    .partition(|(color, _)| colors[*color].is_none());
-                any.into_iter().for_each(|(_, to)| {
-                    _ = reach(&mut nodes, (to, Last::default()), distance, &mut here)
-                });
-                for (color, to) in known {
-                    for &c in colors[color].iter().flatten() {
-                        let (kept, windows) = last.followed_by(c);
-                        if windows.is_empty() {
-                            reach(&mut nodes, (to, kept), distance, &mut here);
-                        } else {
-                            memory::push(&mut steps, ((to, kept), windows));
-                            count += 1;
-                        }
-                    }
-                }
-                if nodes.len() > MOST_NODES || count > MOST_STEPS {
-                    return None;
+        for most in MOST_CHARACTERS {
+            let characters = self.characters_to_follow(encoding, most);
+            if let Some(cuts) = CutSearch::new(self, &characters).find_cuts() {
+                let condition = condition_of_cuts(cuts);
+                if !condition.is_unknown() {
+                    return condition;
                 }
             }
-            here.clear();
-            let mut is_further = |node| reach(&mut nodes, node, distance + 1, &mut here) > distance;
-            cuts.push(memory::collect(
-                steps
-                    .into_iter()
-                    .filter_map(|(to, windows)| is_further(to).then_some(windows)),
-            ));
+        }
+        Condition::Unknown
+    }
+
+    /// Returns for each color the characters that a search should try one by one.
+    ///
+    /// A color has `None` if it has more than `most` characters or unknown ones: the search then
+    /// takes it for any character.
+    fn characters_to_follow(&self, encoding: Encoding, most: usize) -> Vec<Option<Vec<u32>>> {
+        memory::collect(self.colors.iter().map(|color| match color {
+            Some(characters) => distinct_when_folded(characters, encoding, most),
+            None => None,
+        }))
+    }
+}
+
+/// A character, and what it folds to as one number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct FoldedCharacter {
+    folded: u64,
+    character: u32,
+}
+
+/// Returns one character of each group of `characters` that are equal once letter case is folded.
+///
+/// Returns `None` if there are more than `most` such groups, or if the folded form of a character
+/// is not known.
+fn distinct_when_folded(characters: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> {
+    // At most a few characters fold to the same one, so a long list need not be looked at.
+    if characters.len() > 4 * most {
+        return None;
+    }
+
+    let mut distinct = memory::list(characters.len());
+    for &character in characters {
+        let is_part_of_character = encoding == Encoding::Other && character >= 0x80;
+        if character == 0 || is_part_of_character {
+            return None;
+        }
+        let folded = folded_as_number(character);
+        distinct.push(FoldedCharacter { folded, character });
+    }
+    distinct.sort_unstable();
+    distinct.dedup_by_key(|character| character.folded);
+
+    if distinct.len() > most {
+        return None;
+    }
+    Some(memory::collect(distinct.iter().map(|folded| folded.character)))
+}
+
+/// Returns the one or two characters that a character folds to, as one number; 0 if it folds to
+/// none.
+fn folded_as_number(character: u32) -> u64 {
+    let mut number = 0;
+    fold::fold(character, |folded| number = number << CHARACTER_BITS | u64::from(folded));
+    number
+}
+
+/// A state of an automaton, and the characters read before it that a later window may begin with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Node {
+    state: usize,
+    last: LastCharacters,
+}
+
+impl Node {
+    /// Returns the node of a state that remembers no characters.
+    fn without_characters(state: usize) -> Node {
+        Node { state, last: LastCharacters::default() }
+    }
+}
+
+/// A transition from a node to a node that completes windows.
+struct Step {
+    to: Node,
+    windows: Vec<Window>,
+}
+
+/// The nodes of one distance, and the steps that begin at them.
+struct Layer {
+    distance: usize,
+    nodes: Vec<Node>,
+    steps: Vec<Step>,
+}
+
+impl Layer {
+    /// Returns a layer without nodes.
+    fn at_distance(distance: usize) -> Layer {
+        Layer { distance, nodes: Vec::new(), steps: Vec::new() }
+    }
+}
+
+/// How the search for the nodes and steps of a layer ended.
+enum LayerSearch {
+    /// All of them are in the layer.
+    Complete,
+    /// One of the nodes is in the last state: no cut is needed to get there.
+    ReachedLastState,
+    /// There are too many nodes or steps to go on.
+    TooMany,
+}
+
+/// A search for the cuts of an automaton: breadth first, one layer of nodes after the other.
+struct CutSearch<'a> {
+    automaton: &'a Automaton,
+    /// The characters of each color that are followed one by one; `None` if it is taken for any
+    /// character.
+    characters: &'a [Option<Vec<u32>>],
+    /// The distance of each node that was found.
+    distances: HashMap<Node, usize>,
+    /// The number of steps that were found in all layers.
+    num_steps: usize,
+}
+
+impl<'a> CutSearch<'a> {
+    fn new(automaton: &'a Automaton, characters: &'a [Option<Vec<u32>>]) -> CutSearch<'a> {
+        CutSearch {
+            automaton,
+            characters,
+            distances: HashMap::new(),
+            num_steps: 0,
+        }
+    }
+
+    /// Finds the cuts between the initial and the last state, each a list of steps. A text that
+    /// matches has the windows of at least one step of each cut.
+    ///
+    /// The list is empty if a text can match without windows. Returns `None` if there are too many
+    /// nodes or steps, or if no text can match.
+    fn find_cuts(mut self) -> Option<Vec<Cut>> {
+        let mut cuts = Vec::new();
+        let mut layer = Layer::at_distance(0);
+        let initial = Node::without_characters(self.automaton.initial);
+        self.reach(initial, &mut layer);
+
+        while !layer.nodes.is_empty() {
+            match self.complete(&mut layer) {
+                LayerSearch::Complete => {}
+                LayerSearch::ReachedLastState => return Some(cuts),
+                LayerSearch::TooMany => return None,
+            }
+
+            let mut next_layer = Layer::at_distance(layer.distance + 1);
+            let cut = self.take_steps(layer.steps, &mut next_layer);
+            memory::push(&mut cuts, cut);
+            layer = next_layer;
         }
         None
     }
-}
 
-/// The distance of a node that a path leads to, or of one that stands for it. Without either, adds
-/// it to `new`.
-fn reach(
-    nodes: &mut HashMap<Node, usize>,
-    node: Node,
-    distance: usize,
-    new: &mut Vec<Node>,
-) -> usize {
-    let (state, last) = node;
-    let known = last
-        .endings()
-        .filter_map(|ending| nodes.get(&(state, ending)).copied())
-        .min();
-    known.unwrap_or_else(|| {
-        nodes.insert(node, distance);
-        memory::push(new, node);
-        distance
-    })
-}
+    /// Adds to a layer all nodes that its nodes lead to without completing a window, and all steps
+    /// from any of them. Stops early at the last state, or if there are too many nodes or steps.
+    fn complete(&mut self, layer: &mut Layer) -> LayerSearch {
+        // Nodes that this loop adds are followed, too.
+        let mut next = 0;
+        while let Some(&node) = layer.nodes.get(next) {
+            interrupt::check();
+            if node.state == self.automaton.last {
+                return LayerSearch::ReachedLastState;
+            }
+            next += 1;
 
-/// The folded characters of a color, each one or two, or none; `None` if they are too many or not
-/// known.
-fn distinct(color: &[u32], encoding: Encoding, most: usize) -> Option<Vec<u32>> {
-    if color.len() > 4 * most
-        || color
-            .iter()
-            .any(|&c| c == 0 || (encoding == Encoding::Other && c >= 0x80))
-    {
-        return None;
+            // Any character comes first: its nodes remember no characters, and replace all nodes of
+            // the same state that would be found later.
+            self.follow_any_character(node, layer);
+            self.follow_known_characters(node, layer);
+
+            if self.distances.len() > MOST_NODES || self.num_steps > MOST_STEPS {
+                return LayerSearch::TooMany;
+            }
+        }
+        LayerSearch::Complete
     }
-    let folded = |&c: &u32| {
-        let mut all = 0u64;
-        fold::fold(c, |c| all = all << 32 | u64::from(c));
-        (all, c)
-    };
-    // One of those that fold to the same stands for all.
-    let mut folded = memory::collect(color.iter().map(folded));
-    folded.sort_unstable();
-    folded.dedup_by_key(|(all, _)| *all);
-    (folded.len() <= most).then(|| memory::collect(folded.into_iter().map(|(_, c)| c)))
+
+    /// Follows the transitions from a node that may read any character, and adds their targets to
+    /// the layer. An unknown character can't be in a window, so the targets remember no characters.
+    fn follow_any_character(&mut self, node: Node, layer: &mut Layer) {
+        for transition in &self.automaton.transitions[node.state] {
+            if self.characters[transition.color].is_none() {
+                self.reach(Node::without_characters(transition.to), layer);
+            }
+        }
+    }
+
+    /// Follows the transitions from a node that read one of a few known characters.
+    ///
+    /// If a character completes windows, which a matching text must have, the layer gets a step to
+    /// the target. Otherwise the target needs no further windows and becomes a node of the same
+    /// layer.
+    fn follow_known_characters(&mut self, node: Node, layer: &mut Layer) {
+        for transition in &self.automaton.transitions[node.state] {
+            let Some(characters) = &self.characters[transition.color] else {
+                continue;
+            };
+            for &character in characters {
+                let (last, windows) = node.last.followed_by(character);
+                let to = Node { state: transition.to, last };
+                if windows.is_empty() {
+                    self.reach(to, layer);
+                } else {
+                    memory::push(&mut layer.steps, Step { to, windows });
+                    self.num_steps += 1;
+                }
+            }
+        }
+    }
+
+    /// Adds the targets of a layer's steps to the next layer, and returns the cut between the two
+    /// layers: the windows of each step that leads from one to the other.
+    ///
+    /// Steps back to a known node are left out of the cut: every path to the last state also has a
+    /// step that leads on to the next layer.
+    fn take_steps(&mut self, steps: Vec<Step>, next_layer: &mut Layer) -> Cut {
+        let mut cut = Cut::new();
+        for step in steps {
+            let distance = self.reach(step.to, next_layer);
+            if distance == next_layer.distance {
+                memory::push(&mut cut, step.windows);
+            }
+        }
+        cut
+    }
+
+    /// Adds a node to the layer, unless it is known or a known one can replace it. Returns the
+    /// distance of the node, or the least distance of the known ones.
+    ///
+    /// A node can be replaced by one of the same state that remembers fewer of its last characters.
+    /// Windows that begin with the others are then missed, which makes the condition weaker, but
+    /// not wrong.
+    fn reach(&mut self, node: Node, layer: &mut Layer) -> usize {
+        let replacements = node.last.endings().map(|last| Node { state: node.state, last });
+        let known_distances = replacements.filter_map(|known| self.distances.get(&known));
+        if let Some(&distance) = known_distances.min() {
+            return distance;
+        }
+
+        self.distances.insert(node, layer.distance);
+        memory::push(&mut layer.nodes, node);
+        layer.distance
+    }
 }
 
-impl Last {
-    /// The characters to keep after one more, and the distinct windows that it completes.
-    fn followed_by(mut self, c: u32) -> (Last, Vec<Window>) {
+impl LastCharacters {
+    /// Returns the distinct windows that one more character completes, and the characters to
+    /// remember after it.
+    fn followed_by(mut self, character: u32) -> (LastCharacters, Vec<Window>) {
         let mut windows = Vec::new();
-        fold::fold(c, |c| self.add(c, &mut |window| memory::push(&mut windows, window)));
+        fold::fold(character, |folded| {
+            self.add(folded, &mut |window| memory::push(&mut windows, window));
+        });
         windows.sort_unstable();
         windows.dedup();
-        (self.kept(), windows)
+        (self.beginning_of_windows(), windows)
     }
 
-    /// The characters that a window to come may begin with: as many from the last one on as weigh
-    /// less than a window.
-    fn kept(self) -> Last {
-        let weighs = |of: &Last| {
-            let characters = (0..WEIGHT).map(|back| (of.characters >> (32 * back)) as u32);
-            characters.filter(|&c| c > 0).map(weight).sum::<u32>()
-        };
-        self.endings()
-            .take_while(|ending| weighs(ending) < WEIGHT)
-            .last()
-            .unwrap_or_default()
+    /// Returns the longest ending that weighs less than a window: no later window can begin with
+    /// more of the characters.
+    fn beginning_of_windows(self) -> LastCharacters {
+        let mut length = 0;
+        let mut total_weight = 0;
+        while length < self.count() {
+            total_weight += weight(self.nth_last(length));
+            if total_weight >= WEIGHT {
+                break;
+            }
+            length += 1;
+        }
+        self.ending(length)
     }
 
-    /// All endings of these characters, from none to all of them.
-    fn endings(self) -> impl Iterator<Item = Last> {
-        (0..WEIGHT)
-            .filter(move |count| *count == 0 || self.characters >> (32 * (count - 1)) > 0)
-            .map(move |count| Last {
-                characters: self.characters & ((1 << (32 * count)) - 1),
-                narrow: self.narrow.min(count),
-            })
+    /// Returns the endings of these characters, from the empty one to that of three characters.
+    fn endings(self) -> impl Iterator<Item = LastCharacters> {
+        let longest = self.count().min(WEIGHT - 1);
+        (0..=longest).map(move |length| self.ending(length))
+    }
+
+    /// Returns the last `length` characters, of at most three.
+    fn ending(self, length: u32) -> LastCharacters {
+        let mask = (1 << (CHARACTER_BITS * length)) - 1;
+        LastCharacters {
+            characters: self.characters & mask,
+            narrow: self.narrow.min(length),
+        }
+    }
+
+    /// Returns the last character for 0, the one before it for 1, and so on; 0 if there is none.
+    fn nth_last(self, n: u32) -> u32 {
+        (self.characters >> (CHARACTER_BITS * n)) as u32
+    }
+
+    /// Returns how many characters there are, up to four.
+    fn count(self) -> u32 {
+        let bits = u128::BITS - self.characters.leading_zeros();
+        bits.div_ceil(CHARACTER_BITS)
     }
 }
 
-/// A text must have one of the alternatives of each cut. Those with the fewest come first, and the
-/// last are left out.
-fn condition_of_cuts(mut cuts: Vec<Cut>) -> Condition {
-    cuts.iter_mut().for_each(|cut| {
+/// Returns the condition that a text has the windows of at least one step of each cut.
+///
+/// The condition is [`Condition::Unknown`] if there are no cuts, or only very large ones.
+fn condition_of_cuts(cuts: Vec<Cut>) -> Condition {
+    let mut required_windows = Vec::new();
+    let mut alternatives = Vec::new();
+    for cut in select_cuts(cuts) {
+        if let [only_step] = &cut[..] {
+            for &window in only_step {
+                memory::push(&mut required_windows, window);
+            }
+        } else {
+            memory::push(&mut alternatives, condition_of_cut(cut));
+        }
+    }
+
+    let required = all_windows(required_windows);
+    Condition::all([required].into_iter().chain(alternatives))
+}
+
+/// Returns the condition that a text has all windows of at least one of the cut's steps.
+fn condition_of_cut(cut: Cut) -> Condition {
+    Condition::any(cut.into_iter().map(|windows| {
+        let hashes = hashes_of(windows.into_iter());
+        Condition::all_of(hashes, MOST_HASHES)
+    }))
+}
+
+/// Returns the cuts that a condition should consist of, without repeated steps.
+///
+/// Cuts with few steps exclude more texts, so they are taken first, until the next one would make
+/// it more than [`MOST_HASHES`] hashes. Cuts with more than [`MOST_STEPS_OF_CUT`] steps are left
+/// out.
+fn select_cuts(mut cuts: Vec<Cut>) -> Vec<Cut> {
+    for cut in &mut cuts {
         cut.sort_unstable();
         cut.dedup();
-    });
-    cuts.retain(|cut| (1..=MOST_OF_CUT).contains(&cut.len()));
+    }
+    cuts.retain(|cut| (1..=MOST_STEPS_OF_CUT).contains(&cut.len()));
     cuts.sort_by_key(Vec::len);
-    let mut left = MOST_HASHES;
-    let (mut alone, mut conditions) = (Vec::new(), Vec::new());
-    for mut cut in cuts {
-        let hashes = cut.iter().flatten().flat_map(|window| window.hashes()).count();
-        if hashes > left {
+
+    let mut num_selected = 0;
+    let mut hashes_left = MOST_HASHES;
+    for cut in &cuts {
+        let num_hashes = count_hashes(cut);
+        if num_hashes > hashes_left {
             break;
         }
-        left -= hashes;
-        if cut.len() == 1 {
-            cut.swap_remove(0)
-                .into_iter()
-                .for_each(|window| memory::push(&mut alone, window));
-            continue;
-        }
-        let of_step =
-            |windows: Vec<Window>| Condition::all_of(hashes_of(windows.into_iter()), MOST_HASHES);
-        memory::push(&mut conditions, Condition::any(cut.into_iter().map(of_step)));
+        hashes_left -= num_hashes;
+        num_selected += 1;
     }
-    Condition::all([all_windows(alone)].into_iter().chain(conditions))
+    cuts.truncate(num_selected);
+    cuts
 }
 
-/// The first character that isn't named.
-const UNNAMED: u32 = 0x800;
-/// Letters of Thaana.
-const FIRST: u32 = 0x780;
-const COUNT: usize = 38;
-
-/// An expression in which other characters stand for some.
-pub struct StandIns {
-    /// The expression, in UTF-8.
-    pub pattern: Vec<u8>,
-    /// The characters, of which the letter of Thaana at the same place stands for each.
-    of: Vec<u32>,
-}
-
-impl StandIns {
-    /// Replaces characters of an expression. `None` if none has to be, or if that might change more
-    /// than names.
-    pub fn new(pattern: &[u8], ignore_case: bool) -> Option<StandIns> {
-        let text = str::from_utf8(pattern).ok()?;
-        let only_compares = !["***", "(?", "[:", "[.", "[="].iter().any(|part| text.contains(part));
-        let stands_in = |c: char| (FIRST..FIRST + 0x40).contains(&u32::from(c));
-        if text.is_ascii() || !only_compares || text.contains(stands_in) {
-            return None;
-        }
-        let mut stand_ins = StandIns { pattern: memory::list(pattern.len()), of: Vec::new() };
-        let (mut before, mut has_classes) = (None, false);
-        for c in text.chars() {
-            has_classes |= before == Some('\\') && "dDsS".contains(c);
-            let is_refused = match before {
-                Some('\\') => (c.is_ascii_alphanumeric() && !"dDsS".contains(c)) || !c.is_ascii(),
-                Some('-') => !c.is_ascii(),
-                Some(before) => c == '-' && !before.is_ascii(),
-                None => false,
-            };
-            if is_refused
-                || (u32::from(c) >= UNNAMED && ignore_case && !fold::is_without_case(c.into()))
-            {
-                return None;
-            }
-            stand_ins.push(c)?;
-            // An escaped backslash escapes nothing.
-            before = if (before, c) == (Some('\\'), '\\') { None } else { Some(c) };
-        }
-        let is_letter =
-            |&c: &u32| char::from_u32(c).is_some_and(|c| c.is_alphabetic() && !c.is_numeric());
-        let stays_outside = !has_classes || stand_ins.of.iter().all(is_letter);
-        (!stand_ins.of.is_empty() && stays_outside).then_some(stand_ins)
-    }
-
-    /// Adds a character of the expression; `None` if there are no more letters.
-    fn push(&mut self, c: char) -> Option<()> {
-        let mut written = u32::from(c);
-        if written >= UNNAMED {
-            let place = self.of.iter().position(|&of| of == written).unwrap_or(self.of.len());
-            if place == COUNT {
-                return None;
-            }
-            if place == self.of.len() {
-                self.of.push(written);
-            }
-            written = FIRST + place as u32;
-        }
-        // It takes no more bytes than what it stands for, which there is room for.
-        self.pattern
-            .extend_from_slice(char::from_u32(written)?.encode_utf8(&mut [0; 4]).as_bytes());
-        Some(())
-    }
-
-    /// The character that another one stands for; itself if it stands for none.
-    pub fn original(&self, c: u32) -> u32 {
-        c.checked_sub(FIRST)
-            .and_then(|place| self.of.get(place as usize))
-            .copied()
-            .unwrap_or(c)
-    }
+/// Returns how many hashes the windows of all steps have.
+fn count_hashes(cut: &Cut) -> usize {
+    let windows = cut.iter().flatten();
+    windows.flat_map(|window| window.hashes()).count()
 }

@@ -10,11 +10,13 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `alternatives` | conditions with many alternatives, and which of these a row may match |
-//! | `automaton` | what a text must have in which an automaton finds a match, for regular expressions |
+//! | `automaton` | the condition of an automaton, for regular expressions |
+//! | `stand_ins` | letters that stand for characters which an automaton of PostgreSQL doesn't name |
 //! | `text` | windows of a text, and of what it is compared with |
 
 pub mod alternatives;
 pub mod automaton;
+pub mod stand_ins;
 pub mod text;
 
 use crate::canonical::Sink;

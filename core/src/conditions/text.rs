@@ -92,14 +92,14 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
 
 /// The last characters of a run, for the windows that end with the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Last {
+pub(super) struct LastCharacters {
     /// The last in the lowest 32 bits; 0 where there is none.
     pub(super) characters: u128,
     /// How many of them, up to four, are not wide, counted from the last.
     pub(super) narrow: u32,
 }
 
-impl Last {
+impl LastCharacters {
     /// Adds a character. Calls `visit` with the windows that it completes.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
@@ -159,12 +159,12 @@ fn each_window_between(
     ends: impl Fn(u32) -> bool,
     mut visit: impl FnMut(Window),
 ) {
-    let mut last = Last::default();
+    let mut last = LastCharacters::default();
     each_character(text, encoding, |c| match c {
         // No text has a character 0.
-        None | Some(0) => last = Last::default(),
+        None | Some(0) => last = LastCharacters::default(),
         Some(c) if c < 0x80 => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
-        Some(c) if ends(c) => last = Last::default(),
+        Some(c) if ends(c) => last = LastCharacters::default(),
         Some(c) if encoding == Encoding::Other => last.add(c, &mut visit),
         Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
     });

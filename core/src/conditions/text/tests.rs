@@ -1,5 +1,6 @@
 use super::*;
-use crate::conditions::automaton::{Automaton, StandIns};
+use crate::conditions::automaton::{Automaton, Transition};
+use crate::conditions::stand_ins::StandIns;
 use std::collections::BTreeSet;
 
 fn windows(text: &str) -> BTreeSet<Window> {
@@ -165,30 +166,30 @@ fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
 /// An automaton for a list of steps between neighbouring states, each one of some texts, after any
 /// characters.
 fn automaton(steps: &[&[&str]]) -> Automaton {
-    let mut automaton = Automaton { arcs: vec![Vec::new()], ..Automaton::default() };
+    let mut automaton = Automaton { transitions: vec![Vec::new()], ..Automaton::default() };
     let color = |automaton: &mut Automaton, c: char| {
         automaton.colors.push(Some(vec![c.into()]));
         automaton.colors.len() - 1
     };
     automaton.colors.push(None);
-    automaton.arcs[0].push((0, 0));
+    automaton.transitions[0].push(Transition { color: 0, to: 0 });
     for c in "abcdefxy".chars() {
         let color = color(&mut automaton, c);
-        automaton.arcs[0].push((color, 0));
+        automaton.transitions[0].push(Transition { color, to: 0 });
     }
     let mut from = 0;
     for texts in steps {
-        let to = automaton.arcs.len();
-        automaton.arcs.push(Vec::new());
+        let to = automaton.transitions.len();
+        automaton.transitions.push(Vec::new());
         for text in *texts {
             let (mut at, count) = (from, text.chars().count());
             for (i, c) in text.chars().enumerate() {
                 let color = color(&mut automaton, c);
-                let next = if i + 1 == count { to } else { automaton.arcs.len() };
+                let next = if i + 1 == count { to } else { automaton.transitions.len() };
                 if next != to {
-                    automaton.arcs.push(Vec::new());
+                    automaton.transitions.push(Vec::new());
                 }
-                automaton.arcs[at].push((color, next));
+                automaton.transitions[at].push(Transition { color, to: next });
                 at = next;
             }
         }
@@ -203,6 +204,13 @@ fn a_match_of_an_automaton_has_windows_of_each_cut() {
     let condition = |steps: &[&[&str]]| automaton(steps).condition(Encoding::Utf8);
     assert_eq!(condition(&[&["abcdef"]]), like_condition("abcdef"));
     assert_eq!(condition(&[&["abCDef"]]), like_condition("abcdef"));
+    assert_eq!(
+        hashes(&condition(&[&["a"], &["b", "c"], &["def"]])),
+        hashes(&Condition::all([
+            Condition::any([like_condition("abde"), like_condition("acde")]),
+            Condition::any([like_condition("bdef"), like_condition("cdef")]),
+        ]))
+    );
     assert_eq!(condition(&[&["漢字", "漢字"]]), like_condition("漢字"));
     assert_eq!(
         hashes(&condition(&[&["ab"], &["cd", "xy"], &["ef"]])),
@@ -215,9 +223,13 @@ fn a_match_of_an_automaton_has_windows_of_each_cut() {
     assert!(condition(&[&["abc"]]).is_unknown());
     assert!(condition(&[&["abcdef", "ab"]]).is_unknown());
     assert!(
-        Automaton { arcs: vec![Vec::new(); 2], last: 1, ..Automaton::default() }
-            .condition(Encoding::Utf8)
-            .is_unknown()
+        Automaton {
+            transitions: vec![Vec::new(); 2],
+            last: 1,
+            ..Automaton::default()
+        }
+        .condition(Encoding::Utf8)
+        .is_unknown()
     );
 }
 
@@ -238,17 +250,17 @@ fn texts_that_random_automata_match_are_found() {
             .map(|of| Some(of.chars().map(u32::from).collect()))
             .collect();
         colors.push(None);
-        let mut arcs = vec![Vec::new(); states];
-        for (state, arcs) in arcs.iter_mut().enumerate().take(states - 1) {
+        let mut transitions = vec![Vec::new(); states];
+        for (state, out) in transitions.iter_mut().enumerate().take(states - 1) {
             for _ in 0..1 + below(&mut seed, 2) {
                 let to = if below(&mut seed, 3) > 0 { state + 1 } else { below(&mut seed, states) };
-                arcs.push((below(&mut seed, 15) % 8, to));
+                out.push(Transition { color: below(&mut seed, 15) % 8, to });
             }
             if below(&mut seed, 4) == 0 {
-                arcs.push((7, state));
+                out.push(Transition { color: 7, to: state });
             }
         }
-        let automaton = Automaton { arcs, colors, initial: 0, last: states - 1 };
+        let automaton = Automaton { transitions, colors, initial: 0, last: states - 1 };
         let condition = automaton.condition(Encoding::Utf8);
         told += usize::from(!condition.is_unknown());
         // A walk through it, with something before and behind.
@@ -261,7 +273,8 @@ fn texts_that_random_automata_match_are_found() {
                 );
                 break;
             }
-            let (color, to) = automaton.arcs[state][below(&mut seed, automaton.arcs[state].len())];
+            let out = &automaton.transitions[state];
+            let Transition { color, to } = out[below(&mut seed, out.len())];
             let of: Vec<char> = CHARACTERS.get(color).unwrap_or(&"a漢xyz").chars().collect();
             text.push(of[below(&mut seed, of.len())]);
             state = to;

@@ -21,7 +21,9 @@
 //! | `tile` | [`Group`]: filters that share tiles; [`Tile`]: where a slot's blocks are; probing a page |
 //! | `row_page` | [`RowPage`]: the rows of the slots, and which slots are free |
 //! | `directory` | [`Directory`]: where the tiles are |
-//! | `meta` | the directory as bytes, read with the one check; new tiles |
+//! | `record` | groups and tiles as bytes, and their checks |
+//! | `meta` | reading the directory from its pages, and its metapage |
+//! | `grow` | new tiles |
 //! | `build` | an index from filters, in one pass |
 //! | `search` | lookups |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
@@ -40,10 +42,12 @@
 
 mod build;
 mod directory;
+mod grow;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
 pub mod memory;
 mod meta;
+mod record;
 mod row_page;
 mod search;
 mod tile;

@@ -43,6 +43,18 @@ pub enum Holds {
     Nothing = 2,
 }
 
+impl Holds {
+    /// What a stored code stands for; `None` if it stands for nothing.
+    pub(super) fn from_code(code: u8) -> Option<Holds> {
+        match code {
+            0 => Some(Holds::Bits),
+            1 => Some(Holds::Hashes),
+            2 => Some(Holds::Nothing),
+            _ => None,
+        }
+    }
+}
+
 /// What the filters of a tile have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {

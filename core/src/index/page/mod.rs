@@ -77,6 +77,35 @@ impl Damage {
     }
 }
 
+/// A field of a record that is out of range, before it is known on which page the record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongField {
+    /// The name of the field, in the words of the error.
+    field: &'static str,
+    found: u64,
+}
+
+impl WrongField {
+    #[cold]
+    pub fn new(field: &'static str, found: impl Into<u64>) -> WrongField {
+        WrongField { field, found: found.into() }
+    }
+
+    /// The damage of the page that has the record.
+    pub fn on(self, page: PageNumber) -> Damage {
+        Damage::field(page, self.field, self.found)
+    }
+}
+
+/// Returns an error that names the field and the value found there, unless the value `is_valid`.
+pub(crate) fn check_field(
+    field: &'static str,
+    found: impl Into<u64>,
+    is_valid: bool,
+) -> Result<(), WrongField> {
+    if is_valid { Ok(()) } else { Err(WrongField::new(field, found)) }
+}
+
 pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<(), Damage> {
     if holds { Ok(()) } else { Err(damage()) }
 }

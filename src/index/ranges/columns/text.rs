@@ -8,7 +8,7 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::conditions::Condition;
-use pg_bloom_core::conditions::automaton::StandIns;
+use pg_bloom_core::conditions::stand_ins::StandIns;
 use pg_bloom_core::conditions::text::{self, Encoding};
 use pgrx::pg_sys::{self, Oid};
 

@@ -1,0 +1,156 @@
+//! New tiles: how wide they are, where their slots and pages are, and their records.
+//!
+//! A tile has its full size from the start, and each tile costs a lookup one page. So the first
+//! tiles of a group are narrow, and later ones wide ([`Directory::next_width`]).
+
+use super::directory::Directory;
+use super::record::{encode_group, encode_tile};
+use super::row_page::room;
+use super::tile::{Grid, Group, Tile};
+use crate::error;
+use crate::index::chain::{DIRECTORY_HEADER, Growth};
+use crate::index::page::PageNumber;
+
+/// Filters with up to this many blocks are small: their tiles have few pages, however wide they
+/// are.
+const SMALL_BLOCKS: u64 = 4;
+
+/// Where the slots of a new tile are.
+struct SlotPlace {
+    row_page: PageNumber,
+    first_slot: u16,
+}
+
+impl Directory {
+    /// Returns a copy of the directory with one more tile for `group`, and the directory page that
+    /// has its record. A group without tiles is added, too.
+    ///
+    /// The caller must hold the exclusive lock of the metapage, and have made sure that no other
+    /// session has changed the index since this directory was read.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
+    pub fn grow(&self, group: &Group) -> error::Result<Growth<Directory>> {
+        let mut grown = self.clone();
+        let tile = grown.allocate_tile(group)?;
+
+        // If this fills a directory page, that page isn't written again: it has got no new record.
+        grown.append(group, tile)?;
+
+        // Sessions only compare the generation with the one that they know, to see whether the
+        // directory has changed. So it may start again from 0.
+        grown.chain.generation = grown.chain.generation.wrapping_add(1);
+
+        let newest_page = grown.chain.newest_page(grown.size, &grown.newest);
+        Ok(Growth { directory: grown, page: Some(newest_page) })
+    }
+
+    /// Allocates the slots and pages of the next tile of a group. Returns the tile, which is not in
+    /// the directory yet.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
+    fn allocate_tile(&mut self, group: &Group) -> error::Result<Tile> {
+        let next_number = self.groups().count() as u32;
+        let number = self.group_number(group).unwrap_or(next_number);
+
+        let width = self.next_width(group, self.slots(number));
+        let place = self.allocate_slots(number, width)?;
+        let grid = Grid::new(self.size, group, width);
+        let first_page = self.allocate(grid)?;
+
+        Ok(Tile {
+            ordinal: self.tiles,
+            group: number,
+            width,
+            first_slot: place.first_slot,
+            row_page: place.row_page,
+            first_page,
+            grid,
+        })
+    }
+
+    /// Finds the place of the next `width` slots of a group: on its last row page if they fit
+    /// there, else at the start of a new row page, which is allocated.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if no page number is left.
+    fn allocate_slots(&mut self, group: u32, width: u16) -> error::Result<SlotPlace> {
+        let slots_per_row_page = room(self.size);
+        if let Some(last) = self.row_pages(group).last()
+            && last.slots + width <= slots_per_row_page
+        {
+            return Ok(SlotPlace { row_page: last.page, first_slot: last.slots });
+        }
+
+        let new_page = self.chain.allocate(1)?;
+        Ok(SlotPlace { row_page: new_page, first_slot: 0 })
+    }
+
+    /// Returns how many slots the next tile of a group should have, if the group has `slots` now.
+    ///
+    /// The tile adds a quarter to the slots, or doubles them if filters are small, up to the
+    /// greatest width. It is then widened as far as its pages have room.
+    ///
+    /// For example, a group has 76 slots of 100 blocks each, and a page has room for 127 blocks.
+    /// A quarter is 19 slots. A page has room for 6 blocks of each of them (127 / 19), and for 6
+    /// blocks each of 21 slots (127 / 6). So the tile gets 21 slots.
+    fn next_width(&self, group: &Group, slots: u64) -> u16 {
+        let widest = self.widest(group);
+        let blocks = group.shape.blocks;
+        if blocks == 0 {
+            // A tile without blocks has no pages, however wide it is.
+            return widest;
+        }
+
+        let added_slots = if blocks <= SMALL_BLOCKS { slots } else { slots / 4 };
+        let least_width = added_slots.clamp(1, widest.into());
+
+        let blocks_per_page = u64::from(group.blocks_per_page(self.size));
+        let blocks_per_slot_and_page = (blocks_per_page / least_width).clamp(1, blocks);
+        let full_width = blocks_per_page / blocks_per_slot_and_page;
+        full_width.min(widest.into()) as u16
+    }
+
+    /// Adds a tile whose slots and pages are allocated, and before it its group if that is new.
+    ///
+    /// Returns the bytes of the directory page that was the newest, if it has no room for the
+    /// records and a new page was begun for them; else `None`.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if no page number is left.
+    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
+        let is_new_group = self.group(tile.group).is_none();
+        let mut records = Vec::new();
+        if is_new_group {
+            records.extend(encode_group(group));
+        }
+        records.extend(encode_tile(&tile));
+
+        let full_page = self.make_room(records.len())?;
+        self.newest.extend(records);
+
+        if is_new_group {
+            self.place_group(group.clone());
+        }
+        self.place(tile);
+        Ok(full_page)
+    }
+
+    /// Begins a new directory page if there is none, or if the newest one has no room for
+    /// `more_bytes` of records. In the latter case it returns the bytes of the full page.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if no page number is left.
+    fn make_room(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {
+        let mut full_page = None;
+        if !self.chain.pages.is_empty() {
+            let most_bytes = self.size.payload_bytes() - DIRECTORY_HEADER;
+            if self.newest.len() + more_bytes <= most_bytes {
+                return Ok(None);
+            }
+            let (_number, bytes) = self.chain.newest_page(self.size, &self.newest);
+            full_page = Some(bytes);
+        }
+
+        let new_page = self.chain.allocate(1)?;
+        self.chain.pages.push(new_page);
+        self.newest.clear();
+        Ok(full_page)
+    }
+}

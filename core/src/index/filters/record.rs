@@ -1,0 +1,314 @@
+//! The records of directory pages as bytes, and the checks of what was read from disk.
+//! `core/src/index/pages.md` has the tables of their bytes.
+//!
+//! ```text
+//! 1 │ GroupRecord │ name, zeros up to a multiple of 8 │ 2 │ TileRecord │ 2 │ TileRecord │ …
+//! ```
+//!
+//! A record is checked against the directory of all records before it: a tile continues the tiles
+//! of its group.
+
+use super::directory::Directory;
+use super::row_page::room;
+use super::tile::{Grid, Group, Holds, Tile};
+use crate::index::chain::META_PAGE;
+use crate::index::page::{PageNumber, WrongField, check_field};
+use crate::kind::{Kind, MAX_NAME, Tag};
+use crate::layout::{Layout, MAX_HASHES, Shape};
+use crate::sizing::max_blocks;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The first byte of the record of a group.
+const GROUP_CODE: u8 = 1;
+/// The first byte of the record of a tile.
+const TILE_CODE: u8 = 2;
+/// The bytes of a record are a multiple of this number. Only names have to be padded for that.
+const RECORD_ALIGNMENT: usize = 8;
+
+/// A record that was read and checked.
+pub(super) enum Record {
+    Group(Group),
+    Tile(Tile),
+}
+
+/// A group as it is stored, after the code of the record and before the bytes of the name.
+#[derive(Serialize, Deserialize)]
+struct GroupRecord {
+    holds: u8,
+    layout: u8,
+    kind: u8,
+    num_hashes: u8,
+    reserved: u8,
+    name_bytes: u16,
+    blocks: u64,
+}
+
+/// A tile as it is stored, after the code of the record.
+#[derive(Serialize, Deserialize)]
+struct TileRecord {
+    reserved: u8,
+    width: u16,
+    first_slot: u16,
+    reserved_2: u16,
+    group: u32,
+    row_page: PageNumber,
+    first_page: PageNumber,
+    reserved_3: u32,
+}
+
+/// Reads the first record of `bytes` and advances `bytes` past it. `directory` holds all records
+/// before this one.
+///
+/// Fails if the record is incomplete, has an invalid field, or does not continue `directory`.
+pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Record, WrongField> {
+    let code: u8 = read_fixed(bytes)?;
+    match code {
+        GROUP_CODE => {
+            let record: GroupRecord = read_fixed(bytes)?;
+            let name = read_name(bytes, record.name_bytes)?;
+            let group = record.into_group(name, directory)?;
+            Ok(Record::Group(group))
+        }
+        TILE_CODE => {
+            let record: TileRecord = read_fixed(bytes)?;
+            let tile = record.into_tile(directory)?;
+            Ok(Record::Tile(tile))
+        }
+        _ => Err(WrongField::new("code of a record", code)),
+    }
+}
+
+/// Reads a number, or a struct of numbers, in little-endian order without padding, and advances
+/// `bytes` past it.
+///
+/// Fails if `bytes` end too early.
+fn read_fixed<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WrongField> {
+    let available = bytes.len() as u64;
+    bincode::deserialize_from(bytes)
+        .map_err(|_| WrongField::new("bytes left for a record", available))
+}
+
+/// Reads a name of `name_bytes` bytes, and advances `bytes` past it and the zeros that pad it.
+///
+/// Fails if the name is too long, incomplete or not UTF-8, or if its padding is not zero.
+fn read_name<'a>(bytes: &mut &'a [u8], name_bytes: u16) -> Result<&'a str, WrongField> {
+    let length = usize::from(name_bytes);
+    check_field("length of a name", name_bytes, length <= MAX_NAME)?;
+
+    let padded_length = length.next_multiple_of(RECORD_ALIGNMENT);
+    let available = bytes.len() as u64;
+    check_field("bytes left for a name", available, padded_length as u64 <= available)?;
+
+    let (padded_name, rest) = bytes.split_at(padded_length);
+    *bytes = rest;
+
+    let (name, padding) = padded_name.split_at(length);
+    for &byte in padding {
+        check_field("a byte after a name", byte, byte == 0)?;
+    }
+    str::from_utf8(name).map_err(|error| {
+        WrongField::new("offset where a name is not UTF-8", error.valid_up_to() as u64)
+    })
+}
+
+/// Returns the value that a stored code stands for. Fails if it stands for none.
+fn decode<T>(
+    field: &'static str,
+    code: u8,
+    from_code: impl FnOnce(u8) -> Option<T>,
+) -> Result<T, WrongField> {
+    from_code(code).ok_or_else(|| WrongField::new(field, code))
+}
+
+impl GroupRecord {
+    /// Returns the group that this record and the name after it describe. `directory` holds all
+    /// records before this one.
+    ///
+    /// Fails if a field is invalid, if two fields contradict each other, or if `directory` already
+    /// has this group.
+    fn into_group(self, name: &str, directory: &Directory) -> Result<Group, WrongField> {
+        check_field("reserved byte of a group", self.reserved, self.reserved == 0)?;
+
+        let holds = decode("what a group holds", self.holds, Holds::from_code)?;
+        let layout = decode("layout of a group", self.layout, Layout::from_code)?;
+        let tag = decode("key kind of a group", self.kind, Tag::from_code)?;
+        let shape = Shape {
+            layout,
+            num_hashes: self.num_hashes.into(),
+            blocks: self.blocks,
+        };
+
+        self.check_has_name(tag)?;
+        match holds {
+            Holds::Bits | Holds::Hashes => self.check_with_bits(shape, tag)?,
+            Holds::Nothing => self.check_without_bits(shape, tag)?,
+        }
+
+        let group = Group::new(holds, shape, Kind { tag, name });
+        match directory.group_number(&group) {
+            Some(number) => Err(WrongField::new("number of a group that is repeated", number)),
+            None => Ok(group),
+        }
+    }
+
+    /// Checks that there is a name if the key kind needs one, and only then.
+    fn check_has_name(&self, tag: Tag) -> Result<(), WrongField> {
+        let length = self.name_bytes;
+        if tag.has_name() {
+            check_field("length of a required name", length, length > 0)
+        } else {
+            check_field("length of a name that is not allowed", length, length == 0)
+        }
+    }
+
+    /// Checks the fields of a group whose slots hold bits.
+    fn check_with_bits(&self, shape: Shape, tag: Tag) -> Result<(), WrongField> {
+        // `classic` spreads the bits of an element over the whole filter, so it has no blocks that
+        // could stand side by side in a tile.
+        check_field("layout of a group", self.layout, shape.layout != Layout::Classic)?;
+        // A filter without a key kind is empty and gets no slot.
+        check_field("key kind of a group", self.kind, tag != Tag::None)?;
+
+        let valid_blocks = 1..=max_blocks(shape.layout);
+        check_field("blocks of a group", self.blocks, valid_blocks.contains(&shape.blocks))?;
+        let valid_hashes = 1..=MAX_HASHES;
+        check_field("hashes of a group", self.num_hashes, valid_hashes.contains(&shape.num_hashes))
+    }
+
+    /// Checks the fields of a group whose slots hold nothing. There is only one such group, for
+    /// filters of all shapes and key kinds.
+    fn check_without_bits(&self, shape: Shape, tag: Tag) -> Result<(), WrongField> {
+        let valid = Group::of_any().shape;
+        check_field("layout of a group", self.layout, shape.layout == valid.layout)?;
+        check_field("hashes of a group", self.num_hashes, shape.num_hashes == valid.num_hashes)?;
+        check_field("blocks of a group", self.blocks, shape.blocks == valid.blocks)?;
+        check_field("key kind of a group", self.kind, tag == Tag::None)
+    }
+}
+
+impl TileRecord {
+    /// Returns the tile that this record describes, as the next one of `directory`, which holds
+    /// all records before this one.
+    ///
+    /// Fails if the group is unknown, if the slots are not its next free ones, or if a page was
+    /// never allocated.
+    fn into_tile(self, directory: &Directory) -> Result<Tile, WrongField> {
+        self.check_reserved()?;
+        let group = directory
+            .group(self.group)
+            .ok_or_else(|| WrongField::new("group of a tile", self.group))?;
+        self.check_width(directory.widest(group))?;
+        self.check_slots(directory)?;
+        self.check_row_page(directory.chain.allocated)?;
+
+        // The pages depend on the width, which has been checked.
+        let grid = Grid::new(directory.size, group, self.width);
+        self.check_pages(grid.pages(), directory.chain.allocated)?;
+
+        Ok(Tile {
+            ordinal: directory.tiles,
+            group: self.group,
+            width: self.width,
+            first_slot: self.first_slot,
+            row_page: self.row_page,
+            first_page: self.first_page,
+            grid,
+        })
+    }
+
+    fn check_reserved(&self) -> Result<(), WrongField> {
+        check_field("reserved byte 1 of a tile", self.reserved, self.reserved == 0)?;
+        check_field("reserved bytes 6 to 7 of a tile", self.reserved_2, self.reserved_2 == 0)?;
+        check_field("reserved bytes 20 to 23 of a tile", self.reserved_3, self.reserved_3 == 0)
+    }
+
+    fn check_width(&self, widest: u16) -> Result<(), WrongField> {
+        check_field("width of a tile", self.width, (1..=widest).contains(&self.width))
+    }
+
+    /// Checks that the tile has the next free slots of its group: those after the last tile, on the
+    /// same row page, or the first ones of a later row page.
+    ///
+    /// This ensures that no slot is skipped, and that none belongs to two tiles.
+    fn check_slots(&self, directory: &Directory) -> Result<(), WrongField> {
+        let mut next_slot = 0;
+        if let Some(last) = directory.row_pages(self.group).last() {
+            check_field("a row page out of order", self.row_page, self.row_page >= last.page)?;
+            if self.row_page == last.page {
+                next_slot = last.slots;
+            }
+        }
+        check_field("first slot of a tile", self.first_slot, self.first_slot == next_slot)?;
+
+        let slots_per_row_page = room(directory.size);
+        let free_slots = slots_per_row_page - next_slot;
+        check_field("width of a tile beyond its row page", self.width, self.width <= free_slots)
+    }
+
+    /// Checks that the row page is one of the `allocated` pages, but not the metapage.
+    fn check_row_page(&self, allocated: PageNumber) -> Result<(), WrongField> {
+        let valid_pages = META_PAGE + 1..allocated;
+        check_field("row page of a tile", self.row_page, valid_pages.contains(&self.row_page))
+    }
+
+    /// Checks that the `pages` of the tile, which are consecutive, are among the `allocated` ones,
+    /// and that the first page is stored as 0 if there are none.
+    fn check_pages(&self, pages: u64, allocated: PageNumber) -> Result<(), WrongField> {
+        let is_valid = if pages == 0 {
+            self.first_page == 0
+        } else {
+            // The sum may exceed a page number, so it is computed in 64 bits.
+            let end = u64::from(self.first_page).saturating_add(pages);
+            self.first_page > META_PAGE && end <= u64::from(allocated)
+        };
+        check_field("first page of a tile", self.first_page, is_valid)
+    }
+}
+
+/// Returns the bytes of a group's record: the code, the fields, and the name, padded with zeros so
+/// that the whole is a multiple of 8 bytes.
+pub(super) fn encode_group(group: &Group) -> Vec<u8> {
+    let kind = group.kind();
+    let record = GroupRecord {
+        holds: group.holds as u8,
+        layout: group.shape.layout as u8,
+        kind: kind.tag as u8,
+        // At most MAX_HASHES, which is 64.
+        num_hashes: group.shape.num_hashes as u8,
+        reserved: 0,
+        // At most MAX_NAME, which is 512.
+        name_bytes: kind.name.len() as u16,
+        blocks: group.shape.blocks,
+    };
+
+    let mut bytes = vec![GROUP_CODE];
+    write_fixed(&mut bytes, &record);
+    bytes.extend(kind.name.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+    bytes
+}
+
+/// Returns the bytes of a tile's record: the code and the fields.
+pub(super) fn encode_tile(tile: &Tile) -> Vec<u8> {
+    // Reserved fields align the others. A reader refuses them unless they are 0.
+    let record = TileRecord {
+        reserved: 0,
+        width: tile.width,
+        first_slot: tile.first_slot,
+        reserved_2: 0,
+        group: tile.group,
+        row_page: tile.row_page,
+        first_page: tile.first_page,
+        reserved_3: 0,
+    };
+
+    let mut bytes = vec![TILE_CODE];
+    write_fixed(&mut bytes, &record);
+    bytes
+}
+
+/// Appends a struct of numbers to `bytes`, in little-endian order without padding.
+fn write_fixed(bytes: &mut Vec<u8>, record: &impl Serialize) {
+    bincode::serialize_into(bytes, record).expect("numbers can always be written to memory");
+}
