@@ -259,8 +259,16 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Runs `work` in a subtransaction, while connected. Unless the result is `Some`, its changes and
-/// locks are undone.
+/// How a subtransaction ends, and with what result.
+pub enum Ending<T> {
+    /// Its changes and locks are kept.
+    Commit(T),
+    /// Its changes are undone, and its locks released.
+    Rollback(T),
+}
+
+/// Runs `work` in a subtransaction, while connected, and returns its result. `work` says how the
+/// subtransaction ends; after an error it is rolled back.
 ///
 /// # Safety
 /// Nothing that `work` opens may be there after it, or be used that its locks are for.
@@ -268,7 +276,7 @@ pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     clippy::disallowed_methods,
     reason = "whatever is caught is raised again"
 )]
-pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Ending<T>>) -> Result<T> {
     // SAFETY: PostgreSQL's own steps for a block with exceptions. The subtransaction must be ended
     // here after an error too: PostgreSQL would take one that nobody ends for a savepoint of the
     // client.
@@ -277,14 +285,16 @@ pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Option<T>>) -> 
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::CurrentMemoryContext = memory;
         let result = catch_unwind(AssertUnwindSafe(work));
-        if matches!(result, Ok(Ok(Some(_)))) {
+        if matches!(result, Ok(Ok(Ending::Commit(_)))) {
             pg_sys::ReleaseCurrentSubTransaction();
         } else {
             pg_sys::RollbackAndReleaseCurrentSubTransaction();
         }
         pg_sys::CurrentMemoryContext = memory;
         pg_sys::CurrentResourceOwner = owner;
-        result.unwrap_or_else(|error| resume_unwind(error))
+        match result.unwrap_or_else(|error| resume_unwind(error))? {
+            Ending::Commit(value) | Ending::Rollback(value) => Ok(value),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! leaves of a tree; and `bloom_set_expire`, which drops what it has forgotten, and joins rows that
 //! became small.
 
+use super::rows::Replacement;
 use super::table::{Purpose, Set};
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::sql::{Parameter, Sees, connected, execute};
@@ -34,7 +35,7 @@ fn info(call: &Call) -> Outcome {
         }
         Ok(hashes)
     };
-    let hashes = connected(|| set.pages(Sees::CallingQuery, note))?;
+    let hashes = connected(|| set.each_page(Sees::CallingQuery, note))?;
     tree::check(&mut buckets).map_err(|flaw| match flaw {
         Flaw::Gap(hash) => {
             set.missing(tree::covering(hash, set.depth.get().unwrap_or(tree::FIRST_DEPTH)))
@@ -85,7 +86,7 @@ fn expire(call: &Call) -> Outcome {
     let mut forgotten = 0;
     connected(|| {
         // Each pass joins one level of the tree.
-        while set.pages(Sees::Now, |rows| improve(&set, rows, &mut forgotten))? > 0 {}
+        while set.each_page(Sees::Now, |rows| improve(&set, rows, &mut forgotten))? > 0 {}
         Ok(())
     })?;
     Ok(Some(Datum::from(forgotten as i64)))
@@ -94,31 +95,27 @@ fn expire(call: &Call) -> Outcome {
 /// Rewrites those of some rows that need it, and returns how many halves it joined.
 fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
     let first = improved(set, rows);
-    let wanted = first
-        .gone
-        .iter()
-        .copied()
-        .chain(first.updated.iter().map(|row| row.bucket));
+    let Replacement { deleted, updated, .. } = &first.replacement;
+    let wanted = deleted.iter().copied().chain(updated.iter().map(|row| row.bucket));
     let wanted: Vec<u64> = memory::collect(wanted);
     if wanted.is_empty() {
         return Ok(0);
     }
-    let mut rows = set.list(&set.changes()?.lock_free, Parameter::I64s(&wanted), Sees::Now)?;
+    let mut rows =
+        set.fetch_rows(&set.changes()?.lock_free, Parameter::I64s(&wanted), Sees::Now)?;
     rows.sort_unstable_by_key(|row| row.bucket);
-    let Improved { forgotten: dropped, gone, updated, inserted } = improved(set, rows);
-    let joined = inserted.len();
-    set.replace(gone, &updated, inserted)?;
+    let Improved { forgotten: dropped, replacement } = improved(set, rows);
+    let joined = replacement.inserted.len();
+    set.replace(replacement)?;
     *forgotten += dropped;
     Ok(joined)
 }
 
-/// What is to be written in place of some rows.
+/// What is to be written in place of some rows, and how many hashes these have forgotten.
 #[derive(Default)]
 struct Improved {
     forgotten: usize,
-    gone: Vec<u64>,
-    updated: Vec<Row>,
-    inserted: Vec<Row>,
+    replacement: Replacement,
 }
 
 fn improved(set: &Set, rows: Vec<Row>) -> Improved {
@@ -133,12 +130,12 @@ fn improved(set: &Set, rows: Vec<Row>) -> Improved {
         let next = rows.peek().filter(|_| tree::depth(row.bucket) > tree::FIRST_DEPTH);
         if let Some(parent) = next.and_then(|(_, next)| Row::join(&row, next, form, MOST_BYTES)) {
             improved.forgotten += rows.next().map_or(0, |(dropped, _)| dropped);
-            memory::push(&mut improved.gone, row.bucket);
-            memory::push(&mut improved.gone, row.bucket + 1);
-            memory::push(&mut improved.inserted, parent);
+            memory::push(&mut improved.replacement.deleted, row.bucket);
+            memory::push(&mut improved.replacement.deleted, row.bucket + 1);
+            memory::push(&mut improved.replacement.inserted, parent);
         } else if dropped > 0 {
             row.rebase();
-            memory::push(&mut improved.updated, row);
+            memory::push(&mut improved.replacement.updated, row);
         }
     }
     improved

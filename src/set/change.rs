@@ -1,94 +1,85 @@
-//! How elements are added and removed: the protocol of locks.
+//! How elements are added to a set and removed from it: the protocol of locks.
 //!
 //! ```text
-//! read      the leaves of all elements, with one snapshot and without locks: which of them may need a change
-//! lock      these leaves, in the order of their hashes; what comes back are their newest versions
-//! compute   from these, for these elements only: what is new, and the rows with it
-//! write     the rows; one that has become too large is deleted, and its halves are inserted
+//! read      the rows of all elements, without locks: which may need a change, and their leaves
+//! lock      some of these leaves, in the order of their hashes: returns the newest row of each
+//! follow    leaves that are gone: lock those that replaced them, if this needs no waiting
+//! write     the rows with the change; a row that became too large is split
+//! again     if a leaf is still gone, release the locks, and read again what is left to do
 //! ```
 //!
-//! The lock of an element is its leaf, and lasts until the transaction ends: of sessions that add
-//! an element at the same time one gets it as new, and the others wait, and look again. Locking and
-//! writing share a subtransaction. If a leaf is gone, since another session split or joined it,
-//! what is there now is locked if that needs no waiting; else all is undone, which releases the
-//! locks, and the elements are read again. So sessions wait in one order only, and calls don't
-//! deadlock.
+//! A leaf is a part of all hashes, and the bucket is its number. The set has one row for each leaf.
+//! Locking this row locks the elements of the leaf, until the transaction ends. Of sessions that
+//! add an element at the same time, one gets it as new; the others wait for the row, and see it
+//! there.
 //!
-//! Many leaves are locked and written part by part. What replaces a leaf covers the same hashes, or
-//! those of its other half too, which nobody has locked then: so the parts stay in order whatever
-//! is split or joined. (In the order of buckets a row that joins two would come before both.)
+//! Example: sessions A and B add elements of leaf 5. A locks it, splits it into leaves 10 and 11,
+//! and commits. B has waited for leaf 5, which is gone now. So B reads its elements again, finds
+//! them in leaf 10, and locks that one.
 //!
-//! The rows of a call show whether a set is overfull: leaves are split, so all are about equally
-//! dense.
+//! # Why calls don't deadlock
+//!
+//! Sessions wait for leaves in the order of hashes only. A leaf that replaced another may come
+//! earlier in that order than leaves that are locked already. So a session doesn't wait for it: it
+//! undoes a subtransaction, which releases its locks, and starts again.
+//!
+//! Many leaves are locked and written part by part. The parts stay in order whatever other sessions
+//! split or join: a leaf that replaces one covers hashes of it, and perhaps those of its other
+//! half, which nobody has locked then. (In the order of bucket numbers, a row that joins two would
+//! come before both.)
 
+use super::fullness::{RowSample, check_fullness};
 use super::leaves::Item;
-use super::rows::MOST_ROWS_AT_ONCE;
-use super::table::{Parameters, Purpose, Set};
-use crate::error::invalid_parameter;
-use crate::pg::call::error::warn;
+use super::rows::{MOST_ROWS_AT_ONCE, Replacement};
+use super::table::{Purpose, Set};
+use crate::pg::call::Result;
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Error, Result};
-use crate::pg::sql::{Parameter, Sees, connected, in_subtransaction, with_new_snapshot};
-use crate::settings::{self, Overfill};
-use pg_bloom_core::set::tree::{self, DEFAULT_CAPACITY};
-use pg_bloom_core::set::{Row, row};
+use crate::pg::sql::{
+    Ending, Parameter, Prepared, Sees, connected, in_subtransaction, with_new_snapshot,
+};
+use pg_bloom_core::set::{Row, row, tree};
 use pg_bloom_core::{interrupt, memory};
 
-/// The most elements in one part.
+/// The most elements that are changed at once.
 const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
-/// How often the same leaf may be visible and then gone before that can't be chance.
+/// How often in turn the same leaf may be visible and then gone before that can't be chance.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// An element whose leaf may need a change.
-#[derive(Clone, Copy)]
-struct Work {
-    leaf: u64,
-    item: Item,
-}
-
-struct Changing<'a> {
-    set: &'a Set,
-    is_adding: bool,
-    /// The leaf that was gone last, and how often in turn.
-    gone: (u64, u32),
-    added: usize,
-}
-
-/// Adds or removes items, which are in the order of their hashes, and calls `affected` with the
-/// places of those that were new, or that were removed. Errors: those of the statements; 22023 for
-/// an overfull set, if the setting says so.
-pub fn change(
+/// Adds elements to a set or removes them, and calls `on_changed` with the place of each element
+/// that was new, or that was removed. An element's place is its index in the array of the caller.
+///
+/// The elements must be in the order of their hashes. The rows that may need a change stay locked
+/// until the transaction ends.
+///
+/// Errors: those of the statements; 55000 for damage, and for a row that can't be locked; 22023 for
+/// an overfull set, if the setting `pg_bloom.overfill` is `error`.
+pub fn change_elements(
     set: &Set,
     purpose: Purpose,
     items: &[Item],
-    affected: &mut dyn FnMut(usize),
+    on_changed: &mut dyn FnMut(usize),
 ) -> Result<()> {
-    let mut change = Changing {
-        set,
-        is_adding: purpose == Purpose::Add,
-        gone: (0, 0),
-        added: 0,
-    };
+    let mut change = SetChange { set, is_adding: purpose == Purpose::Add, changed_before: 0 };
+    let mut failures = FailuresInTurn::default();
     connected(|| {
-        let mut work = change.read(items)?;
-        while !work.is_empty() {
-            let (leaves, len) = first_part(&work);
-            let part = &work[..len];
-            // A single lock needn't be released if there is nothing to lock.
-            let one = leaves == 1;
-            // SAFETY: nothing is opened that outlives `part`.
-            let done = if one {
-                change.part(part)?
-            } else {
-                unsafe { in_subtransaction(|| change.part(part))? }
-            };
-            if let Some(places) = done {
-                change.added += places.len();
-                places.into_iter().for_each(&mut *affected);
-                work.drain(..len);
-            } else {
-                let rest: Vec<Item> = memory::collect(work.iter().map(|work| work.item));
-                work = change.read(&rest)?;
+        let mut remaining = change.read(items)?;
+        while !remaining.is_empty() {
+            let part = first_part(&remaining);
+            match change.lock_and_write(part)? {
+                Attempt::Written { changed_places } => {
+                    change.changed_before += changed_places.len();
+                    for place in changed_places {
+                        on_changed(place);
+                    }
+                    let written = part.len();
+                    remaining.drain(..written);
+                }
+                Attempt::LeafGone(leaf) => {
+                    failures.count(set, leaf)?;
+                    // Another session split or joined the leaf after it was read. Reading again
+                    // finds the leaves that cover the elements now.
+                    remaining = change.read(&items_of(&remaining))?;
+                }
             }
             check_for_interrupts();
         }
@@ -96,198 +87,313 @@ pub fn change(
     })
 }
 
-/// How much of the work is done at once: leaves and elements.
-fn first_part(work: &[Work]) -> (usize, usize) {
-    let (mut leaves, mut len) = (0, 0);
-    for leaf in work.chunk_by(|a, b| a.leaf == b.leaf).take(MOST_ROWS_AT_ONCE) {
-        if leaves > 0 && len + leaf.len() > MOST_ITEMS_AT_ONCE {
-            break;
-        }
-        (leaves, len) = (leaves + 1, len + leaf.len());
-    }
-    (leaves, len)
+/// An element that may need a change, and the leaf that covered it when it was read.
+#[derive(Clone, Copy)]
+struct Candidate {
+    item: Item,
+    leaf: u64,
 }
 
-impl Changing<'_> {
-    /// Whether an element that a row has with this slice, or lacks, needs a change at time `now`,
-    /// in slices.
-    fn is_wanted(&self, slice: Option<i64>, now: i64) -> bool {
-        if self.is_adding {
-            slice.is_none_or(|slice| self.set.parameters.renews && slice < now)
-        } else {
-            slice.is_some()
+/// How an attempt to change some elements ended.
+enum Attempt {
+    /// Their rows are written. These are the places of the elements that were new, or were removed.
+    Written { changed_places: Vec<usize> },
+    /// Nothing is written: the table has no row for this leaf any more, and those that replaced it
+    /// aren't locked.
+    LeafGone(u64),
+}
+
+/// A row that is locked, in its newest version, and the elements that it covers.
+struct LockedLeaf {
+    row: Row,
+    items: Vec<Item>,
+}
+
+/// The outcome of locking the rows of some elements. Both lists are in the order of hashes.
+#[derive(Default)]
+struct Locked {
+    leaves: Vec<LockedLeaf>,
+    /// The elements whose row the statement didn't lock.
+    not_locked: Vec<Candidate>,
+}
+
+/// Counts failed attempts until one leaf has failed so often in turn that it can't be chance.
+#[derive(Default)]
+struct FailuresInTurn {
+    leaf: u64,
+    failures: u32,
+}
+
+impl FailuresInTurn {
+    /// Counts a failure for a leaf that was visible, but gone when it was to be locked.
+    ///
+    /// Errors: 55000 for the twentieth failure of this leaf in turn. A policy or an extension then
+    /// hides the row from locking.
+    fn count(&mut self, set: &Set, leaf: u64) -> Result<()> {
+        if leaf != self.leaf {
+            *self = FailuresInTurn { leaf, failures: 0 };
+        }
+        self.failures += 1;
+        if self.failures >= MOST_ATTEMPTS {
+            return Err(set.cannot_lock(leaf));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the elements to change first: all elements of the first leaf, and of as many further
+/// leaves as one statement can lock, unless their elements would need too much memory.
+fn first_part(candidates: &[Candidate]) -> &[Candidate] {
+    let mut len = 0;
+    for leaf_candidates in by_leaf(candidates).take(MOST_ROWS_AT_ONCE) {
+        let len_with_leaf = len + leaf_candidates.len();
+        if len > 0 && len_with_leaf > MOST_ITEMS_AT_ONCE {
+            break;
+        }
+        len = len_with_leaf;
+    }
+    &candidates[..len]
+}
+
+/// Returns the elements of each leaf, where elements are in the order of their hashes.
+fn by_leaf(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
+    candidates.chunk_by(|a, b| a.leaf == b.leaf)
+}
+
+fn items_of(candidates: &[Candidate]) -> Vec<Item> {
+    memory::collect(candidates.iter().map(|candidate| candidate.item))
+}
+
+/// One call that adds or removes elements.
+struct SetChange<'a> {
+    set: &'a Set,
+    /// Whether the call adds elements; otherwise it removes them.
+    is_adding: bool,
+    /// How many elements the call has added or removed in the attempts before.
+    changed_before: usize,
+}
+
+impl SetChange<'_> {
+    /// Reads the rows of elements, without locking them, and returns the elements that may need a
+    /// change, in the order of their hashes.
+    ///
+    /// An element to add that is found counts as there for the rest of the call, unless the set
+    /// renews elements that are added again. An element to remove that isn't found counts as gone.
+    fn read(&self, items: &[Item]) -> Result<Vec<Candidate>> {
+        let form = self.set.form;
+        let now = self.set.now();
+        let mut candidates = Vec::new();
+        with_new_snapshot(|| {
+            self.set.read_leaves(items, |row, item| {
+                let added_at = row.slice_of(form.prefix(item.hash));
+                let remembered = added_at.filter(|&slice| form.remembers(slice, now));
+                if self.needs_change(remembered, now) {
+                    let leaf = row.bucket;
+                    memory::push(&mut candidates, Candidate { item, leaf });
+                }
+            })
+        })?;
+        candidates.sort_unstable_by_key(|candidate| candidate.item);
+        Ok(candidates)
+    }
+
+    /// Returns whether an element must be added, renewed or removed. `added_at` is the time of its
+    /// last addition, `None` if it isn't in the set. Times are numbers of time slices.
+    fn needs_change(&self, added_at: Option<i64>, now: i64) -> bool {
+        match added_at {
+            Some(added_at) if self.is_adding => self.set.parameters.renews && added_at < now,
+            Some(_) => true,
+            None => self.is_adding,
         }
     }
 
-    /// The items whose leaves must be locked, in the order of their hashes. One that is there needs
-    /// no change, and so stays there for this call, unless it is to be renewed.
-    fn read(&self, items: &[Item]) -> Result<Vec<Work>> {
-        let (form, now) = (self.set.form, self.set.now());
-        let mut work = Vec::new();
-        let note = |row: &Row, item: Item| {
-            let slice = row
-                .slice_of(form.prefix(item.hash))
-                .filter(|&slice| form.remembers(slice, now));
-            if self.is_wanted(slice, now) {
-                memory::push(&mut work, Work { leaf: row.bucket, item });
+    /// Locks the rows that cover some elements, and writes them with the elements added or removed.
+    ///
+    /// If the rows are written, the transaction holds their locks until it ends. If a leaf is gone,
+    /// it holds no more locks than before, so that starting again can't be a deadlock.
+    fn lock_and_write(&self, part: &[Candidate]) -> Result<Attempt> {
+        // An attempt that fails for its only leaf has locked nothing, so nothing must be undone.
+        let has_one_leaf = by_leaf(part).count() == 1;
+        if has_one_leaf {
+            return self.attempt(part);
+        }
+        // SAFETY: the attempt leaves nothing open, and its result is numbers only.
+        unsafe {
+            in_subtransaction(|| {
+                Ok(match self.attempt(part)? {
+                    written @ Attempt::Written { .. } => Ending::Commit(written),
+                    failed @ Attempt::LeafGone(_) => Ending::Rollback(failed),
+                })
+            })
+        }
+    }
+
+    /// Locks the rows that cover some elements, and writes them with the elements added or removed.
+    ///
+    /// If a leaf is gone, nothing is written, but other leaves may be locked: then the caller must
+    /// undo the attempt. Errors: 55000 if two rows cover one hash; those of writing.
+    fn attempt(&self, part: &[Candidate]) -> Result<Attempt> {
+        let mut locked = self.lock(part, &self.set.changes()?.lock)?;
+        // With at most one lock to give up, starting again costs no more than following.
+        if locked.leaves.len() > 1 && !locked.not_locked.is_empty() {
+            locked = self.follow(locked)?;
+        }
+        if let Some(candidate) = locked.not_locked.first() {
+            return Ok(Attempt::LeafGone(candidate.leaf));
+        }
+
+        self.check_overlap(&locked.leaves)?;
+        let changed_places = self.write(locked.leaves)?;
+        Ok(Attempt::Written { changed_places })
+    }
+
+    /// Locks the rows of the leaves of some elements, which are in the order of their hashes.
+    ///
+    /// `statement` is the one that locks rows by their buckets, and either waits for rows that
+    /// other sessions have locked or leaves these out. Returns the newest versions of the rows that
+    /// are locked now, and the elements whose row isn't: it is gone, or was left out.
+    ///
+    /// Errors: those of the statement; 55000 if a leaf has two rows.
+    fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<Locked> {
+        let leaves = by_leaf(candidates).map(|leaf_candidates| leaf_candidates[0].leaf);
+        let buckets: Vec<u64> = memory::collect(leaves);
+        let mut rows = self.set.fetch_rows(statement, Parameter::I64s(&buckets), Sees::Now)?;
+
+        // Rows and leaves are now in the same order, so each leaf takes the next row if it is its
+        // own.
+        rows.sort_unstable_by_key(|row| tree::first_hash(row.bucket));
+        let mut untaken_rows = rows.into_iter().peekable();
+
+        let mut locked = Locked::default();
+        for leaf_candidates in by_leaf(candidates) {
+            let leaf = leaf_candidates[0].leaf;
+            if let Some(row) = untaken_rows.next_if(|row| row.bucket == leaf) {
+                let items = items_of(leaf_candidates);
+                memory::push(&mut locked.leaves, LockedLeaf { row, items });
+            } else {
+                for &candidate in leaf_candidates {
+                    memory::push(&mut locked.not_locked, candidate);
+                }
             }
-        };
-        with_new_snapshot(|| self.set.read_leaves(items, note))?;
-        work.sort_unstable_by_key(|work| work.item);
-        Ok(work)
+        }
+
+        // Every leaf has taken one row, if it has any: a row that is left is the second of its
+        // leaf.
+        if let Some(second_row) = untaken_rows.next() {
+            return Err(self.set.ambiguous(second_row.bucket, second_row.bucket));
+        }
+        Ok(locked)
     }
 
-    /// Locks the leaves of some work, and does it. Returns the places of the elements that were new
-    /// or removed; `None` if a leaf is gone and nothing covers its elements that can be locked at
-    /// once.
-    fn part(&mut self, work: &[Work]) -> Result<Option<Vec<usize>>> {
-        let set = self.set;
-        let mut rows = set.list(&set.changes()?.lock, Parameter::I64s(&leaves(work)), Sees::Now)?;
-        let mut work: Vec<Work> = memory::collect(work.iter().copied());
-        rows.sort_unstable_by_key(first_hash);
-        if rows.len() > 1 {
-            self.follow(&mut work, &mut rows)?;
-        }
-        if let Some(twice) = rows.windows(2).find(|rows| rows[0].bucket == rows[1].bucket) {
-            return Err(set.ambiguous(twice[0].bucket, twice[1].bucket));
-        }
-        let Some(&Work { leaf: gone, .. }) = without_row(&work, &rows).next() else {
-            return self.write(work.chunk_by(|a, b| a.leaf == b.leaf), rows).map(Some);
-        };
-        self.gone = if self.gone.0 == gone { (gone, self.gone.1 + 1) } else { (gone, 1) };
-        if self.gone.1 < MOST_ATTEMPTS { Ok(None) } else { Err(set.cannot_lock(gone)) }
+    /// Locks the rows of leaves that have replaced those that are gone, and adds them to the locked
+    /// ones. So this session hardly ever has to start again after another one's split.
+    ///
+    /// Rows that other sessions have locked are left out: these leaves may come earlier in the
+    /// order of locks, in which waiting for them could be a deadlock.
+    fn follow(&self, mut locked: Locked) -> Result<Locked> {
+        let candidates = self.read(&items_of(&locked.not_locked))?;
+        let followed = self.lock(&candidates, &self.set.changes()?.lock_free)?;
+
+        locked.leaves.extend(followed.leaves);
+        locked
+            .leaves
+            .sort_unstable_by_key(|leaf| tree::first_hash(leaf.row.bucket));
+        locked.not_locked = followed.not_locked;
+        Ok(locked)
     }
 
-    /// Locks what has replaced the leaves of work that are gone, as far as that is free: waiting
-    /// for it, after leaves that come later in the order, would not be safe. So after a split
-    /// sessions hardly ever start over.
-    fn follow(&self, work: &mut Vec<Work>, rows: &mut Vec<Row>) -> Result<()> {
-        let gone: Vec<Item> = memory::collect(without_row(work, rows).map(|work| work.item));
-        if gone.is_empty() {
-            return Ok(());
+    /// Checks that no locked row covers hashes of the next one, as in a damaged set. Reading finds
+    /// that only if it reads both rows with one snapshot. Errors: 55000 if a row does.
+    fn check_overlap(&self, leaves: &[LockedLeaf]) -> Result<()> {
+        for pair in leaves.windows(2) {
+            let bucket = pair[0].row.bucket;
+            let next_bucket = pair[1].row.bucket;
+            if tree::covers(bucket, tree::first_hash(next_bucket)) {
+                return Err(self.set.ambiguous(bucket, next_bucket));
+            }
         }
-        work.retain(|work| gone.binary_search(&work.item).is_err());
-        let again = self.read(&gone)?;
-        rows.extend(self.set.list(
-            &self.set.changes()?.lock_free,
-            Parameter::I64s(&leaves(&again)),
-            Sees::Now,
-        )?);
-        rows.sort_unstable_by_key(first_hash);
-        work.extend(again);
-        work.sort_unstable_by_key(|work| work.item);
         Ok(())
     }
 
-    /// Changes the locked rows for the work on each.
-    fn write<'w>(
-        &self,
-        work: impl Iterator<Item = &'w [Work]>,
-        rows: Vec<Row>,
-    ) -> Result<Vec<usize>> {
-        let set = self.set;
-        // After the locks: a call that waited would write what is already forgotten.
-        let (form, now) = (set.form, set.now());
-        let (mut gone, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut places, mut hashes, mut share) = (Vec::new(), 0, 0.0);
-        for (work, mut row) in work.zip(rows) {
+    /// Writes locked rows with their elements added or removed, and splits those that become too
+    /// large. Returns the places of the elements that were new, or that were removed.
+    ///
+    /// Errors, before anything is written: 22023 for an overfull set, if the setting
+    /// `pg_bloom.overfill` is `error`. While writing: 27000 if the table stores other rows; those
+    /// of the statements.
+    fn write(&self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
+        let form = self.set.form;
+        // The time is taken only now that the rows are locked. A call that has waited long would
+        // otherwise write a time that is already forgotten.
+        let now = self.set.now();
+        let mut changed_places = Vec::new();
+        let mut rows_before = RowSample::default();
+        let mut replacement = Replacement::default();
+
+        for LockedLeaf { mut row, items } in leaves {
             row.forget(form, now);
-            hashes += row.entries.len();
-            share += tree::share(row.bucket);
-            if !self.apply(&mut row, work, now, &mut places) {
+            // Sampled before the change: its elements would make the row denser than the rest of
+            // the set, for which the sample stands.
+            rows_before.add(&row);
+
+            let row_change = self.row_change(&row, &items, now);
+            for place in row_change.places {
+                memory::push(&mut changed_places, place);
+            }
+            if row_change.hashes.is_empty() {
                 continue;
             }
-            let bucket = row.bucket;
-            let rows = row.split(form, row::MOST_BYTES);
-            let written = if rows.len() == 1 { &mut updated } else { &mut inserted };
-            if rows.len() > 1 {
-                memory::push(&mut gone, bucket);
+            if self.is_adding {
+                row.put(&row_change.hashes, now);
+            } else {
+                row.remove(&row_change.hashes);
             }
-            rows.into_iter().for_each(|row| memory::push(written, row));
+            replacement.add_split(row.bucket, row.split(form, row::MOST_BYTES));
         }
-        if self.is_adding && !places.is_empty() {
-            check_fullness(set, hashes as f64, share, self.added + places.len())?;
+
+        if self.is_adding && !changed_places.is_empty() {
+            let added = self.changed_before + changed_places.len();
+            check_fullness(self.set, &rows_before, added)?;
         }
-        set.replace(gone, &updated, inserted)?;
-        Ok(places)
+        self.set.replace(replacement)?;
+        Ok(changed_places)
     }
 
-    /// Changes a row, and returns whether that is needed.
-    fn apply(&self, row: &mut Row, work: &[Work], now: i64, places: &mut Vec<usize>) -> bool {
+    /// Returns what must be changed in a row for elements that it covers, which are in the order of
+    /// their hashes. `now` is a number of time slices.
+    ///
+    /// A set stores only the first bits of hashes, so it can't tell elements apart that have these
+    /// in common. Of such elements, only the one that comes first in the caller's array counts as
+    /// new or removed.
+    fn row_change(&self, row: &Row, items: &[Item], now: i64) -> RowChange {
         let form = self.set.form;
-        let mut hashes: Vec<u64> = memory::list(work.len());
-        // Of elements with the same first bits the first is new, or removed: then the others are
-        // there, or gone.
-        let are_same = |a: &Work, b: &Work| form.prefix(a.item.hash) == form.prefix(b.item.hash);
-        for same in interrupt::each(work.chunk_by(are_same)) {
-            let hash = form.prefix(same[0].item.hash);
-            let slice = row.slice_of(hash);
-            let first = same.iter().map(|work| work.item.place).min();
-            // One that is only renewed is not affected.
-            if let Some(first) = first.filter(|_| slice.is_none() == self.is_adding) {
-                memory::push(places, first);
+        let mut change = RowChange { hashes: memory::list(items.len()), places: Vec::new() };
+        let groups = items.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
+        for indistinguishable_items in interrupt::each(groups) {
+            let hash = form.prefix(indistinguishable_items[0].hash);
+            let added_at = row.slice_of(hash);
+            if !self.needs_change(added_at, now) {
+                continue;
             }
-            if self.is_wanted(slice, now) {
-                memory::push(&mut hashes, hash);
+            memory::push(&mut change.hashes, hash);
+
+            // An element that is added again gets a new time, but isn't new.
+            let is_renewal = self.is_adding && added_at.is_some();
+            let first_place = indistinguishable_items.iter().map(|item| item.place).min();
+            if let Some(place) = first_place
+                && !is_renewal
+            {
+                memory::push(&mut change.places, place);
             }
         }
-        if self.is_adding {
-            row.put(&hashes, now);
-        } else {
-            row.remove(&hashes);
-        }
-        !hashes.is_empty()
+        change
     }
 }
 
-fn first_hash(row: &Row) -> u64 {
-    tree::first_hash(row.bucket)
-}
-
-fn leaves(work: &[Work]) -> Vec<u64> {
-    memory::collect(work.chunk_by(|a, b| a.leaf == b.leaf).map(|work| work[0].leaf))
-}
-
-/// The work whose leaves are not among rows, which are in the order of their hashes.
-fn without_row<'w>(work: &'w [Work], rows: &'w [Row]) -> impl Iterator<Item = &'w Work> {
-    work.iter().filter(|work| {
-        let place = rows.binary_search_by_key(&tree::first_hash(work.leaf), first_hash);
-        place.map_or(true, |place| rows[place].bucket != work.leaf)
-    })
-}
-
-/// Checks how full the set will be with so many new elements; warns once in a session, or fails.
-/// `hashes` and `share` are sums over some rows: how many hashes they have, and the share of all
-/// hashes that they cover. They are taken before the call adds to these rows: afterwards they would
-/// be denser than others.
-fn check_fullness(set: &Set, hashes: f64, share: f64, added: usize) -> Result<()> {
-    let form = set.form;
-    let (added, all) = (added as f64, hashes / share + added as f64);
-    let most = set.parameters.fpr / form.rate(1.0);
-    if added > most || is_more_than_chance(hashes, (most - added) * share) {
-        match settings::OVERFILL.get() {
-            Overfill::Error => return Err(describe(set, form.rate(all))),
-            Overfill::Warn if !set.has_warned.replace(true) => warn(describe(set, form.rate(all))),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether so many hashes would be in some rows with a probability of at most e^-18, six deviations
-/// of a large number, if so many were expected there. By Chernoff's bound for Poisson's
-/// distribution, P(n ≥ found) ≤ e^(found - expected) (expected / found)^found.
-fn is_more_than_chance(found: f64, expected: f64) -> bool {
-    found > expected && found - expected - found * (found / expected).ln() < -18.0
-}
-
-fn describe(set: &Set, rate: f64) -> Error {
-    let Parameters { capacity, fpr, .. } = set.parameters;
-    let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
-    let digits = (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize;
-    invalid_parameter(format!("filter set {} holds more than its capacity of {capacity}", set.quoted_name()))
-        .detail(format!(
-            "Judging by the rows that change, its false positive rate is about {rate:.digits$}, not {fpr}: that share of the new elements is taken for old ones.",
-        ))
-        .hint("Make a set with a larger capacity, and use both for a while. Capacity costs only a few bits an element.")
+/// What must be changed in a row.
+struct RowChange {
+    /// The hashes to add, renew or remove, ascending: of each the first bits, as the row has them.
+    hashes: Vec<u64>,
+    /// The places of the elements that are new, or that are removed.
+    places: Vec<usize>,
 }

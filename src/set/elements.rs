@@ -1,7 +1,7 @@
 //! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those
 //! of arrays.
 
-use super::change::change;
+use super::change::change_elements;
 use super::leaves::Item;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
@@ -69,7 +69,7 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
 /// those that changed, or that may be in the set.
 fn act(set: &Set, purpose: Purpose, items: &[Item], answer: &mut dyn FnMut(usize)) -> Result<()> {
     if purpose != Purpose::Ask {
-        return change(set, purpose, items, answer);
+        return change_elements(set, purpose, items, answer);
     }
     let (form, now) = (set.form, set.now());
     let note = |row: &Row, item: Item| {

@@ -98,7 +98,7 @@ impl Set {
             self.depth.set(Some(tree::depth(row.bucket)));
             Ok(())
         };
-        self.rows(&self.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note)
+        self.each_row(&self.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note)
             .map(drop)
     }
 }

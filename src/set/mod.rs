@@ -9,9 +9,10 @@
 //! |---|---|
 //! | `table` | opening a set: checking the table, and what it was made for |
 //! | `statements` | the statements about it |
-//! | `rows` | executing these statements; what is wrong with rows |
+//! | `rows` | reading and writing rows by these statements; the errors for wrong rows |
 //! | `leaves` | finding the leaves of elements |
-//! | `change` | how elements are added and removed: the protocol of locks; warnings about overfull sets |
+//! | `change` | how elements are added and removed: the protocol of locks |
+//! | `fullness` | whether a set is overfull; the warning about that |
 //! | `create` | `bloom_set_create`; `bloom_set_check`, the constraint of every row |
 //! | `elements` | `bloom_set_add`, `bloom_set_remove`, `bloom_set_contains`, and their forms for arrays |
 //! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
@@ -27,6 +28,7 @@ mod all_rows;
 mod change;
 mod create;
 mod elements;
+mod fullness;
 mod leaves;
 mod rows;
 mod statements;

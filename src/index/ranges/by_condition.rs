@@ -13,7 +13,7 @@ use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 
 /// The most alternatives of a condition that PostgreSQL compares with each row of a range.
-pub const FEW: usize = 8;
+pub const FEW_ALTERNATIVES: usize = 8;
 
 /// # Safety
 /// The keys must be those of a scan of the index.
@@ -35,7 +35,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let pages = RangePages::new(table, options);
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if options.split.is_none()
-        && Alternatives::count(&condition) > FEW
+        && Alternatives::count(&condition) > FEW_ALTERNATIVES
         && let Some(filter) = RowFilter::new(index, table)
     {
         return add_alternatives(

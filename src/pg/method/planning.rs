@@ -197,12 +197,13 @@ impl Planned {
         read / self.loops
     }
 
+    /// Returns what reading a random page of the index costs.
     pub fn random_page_cost(&self) -> f64 {
-        page_costs(self.info().reltablespace).0
+        page_costs(self.info().reltablespace).random
     }
 
-    /// What reading a random page of the table costs, and the one after it.
-    pub fn table_page_costs(&self) -> (f64, f64) {
+    /// Returns what reading a page of the table costs.
+    pub fn table_page_costs(&self) -> PageCosts {
         page_costs(self.table().reltablespace)
     }
 
@@ -286,9 +287,17 @@ pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
     }
 }
 
-fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
-    let (mut random, mut next) = (0.0, 0.0);
+/// What reading a page of a tablespace costs.
+pub struct PageCosts {
+    /// A page that is anywhere: `random_page_cost`.
+    pub random: f64,
+    /// The page after the one that was read last: `seq_page_cost`.
+    pub next: f64,
+}
+
+fn page_costs(tablespace: pg_sys::Oid) -> PageCosts {
+    let mut costs = PageCosts { random: 0.0, next: 0.0 };
     // SAFETY: reads the options of the tablespace, or the settings.
-    unsafe { pg_sys::get_tablespace_page_costs(tablespace, &mut random, &mut next) };
-    (random, next)
+    unsafe { pg_sys::get_tablespace_page_costs(tablespace, &mut costs.random, &mut costs.next) };
+    costs
 }

@@ -1,0 +1,331 @@
+//! What scans for elements cost: `x = 5`, `x = ANY (…)`.
+//!
+//! A *range* is some neighbouring pages of the table. It *matches* if one of its rows has an
+//! element that is looked for. The index may also report other ranges, which the scan reads in
+//! vain: anywhere, and more often beside a match, in the same tile.
+//!
+//! ```text
+//! matching rows    by statistics; fewer if the index says so
+//! matching ranges  ranges with such a row; fewer than rows where equal elements lie together
+//! ranges read      matching ranges
+//!                  + min(matching ranges, tiles) · ranges reported beside a match
+//!                  + all ranges · false positive rate · elements
+//! table pages      ranges read · pages per range
+//! index pages      elements · (tiles probed for an absent element
+//!                              + min(matching ranges / elements, tiles))
+//! ```
+//!
+//! Example: `x = 5`, where one row has 5. The table has 600,000 rows on 10,000 pages, so 1,250
+//! ranges of 8 pages. The index has 3 tiles, a rate of 0.0001, and reports 0.05 ranges beside a
+//! match.
+//!
+//! ```text
+//! ranges read    1 + 1 · 0.05 + 1,250 · 0.0001 · 1 = 1.175
+//! table pages    1.175 · 8 = 9.4, with 564 rows
+//! index pages    1 · (3 + min(1, 3)) = 4
+//! cost           4 · (4 + 50 · 0.0025)  16.5   index pages
+//!              + 9.4 · (4 + 7 · 1) / 8  12.9   table pages: of each range a random one, then the next 7
+//!              + 564 · 0.0025            1.4   one operator for each row
+//!              = 30.8
+//! ```
+
+use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
+use super::probes;
+use super::table::{ROWS_OF_UNKNOWN_VALUE, Returned, TableSize, scan_tests_rows};
+use crate::index::kind::Cost;
+use crate::index::ranges::columns::RangesColumn;
+use crate::index::ranges::columns::element::ElementColumn;
+use crate::pg::memory::in_scratch;
+use crate::pg::method::planning::Planned;
+use crate::pg::method::scan::Key;
+use pg_bloom_core::index::ranges::{Expectation, Level};
+use pg_bloom_core::memory;
+
+/// The most elements of one array (`x = ANY (…)`) for which the index is asked.
+const MOST_ELEMENTS_ASKED: usize = 1024;
+/// From this number of elements on, asking the index costs less than a wrong estimate does.
+const MANY_ELEMENTS: f64 = 100.0;
+
+/// Returns what a scan costs that looks for rows with one of some elements.
+///
+/// Without a known index, the cost is that of a typical one.
+pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
+    let table = TableSize::of(planned);
+    let ranges = match known {
+        Some(known) => Ranges::of_index(known, table),
+        None => Ranges::of_typical_index(table),
+    };
+    let matches = Matches::of(planned, known, table, &ranges);
+    let reads = Reads::to_find(&matches, planned.searches, table, &ranges);
+
+    let startup = planned.keys_cost();
+    let index_cost = reads.index_cost(planned);
+    if scan_tests_rows(planned) {
+        // The scan reads the table itself, and PostgreSQL gets the rows that match.
+        let table_cost = reads.table_cost(planned, &ranges);
+        let returned = Returned {
+            rows: matches.rows,
+            pages: (matches.ranges * ranges.pages_per_range).min(table.pages),
+        };
+        returned.cost(planned, startup, startup + index_cost + table_cost)
+    } else {
+        // PostgreSQL reads the table, and charges for all rows of the ranges that it gets.
+        let returned = Returned {
+            rows: reads.table_rows.max(matches.rows),
+            pages: reads.table_pages,
+        };
+        returned.cost(planned, startup, startup + index_cost)
+    }
+}
+
+/// The ranges that an index divides the table into, and how exactly its tiles find them.
+struct Ranges {
+    count: f64,
+    pages_per_range: f64,
+    /// Tiles that have the bits of ranges; further tiles of higher levels only tell which of these
+    /// to probe.
+    tiles: f64,
+    lookup: Expectation,
+}
+
+impl Ranges {
+    fn of_index(known: KnownIndex, table: TableSize) -> Ranges {
+        let directory = known.directory;
+        let pages_per_range = f64::from(directory.options.pages_per_range);
+        Ranges {
+            count: (table.pages / pages_per_range).ceil(),
+            pages_per_range,
+            tiles: f64::from(directory.tiles(Level::Zero).max(1)),
+            lookup: directory.expectation(),
+        }
+    }
+
+    fn of_typical_index(table: TableSize) -> Ranges {
+        Ranges {
+            count: (table.pages / TYPICAL_PAGES_PER_RANGE).ceil(),
+            pages_per_range: TYPICAL_PAGES_PER_RANGE,
+            tiles: 1.0,
+            lookup: Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 },
+        }
+    }
+}
+
+/// The rows and ranges that match.
+struct Matches {
+    /// Rows that have one of the elements.
+    rows: f64,
+    /// Ranges that have at least one such row.
+    ranges: f64,
+}
+
+impl Matches {
+    /// Returns how many rows and ranges match: by statistics, and where these may be far off, at
+    /// most as many as the index has.
+    ///
+    /// PostgreSQL assumes the same number of rows for each value that isn't among the most common
+    /// ones, even for a value that no row has. So the index is asked where that number is large,
+    /// and where there are many elements, each of which may be wrong.
+    fn of(
+        planned: &Planned,
+        known: Option<KnownIndex>,
+        table: TableSize,
+        ranges: &Ranges,
+    ) -> Matches {
+        let by_statistics = Matches::by_statistics(planned, known, table, ranges);
+
+        let rows_are_many = by_statistics.rows > ROWS_OF_UNKNOWN_VALUE * planned.searches;
+        let elements_are_many = planned.searches >= MANY_ELEMENTS;
+        if let Some(known) = known
+            && (rows_are_many || elements_are_many)
+            // SAFETY: `known` is the index of the scan that is planned.
+            && let Some(ranges_found) = unsafe { ranges_by_index(planned, known) }
+        {
+            return by_statistics.limited_to(ranges_found, table, ranges);
+        }
+        by_statistics
+    }
+
+    /// Returns how many rows match by PostgreSQL's statistics, and how many ranges they are in.
+    fn by_statistics(
+        planned: &Planned,
+        known: Option<KnownIndex>,
+        table: TableSize,
+        ranges: &Ranges,
+    ) -> Matches {
+        // Without statistics PostgreSQL assumes half a percent of the table for each element.
+        let most_rows = if planned.has_statistics() {
+            table.rows
+        } else {
+            ROWS_OF_UNKNOWN_VALUE * planned.searches
+        };
+        let rows = (planned.selectivity * table.rows).min(most_rows);
+
+        // A single row is the first in its range: the index needn't be read for that.
+        let share_of_first_rows = match known {
+            Some(known) if rows > 1.0 => share_of_first_rows(planned, known, ranges),
+            _ => 1.0,
+        };
+        // If a row matches, at least one range does.
+        let least_ranges = rows.min(1.0);
+        let matching_ranges = (rows * share_of_first_rows).max(least_ranges);
+        Matches { rows, ranges: matching_ranges.min(ranges.count) }
+    }
+
+    /// Returns the matches if at most `most_ranges` match, and only rows in these.
+    fn limited_to(self, most_ranges: f64, table: TableSize, ranges: &Ranges) -> Matches {
+        let matching_ranges = self.ranges.min(most_ranges);
+        let rows_in_them = matching_ranges * table.rows / ranges.count;
+        Matches { rows: self.rows.min(rows_in_them), ranges: matching_ranges }
+    }
+}
+
+/// Returns the share of an element's rows that are the first with that element in their range: 1
+/// where equal elements are spread over the table, less where they lie together, like the rows of
+/// one day.
+///
+/// Multiplied by rows, it gives ranges. The index knows the share, as it knows about how many
+/// distinct elements a range has; if it is damaged, the share is taken for 1. PostgreSQL's
+/// statistics don't tell: their correlation is low also for blocks of equal elements in any order.
+///
+/// Example: a range has 480 rows and 60 distinct elements, so an element has 8 rows in a range. The
+/// share is 1/8: 4,000 rows of an element are in 500 ranges.
+fn share_of_first_rows(planned: &Planned, known: KnownIndex, ranges: &Ranges) -> f64 {
+    match known.distinct_elements_per_range() {
+        Some(elements_per_range) => {
+            let first_rows = elements_per_range * ranges.count;
+            (first_rows / planned.index_rows.max(1.0)).min(1.0)
+        }
+        None => 1.0,
+    }
+}
+
+/// What a scan reads to find its matches.
+struct Reads {
+    /// How many elements are looked for.
+    elements: f64,
+    index_pages_per_element: f64,
+    table_pages: f64,
+    /// Rows on these table pages.
+    table_rows: f64,
+}
+
+impl Reads {
+    /// Returns what a scan for some elements reads to find these matches: of the table all ranges
+    /// that the index reports, rightly or not, and of the index a page of each tile that is probed.
+    fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
+        // At most this many tiles have a match, and each reports some other ranges beside it.
+        let tiles_with_match = matches.ranges.min(ranges.tiles);
+        let reported_beside_matches = tiles_with_match * ranges.lookup.beside_present;
+        let reported_anywhere = ranges.count * ranges.lookup.fpr * elements;
+        let ranges_read = matches.ranges + reported_beside_matches + reported_anywhere;
+
+        let pages_of_ranges = ranges_read.min(ranges.count) * ranges.pages_per_range;
+        let table_pages = pages_of_ranges.clamp(1.0, table.pages);
+
+        // `lookup.pages` counts the metapage, which is in PostgreSQL's cache.
+        let pages_for_absent_element = ranges.lookup.pages - 1.0;
+        let tiles_with_element = (matches.ranges / elements).min(ranges.tiles);
+
+        Reads {
+            elements,
+            index_pages_per_element: pages_for_absent_element + tiles_with_element,
+            table_pages,
+            table_rows: table.rows_on(table_pages),
+        }
+    }
+
+    /// Returns what reading and probing the index costs.
+    fn index_cost(&self, planned: &Planned) -> f64 {
+        let lookups = self.elements * planned.loops;
+        let pages_read = planned.index_pages_read(self.index_pages_per_element, lookups);
+        let pages_probed = self.index_pages_per_element * self.elements;
+        probes::cost(planned, pages_probed, pages_read)
+    }
+
+    /// Returns what it costs that the scan itself reads the table's pages and tests their rows.
+    fn table_cost(&self, planned: &Planned, ranges: &Ranges) -> f64 {
+        // The first page of a range is a random one, the others follow it.
+        let page_costs = planned.table_page_costs();
+        let range_cost = page_costs.random + (ranges.pages_per_range - 1.0) * page_costs.next;
+        let mean_page_cost = range_cost / ranges.pages_per_range;
+
+        let pages_read = planned.table_pages_read(self.table_pages);
+        pages_read * mean_page_cost + self.table_rows * planned.operator_cost()
+    }
+}
+
+/// Returns in about how many ranges a scan can find rows, as the index says; `None` if what the
+/// scan looks for isn't known before the query runs, or if the index can't be asked for it.
+///
+/// # Safety
+/// `known` must be the index of the scan that is planned.
+unsafe fn ranges_by_index(planned: &Planned, known: KnownIndex) -> Option<f64> {
+    let RangesColumn::Element(column) = known.index.kind() else {
+        return None;
+    };
+    // SAFETY: the scan is one of this index, which has this column. Only a number outlives the
+    // memory of PostgreSQL's that is used here: hashers that the session keeps are in Rust's
+    // memory.
+    unsafe { in_scratch(|| fewest_ranges(planned, known, column)) }
+}
+
+/// Returns about how many ranges may have an element of the scan key for which they are fewest. A
+/// row must match all scan keys (`x = 5 AND x = ANY (…)`), so no more ranges match. `None` if the
+/// scan keys aren't known before the query runs, or if the index can't be asked for one of them.
+///
+/// # Safety
+/// `known` must be the index of the scan that is planned, and `column` its column.
+unsafe fn fewest_ranges(
+    planned: &Planned,
+    known: KnownIndex,
+    column: &ElementColumn,
+) -> Option<f64> {
+    let mut fewest = f64::INFINITY;
+    for scan_key in planned.known_keys()? {
+        // SAFETY: the scan key is one of the planned scan, which is of this index.
+        let ranges = unsafe { ranges_with_key(known, column, &scan_key) }?;
+        fewest = fewest.min(ranges);
+    }
+    Some(fewest)
+}
+
+/// Returns about how many ranges may have one of the elements that a scan key asks for (`x = 5`,
+/// `x = ANY (…)`); `None` if the index can't be asked for elements of their type, or is damaged.
+///
+/// If there are more than 1,024 elements, only a part is asked for, and the result for all is
+/// extrapolated from how it grows with the number of elements: twice as many elements find up to
+/// twice as many ranges where elements are spread, hardly more where a few ranges have them all.
+///
+/// Example: of 4,096 elements 1,024 are asked for and found in 300 ranges, half of these in 200. So
+/// doubling the elements multiplies the ranges by 1.5. Doubling them twice gives 300 · 1.5² = 675.
+///
+/// # Safety
+/// The scan key must be one of a scan of this index, whose column must be `column`.
+unsafe fn ranges_with_key(
+    known: KnownIndex,
+    column: &ElementColumn,
+    scan_key: &Key,
+) -> Option<f64> {
+    let relation = known.index.relation;
+    let hasher = column.hasher_of(relation, scan_key.asked_type).ok()?;
+
+    let elements = scan_key.sought();
+    let stride = elements.len().div_ceil(MOST_ELEMENTS_ASKED).max(1);
+    let mut hashes = memory::list(elements.len().div_ceil(stride));
+    for &element in elements.iter().step_by(stride) {
+        // SAFETY: the hasher is for the type of the elements that the scan key asks for.
+        let hash = unsafe { hasher.hash(element) }?;
+        hashes.push(hash);
+    }
+
+    let found = known.ranges_with_any(hashes.iter())?;
+    let all_were_asked_for = hashes.len() == elements.len();
+    if all_were_asked_for || found == 0.0 {
+        return Some(found);
+    }
+
+    let found_by_half = known.ranges_with_any(hashes.iter().step_by(2))?;
+    let growth_by_doubling = (found / found_by_half).clamp(1.0, 2.0);
+    let doublings = (elements.len() as f64 / hashes.len() as f64).log2();
+    Some(found * growth_by_doubling.powf(doublings))
+}

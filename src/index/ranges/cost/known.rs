@@ -1,0 +1,76 @@
+//! Asking an index, while a query is planned, how many of its ranges may match.
+//!
+//! A range is some neighbouring pages of the table. A tile has the bits of many ranges, and a
+//! lookup probes tiles for the hash of what it looks for. Planning has to take less time than a
+//! scan, so only a sample of the tiles is probed.
+
+use crate::index::ranges::columns::Index;
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::index::ranges::{Directory, Level};
+use pg_bloom_core::memory;
+
+/// The pages of a range where no index tells: the default for most columns.
+pub const TYPICAL_PAGES_PER_RANGE: f64 = 8.0;
+/// The most tiles of each level that a sample probes for one condition.
+const SAMPLED_TILES: u32 = 8;
+
+/// An index that could be opened, and where its tiles are.
+#[derive(Clone, Copy)]
+pub struct KnownIndex<'k> {
+    pub index: &'k Index<'k>,
+    pub directory: &'k Directory,
+}
+
+/// A range that may match, found in a tile of the sample.
+struct SampledRange {
+    number: u32,
+    /// How many ranges it stands for. If one of three tiles is probed, each range found there
+    /// stands for three.
+    weight: f64,
+}
+
+impl KnownIndex<'_> {
+    /// Returns whether a sample probes all tiles, so that it finds every range that may match.
+    pub fn is_sampled_completely(self) -> bool {
+        self.directory.tiles(Level::Zero) <= SAMPLED_TILES
+    }
+
+    /// Returns about how many ranges may have a row that meets a condition, by a sample of tiles;
+    /// `None` if the index is damaged.
+    pub fn ranges_matching(self, condition: &Condition) -> Option<f64> {
+        self.directory
+            .ranges_expected(&mut self.index.pages(), condition, SAMPLED_TILES)
+            .ok()
+    }
+
+    /// Returns about how many ranges may have at least one of these hashes, by a sample of tiles
+    /// for each hash; `None` if the index is damaged. A range that may have several hashes counts
+    /// once.
+    pub fn ranges_with_any<'h>(self, hashes: impl Iterator<Item = &'h u64>) -> Option<f64> {
+        let mut pages = self.index.pages();
+        let mut sampled: Vec<SampledRange> = Vec::new();
+        for &hash in hashes {
+            let condition = Condition::Has(hash);
+            self.directory
+                .sample(&mut pages, &condition, SAMPLED_TILES, |number, weight| {
+                    memory::push(&mut sampled, SampledRange { number, weight });
+                })
+                .ok()?;
+        }
+
+        // Samples for different hashes may weigh a range differently. Its largest weight is kept,
+        // by sorting it before the others of that range, which are dropped.
+        sampled.sort_unstable_by(|a, b| {
+            let by_number = a.number.cmp(&b.number);
+            by_number.then(b.weight.total_cmp(&a.weight))
+        });
+        sampled.dedup_by_key(|range| range.number);
+        Some(sampled.iter().map(|range| range.weight).sum())
+    }
+
+    /// Returns the mean number of distinct elements of a range, by ranges in the middle of the
+    /// table; `None` if these have no elements, or if the index is damaged.
+    pub fn distinct_elements_per_range(self) -> Option<f64> {
+        self.directory.elements_per_range(&mut self.index.pages()).ok()?
+    }
+}

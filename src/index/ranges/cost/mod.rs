@@ -1,0 +1,52 @@
+//! What a bitmap scan of an index over ranges costs.
+//!
+//! | module | what it estimates |
+//! |---|---|
+//! | `elements` | scans of an index whose rows have one element each: `x = 5`, `x = ANY (…)` |
+//! | `parts` | scans of an index over what is in a value: `text LIKE '%abc%'`, `array @> '{5}'` |
+//! | `probes` | the index pages that a scan probes, and what they cost |
+//! | `known` | asking the index, while a query is planned, how many of its ranges may match |
+//! | `table` | the table's size, and what PostgreSQL charges for the rows that a scan returns |
+//!
+//! A cost is a sum of three terms, in the unit of PostgreSQL's settings (`seq_page_cost` is 1):
+//!
+//! ```text
+//! cost = index pages · (random_page_cost + 50 · cpu_operator_cost)  reading and probing the index
+//!      + table pages · cost of a page   reading ranges, where PostgreSQL doesn't charge for it
+//!      + rows        · cost of a row    comparing rows, where PostgreSQL doesn't charge for it
+//! ```
+
+mod elements;
+mod known;
+mod parts;
+mod probes;
+mod table;
+
+use known::KnownIndex;
+
+use super::columns::Index;
+use super::columns::class::PARTS;
+use crate::index::kind::Cost;
+use crate::pg::method::planning::Planned;
+
+/// Returns what a scan of an index over ranges costs that the planner considers.
+///
+/// An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
+/// one: damage must not keep the table's queries from being planned. The scan reports it.
+pub fn estimate(planned: &Planned) -> Cost {
+    let opened = planned.index();
+    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
+    let directory = index.as_ref().and_then(|index| index.directory().ok());
+    let known = match (&index, &directory) {
+        (Some(index), Some(directory)) => Some(KnownIndex { index, directory }),
+        _ => None,
+    };
+
+    // The operator class tells what the index is over, also if the index isn't known.
+    let (_, parts_function) = planned.support_function(PARTS);
+    if parts_function.is_some() {
+        parts::estimate(planned, known)
+    } else {
+        elements::estimate(planned, known)
+    }
+}

@@ -1,0 +1,380 @@
+//! What scans over parts of values cost: `text LIKE '%abc%'`, `array @> '{5}'`.
+//!
+//! A *condition* says which hashes of parts a row must have. A *range* is some neighbouring pages
+//! of the table, or a part of a page. If the planner knows the condition, a sample of tiles tells
+//! in how many ranges it may hold: PostgreSQL has no statistics for that. Otherwise a typical
+//! condition is assumed, which few rows meet; PostgreSQL would assume a fixed share of the table,
+//! which is rows in all ranges.
+//!
+//! PostgreSQL compares the indexes of a table by their costs alone. So whatever an exact index
+//! would not read is part of the cost here: pages without a match, and comparing their rows.
+//!
+//! Example: a pattern of six windows, by statistics in 5 rows of a table of 50,000 rows on 1,000
+//! pages. Each page is a range; the sample tells 12 of them. Every lookup probes 4 tiles.
+//!
+//! ```text
+//! index pages   4 tiles · 4 + 12 ranges · 2 = 40, as `Probes` says
+//! cost          40 · (4 + 50 · 0.0025)           165.0   index pages
+//!             + (12 - 5) · (4 - 3 · √(12/1,000))  25.7   table pages without a match
+//!             + (600 - 5) · (0.01 + 0.0025)        7.4   their rows
+//!             = 198.1
+//! ```
+
+use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
+use super::probes::{self, PROBES_IN_VAIN, Probes};
+use super::table::{ROWS_OF_UNKNOWN_VALUE, Returned, TableSize, scan_tests_rows};
+use crate::index::kind::Cost;
+use crate::index::ranges::by_condition::FEW_ALTERNATIVES;
+use crate::pg::method::planning::Planned;
+use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::conditions::alternatives::Alternatives;
+
+/// Hashing the parts of a row takes as long as comparing it with this many alternatives.
+const COMPARISONS_PER_HASHED_ROW: f64 = 4.0;
+/// The share of ranges without a match that a typical condition on text reads.
+const TYPICAL_RATE: f64 = 0.1;
+/// The most alternatives of a condition for which the index is asked.
+const MOST_ALTERNATIVES_ASKED: usize = 32;
+
+/// Returns what a scan costs that looks for rows by what is in their values.
+///
+/// Without a known index, the cost is that of a typical one.
+pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
+    let table = TableSize::of(planned);
+    let condition = known.and_then(|known| planned_condition(planned, known));
+    let condition = condition.as_ref();
+    if condition.is_some_and(Condition::is_unknown) {
+        return cost_of_all_rows(planned, table);
+    }
+
+    let comparison = RowComparison::of(planned, known, condition);
+    let matching_rows = matching_rows(planned, known, condition, table, &comparison);
+    let lookup = Lookup::expected(known, condition, table, matching_rows);
+    let reads = TableReads::of(&lookup, table, matching_rows);
+    let returned = Returned {
+        rows: matching_rows.min(reads.rows),
+        pages: matching_rows.min(reads.pages),
+    };
+
+    let lookup_cost = lookup.cost(planned);
+    let pages_cost = reads.cost_of_pages_without_match(planned, table, returned);
+    let rows_cost = comparison.cost(planned, &reads, returned);
+    let cost = lookup_cost + pages_cost + rows_cost;
+
+    let ranges_are_parts_of_pages = lookup.pages_per_range < 1.0;
+    if ranges_are_parts_of_pages {
+        return cost_with_texts_out_of_line(planned, table, &lookup, returned, cost);
+    }
+    let startup = planned.keys_cost();
+    returned.cost(planned, startup, startup + cost)
+}
+
+/// Returns the condition for which the scan will ask the index; `None` if it isn't known before the
+/// query runs, or can't be computed.
+fn planned_condition(planned: &Planned, known: KnownIndex) -> Option<Condition> {
+    let scan_keys = planned.known_keys()?;
+    // SAFETY: the scan keys are those of the planned scan, which is one of this index.
+    unsafe { known.index.condition(&scan_keys) }.ok()
+}
+
+/// Returns the cost for a condition that the index can't narrow down, so that the scan returns the
+/// whole table: more than a sequential scan, by the comparisons of all rows.
+fn cost_of_all_rows(planned: &Planned, table: TableSize) -> Cost {
+    let startup = planned.keys_cost();
+    let pages_cost = table.pages * planned.table_page_costs().next;
+    let rows_cost = table.rows * planned.row_cost();
+    Cost {
+        startup,
+        total: startup + pages_cost + rows_cost,
+        selectivity: 1.0,
+    }
+}
+
+/// How the rows of the ranges that are read are compared with the condition.
+enum RowComparison {
+    /// The scan hashes the parts of each row, at this cost, and returns only rows that match.
+    ByScan { cost_per_row: f64 },
+    /// The scan returns all rows, and PostgreSQL compares them.
+    ByPostgres,
+}
+
+impl RowComparison {
+    /// Returns how a scan compares rows: by their hashes if the condition has more than a few
+    /// alternatives, so that hashing a row once is faster than comparing it with each of them.
+    ///
+    /// PostgreSQL charges one comparison for a row, however many alternatives it is compared with,
+    /// so hashing must cost a fraction of that. Example: hashing a row takes as long as comparing
+    /// it with 4 alternatives. If the condition has 100, hashing costs 4/100 of a comparison.
+    fn of(
+        planned: &Planned,
+        known: Option<KnownIndex>,
+        condition: Option<&Condition>,
+    ) -> RowComparison {
+        let alternatives = match condition {
+            Some(condition) => Alternatives::count(condition),
+            None => planned.searches as usize,
+        };
+        let is_worth_hashing = alternatives > FEW_ALTERNATIVES;
+        let can_hash = match known {
+            Some(known) => {
+                // Where ranges are parts of pages, texts are stored out of line: only PostgreSQL
+                // reads them.
+                let has_texts_out_of_line = known.directory.options.split.is_some();
+                known.index.kind().is_hashed_in_place() && !has_texts_out_of_line
+            }
+            None => true,
+        };
+
+        if is_worth_hashing && can_hash && scan_tests_rows(planned) {
+            let share_of_comparison = (COMPARISONS_PER_HASHED_ROW / alternatives as f64).min(1.0);
+            RowComparison::ByScan {
+                cost_per_row: planned.comparison_cost() * share_of_comparison,
+            }
+        } else {
+            RowComparison::ByPostgres
+        }
+    }
+
+    /// Returns what it costs to compare the rows that are read, apart from what PostgreSQL charges
+    /// for the rows that are returned.
+    fn cost(&self, planned: &Planned, reads: &TableReads, returned: Returned) -> f64 {
+        match self {
+            RowComparison::ByScan { cost_per_row } => reads.rows * cost_per_row,
+            RowComparison::ByPostgres => (reads.rows - returned.rows) * planned.row_cost(),
+        }
+    }
+}
+
+/// Returns how many rows match, at least 1: by statistics, but for a condition with so many
+/// alternatives that the scan hashes rows, at most as many as the index shows.
+fn matching_rows(
+    planned: &Planned,
+    known: Option<KnownIndex>,
+    condition: Option<&Condition>,
+    table: TableSize,
+    comparison: &RowComparison,
+) -> f64 {
+    let by_statistics = matches_by_statistics(planned, condition, table);
+    if let RowComparison::ByScan { .. } = comparison
+        && let Some(known) = known
+        && let Some(condition) = condition
+        && let Some(most) = most_matches(known, condition, table)
+    {
+        return by_statistics.min(most.max(1.0));
+    }
+    by_statistics
+}
+
+/// Returns how many rows match by PostgreSQL's statistics, at least 1.
+///
+/// For a condition that isn't known before the query runs PostgreSQL assumes a fixed share of the
+/// table. Five rows for each value that is looked for are assumed instead, if these are fewer.
+fn matches_by_statistics(
+    planned: &Planned,
+    condition: Option<&Condition>,
+    table: TableSize,
+) -> f64 {
+    let by_selectivity = planned.selectivity * table.rows;
+    let rows = match condition {
+        Some(_) => by_selectivity,
+        None => by_selectivity.min(ROWS_OF_UNKNOWN_VALUE * planned.searches),
+    };
+    rows.max(1.0)
+}
+
+/// Returns how many rows match one of many alternatives at most, by a sample of both alternatives
+/// and tiles; `None` if the index is damaged.
+///
+/// PostgreSQL takes a value without statistics for one that many rows have. The index knows the
+/// share `s` of ranges that may have it. If its occurrences were spread over the ranges at random,
+/// that share would come from `-ln(1 - s)` occurrences for each range (by Poisson's distribution):
+/// few if few ranges have it, infinitely many if all have it. Each occurrence is taken for five
+/// rows.
+///
+/// Example: an alternative that 10 of 1,000 ranges may have occurs `-ln(0.99) · 1,000 = 10.05`
+/// times, in 50 rows.
+fn most_matches(known: KnownIndex, condition: &Condition, table: TableSize) -> Option<f64> {
+    let pages_per_range = known.directory.options.mean_pages(table.pages);
+    let all_ranges = (table.pages / pages_per_range).ceil();
+    let alternatives = Alternatives::of(condition.clone()).each;
+    let stride = alternatives.len().div_ceil(MOST_ALTERNATIVES_ASKED).max(1);
+
+    let mut occurrences_per_range = 0.0;
+    for alternative in alternatives.iter().step_by(stride) {
+        let share_of_ranges = known.ranges_matching(alternative)? / all_ranges;
+        occurrences_per_range -= (1.0 - share_of_ranges).max(0.0).ln();
+    }
+    let rows_of_asked = ROWS_OF_UNKNOWN_VALUE * occurrences_per_range * all_ranges;
+    Some(rows_of_asked * stride as f64)
+}
+
+/// The ranges that a lookup in the index is expected to find, and the pages that it probes for
+/// that.
+struct Lookup {
+    /// Ranges in which the condition may hold. Not all of them have a row that matches.
+    ranges: f64,
+    /// Table pages of a range, in the mean; less than 1 where ranges are parts of pages.
+    pages_per_range: f64,
+    /// Pages of the index that are probed.
+    index_pages: f64,
+}
+
+impl Lookup {
+    /// Returns the lookup of a scan for a condition: by a sample of the index where both are known.
+    ///
+    /// Otherwise the lookup is a typical one that finds a range for each of `matching_rows`, the
+    /// rows that match, and a typical share of the other ranges.
+    fn expected(
+        known: Option<KnownIndex>,
+        condition: Option<&Condition>,
+        table: TableSize,
+        matching_rows: f64,
+    ) -> Lookup {
+        let Some(known) = known else {
+            return Lookup::in_typical_index(table, matching_rows);
+        };
+        if let Some(condition) = condition
+            && let Some(sampled) = Lookup::by_sample(known, condition, table)
+        {
+            return sampled;
+        }
+        Lookup::for_typical_condition(known, table, matching_rows)
+    }
+
+    /// Returns a lookup in an index of which nothing is known.
+    fn in_typical_index(table: TableSize, matching_rows: f64) -> Lookup {
+        let all_ranges = table.pages / TYPICAL_PAGES_PER_RANGE;
+        Lookup {
+            ranges: all_ranges * TYPICAL_RATE + matching_rows,
+            pages_per_range: TYPICAL_PAGES_PER_RANGE,
+            index_pages: PROBES_IN_VAIN,
+        }
+    }
+
+    /// Returns the lookup for a condition, by a sample of tiles; `None` if the index is damaged.
+    fn by_sample(known: KnownIndex, condition: &Condition, table: TableSize) -> Option<Lookup> {
+        let sampled_ranges = known.ranges_matching(condition)?;
+        let ranges = if known.is_sampled_completely() {
+            sampled_ranges
+        } else {
+            // The sample may have missed a range that matches, and most queries find something.
+            sampled_ranges.max(1.0)
+        };
+        Some(Lookup::that_finds(ranges, known, table, Probes::of(condition)))
+    }
+
+    /// Returns the lookup for a condition of which nothing is known but how many rows meet it.
+    fn for_typical_condition(known: KnownIndex, table: TableSize, matching_rows: f64) -> Lookup {
+        let options = &known.directory.options;
+        let all_ranges = (table.pages / options.mean_pages(table.pages)).ceil();
+        let rate = if options.is_flat { TYPICAL_RATE } else { options.promised(0) };
+        let ranges = matching_rows + all_ranges * rate;
+        let probes = Probes { per_tile: PROBES_IN_VAIN, per_match: 0.0 };
+        Lookup::that_finds(ranges, known, table, probes)
+    }
+
+    /// Returns a lookup in a known index that finds this many ranges by these probes.
+    fn that_finds(ranges: f64, known: KnownIndex, table: TableSize, probes: Probes) -> Lookup {
+        let tiles = f64::from(known.directory.always_probed());
+        let pages_per_range = known.directory.options.mean_pages(table.pages);
+        let all_ranges = (table.pages / pages_per_range).ceil();
+        Lookup {
+            ranges: ranges.min(all_ranges),
+            pages_per_range,
+            index_pages: tiles * probes.per_tile + ranges * probes.per_match,
+        }
+    }
+
+    /// Returns what reading and probing the index costs. No more is read than the whole index.
+    fn cost(&self, planned: &Planned) -> f64 {
+        let pages_read = planned
+            .index_pages_read(self.index_pages, planned.loops)
+            .min(planned.index_pages);
+        probes::cost(planned, self.index_pages, pages_read)
+    }
+}
+
+/// The pages and rows of the table that are read.
+struct TableReads {
+    pages: f64,
+    /// Rows in the ranges that are read, at least those that match.
+    rows: f64,
+}
+
+impl TableReads {
+    /// Returns what is read of the table for the ranges that a lookup finds. `matching_rows` are
+    /// the rows that match, all of which are in these ranges.
+    fn of(lookup: &Lookup, table: TableSize, matching_rows: f64) -> TableReads {
+        // The pages that the ranges would fill: of a range that is a part of a page, only this
+        // part.
+        let size_of_one_range = lookup.pages_per_range.min(1.0);
+        let size_of_ranges =
+            (lookup.ranges * lookup.pages_per_range).clamp(size_of_one_range, table.pages);
+        let rows_in_ranges = table.rows_on(size_of_ranges);
+
+        // But to read a part of a page, the whole page is read.
+        let pages_read = lookup.ranges * lookup.pages_per_range.max(1.0);
+        TableReads {
+            pages: pages_read.clamp(1.0, table.pages),
+            rows: rows_in_ranges.max(matching_rows.min(table.rows)),
+        }
+    }
+
+    /// Returns what it costs to read the pages without a row to return. PostgreSQL charges for the
+    /// others.
+    ///
+    /// The more pages of a table are read, the more of them follow each other. So the cost of a
+    /// page falls from `random_page_cost` to `seq_page_cost`, as in PostgreSQL's
+    /// `cost_bitmap_heap_scan`.
+    fn cost_of_pages_without_match(
+        &self,
+        planned: &Planned,
+        table: TableSize,
+        returned: Returned,
+    ) -> f64 {
+        let costs = planned.table_page_costs();
+        let share_of_table = self.pages / table.pages;
+        let page_cost = costs.random - (costs.random - costs.next) * share_of_table.sqrt();
+        let pages_without_match = self.pages - returned.pages;
+        planned.table_pages_read(pages_without_match) * page_cost
+    }
+}
+
+/// Returns the cost of a scan of a table whose texts are stored out of line, in its TOAST table.
+/// `cost` is what using the index and reading the table costs without these texts.
+///
+/// Each range has about one such text. Reading it takes a page of the TOAST table's index and a
+/// page of the TOAST table. PostgreSQL charges for neither, so a sequential scan, which reads all
+/// texts, seems far too cheap. To compare with it, this scan is made as much too cheap: it is
+/// charged for its texts, and then all of its costs are multiplied by the share of a sequential
+/// scan's cost that PostgreSQL charges.
+///
+/// Example: PostgreSQL charges 1,500 for a sequential scan of 1,000 pages and their rows. With 4
+/// ranges a page it also reads 4,000 texts, each for 2 sequential pages. So it should cost 9,500,
+/// and the costs of this scan are multiplied by 1,500 / 9,500 = 0.16.
+fn cost_with_texts_out_of_line(
+    planned: &Planned,
+    table: TableSize,
+    lookup: &Lookup,
+    returned: Returned,
+    cost: f64,
+) -> Cost {
+    // A sequential scan reads texts in the order in which they are stored. Another scan has to find
+    // each text: the first of its two pages is a random one.
+    let page_costs = planned.table_page_costs();
+    let next_text_cost = page_costs.next + page_costs.next;
+    let random_text_cost = page_costs.random + page_costs.next;
+
+    let charged_cost = table.pages * page_costs.next + table.rows * planned.row_cost();
+    let texts_of_table = table.pages / lookup.pages_per_range;
+    let cost_of_all_texts = texts_of_table * next_text_cost;
+    let charged_share = charged_cost / (charged_cost + cost_of_all_texts);
+
+    let cost_with_texts = cost + lookup.ranges * random_text_cost;
+    let scaled_returned = Returned {
+        rows: returned.rows * charged_share,
+        pages: returned.pages * charged_share,
+    };
+    let startup = planned.keys_cost();
+    scaled_returned.cost(planned, startup, startup + cost_with_texts * charged_share)
+}

@@ -1,0 +1,78 @@
+//! The index pages that a scan probes, and what they cost.
+
+use crate::pg::method::planning::Planned;
+use pg_bloom_core::conditions::Condition;
+
+/// How many operators cost as much as probing a page of the index: hashing a key, locking the page,
+/// and reading ten rows of bits.
+const OPERATORS_PER_PROBE: f64 = 50.0;
+/// After how many probes of a tile, typically, no range is left that may have all of many hashes.
+pub const PROBES_IN_VAIN: f64 = 4.0;
+
+/// Returns what it costs to probe `pages_probed` index pages, of which `pages_read` must be read
+/// because they aren't in PostgreSQL's cache.
+pub fn cost(planned: &Planned, pages_probed: f64, pages_read: f64) -> f64 {
+    let reading = pages_read * planned.random_page_cost();
+    let probing = pages_probed * OPERATORS_PER_PROBE * planned.operator_cost();
+    reading + probing
+}
+
+/// How many index pages are probed for a condition on the hashes of a row.
+///
+/// A tile has the bits of many ranges. Each hash of the condition is looked up on one page of the
+/// tile, which tells in what ranges it may be.
+///
+/// Example: a condition that needs six hashes. In a tile without a matching range the search ends
+/// after four probes in the mean: no range has all hashes so far. In a tile with a matching range
+/// all six are probed. So `per_tile` is 4, and `per_match` is the other 2.
+#[derive(Clone, Copy)]
+pub struct Probes {
+    /// Pages probed of a tile without a matching range.
+    pub per_tile: f64,
+    /// Further pages for each matching range.
+    pub per_match: f64,
+}
+
+impl Probes {
+    pub const NONE: Probes = Probes { per_tile: 0.0, per_match: 0.0 };
+
+    /// Returns how many pages are probed for a condition, in the mean. They are an estimate from
+    /// the form of the condition alone, without a look at the index.
+    pub fn of(condition: &Condition) -> Probes {
+        match condition {
+            Condition::Unknown => Probes::NONE,
+            Condition::Has(_) => Probes { per_tile: 1.0, per_match: 0.0 },
+            Condition::All(conditions) => {
+                let complete = Probes::sum(conditions);
+                // The search in a tile ends early, unless a range matches: then the probes that
+                // were saved are made, too.
+                let per_tile = complete.per_tile.min(PROBES_IN_VAIN);
+                let saved_without_match = complete.per_tile - per_tile;
+                Probes {
+                    per_tile,
+                    per_match: complete.per_match + saved_without_match,
+                }
+            }
+            Condition::Any(alternatives) => {
+                let all = Probes::sum(alternatives);
+                let count = alternatives.len().max(1) as f64;
+                Probes {
+                    per_tile: all.per_tile,
+                    // A matching range typically meets only one of the alternatives.
+                    per_match: all.per_match / count,
+                }
+            }
+        }
+    }
+
+    /// Returns the probes for all of these conditions, each searched to its end.
+    fn sum(conditions: &[Condition]) -> Probes {
+        let mut sum = Probes::NONE;
+        for condition in conditions {
+            let probes = Probes::of(condition);
+            sum.per_tile += probes.per_tile;
+            sum.per_match += probes.per_match;
+        }
+        sum
+    }
+}
