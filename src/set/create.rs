@@ -50,10 +50,12 @@ fn create(call: &Call) -> Outcome {
     let own_schema = catalog::namespace_of_function(call.function()?);
     let (table, set_check) = (new.qualified(), qualified(own_schema, c"bloom_set_check").unwrap_or_default());
     let execute = |sql: &[&[u8]], values: &[Parameter<'_>]| execute(sql, values, Sees::Now, |_| Ok(()));
+    // A bare call in CHECK is misread by tools that expect two pairs of parentheses around a condition,
+    // as pg_get_constraintdef writes it for every other expression: ActiveRecord and drizzle-kit.
     execute(
         &[
             b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
-            b"CONSTRAINT filter_set CHECK (", &set_check, b"(bucket, hashes, ", arguments.as_bytes(), b"))) ",
+            b"CONSTRAINT filter_set CHECK (", &set_check, b"(bucket, hashes, ", arguments.as_bytes(), b") IS TRUE)) ",
             b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
         ],
         &[],

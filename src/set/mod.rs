@@ -18,8 +18,9 @@
 //! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
 //!
 //! The table has a constraint,
-//! `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew))`. It stores
-//! what the set was made for, so that dumps have it, and rejects rows that don't belong to the set.
+//! `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew) IS TRUE)`. It
+//! stores what the set was made for, so that dumps have it, and rejects rows that don't belong to
+//! the set.
 //! Rows are read and changed by SQL, so PostgreSQL and its other extensions handle rights,
 //! policies, triggers, partitions and replication; if one of them stores something else, the call
 //! fails.

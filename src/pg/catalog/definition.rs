@@ -27,7 +27,8 @@ impl CheckArgument {
     }
 }
 
-/// A CHECK constraint that is nothing but a call of a function with columns and constants.
+/// A CHECK constraint that is nothing but a call of a function with columns and constants, alone or
+/// followed by IS TRUE.
 pub struct CheckCall {
     pub function: pg_sys::Oid,
     pub arguments: Vec<CheckArgument>,
@@ -59,6 +60,7 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
         let call = |i| {
             let node: *mut pg_sys::Node =
                 pg_sys::stringToNode((*constraints.check.add(i)).ccbin).cast();
+            let node = without_is_true(node);
             if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
                 return None;
             }
@@ -94,6 +96,25 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
         Ok(())
     })?;
     Ok(rows)
+}
+
+/// Returns `condition` of the expression `condition IS TRUE`, and any other expression as it is.
+///
+/// # Safety
+/// `node` must be a valid expression or null.
+unsafe fn without_is_true(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller; a node is read as what its tag says.
+    unsafe {
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_BooleanTest {
+            return node;
+        }
+        let test = &*node.cast::<pg_sys::BooleanTest>();
+        if test.booltesttype == pg_sys::BoolTestType::IS_TRUE {
+            test.arg.cast()
+        } else {
+            node
+        }
+    }
 }
 
 /// A column or a constant, which PostgreSQL's own functions may have cast: others would have the
