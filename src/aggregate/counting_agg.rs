@@ -1,17 +1,19 @@
-//! `counting_bloom_agg` and `counting_bloom_union_agg`: they keep the same state, and differ in
-//! what they add to it.
+//! `counting_bloom_agg` and `counting_bloom_union_agg`. Both have the same state; one adds elements
+//! to it, the other one filters.
 //!
 //! ```text
-//! | params | counters | len | batch of hashes |        counters ──▶ | payload |
+//! | head: header, pointer to counters, batch of hashes |        counters ──▶ | payload |
 //! ```
 //!
-//! The counters are allocated with the first element. Hashes are counted in batches: the memory
-//! that a hash needs is prefetched when it arrives, and its counters are incremented with those of
-//! the others.
+//! The counters are allocated with the first element. A hash is only put into the batch, and the
+//! memory that it needs is prefetched; its counters are incremented with those of the whole batch,
+//! when that memory has arrived.
 
+use super::elements::{
+    BuildHeader, ElementState, HeaderCache, require_same_parameters, transition,
+};
 use super::memory::{Payload, aggregate_memory};
-use super::site::{ElementHead, Params, SharedParams, require_same_parameters, transition};
-use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
+use super::pointer::{AggregateState, StateHead, StateTag, combine, deserialise, with_state};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::error::During;
 use crate::filter_type::counting_bloom;
@@ -22,58 +24,80 @@ use pg_bloom_core::counting::counters::{self, BLOCK_BYTES};
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::{Header, Kind};
 
-const UNION: &str = "counting_bloom_union_agg";
+/// How many hashes a batch has: few, since there may be a million groups, but enough that the
+/// memory of the first has arrived when the last comes.
+const BATCH_HASHES: usize = 32;
 
-/// Hashes of a batch: few, since there may be many groups; enough for the memory to arrive.
-const BATCH: usize = 32;
+/// Which of the two aggregates is called.
+#[derive(Clone, Copy, PartialEq)]
+enum CountingAggregate {
+    /// `counting_bloom_agg`: all filters have the same parameters.
+    OfElements,
+    /// `counting_bloom_union_agg`: the filters may have different parameters.
+    Union,
+}
+
+impl CountingAggregate {
+    /// Returns the name in SQL.
+    fn name(self) -> &'static str {
+        match self {
+            CountingAggregate::OfElements => CountingHead::NAME,
+            CountingAggregate::Union => "counting_bloom_union_agg",
+        }
+    }
+}
 
 #[repr(C)]
 struct CountingHead {
-    tag: Tag,
-    len: u32,
-    params: Params,
+    tag: StateTag,
+    /// How many hashes the batch has.
+    batch_len: u32,
+    header: BuildHeader,
+    /// `None` as long as there are no elements.
     counters: Option<Payload>,
-    batch: [u64; BATCH],
+    /// Hashes that aren't counted yet.
+    batch: [u64; BATCH_HASHES],
 }
 
-// SAFETY: it begins with its tag.
-unsafe impl Head for CountingHead {
-    const TAG: Tag = Tag::Counting;
+// SAFETY: the struct is repr(C), and its first field is a tag, which is only ever set to TAG.
+unsafe impl StateHead for CountingHead {
+    const TAG: StateTag = StateTag::Counting;
 }
 
-type CountingState<'c> = Group<'c, CountingHead>;
+type CountingState<'c> = AggregateState<'c, CountingHead>;
 
-impl ElementHead for CountingHead {
+impl ElementState for CountingHead {
     const NAME: &'static str = "counting_bloom_agg";
 
-    fn requested(arguments: &Arguments) -> Result<Header<'static>> {
+    fn requested_header(arguments: &Arguments) -> Result<Header<'static>> {
         counting_header(arguments)
     }
 
-    fn new(params: Params) -> CountingHead {
+    fn empty(header: BuildHeader) -> CountingHead {
         CountingHead {
-            tag: Tag::Counting,
-            len: 0,
-            params,
+            tag: StateTag::Counting,
+            batch_len: 0,
+            header,
             counters: None,
-            batch: [0; BATCH],
+            batch: [0; BATCH_HASHES],
         }
     }
 
     #[inline(always)]
-    fn params(&self) -> &Header<'_> {
-        self.params
+    fn header(&self) -> &Header<'_> {
+        self.header
     }
 
     #[inline(always)]
-    fn push(state: &mut CountingState<'_>, call: &Call, hash: u64) -> Result<()> {
-        let shape = state.params.shape();
+    fn add(state: &mut CountingState<'_>, call: &Call, hash: u64) -> Result<()> {
+        let shape = state.header.shape();
         counters::prefetch(state.counters(call)?, shape, hash);
+
         let head = state.head();
-        head.batch[head.len as usize] = hash;
-        head.len += 1;
-        if head.len as usize == BATCH {
-            state.flush();
+        head.batch[head.batch_len as usize] = hash;
+        head.batch_len += 1;
+        if head.batch_len as usize == BATCH_HASHES {
+            state.count_batch();
         }
         Ok(())
     }
@@ -82,43 +106,47 @@ impl ElementHead for CountingHead {
 impl CountingState<'_> {
     #[inline(always)]
     fn head(&mut self) -> &mut CountingHead {
-        // SAFETY: only this file has it, and sets nothing but what is there.
+        // SAFETY: only this file uses the head, and it doesn't change the tag.
         unsafe { self.head_mut() }
     }
 
-    /// The header of the filter as it is: without a kind as long as there are no elements.
-    fn header(&self) -> Header<'static> {
+    /// Returns the header of the filter as it is now. It has no key kind as long as there are no
+    /// elements.
+    fn present_header(&self) -> Header<'static> {
         if self.counters.is_none() {
-            Header { kind: Kind::NONE, ..*self.params }
+            Header { kind: Kind::NONE, ..*self.header }
         } else {
-            *self.params
+            *self.header
         }
     }
 
-    /// The counters of a state that has elements, or is about to.
+    /// Returns the counters, which are allocated if there are none yet. Fails with 55000 outside an
+    /// aggregate.
     #[inline(always)]
     fn counters(&mut self, call: &Call) -> Result<&mut [u8]> {
-        let bytes = self.params.blocks as usize * BLOCK_BYTES;
+        let bytes = self.header.blocks as usize * BLOCK_BYTES;
         match &mut self.head().counters {
             Some(counters) => Ok(counters),
             none => Ok(none.insert(Payload::zeroed_in(aggregate_memory(call)?, bytes))),
         }
     }
 
+    /// Increments the counters of the hashes in the batch, and empties the batch.
     #[inline(never)]
-    fn flush(&mut self) {
+    fn count_batch(&mut self) {
         let head = self.head();
         if let Some(counters) = &mut head.counters {
-            counting::add_all(counters, head.params, &head.batch[..head.len as usize]);
+            let batch = &head.batch[..head.batch_len as usize];
+            counting::add_all(counters, head.header, batch);
         }
-        head.len = 0;
+        head.batch_len = 0;
     }
 
-    /// The filter so far: the result, or what another process continues with. The state stays as it
-    /// is.
+    /// Returns the filter so far, which is the result and also the form in which a state is sent to
+    /// another process. The state can still be used.
     fn filter(&mut self) -> PgBuffer {
-        self.flush();
-        let header = self.header();
+        self.count_batch();
+        let header = self.present_header();
         match &self.counters {
             Some(counters) => Counting { header, counters }.to_buffer(),
             None => counting::empty(&header),
@@ -126,48 +154,68 @@ impl CountingState<'_> {
     }
 }
 
+/// Adds the counters of the filter in argument 1 to the state in argument 0. A NULL filter adds
+/// nothing. Fails as [`add_filter`] does.
 fn union_transition(call: &Call) -> Outcome {
-    // SAFETY: argument 0 is the state.
+    // SAFETY: transition functions are declared with the state as argument 0.
     let state = unsafe { CountingState::argument(call, 0)? };
     if state.is_none() {
         call.require_aggregate()?;
     }
     let Some(filter) = counting_bloom(call, 1)? else {
-        return Ok(state.map(Group::into_datum));
+        return Ok(state.map(AggregateState::into_datum));
     };
-    added(call, state, &filter, UNION).map(|state| Some(state.into_datum()))
+    let state = add_filter(call, state, &filter, CountingAggregate::Union)?;
+    Ok(Some(state.into_datum()))
 }
 
-/// A state, or a new one, to which a filter was added.
-fn added<'c>(
+/// Adds the counters of a filter to a state, or to a new one for `None`, and returns it.
+///
+/// Fails with 22023 if the parameters differ, with 42804 if the key kinds do, and with 55000 outside
+/// an aggregate.
+fn add_filter<'c>(
     call: &'c Call,
-    state: Option<CountingState<'c>>,
+    existing_state: Option<CountingState<'c>>,
     filter: &Counting<'_>,
-    aggregate: &str,
+    aggregate: CountingAggregate,
 ) -> Result<CountingState<'c>> {
-    let shared = SharedParams::of(call)?;
-    let mut state = state.map_or_else(|| Group::with_header(call, shared, &filter.header), Ok)?;
-    if aggregate == CountingHead::NAME {
-        require_same_parameters::<CountingHead>(state.params, &filter.header)?;
+    let header_cache = HeaderCache::of_site(call)?;
+    let mut state = match existing_state {
+        Some(state) => state,
+        None => AggregateState::with_header(call, header_cache, &filter.header)?,
+    };
+    if aggregate == CountingAggregate::OfElements {
+        require_same_parameters::<CountingHead>(state.header, &filter.header)?;
     }
-    let summed = counting::summed_header(&state.header(), &filter.header).during(aggregate)?;
-    state.head().params = shared.in_place_of(call, state.params, &summed)?;
-    if !filter.header.kind.is_none() {
+
+    let summed = counting::summed_header(&state.present_header(), &filter.header)
+        .during(aggregate.name())?;
+    let own_header = state.header;
+    state.head().header = header_cache.merged_header_in_memory(call, own_header, &summed)?;
+
+    let is_empty = filter.header.kind.is_none();
+    if !is_empty {
         counters::sum_into(state.counters(call)?, filter.counters);
     }
     Ok(state)
 }
 
-/// The combine function of both; filters of the union may have different parameters.
-fn combine_states(call: &Call, aggregate: &str) -> Outcome {
-    combine(call, |first, bytes| added(call, first, &Counting::parse(bytes)?, aggregate))
+/// Merges a serialised state into another one, for either aggregate.
+fn combine_states(call: &Call, aggregate: CountingAggregate) -> Outcome {
+    combine(call, |own, bytes| {
+        let other = Counting::parse(bytes)?;
+        add_filter(call, own, &other, aggregate)
+    })
 }
 
+/// Returns the state as bytes, for another process.
 fn serialise(call: &Call) -> Outcome {
-    Ok(with_state(call, |state: &mut CountingState| Ok(state.filter()))?.map(PgBuffer::into_datum))
+    let bytes = with_state(call, |state: &mut CountingState| Ok(state.filter()))?;
+    Ok(bytes.map(PgBuffer::into_datum))
 }
 
-/// The final function of both.
+/// Returns the filter of either aggregate, with a warning or an error if it is overfull; an empty
+/// filter for no rows.
 fn finish(call: &Call) -> Outcome {
     match with_state(call, |state: &mut CountingState| Ok(state.filter()))? {
         Some(filter) => overfull::finish(call, overfull::COUNTING, filter),
@@ -177,10 +225,10 @@ fn finish(call: &Call) -> Outcome {
 
 pg_functions! {
     counting_bloom_agg_transition => transition::<CountingHead>;
-    counting_bloom_agg_combine => |call| combine_states(call, CountingHead::NAME);
+    counting_bloom_agg_combine => |call| combine_states(call, CountingAggregate::OfElements);
     counting_bloom_agg_serialise => serialise;
     counting_bloom_agg_deserialise => deserialise::<CountingHead>;
     counting_bloom_agg_final => finish;
     counting_bloom_union_agg_transition => union_transition;
-    counting_bloom_union_agg_combine => |call| combine_states(call, UNION);
+    counting_bloom_union_agg_combine => |call| combine_states(call, CountingAggregate::Union);
 }

@@ -1,16 +1,16 @@
-//! What an aggregate's state has in a memory context: the payload of a filter that is being built,
-//! and lists that grow.
+//! What the state of an aggregate allocates in a memory context of PostgreSQL: the bits of a filter
+//! that is being built ([`Payload`]), and lists that grow ([`PgList`]).
+//!
+//! In a stored filter, blocks begin where the header ends, so nearly every block of 64 bytes lies on
+//! two cache lines. While a filter is built, each block is on one cache line: setting bits then
+//! fetches half as much memory. The finished filter is a copy, behind its header.
 //!
 //! ```text
-//! | unused | memory | length | block 0 | block 1 | …
-//!                            ▲ a cache line begins
+//! | unused | prefix | block 0 | block 1 | …
+//!                     ▲ a cache line begins here
 //! ```
-//!
-//! In a stored value blocks begin where the header ends, and nearly always lie on two cache lines
-//! each. While bits are set each is on one: half as many misses. The payload is copied behind its
-//! header when the filter is finished.
 
-use super::tag::ALIGNMENT;
+use super::pointer::ALIGNMENT;
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::merging::List;
@@ -18,50 +18,60 @@ use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
 
-/// The memory of an aggregate, for what its states have. Errors: 55000 outside an aggregate.
+/// How many items a list first gets room for, if no number is given.
+const INITIAL_LIST_ROOM: usize = 4;
+
+/// Returns the memory context of the aggregate that is being called, where its states live. Fails
+/// with 55000 outside an aggregate.
 pub fn aggregate_memory(call: &Call) -> Result<Context<'static>> {
-    // SAFETY: states are gone with it, and what they have is used by nobody else.
-    Ok(unsafe { Context::new(call.require_aggregate()?.raw()) })
+    let context = call.require_aggregate()?.raw();
+    // SAFETY: the result is used only for what states own. States are freed with this context, so
+    // nothing of it is used later.
+    Ok(unsafe { Context::new(context) })
 }
 
+/// What precedes the bytes of a [`Payload`] in memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Prefix {
-    memory: *mut u8,
+struct PayloadPrefix {
+    /// The beginning of the allocation.
+    allocated: *mut u8,
+    /// The length of the payload in bytes.
     len: usize,
 }
 
-/// A payload, which lives until it is freed.
+/// The bits or counters of a filter that is being built. They must be freed, or are freed with
+/// their memory context.
 pub struct Payload {
-    first: *mut u8,
+    first_byte: *mut u8,
 }
 
 impl Payload {
+    /// Allocates `len` zero bytes that begin at a cache line.
     pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
-        let (memory, prefix) = memory::allocate_aligned(
-            context,
-            len.saturating_add(size_of::<Prefix>()),
-            size_of::<Prefix>(),
-        );
-        // SAFETY: the allocation has room for the prefix and, on a cache line of its own, `len`
-        // bytes.
+        let prefix_bytes = size_of::<PayloadPrefix>();
+        let (allocated, prefix) =
+            memory::allocate_aligned(context, len.saturating_add(prefix_bytes), prefix_bytes);
+        // SAFETY: from `prefix` on, the allocation has room for the prefix and `len` bytes. It
+        // begins at a cache line less 16 bytes, so the prefix is aligned.
         unsafe {
-            prefix.cast::<Prefix>().write(Prefix { memory, len });
-            let first = prefix.add(size_of::<Prefix>());
-            interrupt::write_zeros(std::slice::from_raw_parts_mut(first.cast(), len));
-            Payload { first }
+            prefix.cast::<PayloadPrefix>().write(PayloadPrefix { allocated, len });
+            let first_byte = prefix.add(prefix_bytes);
+            interrupt::write_zeros(std::slice::from_raw_parts_mut(first_byte.cast(), len));
+            Payload { first_byte }
         }
     }
 
     #[inline(always)]
-    fn prefix(&self) -> Prefix {
-        // SAFETY: it was written when the payload was made.
-        unsafe { *self.first.sub(size_of::<Prefix>()).cast() }
+    fn prefix(&self) -> PayloadPrefix {
+        // SAFETY: `zeroed_in` has written the prefix right before the first byte.
+        unsafe { *self.first_byte.sub(size_of::<PayloadPrefix>()).cast() }
     }
 
+    /// Frees the memory.
     pub fn free(self) {
-        // SAFETY: what `zeroed_in` got from palloc, and this was its only owner.
-        unsafe { pg_sys::pfree(self.prefix().memory.cast()) };
+        // SAFETY: `allocated` came from palloc, and `self` was the only owner.
+        unsafe { pg_sys::pfree(self.prefix().allocated.cast()) };
     }
 }
 
@@ -70,31 +80,37 @@ impl Deref for Payload {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: as many bytes were written, and the payload is borrowed.
-        unsafe { std::slice::from_raw_parts(self.first, self.prefix().len) }
+        // SAFETY: `zeroed_in` has written `len` bytes, and `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(self.first_byte, self.prefix().len) }
     }
 }
 
 impl DerefMut for Payload {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the payload is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.first, self.prefix().len) }
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.first_byte, self.prefix().len) }
     }
 }
 
-/// Items, which live until they are freed. Nothing is dropped, so no item may need it.
+/// A list that grows in a memory context. It must be freed, or is freed with the context; items are
+/// never dropped.
 pub struct PgList<T> {
     context: Context<'static>,
-    /// Dangling as long as there is no room.
+    /// The first item. A dangling pointer as long as there is no room.
     items: *mut T,
     len: usize,
+    /// How many items the allocation has room for.
     room: usize,
 }
 
 impl<T> PgList<T> {
+    /// Returns an empty list with room for `room` items.
     pub fn new_in(context: Context<'static>, room: usize) -> PgList<T> {
-        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= ALIGNMENT) };
+        const {
+            assert!(!std::mem::needs_drop::<T>(), "items are not dropped");
+            assert!(align_of::<T>() <= ALIGNMENT);
+        };
         let mut list = PgList { context, items: std::ptr::dangling_mut(), len: 0, room: 0 };
         if room > 0 {
             list.grow(room);
@@ -102,11 +118,12 @@ impl<T> PgList<T> {
         list
     }
 
+    /// Makes room for `room` items, more than now.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());
-        // SAFETY: the context outlives the list; repalloc keeps the items. Both raise an error
-        // where memory is short.
+        // SAFETY: the context outlives the list, and `items` came from palloc if there was room.
+        // Reallocating copies the items. Both functions raise an error if there is no memory.
         self.items = unsafe {
             if self.room == 0 {
                 pg_sys::MemoryContextAllocHuge(self.context.raw(), bytes).cast()
@@ -122,14 +139,14 @@ impl<T> Deref for PgList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: that many items were written.
+        // SAFETY: `len` items were written, and `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.items, self.len) }
     }
 }
 
 impl<T> DerefMut for PgList<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and the list is borrowed for writing.
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.items, self.len) }
     }
 }
@@ -138,9 +155,9 @@ impl<T> List<T> for PgList<T> {
     #[inline]
     fn push(&mut self, item: T) {
         if self.len == self.room {
-            self.grow((self.room * 2).max(4));
+            self.grow((self.room * 2).max(INITIAL_LIST_ROOM));
         }
-        // SAFETY: there is room for another item after `len` ones.
+        // SAFETY: there is room for an item after the first `len`.
         unsafe { self.items.add(self.len).write(item) };
         self.len += 1;
     }
@@ -151,7 +168,7 @@ impl<T> List<T> for PgList<T> {
 
     fn free(self) {
         if self.room > 0 {
-            // SAFETY: it came from palloc, and this was its only owner.
+            // SAFETY: `items` came from palloc, and `self` was the only owner.
             unsafe { pg_sys::pfree(self.items.cast()) };
         }
     }

@@ -1,10 +1,11 @@
-//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters. The state of both has
-//! the filters so far, merged as far as that is possible yet, in the aggregate's own memory: see
-//! [`pg_bloom_core::filter::merging`]. The result does not depend on the order of the filters, nor
-//! on how they are spread over processes.
+//! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters.
+//!
+//! The state of both is [`MergedFilters`], in the memory of the aggregate: the filters so far,
+//! merged as far as their sizes allow. The result depends neither on the order of the filters nor on
+//! how they are spread over processes.
 
 use super::memory::{Payload, PgList, aggregate_memory};
-use super::tag::{Group, Head, Tag, combine, deserialise, with_state};
+use super::pointer::{AggregateState, StateHead, StateTag, combine, deserialise, with_state};
 use crate::arguments::empty_bloom;
 use crate::error::During;
 use crate::filter_type::bloom;
@@ -33,31 +34,26 @@ impl MergeMemory for Context<'static> {
 
 #[repr(C)]
 struct MergeHead {
-    tag: Tag,
-    merged: MergedFilters<Context<'static>>,
+    tag: StateTag,
+    filters: MergedFilters<Context<'static>>,
 }
 
-// SAFETY: it begins with its tag.
-unsafe impl Head for MergeHead {
-    const TAG: Tag = Tag::Merge;
+// SAFETY: the struct is repr(C), and its first field is a tag, which is only ever set to TAG.
+unsafe impl StateHead for MergeHead {
+    const TAG: StateTag = StateTag::Merge;
 }
 
-type MergeState<'c> = Group<'c, MergeHead>;
+type MergeState<'c> = AggregateState<'c, MergeHead>;
 
 impl<'c> MergeState<'c> {
-    fn or_new(
-        state: Option<MergeState<'c>>,
-        call: &'c Call,
-        operation: Operation,
-    ) -> Result<MergeState<'c>> {
-        let new = || {
-            let merged = MergedFilters::new(&mut aggregate_memory(call)?, operation);
-            Group::new(call, MergeHead { tag: Tag::Merge, merged })
-        };
-        state.map_or_else(new, Ok)
+    /// Allocates a state that has merged no filter yet. Fails with 55000 outside an aggregate.
+    fn without_filters(call: &'c Call, operation: Operation) -> Result<MergeState<'c>> {
+        let filters = MergedFilters::new(&mut aggregate_memory(call)?, operation);
+        AggregateState::new(call, MergeHead { tag: StateTag::Merge, filters })
     }
 
-    /// What `work` does with the filters, and the memory for more.
+    /// Calls `work` with the merged filters and with the memory to allocate more in, and returns its
+    /// result. An error of `work` is given the name of the aggregate.
     fn with_filters<T>(
         &mut self,
         call: &Call,
@@ -66,57 +62,68 @@ impl<'c> MergeState<'c> {
             &mut Context<'static>,
         ) -> pg_bloom_core::Result<T>,
     ) -> Result<T> {
-        // SAFETY: only the filters are changed.
-        let merged = unsafe { &mut self.head_mut().merged };
-        let aggregate = match merged.operation {
+        // SAFETY: the filters are changed by their own methods only, and the tag isn't.
+        let filters = unsafe { &mut self.head_mut().filters };
+        let aggregate = match filters.operation {
             Operation::Union => "bloom_union_agg",
             Operation::Intersection => "bloom_intersection_agg",
         };
-        work(merged, &mut aggregate_memory(call)?).during(aggregate)
+        work(filters, &mut aggregate_memory(call)?).during(aggregate)
     }
 }
 
-/// Takes a filter. Sizes that don't divide each other are no error yet: a later one may be a
-/// multiple of both.
+/// Adds the filter in argument 1 to the state in argument 0. A NULL filter adds nothing.
+///
+/// Filters whose sizes don't divide each other are no error yet: a later filter may have a size that
+/// is a multiple of both. Fails with 22023 or 42804 for filters that can't be merged, and with 54000
+/// for a result that would be too large.
 fn transition(call: &Call, operation: Operation) -> Outcome {
-    // SAFETY: argument 0 is the state.
-    let state = unsafe { MergeState::argument(call, 0)? };
+    // SAFETY: transition functions are declared with the state as argument 0.
+    let existing_state = unsafe { MergeState::argument(call, 0)? };
     call.require_aggregate()?;
-    let Some(view) = bloom(call, 1)? else {
-        return Ok(state.map(Group::into_datum));
+    let Some(filter) = bloom(call, 1)? else {
+        return Ok(existing_state.map(AggregateState::into_datum));
     };
-    let mut state = MergeState::or_new(state, call, operation)?;
-    state.with_filters(call, |merged, memory| merged.take(memory, &view))?;
+
+    let mut state = match existing_state {
+        Some(state) => state,
+        None => MergeState::without_filters(call, operation)?,
+    };
+    state.with_filters(call, |filters, memory| filters.take(memory, &filter))?;
     Ok(Some(state.into_datum()))
 }
 
+/// Merges a serialised state into another one.
 fn combine_states(call: &Call, operation: Operation) -> Outcome {
-    combine(call, |first, bytes| {
-        let (parts, mut state) =
-            (PartialMerge::parse(bytes)?, MergeState::or_new(first, call, operation)?);
-        state.with_filters(call, |merged, memory| merged.take_parts(memory, &parts))?;
+    combine(call, |own, bytes| {
+        let other = PartialMerge::parse(bytes)?;
+        let mut state = match own {
+            Some(state) => state,
+            None => MergeState::without_filters(call, operation)?,
+        };
+        state.with_filters(call, |filters, memory| filters.take_parts(memory, &other))?;
         Ok(state)
     })
 }
 
-/// The state as bytes, for another process. Errors: 54000 for filters that take too many bytes in
-/// all.
+/// Returns the state as bytes, for another process. Fails with 54000 if they would be too many.
 fn serialise(call: &Call) -> Outcome {
-    let parts = with_state(call, |state: &mut MergeState| {
-        state.with_filters(call, |merged, _| merged.to_parts())
+    let bytes = with_state(call, |state: &mut MergeState| {
+        state.with_filters(call, |filters, _| filters.to_parts())
     })?;
-    Ok(parts.map(PgBuffer::into_datum))
+    Ok(bytes.map(PgBuffer::into_datum))
 }
 
-/// The filter that all make so far. Errors: 22023 for filters that can't be merged, 54000 for too
-/// large a result.
+/// Returns the merged filter; `None` if there were no filters. Fails with 22023 for filters that
+/// can't be merged, and with 54000 for a result that would be too large.
 fn finished(call: &Call) -> Result<Option<PgBuffer>> {
     let limit = settings::max_filter_bytes();
     with_state(call, |state: &mut MergeState| {
-        state.with_filters(call, |merged, memory| merged.finish(memory, limit))
+        state.with_filters(call, |filters, memory| filters.finish(memory, limit))
     })
 }
 
+/// Returns the union, with a warning or an error if it is overfull; an empty filter for no filters.
 fn finish_union(call: &Call) -> Outcome {
     match finished(call)? {
         Some(filter) => overfull::finish(call, overfull::MERGED, filter),

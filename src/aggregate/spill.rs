@@ -1,14 +1,19 @@
-//! Hashes of an unsized `bloom_agg` that no longer fit its memory, in a temporary file.
+//! Hashes of a `bloom_agg` without a capacity that no longer fit in memory: they go to a temporary
+//! file.
+//!
+//! Each time that memory is full, its hashes are sorted and appended to the file, as a **run**. The
+//! hashes are divided into 64 **ranges** by their first six bits, and a run has those of range 0
+//! first, then those of range 1, and so on:
 //!
 //! ```text
 //! file   | range 0, range 1, … range 63 | range 0, range 1, … range 63 | …
 //!         ◀──────────  run 0  ─────────▶ ◀──────────  run 1  ─────────▶
 //! ```
 //!
-//! Each time that memory is full, its hashes are sorted and appended to the file: a run. They
-//! belong to ranges by their first six bits, and are read back range by range, from all runs, so
-//! that few hashes at a time are sorted and counted, and the bits of their elements set in
-//! neighbouring blocks. A file that holds many repetitions is rewritten without them.
+//! They are read back range by range, each from all runs. So only a few hashes at a time are in
+//! memory to be sorted and counted, and all copies of a hash meet there. The bits that their
+//! elements set are in neighbouring blocks of the filter. A file with many repeated hashes is
+//! rewritten without them.
 
 use super::memory::aggregate_memory;
 use crate::pg::call::{Call, Result};
@@ -16,161 +21,215 @@ use crate::pg::memory::temporary_file::Temporary;
 use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
 use pg_bloom_core::memory;
+use std::ops::Range;
 
+/// Into how many ranges hashes are divided.
 const RANGES: usize = 64;
-/// Bytes of hashes that are read back at once, if that takes no more batches than there are ranges.
+/// How many bytes of hashes are read back at once. If one range has more, it is read whole.
 const BATCH_BYTES: usize = 512 << 10;
-/// A file is not searched for repetitions before it has this many hashes.
-const LOOK_FROM: usize = 1 << 14;
+/// How many hashes a file must have before it is searched for repeated ones.
+const MIN_HASHES_TO_SEARCH: usize = 1 << 14;
 
-struct Run {
-    /// The first, counted from the start of the file.
+/// Hashes that were appended to the file at once: ascending, so those of a range are together.
+struct SpillRun {
+    /// The place of its first hash in the file, counted in hashes.
     first: u64,
-    /// Where each range ends, counted from the first.
-    ends: [u32; RANGES],
+    /// Where each range ends, counted in hashes from the first one.
+    range_ends: [u32; RANGES],
 }
 
-impl Run {
-    /// The hashes of so many ranges: the first, counted from the start of the file, and how many
-    /// there are.
-    fn part(&self, ranges: std::ops::Range<usize>) -> (u64, usize) {
-        let from = if ranges.start == 0 { 0 } else { self.ends[ranges.start - 1] };
-        (self.first + u64::from(from), (self.ends[ranges.end - 1] - from) as usize)
+/// Consecutive hashes in a file.
+struct FilePart {
+    /// The place of the first hash, counted in hashes.
+    first: u64,
+    len: usize,
+}
+
+impl SpillRun {
+    /// Returns where the hashes of some consecutive ranges are.
+    fn part(&self, ranges: Range<usize>) -> FilePart {
+        let start = match ranges.start {
+            0 => 0,
+            start => self.range_ends[start - 1],
+        };
+        let end = self.range_ends[ranges.end - 1];
+        FilePart {
+            first: self.first + u64::from(start),
+            len: (end - start) as usize,
+        }
     }
 }
 
-/// Hashes in a temporary file, which is deleted with the memory of the group.
+/// Hashes in a temporary file, which is deleted with the state that they belong to.
 pub struct Spill {
     context: Context<'static>,
     file: Temporary,
-    /// A second file, to which the first is rewritten without repetitions.
-    spare: Option<Temporary>,
-    runs: Vec<Run>,
-    /// How many hashes the file had when few of them were known to be repetitions.
-    distinct: usize,
+    /// A second file, which is used when the first one is rewritten without repeated hashes.
+    spare_file: Option<Temporary>,
+    runs: Vec<SpillRun>,
+    /// How many hashes the file had when it was last found to have few repeated ones. It is searched
+    /// again when it has twice as many.
+    hashes_at_last_search: usize,
 }
 
 impl Spill {
+    /// Creates an empty file for a state of the aggregate that is being called. It is kept, and
+    /// freed, with the memory of the aggregate. Fails with 55000 outside an aggregate.
     pub fn new(call: &Call) -> Result<*mut Spill> {
         let context = aggregate_memory(call)?;
-        // SAFETY: what has the file is kept there, and dropped with it.
+        // SAFETY: an aggregate runs within a transaction. The struct that has the file is kept in
+        // this context and dropped with it.
         let file = unsafe { Temporary::new(context) };
-        let spill = Spill { context, file, spare: None, runs: Vec::new(), distinct: 0 };
+        let spill = Spill {
+            context,
+            file,
+            spare_file: None,
+            runs: Vec::new(),
+            hashes_at_last_search: 0,
+        };
         Ok(keep(context, spill))
     }
 
-    /// Adds hashes, which ascend.
+    /// Appends hashes, which must be ascending, as a run. Fails with 58030 if the file can't be
+    /// written.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
-        // No state has more than a u32 can count.
-        let end =
-            |range| hashes.partition_point(|hash| range_of(sparse::value(hash)) <= range) as u32;
-        memory::push(
-            &mut self.runs,
-            Run { first: self.file.len(), ends: std::array::from_fn(end) },
-        );
+        let range_ends = std::array::from_fn(|range| {
+            let end = hashes.partition_point(|&hash| range_of(sparse::value(&hash)) <= range);
+            // A state has fewer hashes than a u32 can count.
+            end as u32
+        });
+        let run = SpillRun { first: self.file.len(), range_ends };
+        memory::push(&mut self.runs, run);
         self.file.append(hashes)?;
         pgrx::check_for_interrupts!();
-        if self.written() > LOOK_FROM.max(2 * self.distinct) {
-            if self.has_few_repetitions()? {
-                self.distinct = self.written();
-            } else {
+
+        let hashes_before_search = MIN_HASHES_TO_SEARCH.max(2 * self.hashes_at_last_search);
+        if self.num_hashes() > hashes_before_search {
+            if !self.has_few_repetitions()? {
                 self.drop_repetitions()?;
             }
+            self.hashes_at_last_search = self.num_hashes();
         }
         Ok(())
     }
 
-    /// The number of hashes, repetitions included.
-    pub fn written(&self) -> usize {
+    /// Returns how many hashes the file has, repeated ones included.
+    pub fn num_hashes(&self) -> usize {
         self.file.len() as usize
     }
 
-    /// Whether fewer than a quarter of the hashes are repetitions, judged by one range: it has all
-    /// copies of a hash.
+    /// Returns whether fewer than a quarter of the hashes repeat others. One range is searched for
+    /// all, since it has every copy of its hashes. Fails with 58030 if the file can't be read.
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
-        self.read(0..1, &[], &mut hashes)?;
-        let distinct = sparse::sort_distinct(&mut hashes, 0);
-        Ok(!hashes.is_empty() && distinct * 4 >= hashes.len() * 3)
+        self.read_ranges(0..1, &[], &mut hashes)?;
+        let num_distinct = sparse::sort_distinct(&mut hashes, 0);
+        Ok(!hashes.is_empty() && num_distinct * 4 >= hashes.len() * 3)
     }
 
+    /// Rewrites the file as one run without repeated hashes. Fails with 58030 if the file can't be
+    /// read or written.
     fn drop_repetitions(&mut self) -> Result<()> {
-        // SAFETY: as in `new`.
-        let mut file = self
-            .spare
-            .take()
-            .unwrap_or_else(|| unsafe { Temporary::new(self.context) });
-        file.clear();
-        let mut run = Run { first: 0, ends: [0; RANGES] };
+        let mut new_file = match self.spare_file.take() {
+            Some(file) => file,
+            // SAFETY: as in `new`.
+            None => unsafe { Temporary::new(self.context) },
+        };
+        new_file.clear();
+
+        let mut hashes_of_range = [0_u32; RANGES];
         self.for_each_batch(&[], |hashes| {
-            let distinct = sparse::sort_distinct(hashes, 0);
-            hashes[..distinct]
-                .iter()
-                .for_each(|&hash| run.ends[range_of(hash)] += 1);
-            with_entries(&hashes[..distinct], |entries| file.append(entries))
+            let num_distinct = sparse::sort_distinct(hashes, 0);
+            let distinct = &hashes[..num_distinct];
+            for &hash in distinct {
+                hashes_of_range[range_of(hash)] += 1;
+            }
+            with_entries(distinct, |entries| new_file.append(entries))
         })?;
-        (1..RANGES).for_each(|range| run.ends[range] += run.ends[range - 1]);
-        self.distinct = file.len() as usize;
-        self.spare = Some(std::mem::replace(&mut self.file, file));
+
+        let mut range_ends = hashes_of_range;
+        for range in 1..RANGES {
+            range_ends[range] += range_ends[range - 1];
+        }
+        self.spare_file = Some(std::mem::replace(&mut self.file, new_file));
         self.runs.clear();
-        self.runs.push(run);
+        self.runs.push(SpillRun { first: 0, range_ends });
         Ok(())
     }
 
-    /// Calls `visit` with hashes, those of neighbouring ranges at a time, in any order and with
-    /// repetitions; the ranges ascend. `own` are hashes that are not in the file, ascending.
+    /// Calls `visit` with all hashes of the file and with `more_hashes`, which must be ascending:
+    /// those of a few ranges at a time. Within a call they are in any order and may repeat; the
+    /// ranges of later calls are greater.
+    ///
+    /// Fails with 58030 if the file can't be read, and if `visit` fails.
     pub fn for_each_batch(
         &mut self,
-        own: &[u64],
+        more_hashes: &[u64],
         mut visit: impl FnMut(&mut [u64]) -> Result<()>,
     ) -> Result<()> {
-        let bytes = (self.written() + own.len()) * 8;
+        let bytes = (self.num_hashes() + more_hashes.len()) * size_of::<u64>();
+        // A power of two, as RANGES is, so that each batch has the same number of ranges.
         let batches = bytes.div_ceil(BATCH_BYTES).next_power_of_two().clamp(1, RANGES);
+        let ranges_per_batch = RANGES / batches;
+
         let mut hashes = Vec::new();
-        for range in (0..RANGES).step_by(RANGES / batches) {
-            self.read(range..range + RANGES / batches, own, &mut hashes)?;
+        for first_range in (0..RANGES).step_by(ranges_per_batch) {
+            let ranges = first_range..first_range + ranges_per_batch;
+            self.read_ranges(ranges, more_hashes, &mut hashes)?;
             visit(&mut hashes)?;
             pgrx::check_for_interrupts!();
         }
         Ok(())
     }
 
-    fn read(
+    /// Reads the hashes of some ranges into `hashes`, in place of what it has: those of the file,
+    /// and those among `more_hashes`, which must be ascending. Fails with 58030 if the file can't be
+    /// read.
+    fn read_ranges(
         &mut self,
-        ranges: std::ops::Range<usize>,
-        own: &[u64],
+        ranges: Range<usize>,
+        more_hashes: &[u64],
         hashes: &mut Vec<u64>,
     ) -> Result<()> {
-        let before = |range| own.partition_point(|&hash| range_of(hash) < range);
-        let own = &own[before(ranges.start)..before(ranges.end)];
-        let len = own.len() + self.runs.iter().map(|run| run.part(ranges.clone()).1).sum::<usize>();
+        let index_of_range = |range| more_hashes.partition_point(|&hash| range_of(hash) < range);
+        let more_hashes = &more_hashes[index_of_range(ranges.start)..index_of_range(ranges.end)];
+
+        let mut len = more_hashes.len();
+        for run in &self.runs {
+            len += run.part(ranges.clone()).len;
+        }
         hashes.clear();
         memory::reserve(hashes, len);
         hashes.resize(len, 0);
-        let mut rest = &mut hashes[..];
+
+        let mut unread = &mut hashes[..];
         for run in &self.runs {
-            let (first, len) = run.part(ranges.clone());
-            let (here, behind) = rest.split_at_mut(len);
-            self.file.read(first, here)?;
-            rest = behind;
+            let part = run.part(ranges.clone());
+            let (hashes_of_run, rest) = unread.split_at_mut(part.len);
+            self.file.read(part.first, hashes_of_run)?;
+            unread = rest;
         }
-        rest.copy_from_slice(own);
+        unread.copy_from_slice(more_hashes);
         Ok(())
     }
 }
 
+/// Returns the number of the range that a hash belongs to: its first six bits.
 fn range_of(hash: u64) -> usize {
-    (hash >> (u64::BITS - RANGES.trailing_zeros())) as usize
+    let bits = RANGES.trailing_zeros();
+    (hash >> (u64::BITS - bits)) as usize
 }
 
-/// Shows hashes as the entries of a sparse filter.
+/// Calls `use_entries` with hashes in the form in which sparse filters and files have them: eight
+/// little-endian bytes each. Returns its result.
 pub fn with_entries<T>(hashes: &[u64], use_entries: impl FnOnce(&[[u8; 8]]) -> T) -> T {
     if cfg!(target_endian = "little") {
-        // SAFETY: on this CPU a u64 lies in memory as its eight little-endian bytes.
-        use_entries(unsafe {
-            std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len())
-        })
+        // SAFETY: on this processor the bytes of a u64 are in little-endian order already, and an
+        // array of bytes needs no alignment.
+        let entries =
+            unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) };
+        use_entries(entries)
     } else {
-        use_entries(&memory::collect(hashes.iter().map(|h| h.to_le_bytes())))
+        use_entries(&memory::collect(hashes.iter().map(|hash| hash.to_le_bytes())))
     }
 }

@@ -1,0 +1,261 @@
+//! How states of `bloom_agg` travel between processes, merge, and end.
+//!
+//! While a filter without a capacity is built, no process knows how many elements the others have:
+//! workers that were planned may not start, and one process may send many states. So a process sends
+//! something exact, whatever the others have: its hashes, or, where these would take more bytes, the
+//! bits of the largest filter that is allowed. The process that merges states keeps hashes until it
+//! receives bits. In the end, bits are folded to the size that the number of elements needs. Folding
+//! gives the same bits as building at the smaller size, so the detour loses nothing.
+
+use super::super::elements::{ElementState, HeaderCache};
+use super::super::spill::with_entries;
+use super::{BeyondList, BloomHead, BloomState, most_bytes_in_memory, too_many_elements};
+use crate::error::During;
+use crate::pg::call::{Call, Result};
+use crate::pg::value::varlena::PgBuffer;
+use crate::settings;
+use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
+use pg_bloom_core::filter::merge::{merged_header, or_into};
+use pg_bloom_core::filter::{estimate, sparse};
+use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
+
+impl BloomState<'_> {
+    /// Adds the elements of another state, which has the same parameters and was read from bytes.
+    ///
+    /// Fails with 42804 if the key kinds differ, with 54000 if the result would be too large, and
+    /// with 58030 if a file can't be read or written.
+    pub fn absorb(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        other: &View<'_>,
+    ) -> Result<()> {
+        let other_header = other.header;
+        let other_is_dense = matches!(other.body, Body::Dense(_));
+        if other_is_dense && other_header.is_to_be_sized() && !self.is_dense() {
+            // Both must have bits, which are folded in the end.
+            self.become_dense_before_sizing(call, header_cache, &other_header)?;
+        }
+
+        let own_header = self.present_header();
+        let merged = merged_header(&own_header, &other_header).during(BloomHead::NAME)?;
+        match other.body {
+            // The hashes of an unsized state go into the bits of this one, whatever its size.
+            Body::Sparse(entries) if self.is_dense() && other_header.is_unsized() => {
+                self.add_all(call, entries)
+            }
+            // Both are lists of hashes, and the result has the same size.
+            Body::Sparse(entries)
+                if !self.is_dense() && own_header.blocks == other_header.blocks =>
+            {
+                self.set_header(call, header_cache, &merged)?;
+                self.add_all(call, entries)
+            }
+            _ => {
+                if !self.is_dense() || own_header.blocks < merged.blocks {
+                    self.become_dense(call, &merged)?;
+                }
+                self.set_header(call, header_cache, &merged)?;
+                or_into(self.flush_batch(), merged.blocks, other);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a list without a known size dense: with the blocks of another state, or with as many as
+    /// the largest filter may have, if that is more. The bits are folded to their final size later.
+    fn become_dense_before_sizing(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        other_header: &Header<'_>,
+    ) -> Result<()> {
+        let own_header = self.present_header();
+        let kind = merged_header(&own_header, other_header).during(BloomHead::NAME)?.kind;
+        let other_header = Header { kind, ..*other_header };
+        let largest_header = largest(&other_header, settings::max_filter_bytes())?;
+        let header = if largest_header.blocks > other_header.blocks {
+            &largest_header
+        } else {
+            &other_header
+        };
+        self.become_dense(call, header)?;
+        self.set_header(call, header_cache, header)
+    }
+
+    /// Sets the bits of all hashes of a state that isn't dense, in a zeroed payload that has the
+    /// size of `header`. Fails with 58030 if the file can't be read.
+    pub fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
+        let shape = header.shape();
+        match self.file_and_list() {
+            Some((spill, list)) => spill.for_each_batch(list, |hashes| {
+                shape.insert_all(payload, hashes);
+                Ok(())
+            }),
+            None => {
+                shape.insert_all(payload, self.list());
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds all hashes of another state, which are ascending.
+    fn add_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
+        let is_unsized_list = self.header.is_unsized() && !self.is_dense();
+        if is_unsized_list && size_of_val(entries) > most_bytes_in_memory() {
+            // They would fill the memory and then go to the file.
+            return self.file(call)?.write(entries);
+        }
+        for hash in interrupt::each(sparse::values(entries)) {
+            BloomHead::add(self, call, hash)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the state the header that merging with another one results in.
+    fn set_header(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        merged: &Header<'_>,
+    ) -> Result<()> {
+        let own_header = self.header;
+        self.head().header = header_cache.merged_header_in_memory(call, own_header, merged)?;
+        Ok(())
+    }
+
+    /// Returns the state as bytes, for another process: hashes or bits, whichever are fewer bytes.
+    /// The state can still be used.
+    ///
+    /// Fails with 54000 for too many elements, and with 58030 if the file can't be read.
+    pub fn serialise(&mut self) -> Result<PgBuffer> {
+        let header = self.present_header();
+        if header.is_unsized() {
+            let hashes_bytes = (self.num_hashes() * size_of::<u64>()) as u64;
+            // Without a largest filter, as for a very low rate, there are only hashes.
+            return match largest(&header, settings::max_filter_bytes()) {
+                Ok(largest) if hashes_bytes > largest.payload_bytes() => {
+                    self.to_dense_value(&largest)
+                }
+                _ => self.to_sparse_value(&header),
+            };
+        }
+        if self.is_dense() {
+            return Ok(self.dense_view().to_buffer());
+        }
+        self.sort_list();
+        if header.fits_sparse(self.len as usize) {
+            self.to_sparse_value(&header)
+        } else {
+            self.to_dense_value(&header)
+        }
+    }
+
+    /// Calls `visit` with all hashes of a state that isn't dense, in ascending order and each once,
+    /// many at a time. Fails with 58030 if the file can't be read, and if `visit` fails.
+    fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        match self.file_and_list() {
+            Some((spill, list)) => spill.for_each_batch(list, |hashes| {
+                let num_distinct = sparse::sort_distinct(hashes, 0);
+                visit(&hashes[..num_distinct])
+            }),
+            None => {
+                self.sort_list();
+                visit(self.list())
+            }
+        }
+    }
+
+    /// Returns the hashes of a state that isn't dense as a sparse value with this header.
+    ///
+    /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the file can't
+    /// be read.
+    fn to_sparse_value(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
+        let most_hashes = self.num_hashes();
+        let most_bytes = header.prefix_bytes() as u64 + most_hashes as u64 * 8;
+        if most_bytes > MAX_STORED_BYTES {
+            return Err(too_many_elements());
+        }
+
+        let mut value: PgBuffer = header.sparse(most_hashes);
+        let mut end = header.prefix_bytes();
+        self.each_distinct(|hashes| {
+            let start = end;
+            end = start + size_of_val(hashes);
+            let written = &mut value.bytes_mut()[start..end];
+            with_entries(hashes, |entries| interrupt::copy(written, entries.as_flattened()));
+            Ok(())
+        })?;
+        // Repeated hashes were counted, but not written.
+        value.truncate(end);
+        Ok(value)
+    }
+
+    /// Returns the bits of all hashes of a state that isn't dense, as a dense value with this
+    /// header. Fails with 58030 if the file can't be read.
+    fn to_dense_value(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
+        let mut value: PgBuffer = header.dense();
+        let payload = &mut value.bytes_mut()[header.prefix_bytes()..];
+        self.set_bits(header, payload)?;
+        Ok(value)
+    }
+
+    /// Returns the finished filter. The state can still be used, as window functions do.
+    ///
+    /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
+    pub fn finish(&mut self) -> Result<PgBuffer> {
+        let limit = settings::max_filter_bytes();
+        let header = self.present_header();
+        match self.beyond_list {
+            BeyondList::Bits(_) if header.is_to_be_sized() => {
+                let elements = most_elements(&self.dense_view());
+                Ok(settle_dense(&header, self.flush_batch(), elements, limit)?)
+            }
+            BeyondList::Bits(_) => Ok(self.dense_view().to_buffer()),
+            BeyondList::File(_) => self.finish_spilled(),
+            BeyondList::Nothing => {
+                self.sort_list();
+                Ok(from_hashes(&header, self.list(), limit)?)
+            }
+        }
+    }
+
+    /// Returns the finished filter of a spilled state. The file is read twice: first to count the
+    /// distinct hashes, so that the filter can be allocated with its final size.
+    fn finish_spilled(&mut self) -> Result<PgBuffer> {
+        let mut num_distinct = 0;
+        self.each_distinct(|hashes| {
+            num_distinct += hashes.len();
+            Ok(())
+        })?;
+
+        let header = settle(&self.present_header(), num_distinct, settings::max_filter_bytes())?;
+        if header.fits_sparse(num_distinct) {
+            self.to_sparse_value(&header)
+        } else {
+            self.to_dense_value(&header)
+        }
+    }
+}
+
+/// Returns how many elements a dense filter should be sized for, if only its bits are known.
+///
+/// That is the estimate from its bits plus four standard errors, so that more elements are very
+/// unlikely. If the estimate is within the filter's capacity, so is the result: the filter is as
+/// large as one may be, and a larger number would only fail.
+fn most_elements(view: &View<'_>) -> u64 {
+    /// More than any filter that can be stored holds. The estimate of a full filter is infinite.
+    const MOST: f64 = 1e12;
+    let header = &view.header;
+    let estimated = estimate::present(view).min(MOST);
+    let standard_error =
+        estimate::standard_error(header.layout, header.num_hashes, header.blocks, estimated);
+    let with_margin = (estimated + 4.0 * standard_error).min(MOST).ceil() as u64;
+
+    let capacity = sizing::capacity_of(header.layout, header.num_hashes, header.blocks, header.fpr);
+    if estimated <= capacity as f64 {
+        with_margin.min(capacity)
+    } else {
+        with_margin
+    }
+}
