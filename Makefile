@@ -8,7 +8,7 @@ PROFILE ?= release
 export PG_CONFIG PROFILE
 # What pgrx reads.
 export PGRX_PG_CONFIG_PATH = $(PG_CONFIG)
-# Finds the Rust that scripts/setup found or installed.
+# Finds the Rust that rust-toolchain.toml names, or that scripts/setup installed.
 CARGO = scripts/cargo
 
 PG_VERSION = $(shell $(PG_CONFIG) --version)

@@ -129,68 +129,54 @@ fn without_rust(name: &str) -> PathBuf {
     directory
 }
 
-/// In a path that has no cargo, and one that is too old; one that is new enough is found behind
-/// that.
+/// Without rustup the first cargo in the path is taken, and has to be new enough. With rustup it is
+/// rustup's, wherever that is.
 #[test]
 fn make_finds_a_rust_that_is_new_enough_or_says_which_is_needed() {
     let directory = without_rust("old-rust");
     let wanted = env!("CARGO_PKG_RUST_VERSION");
-    let make = || {
-        let mut make = make();
-        make.env("PATH", &directory)
+    let isolated = |mut command: Command| {
+        command
+            .env("PATH", &directory)
             .env("HOME", &directory)
             .env_remove("CARGO_HOME")
-            .env("PROFILE", "dev");
+            .env_remove("RUSTUP_TOOLCHAIN");
+        command
+    };
+    let make = || {
+        let mut make = isolated(make());
+        make.env("PROFILE", "dev");
         make.env("PG_CONFIG", format!("{}/pg_config", pg_config("--bindir")));
         make
     };
+    let cargo = || isolated(script("cargo"));
+
     let said = refusal(&mut make());
     assert!(said.contains(&format!("there is no cargo; {wanted} or later is needed\n")), "{said}");
-    write_script(&directory.join("cargo"), "#!/bin/sh\necho 'cargo 1.63.0'\n");
+
+    let old = "#!/bin/sh\necho 'cargo 1.63.0'\n";
+    write_script(&directory.join("cargo"), old);
     let said = refusal(&mut make());
     assert!(
         said.contains(&format!("Rust 1.63.0 is too old; {wanted} or later is needed\n")),
         "{said}"
     );
+
+    // rustup's, which is in no path: its cargo follows rust-toolchain.toml where it runs.
     let home = directory.join(".cargo/bin");
     fs::create_dir_all(&home).expect("a directory can be made");
-    write_script(
-        &home.join("cargo"),
-        "#!/bin/sh\necho 'cargo 1.1000.0' \"$1 by $(command -v cargo)\"\n",
-    );
-    // It makes links in its repository, which must not be the one whose tests run: they use those.
-    let scripts = directory.join("repository/scripts");
-    fs::create_dir_all(&scripts).expect("a directory can be made");
-    for file in ["Cargo.toml", "scripts/cargo"] {
-        fs::copy(root().join(file), directory.join("repository").join(file))
-            .expect("a file can be copied");
-    }
-    let mut cargo = Command::new(scripts.join("cargo"));
-    let said = stdout(
-        cargo
-            .arg("frob")
-            .env("PATH", &directory)
-            .env("HOME", &directory)
-            .env_remove("CARGO_HOME"),
-    );
-    assert!(said.starts_with("cargo 1.1000.0 frob by "), "{said}");
-    assert!(said.trim_end().ends_with("target/rust/cargo"), "{said}");
-}
+    write_script(&home.join("rustup"), "#!/bin/sh\n");
+    let new = "#!/bin/sh\necho \"cargo 1.1000.0 $1\"\n";
+    write_script(&home.join("cargo"), new);
+    assert_eq!(stdout(cargo().arg("frob")), "cargo 1.1000.0 frob\n");
+    assert_eq!(stdout(cargo().arg("--which")).trim(), home.join("cargo").to_string_lossy());
 
-/// Cargo itself only says which versions are needed.
-#[test]
-fn a_compiler_that_is_too_old_gets_what_to_do() {
-    let directory = fresh("old-compiler");
-    fs::create_dir_all(&directory).expect("a directory can be made");
-    let rustc = directory.join("rustc");
-    write_script(&rustc, "#!/bin/sh\necho \"rustc 1.63.0 (x)\"\n");
-    let said = refusal(script("rustc").arg(&rustc).arg("-vV"));
-    assert!(
-        said.contains("this is 1.63.0. Run make, or scripts/cargo in place of cargo"),
-        "{said}"
-    );
-    write_script(&rustc, "#!/bin/sh\necho \"rustc 1.1000.0 (x) $*\"\n");
-    assert!(stdout(script("rustc").arg(&rustc).arg("-vV")).ends_with("(x) -vV\n"));
+    // rustup can't bring the version: the system's cargo is taken, if that is new enough.
+    write_script(&home.join("cargo"), "#!/bin/sh\nexit 1\n");
+    let said = refusal(cargo().arg("frob"));
+    assert!(said.contains("Rust 1.63.0 is too old"), "{said}");
+    write_script(&directory.join("cargo"), new);
+    assert_eq!(stdout(cargo().arg("frob")), "cargo 1.1000.0 frob\n");
 }
 
 /// Cargo doesn't: what was read from the headers of the old version would be used for the new one.
@@ -214,6 +200,8 @@ fn make_notices_a_new_minor_version_of_postgresql() {
         let path = format!("{}:/usr/bin:/bin", directory.display());
         let mut make = make();
         make.env("PATH", path).env("PG_CONFIG", directory.join("pg_config"));
+        // No rustup is there, whose cargo would be taken.
+        make.env("HOME", &directory).env_remove("CARGO_HOME");
         stdout(
             make.env("PROFILE", "release")
                 .env("CARGO_TARGET_DIR", directory.join("target")),

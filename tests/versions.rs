@@ -44,20 +44,25 @@ fn versions_agree() {
     );
 }
 
+/// rustup brings the version of `rust-toolchain.toml`, also for the Python package's sources, and a
+/// workflow that names none.
 #[test]
 fn versions_of_rust_agree() {
+    let wanted = [env!("CARGO_PKG_RUST_VERSION")];
+    assert_eq!(between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"), wanted);
     assert_eq!(
-        between(&read("Dockerfile"), "\nARG RUST_VERSION=", "\n"),
-        [env!("CARGO_PKG_RUST_VERSION")]
+        between(&read("core/fuzz/libfuzzer/Cargo.toml"), "\nrust-version = \"", "\""),
+        wanted
     );
-    for (workflow, before) in [
-        ("ci.yml", "rustup default "),
-        ("release.yml", "--default-toolchain "),
-    ] {
-        let versions = between(&read(&format!(".github/workflows/{workflow}")), before, "\n");
-        assert!(!versions.is_empty(), "{workflow} installs no Rust");
-        for version in versions {
-            assert_eq!(version, concat!(env!("CARGO_PKG_RUST_VERSION"), ".0"), "{workflow}");
+    for file in ["rust-toolchain.toml", "python/rust-toolchain.toml"] {
+        assert_eq!(between(&read(file), "\nchannel = \"", "\""), wanted, "{file}");
+    }
+    for workflow in ["ci.yml", "release.yml"] {
+        let text = read(&format!(".github/workflows/{workflow}"));
+        assert!(text.contains("rustup toolchain install\n"), "{workflow} installs no Rust");
+        assert!(!text.contains("rustup default"), "{workflow} names a version of Rust");
+        for toolchain in between(&text, "--default-toolchain ", "\n") {
+            assert_eq!(toolchain, "none", "{workflow}");
         }
     }
 }
