@@ -24,6 +24,7 @@
 //! | `refused` | what can't be indexed, and with which SQLSTATE it is refused |
 //! | `duplicates` | sessions that add what isn't there yet, at once |
 //! | `damage` | damaged files: an error or an answer, never a crash |
+//! | `damaged_heap` | damaged pages of the table itself |
 //!
 //! `common::asking` asks each question twice, by the index and by a sequential scan: the oracle of
 //! all these tests. Random tests print their seed, and take another from `INDEX_SEED`. `SOAK=10`
@@ -38,6 +39,8 @@ mod concurrently;
 mod crash;
 #[path = "index/damage.rs"]
 mod damage;
+#[path = "index/damaged_heap.rs"]
+mod damaged_heap;
 #[path = "index/duplicates.rs"]
 mod duplicates;
 #[path = "index/encodings.rs"]

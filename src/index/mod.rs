@@ -13,6 +13,7 @@
 //! | `options` | `fpr`, `pages_per_range` |
 //! | `named_index` | an index that a user names in SQL |
 //! | `session` | what a session keeps of an index |
+//! | `live_rows` | the rows that an index must have |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
 //! Here are the kind of an index, by its operator class, and `bloom_index_info` and
@@ -21,6 +22,7 @@
 mod filters;
 mod handler;
 mod kind;
+mod live_rows;
 mod named_index;
 mod options;
 mod page;

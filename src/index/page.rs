@@ -24,6 +24,15 @@ pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     .hint("REINDEX it.")
 }
 
+/// The error for a page of a table that PostgreSQL can't scan.
+#[cold]
+pub fn damaged_table_page(table: Relation, page: u32, problem: &str) -> Error {
+    let message = format!("block {page} of table \"{}\" is damaged", table.name());
+    Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
+        .detail(format!("As a page of a table, {problem}."))
+        .hint("Examine the table with verify_heapam() of the extension amcheck. Its indexes are not the cause.")
+}
+
 /// Numbers have one width in an index, so every element has a hash. A row without one must not be
 /// left out.
 #[cold]

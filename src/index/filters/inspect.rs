@@ -5,10 +5,11 @@
 use super::column::{Index, check_rows};
 use crate::element::with_value;
 use crate::heap::HeapPage;
+use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
 use crate::pg::call::{Result, interrupt};
-use crate::pg::method::table::{Latest, scan_for_check};
+use crate::pg::method::table::Latest;
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
@@ -63,7 +64,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let directory = index.directory()?;
     let mut slots = all_slots(&index, &directory, named.table())?;
     let mut rows = 0i64;
-    scan_for_check(named.table(), relation, &snapshot, |row, value| {
+    each_live_row(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
         let own = slots.remove(&row).unwrap_or_default();
         // One that is NULL is never looked for.
@@ -83,7 +84,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
         }
         Ok(())
-    });
+    })?;
     check_unseen(&index, named.table(), slots)?;
     Ok(rows)
 }

@@ -7,10 +7,11 @@
 use super::columns::Index;
 use super::insert::RecentKeys;
 use super::rows::HashFilter;
+use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
-use crate::pg::method::table::{Latest, scan_for_check};
+use crate::pg::method::table::Latest;
 use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Level};
@@ -73,7 +74,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let (mut page, mut on_page) = (None, Vec::new());
     // Most parts are those of the rows before.
     let (found, mut count) = (RecentKeys::default(), 0);
-    scan_for_check(named.table(), named.index(), &snapshot, |row, value| {
+    each_live_row(named.table(), named.index(), &snapshot, |row, value| {
         // One that is NULL is never looked for.
         let Some(value) = value else { return Ok(()) };
         let range = directory.options.range_of(row);
@@ -102,7 +103,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
         }
         count += 1;
         Ok(())
-    });
+    })?;
     Ok(count)
 }
 

@@ -8,6 +8,7 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 pub use pgrx::pg_sys::IndexBuildResult as Built;
 
@@ -50,20 +51,30 @@ impl<'r> Wanted<'r> {
     /// row. Returns how many rows the table has.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
-        unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
+        unsafe { self.scan_by(std::ptr::null_mut(), None, &mut found) }
     }
 
-    /// The same by this scan, if there is one.
+    /// The same by this scan, if there is one, of these pages, or all of them.
     ///
     /// # Safety
     /// It must be null or one of the table, and is ended here.
-    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
-        let (info, from_start, to_end) = (self.info, 0, pg_sys::InvalidBlockNumber);
-        // One that is given may begin anywhere, for all that is known of it; its progress is not
-        // that of a build.
-        let (allow_sync, progress) = (!rows.is_null(), rows.is_null());
-        // SAFETY: promised by the caller and to `new`; the access method of a table has the
-        // function, and the closure and the memory of the call are there until the scan ends.
+    unsafe fn scan_by(
+        &self,
+        rows: pg_sys::TableScanDesc,
+        pages: Option<Range<u32>>,
+        found: Found,
+    ) -> f64 {
+        let info = self.info;
+        let (first_page, page_count) = match &pages {
+            Some(pages) => (pages.start, pages.end - pages.start),
+            None => (0, pg_sys::InvalidBlockNumber),
+        };
+        // A scan of all pages that is given may begin anywhere, for all that is known of it.
+        let allow_sync = !rows.is_null() && pages.is_none();
+        // The progress of a given one is not that of a build.
+        let progress = rows.is_null();
+        // SAFETY: promised by the caller; the access method of a table has the function, and the
+        // closure and the memory of the call are there until the scan ends.
         unsafe {
             let mut state: State = (found, Context::new(pg_sys::CurrentMemoryContext));
             let state = (&raw mut state).cast();
@@ -75,8 +86,8 @@ impl<'r> Wanted<'r> {
             let (table, index, visit) =
                 (self.table.raw(), self.index.raw(), Some(build_callback as _));
             guarded!(scan(
-                table, index, info, allow_sync, false, progress, from_start, to_end, visit, state,
-                rows
+                table, index, info, allow_sync, false, progress, first_page, page_count, visit,
+                state, rows
             ))
         }
     }
@@ -102,17 +113,20 @@ impl Drop for Latest<'_> {
     }
 }
 
-/// Calls `found` with each row that an index must have by a snapshot, and its value.
+/// Calls `found` with each row that an index must have by a snapshot, and its value: of these pages
+/// of a table of the access method `heap`, or of all pages.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
     snapshot: &Latest<'_>,
+    pages: Option<Range<u32>>,
     mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
 ) {
+    assert_eq!(index.own().table(), table.oid(), "the table of the index");
+    assert!(pages.is_none() || table.is_heap(), "pages of the access method heap");
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
-    assert_eq!(index.own().table(), table.oid(), "the table of the index");
     // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is
     // built concurrently is built from a snapshot, as this one is checked.
     unsafe {
@@ -121,7 +135,7 @@ pub fn scan_for_check(
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
-        Wanted { table, index, info }.scan_by(rows, &mut found);
+        Wanted { table, index, info }.scan_by(rows, pages, &mut found);
     }
 }
 

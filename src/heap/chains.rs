@@ -1,0 +1,121 @@
+//! HOT chains: versions of a row on one page of which indexes know only the first line.
+//!
+//! ```text
+//! line  1 ──▶ 4 ──▶ 6          three versions; indexes have line 1, the root of lines 1, 4 and 6
+//!       2                      a row that was not updated on its page, its own root
+//!       3 (redirect) ──▶ 5     the older version was removed; indexes still have line 3
+//! ```
+//!
+//! A version leads to the next one if that was written by the transaction that replaced it. That
+//! check matters: if the transaction failed, another row's version may use the line by now.
+//!
+//! PostgreSQL has a function for roots, `heap_get_root_tuples`, which trusts the page. On a damaged
+//! one it may follow a chain that leads back into itself forever, while the page is locked, and
+//! write behind the end of its result.
+
+use super::bytes::{Line, MOST_ROWS, NextVersion, PageBytes, Version};
+
+/// The roots of all row versions of a page.
+pub struct Chains {
+    /// By line: the root of the version there, 0 if no chain leads to it. Lines and roots count from
+    /// 1, and no line is 0.
+    roots: [u16; MOST_ROWS + 1],
+    /// Whether a line is in more than one chain, or twice in one.
+    has_shared_line: bool,
+    /// What is wrong with a chain that PostgreSQL can't follow safely; no sound page has one.
+    fatal_damage: Option<&'static str>,
+}
+
+impl Chains {
+    /// Follows all chains of a page. Each line is followed once, so this ends whatever the page has.
+    pub fn of(page: &PageBytes) -> Chains {
+        let mut chains = Chains {
+            roots: [0; MOST_ROWS + 1],
+            has_shared_line: false,
+            fatal_damage: None,
+        };
+        for line in 1..=page.lines().min(MOST_ROWS) {
+            match page.line(line) {
+                Line::Redirect(target) => {
+                    // The version that was there is gone, and who wrote the next one with it.
+                    let next = NextVersion { line: target, inserted_by: None };
+                    chains.follow(page, line as u16, Some(next));
+                }
+                Line::Row { start, .. } => {
+                    let version = page.version(start);
+                    if !version.is_heap_only && chains.add(line, line as u16) {
+                        chains.follow(page, line as u16, version.next);
+                    }
+                }
+                Line::Unused | Line::Dead | Line::Damaged => {}
+            }
+        }
+        chains
+    }
+
+    /// Returns by which line an index finds the version on a line: `None` if no line leads there, or
+    /// if lines of the page are in several chains, so that no root on it is certain.
+    pub fn root_of(&self, line: u16) -> Option<u16> {
+        if self.has_shared_line {
+            return None;
+        }
+        self.roots.get(usize::from(line)).copied().filter(|&root| root != 0)
+    }
+
+    /// Returns what is wrong with the page, if PostgreSQL would follow one of its chains forever or
+    /// out of the page.
+    pub fn fatal_damage(&self) -> Option<&'static str> {
+        self.fatal_damage
+    }
+
+    /// Adds the versions that follow the first one of a chain.
+    fn follow(&mut self, page: &PageBytes, root: u16, mut next: Option<NextVersion>) {
+        while let Some(link) = next {
+            let is_line = (1..=MOST_ROWS).contains(&usize::from(link.line));
+            if !is_line {
+                self.fatal_damage = Some("a row version leads to a line that no page has");
+                return;
+            }
+            let Some(version) = version_at(page, &link) else {
+                return;
+            };
+            if !self.add(link.line.into(), root) {
+                return;
+            }
+            next = version.next;
+        }
+    }
+
+    /// Adds a line to the chain with this root. Returns false if it was in a chain.
+    ///
+    /// A line that is twice in one chain is damage, whoever wrote its versions: a version is older
+    /// than its next one, and a line that is used again gets a newer version than it had. So along
+    /// a chain versions only get newer.
+    fn add(&mut self, line: usize, root: u16) -> bool {
+        let other = self.roots[line];
+        if other == 0 {
+            self.roots[line] = root;
+            return true;
+        }
+        self.has_shared_line = true;
+        if other == root {
+            self.fatal_damage = Some("a chain of row versions leads back into itself");
+        }
+        false
+    }
+}
+
+/// Returns the version that another one leads to, if it is there and was written by the right
+/// transaction. Where only the table of multixacts says which one that is, any will do: at worst
+/// the line is in two chains then. The line may be behind the last one of the page, where PostgreSQL
+/// looks too.
+fn version_at(page: &PageBytes, link: &NextVersion) -> Option<Version> {
+    let Line::Row { start, .. } = page.line(link.line.into()) else {
+        return None;
+    };
+    let version = page.version(start);
+    let is_next = link
+        .inserted_by
+        .is_none_or(|transaction| transaction == version.inserted_by);
+    is_next.then_some(version)
+}

@@ -1,0 +1,92 @@
+//! A column of a table, in the row versions of its pages.
+
+use super::bytes::RowBody;
+use crate::pg::call::Element;
+use crate::pg::catalog::Storage;
+use crate::pg::storage::buffer::TablePage;
+use crate::pg::storage::relation::Relation;
+use crate::pg::version;
+use pgrx::pg_sys::FormData_pg_attribute;
+
+/// Where a column is in the rows of a table.
+pub struct RowColumn<'r> {
+    table: Relation<'r>,
+    /// How the columns before it are stored.
+    before: Vec<Storage>,
+    /// How it is stored.
+    own: Storage,
+    /// Whether rows that are older than the column have a value: the default that it was added
+    /// with.
+    has_default_for_older: bool,
+}
+
+/// What a row version has in a column.
+pub enum Found {
+    Null,
+    /// A value, which may be compressed or out of line.
+    Value(Element),
+    /// Something that only PostgreSQL can read: the row is damaged, or older than a column that was
+    /// added with a default.
+    Unknown,
+}
+
+impl<'r> RowColumn<'r> {
+    /// Returns the column of a table that an index is on. Returns `None` for an expression, for a
+    /// table of another access method, and where PostgreSQL may remove rows that a snapshot still
+    /// sees, since it has to notice that itself (`old_snapshot_threshold`, before version 17).
+    pub fn of_index(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
+        assert_eq!(index.table(), table.oid(), "the table of the index");
+        let number = usize::try_from(index.column_number())
+            .ok()
+            .filter(|&number| number > 0)?;
+        if !table.is_heap() || version::may_snapshots_be_too_old() {
+            return None;
+        }
+
+        let storage = |column: FormData_pg_attribute| Storage::of(&column);
+        let mut columns = table.columns();
+        let before = columns.by_ref().take(number - 1).map(storage).collect();
+        let own = columns.next()?;
+        Some(RowColumn {
+            table,
+            before,
+            own: storage(own),
+            has_default_for_older: own.atthasmissing,
+        })
+    }
+
+    pub fn is_of_variable_length(&self) -> bool {
+        self.own.len == -1
+    }
+
+    /// Reads a page of the table, which must have it.
+    pub fn page(&self, page: u32) -> TablePage<'r> {
+        TablePage::read(self.table, page)
+    }
+
+    /// Returns what a row version has in the column.
+    pub(super) fn find(&self, row: &RowBody<'_>) -> Found {
+        let number = self.before.len();
+        if row.columns <= number {
+            return if self.has_default_for_older { Found::Unknown } else { Found::Null };
+        }
+        if row.is_null(number) {
+            return Found::Null;
+        }
+        self.value(row).map_or(Found::Unknown, Found::Value)
+    }
+
+    /// Returns the value of a row version that has one; `None` if it lies outside of the row.
+    fn value(&self, row: &RowBody<'_>) -> Option<Element> {
+        let mut rest = row.data;
+        for (number, storage) in self.before.iter().enumerate() {
+            if !row.is_null(number) {
+                (_, rest) = storage.first_of(rest)?;
+            }
+        }
+        let (value, _) = self.own.first_of(rest)?;
+        // SAFETY: the bytes are a value of the column, stored as its type says.
+        let datum = unsafe { self.own.fetch(value.as_ptr()) };
+        Some(Element { datum })
+    }
+}

@@ -1,0 +1,86 @@
+//! All row versions of a page.
+
+use super::bytes::{Line, MOST_ROWS, PageBytes};
+use super::chains::Chains;
+use super::column::{Found, RowColumn};
+use crate::pg::storage::buffer::TablePage;
+use std::cell::OnceCell;
+
+/// A page of a table, locked for sharing.
+pub struct HeapPage<'p> {
+    bytes: PageBytes<'p>,
+    chains: OnceCell<Chains>,
+}
+
+impl<'p> HeapPage<'p> {
+    pub fn lock(page: &'p TablePage<'_>) -> HeapPage<'p> {
+        HeapPage { bytes: PageBytes::lock(page), chains: OnceCell::new() }
+    }
+
+    /// Returns the share of the page that line pointers and rows take, from 0 to 1: the last page of
+    /// a table has few.
+    pub fn share_in_use(&self) -> f64 {
+        self.bytes.share_in_use()
+    }
+
+    /// Returns whether a line is in use, counted from 1, if only for a row that was removed.
+    pub fn has_line(&self, line: u16) -> bool {
+        let number = usize::from(line);
+        let is_there = (1..=self.bytes.lines()).contains(&number);
+        is_there && self.bytes.line(number) != Line::Unused
+    }
+
+    /// Calls `visit` with the line of each row version, counted from 1, and what that has in the
+    /// column. A value is there as long as the page is locked.
+    #[inline(always)]
+    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
+        for line in 1..=self.bytes.lines() {
+            if let Line::Row { start, end } = self.bytes.line(line) {
+                let body = self.bytes.body(start, end);
+                visit(line as u16, body.map_or(Found::Unknown, |row| column.find(&row)));
+            }
+        }
+    }
+
+    /// Returns by which line an index finds the row version on a line, both counted from 1. Returns
+    /// `None` where that isn't certain: for a version that nobody sees any more, and on a damaged
+    /// page. Then any row of the page may be meant.
+    pub fn root_of(&self, line: u16) -> Option<u16> {
+        if self.is_alone(line) {
+            return Some(line);
+        }
+        self.chains().root_of(line)
+    }
+
+    /// Returns whether a row version is the first and the last one of its chain.
+    fn is_alone(&self, line: u16) -> bool {
+        let Line::Row { start, .. } = self.bytes.line(line.into()) else {
+            return false;
+        };
+        let version = self.bytes.version(start);
+        !version.is_heap_only && version.next.is_none()
+    }
+
+    /// Returns what is wrong with the page, if PostgreSQL would loop forever over its chains of row
+    /// versions, or read or write out of bounds. Not all damage does that.
+    pub fn fatal_damage(&self) -> Option<&'static str> {
+        let lines = self.bytes.lines();
+        if lines > MOST_ROWS {
+            return Some("it has more line pointers than rows fit");
+        }
+        for line in 1..=lines {
+            let is_sound = match self.bytes.line(line) {
+                Line::Row { start, end } => self.bytes.body(start, end).is_some(),
+                line => line != Line::Damaged,
+            };
+            if !is_sound {
+                return Some("a row has a wrong header, or lies outside of the page");
+            }
+        }
+        self.chains().fatal_damage()
+    }
+
+    fn chains(&self) -> &Chains {
+        self.chains.get_or_init(|| Chains::of(&self.bytes))
+    }
+}

@@ -1,0 +1,54 @@
+//! The rows that an index must have, for `bloom_index_check`.
+
+use super::page::damaged_table_page;
+use crate::heap::HeapPage;
+use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::method::table::{Latest, scan_for_check};
+use crate::pg::storage::buffer::{self, TablePage};
+use crate::pg::storage::relation::Relation;
+use pg_bloom_core::index::page::RowId;
+use std::ops::Range;
+
+/// Pages that are checked before their rows are read. More would be gone from a small cache by then.
+const PAGES_AT_ONCE: u32 = 64;
+
+/// Calls `found` with each row that an index must have by a snapshot, and the value of its column.
+///
+/// PostgreSQL's scan of the table trusts the chains of row versions: on a damaged page it may loop
+/// forever, while the page is locked. So a few pages at a time are checked before their rows are
+/// read. Fails with XX001 for a page on which the scan would not end.
+pub fn each_live_row(
+    table: Relation,
+    index: Relation,
+    snapshot: &Latest<'_>,
+    mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
+) -> Result<()> {
+    if !table.is_heap() {
+        scan_for_check(table, index, snapshot, None, found);
+        return Ok(());
+    }
+
+    // Later pages have no row that the snapshot sees.
+    let end = table.pages();
+    for first in (0..end).step_by(PAGES_AT_ONCE as usize) {
+        let pages = first..end.min(first + PAGES_AT_ONCE);
+        check_pages(table, pages.clone())?;
+        scan_for_check(table, index, snapshot, Some(pages), &mut found);
+    }
+    Ok(())
+}
+
+/// Checks that PostgreSQL can scan these pages, which are announced before the first is read.
+fn check_pages(table: Relation, pages: Range<u32>) -> Result<()> {
+    if buffer::io_concurrency(table) > 0 {
+        pages.clone().for_each(|page| buffer::prefetch(table, page));
+    }
+    for page in pages {
+        interrupt::check_for_interrupts();
+        let pin = TablePage::read(table, page);
+        if let Some(problem) = HeapPage::lock(&pin).fatal_damage() {
+            return Err(damaged_table_page(table, page, problem));
+        }
+    }
+    Ok(())
+}
