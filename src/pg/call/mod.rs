@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`functions`] | the macro that makes a C function of a Rust one |
 //! | `guard` | the macro that calls PostgreSQL's function pointers |
+//! | [`site`] | what a place in an expression remembers from call to call |
 //! | [`error`] | errors and warnings as PostgreSQL reports them |
 //! | [`panics`] | what a panic shows |
 //! | [`interrupt`] | cancelling, and the depth of the stack |
@@ -18,38 +19,45 @@ pub mod error;
 pub mod interrupt;
 pub mod nodes;
 pub mod panics;
+pub mod site;
 
 pub use self::error::{Error, Outcome, Result, SqlState, raise};
 use super::catalog::{self, lookup};
-use super::memory::{self, Context};
+use super::memory::Context;
 use super::value::encoding;
 use super::value::toast::{self, Identity};
 use super::value::varlena::Value;
 use super::version;
 use pgrx::pg_sys;
-use std::any::TypeId;
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString};
 
+/// How many arguments of type `internal` a call can keep apart: see [`Call::use_internal`].
+const MOST_INTERNALS: usize = u8::BITS as usize;
+
+/// One call of a SQL function by PostgreSQL. Arguments are numbered from 0.
 pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
-    /// Whether what the call site remembers was handed out.
+    /// Whether the call has returned a reference to what its call site remembers.
     is_site_in_use: Cell<bool>,
-    /// A bit for each argument of type internal that was handed out.
+    /// A bit for each argument of type `internal`: whether the call has returned an owner of what it
+    /// points to.
     internals_in_use: Cell<u8>,
 }
 
-/// A value of any SQL type, which only whoever reads it knows: all that reads one is unsafe.
+/// A value of an SQL type that only its reader knows. All functions that read one are unsafe.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub datum: pg_sys::Datum,
 }
 
 impl Call {
+    /// Wraps what PostgreSQL passes to a function.
+    ///
     /// # Safety
-    /// `fcinfo` must be what PostgreSQL passed to the function being called, whose arguments have
-    /// the types that the extension's script declares, and stay so while this is there. No other of
-    /// the same may be in use.
+    /// `fcinfo` must be the argument of the function that PostgreSQL is calling. The arguments in it
+    /// must have the types that the extension's script declares, and stay valid as long as the
+    /// result exists. No other `Call` may exist for it.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
         Call {
@@ -61,301 +69,283 @@ impl Call {
 
     #[inline(always)]
     fn info(&self) -> &pg_sys::FunctionCallInfoBaseData {
-        // SAFETY: `new` was given a valid pointer, which stays valid for the call.
+        // SAFETY: `new` was given a pointer that is valid for the call.
         unsafe { &*self.fcinfo }
     }
 
+    /// Returns the number of arguments.
     #[inline(always)]
     pub fn nargs(&self) -> usize {
         self.info().nargs as usize
     }
 
-    /// Argument `i`; `None` when it is NULL or was not given.
+    /// Returns argument `i`; `None` if it is NULL or wasn't given.
     #[inline(always)]
     pub fn datum(&self, i: usize) -> Option<pg_sys::Datum> {
         if i >= self.nargs() {
             return None;
         }
-        // SAFETY: there are `nargs` arguments after the fixed part.
-        let arg = unsafe { *self.info().args.as_ptr().add(i) };
-        (!arg.isnull).then_some(arg.value)
+        // SAFETY: `nargs` arguments follow the fixed part of the struct.
+        let argument = unsafe { *self.info().args.as_ptr().add(i) };
+        if argument.isnull { None } else { Some(argument.value) }
     }
 
+    /// Returns argument `i`, a value of any type; `None` if it is NULL or wasn't given.
     #[inline(always)]
     pub fn element(&self, i: usize) -> Option<Element> {
         self.datum(i).map(|datum| Element { datum })
     }
 
+    /// Returns argument `i`, which must be declared `bigint`; `None` if it is NULL or wasn't given.
     #[inline(always)]
     pub fn i64(&self, i: usize) -> Option<i64> {
-        self.datum(i).map(|d| d.value() as i64)
+        self.datum(i).map(|datum| datum.value() as i64)
     }
 
+    /// Returns argument `i`, which must be declared `integer`; `None` if it is NULL or wasn't given.
     pub fn i32(&self, i: usize) -> Option<i32> {
-        self.datum(i).map(|d| d.value() as i32)
+        self.datum(i).map(|datum| datum.value() as i32)
     }
 
+    /// Returns argument `i`, which must be declared `oid` or a type of names for one, such as
+    /// `regclass`; `None` if it is NULL or wasn't given.
     pub fn oid(&self, i: usize) -> Option<pg_sys::Oid> {
-        self.datum(i).map(|d| pg_sys::Oid::from(d.value() as u32))
+        self.datum(i).map(|datum| pg_sys::Oid::from(datum.value() as u32))
     }
 
+    /// Returns argument `i`, which must be declared `double precision`; `None` if it is NULL or
+    /// wasn't given.
     #[inline(always)]
     pub fn f64(&self, i: usize) -> Option<f64> {
-        self.datum(i).map(|d| f64::from_bits(d.value() as u64))
+        self.datum(i).map(|datum| f64::from_bits(datum.value() as u64))
     }
 
-    /// In builds for debugging, panics if the function declares another type of argument `i` than
-    /// can be read so.
+    /// In builds for debugging, panics if the function declares argument `i` with a type for which
+    /// `is_allowed` is false. Other builds trust the extension's script.
     #[inline(always)]
     pub(in crate::pg) fn check_declared(
         &self,
         i: usize,
-        is_read: impl FnOnce(pg_sys::Oid) -> bool,
+        is_allowed: impl FnOnce(pg_sys::Oid) -> bool,
     ) {
         #[cfg(debug_assertions)]
         if let Ok(function) = self.function()
             && let Some(declared) = catalog::argument_type(function, i)
         {
-            assert!(is_read(declared), "argument {i} of function {function:?}");
+            assert!(is_allowed(declared), "argument {i} of function {function:?}");
         }
         #[cfg(not(debug_assertions))]
-        let _ = (i, is_read);
+        let _ = (i, is_allowed);
     }
 
-    /// Argument `i`, a value of variable length (text, bytea, bloom), whole and uncompressed.
+    #[inline(always)]
+    fn check_declared_varlena(&self, i: usize) {
+        self.check_declared(i, |declared| catalog::storage(declared).len == -1);
+    }
+
+    /// Returns argument `i`, which must be declared with a type of variable length such as text,
+    /// whole and uncompressed; `None` if it is NULL or wasn't given.
     #[inline]
     pub fn value(&self, i: usize) -> Option<Value<'_>> {
-        self.check_declared(i, |declared| catalog::storage(declared).len == -1);
-        // SAFETY: by declaration the argument is of variable length.
-        self.datum(i).map(|d| unsafe { Value::detoast(d) })
+        self.check_declared_varlena(i);
+        let datum = self.datum(i)?;
+        // SAFETY: the script declares the argument with a type of variable length.
+        Some(unsafe { Value::detoast(datum) })
     }
 
-    /// The TOAST identity of argument `i`, a value of variable length, if it is out of line on
-    /// disk.
+    /// Returns what identifies the stored value of argument `i`, which must be declared with a type
+    /// of variable length. `None` if it isn't stored out of line, is NULL, or wasn't given.
     #[inline(always)]
     pub fn identity(&self, i: usize) -> Option<Identity> {
-        self.check_declared(i, |declared| catalog::storage(declared).len == -1);
-        // SAFETY: by declaration the argument is of variable length.
-        self.datum(i).and_then(|datum| unsafe { toast::identity(datum) })
+        self.check_declared_varlena(i);
+        let datum = self.datum(i)?;
+        // SAFETY: the script declares the argument with a type of variable length.
+        unsafe { toast::identity(datum) }
     }
 
-    /// Argument `i`, a text that is a word; of a longer one the start.
+    /// Returns argument `i`, which must be declared `text`, or the start of it if it is longer than
+    /// any keyword; `None` if it is NULL or wasn't given.
     pub fn word(&self, i: usize) -> Option<String> {
         self.value(i).map(|value| encoding::start_of(&value))
     }
 
+    /// Returns argument `i`, which must be declared `cstring`; an empty one if it is NULL.
     pub fn cstring(&self, i: usize) -> &CStr {
         self.check_declared(i, |declared| declared == pg_sys::CSTRINGOID);
-        let pointer = self.datum(i).map_or(c"".as_ptr(), |d| d.cast_mut_ptr());
-        // SAFETY: by declaration the argument is a C string; a NULL one was replaced.
+        let pointer = match self.datum(i) {
+            Some(datum) => datum.cast_mut_ptr(),
+            None => c"".as_ptr(),
+        };
+        // SAFETY: the script declares the argument as a C string, and a NULL was replaced.
         unsafe { CStr::from_ptr(pointer) }
     }
 
+    /// Returns argument `i`, which must be declared `name`; `None` if it is NULL or wasn't given.
     pub fn name(&self, i: usize) -> Option<CString> {
         self.check_declared(i, |declared| declared == pg_sys::NAMEOID);
-        // SAFETY: by declaration the argument is a name.
-        let name: &pg_sys::NameData = unsafe { &*self.datum(i)?.cast_mut_ptr() };
-        Some(CString::new(encoding::name_bytes(name)).expect("there is no zero byte"))
+        let datum = self.datum(i)?;
+        // SAFETY: the script declares the argument as a name.
+        let name: &pg_sys::NameData = unsafe { &*datum.cast_mut_ptr() };
+        Some(CString::new(encoding::name_bytes(name)).expect("a name ends at its first zero byte"))
     }
 
-    /// Argument `i`, the buffer of a receive function: everything in it, which is thereby read.
+    /// Returns what is left in argument `i`, the message of a receive function, and moves the cursor
+    /// of the message to its end; nothing if the argument is NULL.
     ///
     /// # Safety
-    /// It must be one: the states of aggregates are declared as it is.
+    /// The argument must be a message. Its type, `internal`, is also that of other things.
     pub unsafe fn message(&self, i: usize) -> &[u8] {
         let Some(datum) = self.datum(i) else {
             return &[];
         };
         self.check_declared(i, |declared| declared == pg_sys::INTERNALOID);
-        // SAFETY: promised by the caller: a StringInfo, whose cursor is within its length.
+        // SAFETY: the caller promises a StringInfo, whose cursor is never beyond its length.
         unsafe {
-            let buffer: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
-            let from = buffer.cursor;
-            buffer.cursor = buffer.len;
-            std::slice::from_raw_parts(
-                buffer.data.add(from as usize).cast(),
-                (buffer.len - from) as usize,
-            )
+            let message: &mut pg_sys::StringInfoData = &mut *datum.cast_mut_ptr();
+            let unread = message.data.add(message.cursor as usize);
+            let unread_len = (message.len - message.cursor) as usize;
+            message.cursor = message.len;
+            std::slice::from_raw_parts(unread.cast(), unread_len)
         }
     }
 
-    /// Where argument `i` is, which PostgreSQL or another support function of the aggregate made.
+    /// Returns the pointer in argument `i`, which must be declared `internal`; `None` if it is NULL
+    /// or wasn't given. PostgreSQL, or another function of the same aggregate, has made it.
     #[inline(always)]
     pub fn internal<T>(&self, i: usize) -> Option<*mut T> {
-        self.datum(i).map(|d| d.cast_mut_ptr())
+        self.datum(i).map(|datum| datum.cast_mut_ptr())
     }
 
-    /// Notes that what argument `i` points to, one of the first eight, may be moved. Panics if it
-    /// was noted before.
+    /// Notes that this call owns what argument `i` points to, and may move it. `i` must be below 8.
+    /// Panics if that was noted before.
     #[inline(always)]
     pub fn use_internal(&self, i: usize) {
-        let (used, own) = (self.internals_in_use.get(), 1 << i);
-        assert!(i < 8 && used & own == 0, "an argument that is used once in a call");
-        self.internals_in_use.set(used | own);
+        assert!(i < MOST_INTERNALS, "argument {i} of type internal");
+        let in_use = self.internals_in_use.get();
+        let bit = 1 << i;
+        assert!(in_use & bit == 0, "an argument of type internal is used once in a call");
+        self.internals_in_use.set(in_use | bit);
     }
 
+    /// Returns the collation of the call, invalid if it has none.
     pub fn collation(&self) -> pg_sys::Oid {
         self.info().fncollation
     }
 
+    /// Returns PostgreSQL's struct of the call site. Fails with 55000 if there is none, as when C
+    /// code calls the function directly.
     fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo> {
-        Some(self.info().flinfo)
-            .filter(|flinfo| !flinfo.is_null())
-            .ok_or_else(|| {
-                let message = "function called without information about its call";
-                Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            })
-    }
-
-    pub fn function(&self) -> Result<pg_sys::Oid> {
-        // SAFETY: not null, and valid for the call.
-        self.flinfo().map(|flinfo| unsafe { (*flinfo).fn_oid })
-    }
-
-    /// The type of argument `i` in the query, or else as the function declares it. Errors: 42P18
-    /// when neither tells.
-    pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
-        // SAFETY: flinfo is valid; the function reads the expression that is being executed.
-        let in_query =
-            lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(self.flinfo()?, i as i32) });
-        let polymorphic = [pg_sys::ANYELEMENTOID, pg_sys::ANYARRAYOID];
-        let function = self.function()?;
-        let declared =
-            || catalog::argument_type(function, i).filter(|oid| !polymorphic.contains(oid));
-        in_query.or_else(declared).ok_or_else(|| {
-            let message = "could not determine the type of the element";
-            Error::new(SqlState::ERRCODE_INDETERMINATE_DATATYPE, message)
-                .hint("Cast the element to its type.")
-        })
-    }
-
-    /// The expression of the call. That of an aggregate's function stands for the call, without the
-    /// arguments.
-    pub fn expression(&self) -> Option<*mut pg_sys::Node> {
-        // SAFETY: flinfo is valid for the call.
-        let node = unsafe { (*self.flinfo().ok()?).fn_expr };
-        (!node.is_null()).then_some(node)
-    }
-
-    /// The node for which the function is called, if it has this tag. That of an aggregate stands
-    /// for no window.
-    pub(in crate::pg) fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
-        let context: *mut pg_sys::Node = self.info().context;
-        // SAFETY: null, or a node.
-        unsafe { !context.is_null() && (*context).type_ == tag }.then_some(context)
-    }
-
-    /// What this call site remembers between calls: made by `make` at the first one and kept as
-    /// long as the prepared expression. Panics if it was asked for in this call before: there would
-    /// be two references to one thing.
-    #[inline(always)]
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "a call site is used by one call at a time, which gets it once"
-    )]
-    pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
-        let flinfo = self.flinfo()?;
-        // SAFETY: flinfo is valid for the call.
-        unsafe {
-            if (*flinfo).fn_extra.is_null() {
-                remember(flinfo, make)?;
-            }
-        }
-        Ok(self
-            .recalled()
-            .expect("a call site remembers one thing, which is used once in a call"))
-    }
-
-    /// What this call site remembers already, by [`Call::remembered`], unless it was asked for in
-    /// this call before.
-    #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "as above")]
-    pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
-        let site = self.site()?;
-        // SAFETY: what is remembered is there as long as the call site, and its type is compared;
-        // nobody else has it, since PostgreSQL doesn't use a call site in two calls at once.
-        unsafe {
-            if (*site).type_id != TypeId::of::<T>() || self.is_site_in_use.replace(true) {
-                return None;
-            }
-            Some(&mut (*site.cast::<Remembered<T>>()).thing)
-        }
-    }
-
-    #[inline(always)]
-    fn site(&self) -> Option<*mut Remembered<()>> {
         let flinfo = self.info().flinfo;
-        // SAFETY: flinfo is null or valid; only `remember` makes what it points to, which begins
-        // like this.
-        unsafe {
-            (!flinfo.is_null() && !(*flinfo).fn_extra.is_null()).then(|| (*flinfo).fn_extra.cast())
+        if flinfo.is_null() {
+            return Err(Error::new(
+                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "function called without information about its call",
+            ));
+        }
+        Ok(flinfo)
+    }
+
+    /// Returns the object identifier of the function that is called. Fails with 55000 without a call
+    /// site.
+    pub fn function(&self) -> Result<pg_sys::Oid> {
+        let flinfo = self.flinfo()?;
+        // SAFETY: it is valid for the call.
+        Ok(unsafe { (*flinfo).fn_oid })
+    }
+
+    /// Returns the type of argument `i` in the query; if that isn't known, the type that the
+    /// function declares.
+    ///
+    /// Fails with 42P18 if neither is known, since the function is declared for any type, and with
+    /// 55000 without a call site.
+    pub fn argument_type(&self, i: usize) -> Result<pg_sys::Oid> {
+        let flinfo = self.flinfo()?;
+        // SAFETY: `flinfo` is valid, and has the expression that is being executed, if any.
+        let in_query = lookup::valid(unsafe { pg_sys::get_fn_expr_argtype(flinfo, i as i32) });
+        if let Some(in_query) = in_query {
+            return Ok(in_query);
+        }
+
+        let polymorphic = [pg_sys::ANYELEMENTOID, pg_sys::ANYARRAYOID];
+        match catalog::argument_type(self.function()?, i) {
+            Some(declared) if !polymorphic.contains(&declared) => Ok(declared),
+            _ => Err(Error::new(
+                SqlState::ERRCODE_INDETERMINATE_DATATYPE,
+                "could not determine the type of the element",
+            )
+            .hint("Cast the element to its type.")),
         }
     }
 
-    /// Whether [`Call::mark`] was called for this call site in the client's current statement.
-    pub fn is_marked(&self) -> bool {
-        // SAFETY: what is remembered is there as long as the call site.
-        self.site().is_some_and(|site| unsafe {
-            (*site).marked == pg_sys::GetCurrentStatementStartTimestamp()
-        })
+    /// Returns the expression of the call; `None` if the executor hasn't prepared it. For the
+    /// functions of an aggregate, it is an expression that PostgreSQL makes in place of the
+    /// aggregate, without the arguments.
+    pub fn expression(&self) -> Option<*mut pg_sys::Node> {
+        let flinfo = self.flinfo().ok()?;
+        // SAFETY: `flinfo` is valid for the call.
+        let expression = unsafe { (*flinfo).fn_expr };
+        if expression.is_null() { None } else { Some(expression) }
     }
 
-    /// Marks this call site until the client's next statement. A function that remembers something
-    /// must do so before.
-    pub fn mark(&self) {
-        // SAFETY: flinfo is valid for the call, and what is remembered is there as long.
-        unsafe {
-            if self.site().is_none()
-                && self.flinfo().and_then(|flinfo| remember(flinfo, || Ok(()))).is_err()
-            {
-                return;
-            }
-            if let Some(site) = self.site() {
-                (*site).marked = pg_sys::GetCurrentStatementStartTimestamp();
-            }
+    /// Returns the executor's node on whose behalf the function is called, if it has this tag.
+    pub(in crate::pg) fn node(&self, tag: pg_sys::NodeTag) -> Option<*mut pg_sys::Node> {
+        let node: *mut pg_sys::Node = self.info().context;
+        if node.is_null() {
+            return None;
         }
+        // SAFETY: PostgreSQL passes a null pointer or a node.
+        let tag_of_node = unsafe { (*node).type_ };
+        if tag_of_node == tag { Some(node) } else { None }
     }
 
-    /// Whether the executor prepared this call. Code that calls functions of an aggregate by hand,
-    /// as Citus does to spread it over nodes, looks them up for each row: what is remembered ends
-    /// with that, and there is no expression.
+    /// Returns whether the executor has prepared this call.
+    ///
+    /// It hasn't where an extension calls the functions of an aggregate itself, as Citus does to
+    /// spread one over servers: it looks them up for each row, and what the call site remembers ends
+    /// with that row.
     pub fn is_prepared(&self) -> bool {
         self.expression().is_some()
     }
 
+    /// Returns the memory that lives as long as the call site. Fails with 55000 without one.
     pub fn site_context(&self) -> Result<Context<'_>> {
-        // SAFETY: flinfo is valid, and its memory is there as long.
-        self.flinfo().map(|flinfo| unsafe { Context::new((*flinfo).fn_mcxt) })
+        let flinfo = self.flinfo()?;
+        // SAFETY: `flinfo` is valid for the call, and lives in this memory.
+        Ok(unsafe { Context::new((*flinfo).fn_mcxt) })
     }
 
-    /// Memory that lives as long as the call, or longer.
+    /// Returns the current memory, which lives at least as long as the call.
     pub fn context(&self) -> Context<'_> {
-        // SAFETY: a call is made in memory that lives longer, and what changes that here changes it
-        // back.
+        // SAFETY: the caller of a function keeps its memory until the function has returned. Code
+        // here that changes the current memory sets it back before it returns.
         unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
-    /// The memory of the aggregate whose support function the executor calls. Errors: 55000 outside
-    /// an aggregate.
+    /// Returns the memory of the aggregate whose support function is called. Fails with 55000
+    /// outside an aggregate.
     pub fn require_aggregate(&self) -> Result<Context<'_>> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: fcinfo is valid; outside an aggregate the context stays null, else it outlives
-        // the call.
-        unsafe {
-            if pg_sys::AggCheckCallContext(self.fcinfo, &mut context) != 0 {
-                return Ok(Context::new(context));
-            }
+        // SAFETY: `fcinfo` is valid for the call.
+        let is_aggregate = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &mut context) } != 0;
+        if !is_aggregate {
+            return Err(Error::new(
+                SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "aggregate function called in non-aggregate context",
+            )
+            .hint("Use the aggregates bloom_agg and bloom_union_agg."));
         }
-        let message = "aggregate function called in non-aggregate context";
-        Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .hint("Use the aggregates bloom_agg and bloom_union_agg."))
+        // SAFETY: PostgreSQL has set the memory context, which lives longer than the call.
+        Ok(unsafe { Context::new(context) })
     }
 
-    /// Begins the set of rows that the function returns, in a store that goes to disk beyond
-    /// `work_mem`. Returns a copy of what the caller gets: the store, and the row type of the
-    /// function. Raises 0A000 if the caller takes no set.
+    /// Begins the set of rows that the function returns, which PostgreSQL keeps in memory or, beyond
+    /// `work_mem`, on disk. Returns a copy of the struct that the caller of the function will read:
+    /// it has the set and the function's row type.
+    ///
+    /// Raises 0A000 if the caller doesn't accept a set.
     pub(in crate::pg) fn begin_set(&self) -> pg_sys::ReturnSetInfo {
-        // SAFETY: fcinfo is valid; the function returns if it has a node for the set.
+        // SAFETY: `fcinfo` is valid for the call. The function returns only if `resultinfo` is such
+        // a struct.
         unsafe {
             version::begin_set(self.fcinfo, 0);
             *self.info().resultinfo.cast()
@@ -366,38 +356,12 @@ impl Call {
         self.fcinfo
     }
 
+    /// Ends the call: returns the function's result to PostgreSQL, or raises its error.
     #[inline(always)]
     pub fn finish(self, result: Outcome) -> pg_sys::Datum {
         let value = result.unwrap_or_else(|error| raise(error));
-        // SAFETY: fcinfo is valid.
+        // SAFETY: `fcinfo` is valid for the call.
         unsafe { (*self.fcinfo).isnull = value.is_none() };
         value.unwrap_or(pg_sys::Datum::null())
     }
-}
-
-/// What a call site remembers. The thing comes last, so that the others are read before it is known
-/// what it is.
-#[repr(C)]
-struct Remembered<T> {
-    type_id: TypeId,
-    /// When the client's statement began in which the site was marked.
-    marked: pg_sys::TimestampTz,
-    thing: T,
-}
-
-/// # Safety
-/// `flinfo` must be valid.
-#[cold]
-#[inline(never)]
-unsafe fn remember<T: 'static>(
-    flinfo: *mut pg_sys::FmgrInfo,
-    make: impl FnOnce() -> Result<T>,
-) -> Result<()> {
-    let made = Remembered { type_id: TypeId::of::<T>(), marked: 0, thing: make()? };
-    // SAFETY: promised by the caller.
-    unsafe {
-        assert!((*flinfo).fn_extra.is_null(), "a call site remembers something else");
-        (*flinfo).fn_extra = memory::keep(Context::new((*flinfo).fn_mcxt), made).cast::<c_void>();
-    }
-    Ok(())
 }
