@@ -42,7 +42,7 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
 
 /// Errors: 22023 for a name that no layout has.
 pub fn layout(name: &str) -> Result<Layout> {
-    Layout::named(name).ok_or_else(|| {
+    Layout::from_name(name).ok_or_else(|| {
         invalid_parameter(format!("unknown bloom filter layout \"{name}\""))
             .hint("The layouts are \"blocked\", \"classic\" and \"parquet\".")
     })

@@ -51,7 +51,7 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
     if hashes.iter().all(|&hash| build::contains(&view, hash)) {
         return Ok(call.datum(0));
     }
-    let added = build::add(&view, kind, &distinct(hashes), settings::max_filter_bytes())
+    let added = build::add_hashes(&view, kind, &distinct(hashes), settings::max_filter_bytes())
         .during(function)?;
     overfull::finish(call, overfull::ADDED, added)
 }

@@ -72,8 +72,8 @@ fn compare(call: &Call) -> Result<Option<Ordering>> {
     };
     let (a, b) = (a.bytes(), b.bytes());
     let strides = a
-        .chunks(interrupt::STRIDE)
-        .zip(b.chunks(interrupt::STRIDE))
+        .chunks(interrupt::STRIDE_BYTES)
+        .zip(b.chunks(interrupt::STRIDE_BYTES))
         .inspect(|_| interrupt::check());
     let differs = strides.map(|(a, b)| a.cmp(b)).find(|ordering| ordering.is_ne());
     Ok(Some(differs.unwrap_or_else(|| a.len().cmp(&b.len()))))

@@ -59,8 +59,8 @@ fn of_binary(problem: &InvalidBinary) -> Option<String> {
         InvalidBinary::UnknownVersion { .. } => {
             "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."
         }
-        InvalidBinary::Counters(_) => "Read it as counting_bloom, and cast that to bloom.",
-        InvalidBinary::NoCounters(_) => {
+        InvalidBinary::Counters { .. } => "Read it as counting_bloom, and cast that to bloom.",
+        InvalidBinary::NoCounters { .. } => {
             "Read it as bloom. Counters cannot be had from bits: build the filter with counting_bloom_agg."
         }
         InvalidBinary::Parquet(_) => {
@@ -73,7 +73,9 @@ fn of_binary(problem: &InvalidBinary) -> Option<String> {
 
 fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
     match problem {
-        KindMismatch::Element(filter, element) => Some(advice_on_kinds(filter, element, function)),
+        KindMismatch::Element { filter, element } => {
+            Some(advice_on_kinds(filter, element, function))
+        }
         KindMismatch::Filters { .. } => Some(
             "Build both filters from elements of one type, with a cast where they differ.".into(),
         ),
@@ -124,7 +126,7 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
                 larger.layout.name()
             ));
         }
-        InvalidParameter::TooFewBytes(_, least) => {
+        InvalidParameter::TooFewBytes { least, .. } => {
             return Some(format!("The smallest with this rate and layout has {least} bytes."));
         }
         InvalidParameter::ResizeDoesNotDivide { possible: Some(possible), .. } => {
@@ -135,13 +137,13 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
         InvalidParameter::ResizeDoesNotDivide { possible: None, .. } => {
             "Build the filter from its elements."
         }
-        InvalidParameter::Rate(fpr, _) if is_possible_fpr(Layout::Blocked, *fpr) => {
+        InvalidParameter::Rate { fpr, .. } if is_possible_fpr(Layout::Blocked, *fpr) => {
             "Use layout \"blocked\", which reaches 1e-9."
         }
-        InvalidParameter::Rate(fpr, _) if *fpr > 0.0 && *fpr < GREATEST_FPR => {
+        InvalidParameter::Rate { fpr, .. } if *fpr > 0.0 && *fpr < GREATEST_FPR => {
             "A filter of few elements keeps their hashes and is exact to 2^-64."
         }
-        InvalidParameter::Rate(..) => {
+        InvalidParameter::Rate { .. } => {
             "A rate of 0.01 means that one in a hundred absent elements is reported as present."
         }
         InvalidParameter::Capacity(_) => {
@@ -187,7 +189,7 @@ fn of_too_large(problem: &TooLarge) -> String {
             "Ask each file's own filter, or have the files written with smaller ones.".into()
         }
         TooLarge::Bits { .. } => "Use a smaller capacity.".into(),
-        TooLarge::Sizes(_) => {
+        TooLarge::PartialState { .. } => {
             "Build filters that will be merged with the same capacity, or merge them without parallel workers.".into()
         }
         TooLarge::IndexPages(_) => "Use more pages per range, or a higher false positive rate.".into(),

@@ -51,7 +51,7 @@ impl FilterType {
     /// Reads the start of a value of `length` bytes. Errors: 22P03 for a damaged one.
     pub fn start(self, bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
         match self {
-            FilterType::Bloom => slices::Start::parse(bytes, length).map(Start::Bits),
+            FilterType::Bloom => slices::FilterStart::parse(bytes, length).map(Start::Bits),
             FilterType::CountingBloom => counting::parse_start(bytes, length).map(Start::Counters),
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Whole<'a> {
 
 /// The start of a filter, of which slices are read.
 pub enum Start<'a> {
-    Bits(slices::Start<'a>),
+    Bits(slices::FilterStart<'a>),
     Counters(Header<'a>),
 }
 

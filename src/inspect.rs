@@ -7,7 +7,7 @@ use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::estimate;
-use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{FilterStart, START_BYTES};
 use pg_bloom_core::{Body, Header, View, filter};
 use pgrx::pg_sys::{self, Datum};
 
@@ -67,7 +67,7 @@ fn header(call: &Call) -> Outcome {
     };
     // SAFETY: as above; it says how many bytes the value has with the length before it.
     let length = unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(size_of::<u32>());
-    let start = Start::parse(value.bytes(), length)?;
+    let start = FilterStart::parse(value.bytes(), length)?;
     let mut columns = header_columns(&start.header, start.hashes.is_some());
     columns.push(ResultColumn::I64(length as i64));
     Ok(Some(row(call, &columns)))

@@ -51,8 +51,8 @@ pgrx::pg_module_magic!(name, version);
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {
     pg::call::panics::install_hook();
-    pg_bloom_core::interrupt::install(pg::call::interrupt::check_for_interrupts);
-    pg_bloom_core::memory::install(pg::call::error::out_of_memory);
+    pg_bloom_core::interrupt::set_hook(pg::call::interrupt::check_for_interrupts);
+    pg_bloom_core::memory::set_hook(pg::call::error::out_of_memory);
     // With the reserve of memory before anything is defined, which can be done only once in a
     // session. SAFETY: PostgreSQL calls this.
     unsafe { pg::call::guard::Entry::new() }.run(|| {

@@ -5,7 +5,7 @@ use crate::arguments::{self, Arguments, at_fpr, request};
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::row::{ResultColumn, row, rows};
-use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES};
+use pg_bloom_core::layout::{MAX_HASHES, PARQUET_HASHES, Shape};
 use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Header, Kind, Layout, filter, sizing};
 use pgrx::pg_sys::Datum;
@@ -44,17 +44,12 @@ fn parameters(call: &Call) -> Outcome {
     let Some(capacity) = request.capacity else {
         return Ok(None);
     };
-    let size = sizing::size(request.layout, capacity, request.fpr)?;
+    let size = sizing::size_for_capacity(request.layout, capacity, request.fpr)?;
     let columns = [
         ResultColumn::I64((size.blocks * size.layout.block_bits()) as i64),
         ResultColumn::I32(size.num_hashes as i32),
-        ResultColumn::I64(Header::sized(size, Kind::NONE).dense_bytes() as i64),
-        ResultColumn::F64(rate::expected(
-            size.layout,
-            size.num_hashes,
-            size.blocks,
-            capacity as f64,
-        )),
+        ResultColumn::I64(Header::with_size(size, Kind::NONE).dense_bytes() as i64),
+        ResultColumn::F64(rate::expected(size.shape(), capacity as f64)),
     ];
     Ok(Some(row(call, &columns)))
 }
@@ -109,7 +104,9 @@ fn expected_fpr(call: &Call) -> Outcome {
         ))
         .hint(format!("A block of layout \"{}\" has that many.", layout.name())));
     }
-    Ok(Some(Datum::from(rate::expected(layout, hashes, blocks, elements as f64).to_bits())))
+    Ok(Some(Datum::from(
+        rate::expected(Shape { layout, num_hashes: hashes, blocks }, elements as f64).to_bits(),
+    )))
 }
 
 pg_functions! {

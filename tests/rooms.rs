@@ -4,6 +4,8 @@
 
 #[path = "rooms/picture.rs"]
 mod picture;
+#[path = "rooms/types.rs"]
+mod types;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,10 +236,9 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["memory"],
             &["canonical"],
             &["hash"],
-            &["kind"],
             &["simd"],
             &["layout"],
-            &["error"],
+            &["kind", "error"],
             &["sizing"],
             &["element"],
             &["filter"],

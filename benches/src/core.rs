@@ -31,9 +31,9 @@ struct Ours {
 
 impl Ours {
     fn new(layout: Layout, capacity: usize) -> Self {
-        let size =
-            sizing::size(layout, capacity as u64, FPR).expect("the capacity is a possible one");
-        let shape = Header::sized(size, Kind::NONE).shape();
+        let size = sizing::size_for_capacity(layout, capacity as u64, FPR)
+            .expect("the capacity is a possible one");
+        let shape = Header::with_size(size, Kind::NONE).shape();
         Ours { shape, payload: vec![0; shape.payload_bytes() as usize] }
     }
 }

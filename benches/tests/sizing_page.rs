@@ -42,11 +42,15 @@ fn number(text: &str) -> u64 {
 
 /// A filter of integers.
 fn filter(capacity: u64, elements: std::ops::Range<i64>) -> Vec<u8> {
-    let size = sizing::size(Layout::Blocked, capacity, 0.01).unwrap();
+    let size = sizing::size_for_capacity(Layout::Blocked, capacity, 0.01).unwrap();
     let mut hashes: Vec<u64> = elements.map(|i| hash(&scalar::integer(i))).collect();
     hashes.sort_unstable();
-    build::from_hashes(&Header::sized(size, Kind::of(Tag::Integer)), &hashes, MAX_STORED_BYTES)
-        .unwrap()
+    build::from_hashes(
+        &Header::with_size(size, Kind::unnamed(Tag::Integer)),
+        &hashes,
+        MAX_STORED_BYTES,
+    )
+    .unwrap()
 }
 
 #[test]

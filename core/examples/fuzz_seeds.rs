@@ -22,25 +22,25 @@ fn hashes(elements: u64) -> Vec<u64> {
 }
 
 fn filter(layout: Layout, capacity: u64, fpr: f64, kind: Kind<'_>, elements: u64) -> Vec<u8> {
-    let size = sizing::size(layout, capacity, fpr).expect("a possible size");
-    build::from_hashes(&Header::sized(size, kind), &hashes(elements), u64::MAX)
+    let size = sizing::size_for_capacity(layout, capacity, fpr).expect("a possible size");
+    build::from_hashes(&Header::with_size(size, kind), &hashes(elements), u64::MAX)
         .expect("a small filter")
 }
 
 /// Filters of every layout: empty, sparse, dense, full, of named kinds, merged with others, of no
 /// size.
 fn filters() -> Vec<Vec<u8>> {
-    let mut filters: Vec<Vec<u8>> = vec![Header::unsized_(Layout::Blocked, 0.01).sparse(0)];
+    let mut filters: Vec<Vec<u8>> = vec![Header::without_size(Layout::Blocked, 0.01).sparse(0)];
     for layout in Layout::ALL {
         let kind =
-            Kind::of(if layout == Layout::Parquet { Tag::ParquetInt32 } else { Tag::Integer });
+            Kind::unnamed(if layout == Layout::Parquet { Tag::ParquetInt32 } else { Tag::Integer });
         let full = filter(layout, 30, 0.01, kind, 40);
         let twice = filter(layout, 60, 0.01, kind, 50);
         // Small sizes of `classic` don't divide each other.
         let merged = View::parse(&full)
             .and_then(|full| merge::union(&full, &View::parse(&twice)?, u64::MAX));
         filters.extend([
-            Header::unsized_(layout, 0.2).sparse(0),
+            Header::without_size(layout, 0.2).sparse(0),
             filter(layout, 50, 0.01, Kind::NONE, 0),
             filter(layout, 1000, 0.001, kind, 5),
             filter(layout, 300_000_000, 0.01, kind, 3),
@@ -57,12 +57,15 @@ fn filters() -> Vec<Vec<u8>> {
 fn states() -> Vec<Vec<u8>> {
     let mut states = filters();
     for layout in Layout::ALL {
-        let kind =
-            Kind::of(if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Text });
-        let to_be_sized = Header { kind, ..Header::unsized_(layout, 0.01) };
+        let kind = Kind::unnamed(if layout == Layout::Parquet {
+            Tag::ParquetByteArray
+        } else {
+            Tag::Text
+        });
+        let to_be_sized = Header { kind, ..Header::without_size(layout, 0.01) };
         let mut few: Vec<u8> = to_be_sized.sparse(3);
         few[44..].copy_from_slice(hashes(3).map_bytes().as_slice());
-        let large = build::largest(&to_be_sized, 200).expect("a possible size");
+        let large = build::largest_header(&to_be_sized, 200).expect("a possible size");
         let mut dense: Vec<u8> = large.dense();
         large
             .shape()
@@ -123,7 +126,7 @@ fn parquet() -> Vec<Vec<u8>> {
     ];
     let mut inputs = Vec::new();
     for (kind, elements) in kinds.into_iter().zip([0, 5, 40, 300, 900]) {
-        let kind = if elements == 0 { Kind::NONE } else { Kind::of(kind) };
+        let kind = if elements == 0 { Kind::NONE } else { Kind::unnamed(kind) };
         let value = filter(Layout::Parquet, elements.max(20), 0.01, kind, elements);
         let view = View::parse(&value).expect("a filter");
         inputs.push(parquet::export(&view, u64::MAX).expect("a filter of Parquet"));
@@ -180,7 +183,7 @@ fn counting_filters() -> Vec<Vec<u8>> {
             .add(kind, &hashes(elements).repeat(copies))
             .expect("elements of the first kind")
     };
-    let text = Kind::of(Tag::Text);
+    let text = Kind::unnamed(Tag::Text);
     vec![
         counting::empty(&counting::unsized_header(0.01).expect("a possible rate")),
         counting::empty(&counting::unsized_header(0.2).expect("a possible rate")),
@@ -188,8 +191,8 @@ fn counting_filters() -> Vec<Vec<u8>> {
         grown(&empty(50, 0.01), text, 3, 1),
         grown(&empty(50, 0.01), text, 60, 2),
         grown(&empty(30, 0.001), Kind::other("pg_catalog.inet"), 30, 1),
-        grown(&empty(40, 0.3), Kind::of(Tag::Uuid), 10, 14),
-        grown(&empty(100, 0.1), Kind::of(Tag::Integer), 4, 40),
+        grown(&empty(40, 0.3), Kind::unnamed(Tag::Uuid), 10, 14),
+        grown(&empty(100, 0.1), Kind::unnamed(Tag::Integer), 4, 40),
     ]
 }
 

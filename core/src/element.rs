@@ -2,10 +2,10 @@
 
 use crate::canonical::members;
 use crate::canonical::numeric::Numeric;
-use crate::canonical::{Count, Sink, scalar};
+use crate::canonical::{ByteCounter, Sink, scalar};
 use crate::error::{InvalidParameter, KindMismatch, Result};
-use crate::hash::{Stream, hash};
-use crate::kind::{Kind, Tag, fit};
+use crate::hash::{HashSink, hash};
+use crate::kind::{Kind, Tag, shortened_name};
 use crate::layout::Layout;
 use std::borrow::Cow;
 
@@ -34,10 +34,22 @@ pub enum Element<'a> {
     Boolean(bool),
     /// time: microseconds since midnight.
     Time(i64),
-    /// timetz: microseconds since midnight, and the zone in seconds west of UTC.
-    Timetz(i64, i32),
-    /// interval: months, days and microseconds.
-    Interval(i32, i32, i64),
+    /// timetz.
+    Timetz {
+        /// Microseconds since midnight.
+        microseconds: i64,
+        /// The zone in seconds west of UTC.
+        zone: i32,
+    },
+    /// interval, in the three parts that PostgreSQL keeps.
+    Interval {
+        /// Months of 30 days.
+        months: i32,
+        /// Days of 24 hours.
+        days: i32,
+        /// The rest in microseconds.
+        microseconds: i64,
+    },
     /// An array.
     Array(Array<'a>),
 }
@@ -61,7 +73,7 @@ impl<'a> Array<'a> {
         let kinds = || members.iter().flatten().map(|member| member.kind(Layout::Blocked));
         let first = kinds().next();
         if let Some((first, other)) = first.zip(kinds().find(|kind| Some(*kind) != first)) {
-            return Err(KindMismatch::Members(first.to_string(), other.to_string()).into());
+            return Err(KindMismatch::Members { a: first.to_string(), b: other.to_string() }.into());
         }
         let counted = lengths
             .iter()
@@ -74,7 +86,7 @@ impl<'a> Array<'a> {
         if !is_whole || first.is_some_and(|kind| kind.tag == Tag::Array) {
             return Err(InvalidParameter::Ragged.into());
         }
-        let name = first.map_or(String::new(), |kind| fit(format!("array of {kind}")));
+        let name = first.map_or(String::new(), |kind| shortened_name(format!("array of {kind}")));
         Ok(Array {
             name,
             lengths: if members.is_empty() { Vec::new() } else { lengths },
@@ -83,12 +95,15 @@ impl<'a> Array<'a> {
     }
 
     fn write(&self, into: &mut impl Sink) {
-        members::array(self.lengths.iter().map(|&length| (length, 1)), into);
+        members::write_array_start(self.lengths.iter().map(|&length| (length, 1)), into);
         for member in &self.members {
             match member {
-                None => members::null(into),
+                None => members::write_null(into),
                 Some(member) => {
-                    members::value(Count::of(|count| member.write(count)), into);
+                    members::write_value_start(
+                        ByteCounter::count(|counter| member.write(counter)),
+                        into,
+                    );
                     member.write(into);
                 }
             }
@@ -118,8 +133,10 @@ impl Element<'_> {
             Element::Timestamptz(value) => Element::Timestamptz(value),
             Element::Boolean(value) => Element::Boolean(value),
             Element::Time(value) => Element::Time(value),
-            Element::Timetz(value, zone) => Element::Timetz(value, zone),
-            Element::Interval(months, days, value) => Element::Interval(months, days, value),
+            Element::Timetz { microseconds, zone } => Element::Timetz { microseconds, zone },
+            Element::Interval { months, days, microseconds } => {
+                Element::Interval { months, days, microseconds }
+            }
         }
     }
 
@@ -139,11 +156,11 @@ impl Element<'_> {
             Element::Timestamptz(_) => (Tag::Timestamptz, Tag::ParquetTimestamptz),
             Element::Boolean(_) => (Tag::Boolean, Tag::Boolean),
             Element::Time(_) => (Tag::Time, Tag::Time),
-            Element::Timetz(..) => (Tag::Timetz, Tag::Timetz),
-            Element::Interval(..) => (Tag::Interval, Tag::Interval),
+            Element::Timetz { .. } => (Tag::Timetz, Tag::Timetz),
+            Element::Interval { .. } => (Tag::Interval, Tag::Interval),
             Element::Array(array) => return Kind { tag: Tag::Array, name: &array.name },
         };
-        Kind::of(if layout == Layout::Parquet { parquet } else { general })
+        Kind::unnamed(if layout == Layout::Parquet { parquet } else { general })
     }
 
     /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as
@@ -161,10 +178,12 @@ impl Element<'_> {
             }
             // An array without members that tell its kind is of any.
             (Element::Array(array), Tag::Array) if array.name.is_empty() => {}
-            _ if kind.meet(self.kind(layout)).is_none() => {
-                return Err(
-                    KindMismatch::Element(kind.to_string(), self.kind(layout).to_string()).into()
-                );
+            _ if kind.unify(self.kind(layout)).is_none() => {
+                return Err(KindMismatch::Element {
+                    filter: kind.to_string(),
+                    element: self.kind(layout).to_string(),
+                }
+                .into());
             }
             _ => {}
         }
@@ -176,7 +195,7 @@ impl Element<'_> {
         match self {
             Element::Integer(value) => hash(&scalar::integer(*value)),
             Element::Text(value) => hash(value.as_bytes()),
-            _ => Stream::of(|stream| self.write(stream)),
+            _ => HashSink::hash(|stream| self.write(stream)),
         }
     }
 
@@ -193,9 +212,11 @@ impl Element<'_> {
                 into.write(&scalar::timestamp(*time))
             }
             Element::Boolean(value) => into.write(&scalar::boolean(*value)),
-            Element::Timetz(time, zone) => into.write(&scalar::timetz(*time, *zone)),
-            Element::Interval(months, days, time) => {
-                into.write(&scalar::interval(*months, *days, *time))
+            Element::Timetz { microseconds, zone } => {
+                into.write(&scalar::timetz(*microseconds, *zone))
+            }
+            Element::Interval { months, days, microseconds } => {
+                into.write(&scalar::interval(*months, *days, *microseconds))
             }
             Element::Array(array) => array.write(into),
         }

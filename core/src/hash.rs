@@ -12,7 +12,7 @@
 //! SplitMix64 seeded with the hash.
 
 use crate::canonical::Sink;
-use crate::interrupt::{Meter, STRIDE};
+use crate::interrupt::{Meter, STRIDE_BYTES};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Identifies this scheme in the stored form.
@@ -28,44 +28,44 @@ pub fn hash(bytes: &[u8]) -> u64 {
 
 /// The hash of bytes that are not an element: XXH64 with a seed of their own.
 #[inline]
-pub fn seeded(bytes: &[u8], seed: u64) -> u64 {
+pub fn hash_with_seed(bytes: &[u8], seed: u64) -> u64 {
     xxh64(bytes, seed)
 }
 
 /// The same hash as of an element, in strides that can be cancelled.
 pub fn hash_long(bytes: &[u8]) -> u64 {
-    if bytes.len() <= STRIDE {
+    if bytes.len() <= STRIDE_BYTES {
         hash(bytes)
     } else {
-        Stream::of(|stream| stream.write(bytes))
+        HashSink::hash(|stream| stream.write(bytes))
     }
 }
 
 /// The same hash of bytes that are written piece by piece, which can be cancelled in between.
-pub struct Stream {
+pub struct HashSink {
     state: Xxh64,
     meter: Meter,
 }
 
-impl Stream {
+impl HashSink {
     /// The hash of what `write` writes.
-    pub fn of(write: impl FnOnce(&mut Stream)) -> u64 {
-        Stream::seeded(0, write)
+    pub fn hash(write: impl FnOnce(&mut HashSink)) -> u64 {
+        HashSink::hash_with_seed(0, write)
     }
 
-    /// The same, as by [`seeded`].
-    pub fn seeded(seed: u64, write: impl FnOnce(&mut Stream)) -> u64 {
-        let mut stream = Stream { state: Xxh64::new(seed), meter: Meter::default() };
+    /// The same, as by [`hash_with_seed`].
+    pub fn hash_with_seed(seed: u64, write: impl FnOnce(&mut HashSink)) -> u64 {
+        let mut stream = HashSink { state: Xxh64::new(seed), meter: Meter::default() };
         write(&mut stream);
         stream.state.digest()
     }
 }
 
-impl Sink for Stream {
+impl Sink for HashSink {
     fn write(&mut self, bytes: &[u8]) {
-        for stride in bytes.chunks(STRIDE) {
+        for stride in bytes.chunks(STRIDE_BYTES) {
             self.state.update(stride);
-            self.meter.add(stride.len());
+            self.meter.add_bytes(stride.len());
         }
     }
 }
@@ -73,7 +73,7 @@ impl Sink for Stream {
 /// The shard of an element among `shards`. XXH64 with seed 1 over its hash, as eight little-endian
 /// bytes, chooses it: the hash itself has no bits left to choose with.
 pub fn shard(hash: u64, shards: u32) -> u32 {
-    reduce(seeded(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
+    reduce(hash_with_seed(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
 }
 
 #[inline(always)]

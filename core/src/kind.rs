@@ -8,19 +8,20 @@
 //! that format; a filter of the `parquet` layout uses those wherever the type has one.
 
 use crate::hash::hash;
+use crate::layout::Layout;
 use std::fmt;
 
 /// The longest name of a kind, in bytes.
-pub const MAX_NAME: usize = 512;
+pub const MAX_NAME_BYTES: usize = 512;
 
-/// A name of at most [`MAX_NAME`] bytes: the end of a longer one is replaced by `#` and the 16
+/// A name of at most [`MAX_NAME_BYTES`] bytes: the end of a longer one is replaced by `#` and the 16
 /// hexadecimal digits of the hash of the whole name.
-pub fn fit(name: String) -> String {
+pub fn shortened_name(name: String) -> String {
     const TAIL: usize = 17;
-    if name.len() <= MAX_NAME {
+    if name.len() <= MAX_NAME_BYTES {
         return name;
     }
-    let end = name.floor_char_boundary(MAX_NAME - TAIL);
+    let end = name.floor_char_boundary(MAX_NAME_BYTES - TAIL);
     format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
 }
 
@@ -97,13 +98,13 @@ impl Tag {
         self as u8 >= Tag::ParquetInt32 as u8
     }
 
-    /// Whether a filter of the `parquet` layout (`parquet` true) or of another one may have this
-    /// kind. In `parquet`, types without a Parquet form keep their general kind.
-    pub fn allowed_in(self, parquet: bool) -> bool {
+    /// Whether a filter of this layout may have this kind. In `parquet`, types without a Parquet
+    /// form keep their general kind.
+    pub fn is_allowed_in(self, layout: Layout) -> bool {
         use Tag::{Bytea, Date, Float, Integer, Text, Timestamp, Timestamptz, Uuid};
         let has_parquet_form =
             matches!(self, Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz);
-        if parquet { !has_parquet_form } else { !self.is_parquet() }
+        if layout == Layout::Parquet { !has_parquet_form } else { !self.is_parquet() }
     }
 }
 
@@ -122,7 +123,7 @@ impl<'a> Kind<'a> {
     pub const NONE: Kind<'static> = Kind { tag: Tag::None, name: "" };
 
     /// A kind that needs no name.
-    pub const fn of(tag: Tag) -> Self {
+    pub const fn unnamed(tag: Tag) -> Self {
         Kind { tag, name: "" }
     }
 
@@ -138,7 +139,7 @@ impl<'a> Kind<'a> {
 
     /// The kind of a filter with elements of both kinds, if there is one: without elements it
     /// adopts the other's.
-    pub fn meet(self, other: Kind<'a>) -> Option<Kind<'a>> {
+    pub fn unify(self, other: Kind<'a>) -> Option<Kind<'a>> {
         match (self.is_none(), other.is_none()) {
             (true, _) => Some(other),
             (_, true) => Some(self),

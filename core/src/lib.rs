@@ -32,9 +32,9 @@
 //! | [`memory`] | memory that operations need besides their results; an error if there is none |
 //! | [`canonical`] | the canonical bytes of each kind of element |
 //! | [`hash`] | XXH64, and the words derived from it |
-//! | [`kind`] | key kinds: which elements can be in one filter |
 //! | [`simd`] | code for particular CPUs |
 //! | [`layout`] | `blocked`, `classic`, `parquet`: which bits an element sets |
+//! | [`kind`] | key kinds: which elements can be in one filter |
 //! | [`error`] | what can go wrong |
 //! | [`element`] | values of Rust as elements |
 //! | [`sizing`] | rates, the lookup tables, how many blocks a capacity needs |

@@ -12,7 +12,7 @@ static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
 
 /// Installs what is called for lack of so many bytes, once. The hook must unwind or end the
 /// process.
-pub fn install(hook: fn(usize) -> !) {
+pub fn set_hook(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
 
@@ -34,7 +34,7 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     }
 }
 
-pub fn list<T>(room: usize) -> Vec<T> {
+pub fn with_capacity<T>(room: usize) -> Vec<T> {
     let mut list = Vec::new();
     reserve(&mut list, room);
     list
@@ -51,7 +51,7 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
 
 /// The items as a list.
 pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all = list(items.size_hint().0);
+    let mut all = with_capacity(items.size_hint().0);
     // `push` makes room if the iterator yields more than it says.
     items.for_each(|item| push(&mut all, item));
     all
@@ -59,7 +59,7 @@ pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 /// As [`collect`], until one of the items is an error. Errors: those of the items.
 pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
-    let mut all = list(items.size_hint().0);
+    let mut all = with_capacity(items.size_hint().0);
     for item in items {
         push(&mut all, item?);
     }
@@ -67,15 +67,15 @@ pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Ve
 }
 
 pub fn copy(bytes: &[u8]) -> Vec<u8> {
-    let mut copy = list(bytes.len());
+    let mut copy = with_capacity(bytes.len());
     interrupt::strides(bytes).for_each(|stride| copy.extend_from_slice(stride));
     copy
 }
 
 pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
-    let mut zeros = list(len);
+    let mut zeros = with_capacity(len);
     while zeros.len() < len {
-        zeros.resize(len.min(zeros.len() + interrupt::STRIDE / size_of::<T>()), T::default());
+        zeros.resize(len.min(zeros.len() + interrupt::STRIDE_BYTES / size_of::<T>()), T::default());
         interrupt::check();
     }
     zeros
@@ -103,7 +103,7 @@ pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
     };
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut buffer = B::zeroed(pairs.len());
-    for (byte, &[high, low]) in interrupt::each(buffer.bytes_mut().iter_mut().zip(pairs)) {
+    for (byte, &[high, low]) in interrupt::cancellable(buffer.bytes_mut().iter_mut().zip(pairs)) {
         *byte = digit(high)? << 4 | digit(low)?;
     }
     Some(buffer)

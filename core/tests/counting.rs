@@ -7,12 +7,12 @@ use pg_bloom_core::filter::merge;
 use pg_bloom_core::filter::merge::or_into;
 use pg_bloom_core::filter::{Body, Capacity, Header, View};
 use pg_bloom_core::kind::{Kind, Tag};
-use pg_bloom_core::sizing::Size;
+use pg_bloom_core::sizing::FilterSize;
 use pg_bloom_core::{Layout, hash, interrupt};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const KIND: Kind<'static> = Kind::of(Tag::Numeric);
+const KIND: Kind<'static> = Kind::unnamed(Tag::Numeric);
 
 /// The counters of an element, as docs/format.md defines them: each once.
 fn positions(header: &Header<'_>, h: u64) -> Vec<usize> {
@@ -69,8 +69,8 @@ impl Numbers {
 }
 
 fn header(hashes: u32, blocks: u64, kind: Kind<'static>) -> Header<'static> {
-    Header::sized(
-        Size {
+    Header::with_size(
+        FilterSize {
             layout: Layout::Blocked,
             num_hashes: hashes,
             blocks,

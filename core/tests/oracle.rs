@@ -5,7 +5,7 @@ use pg_bloom_core::filter::{Body, Header, View};
 use pg_bloom_core::hash::hash;
 use pg_bloom_core::kind::{Kind, Tag};
 use pg_bloom_core::layout::Layout;
-use pg_bloom_core::sizing::Size;
+use pg_bloom_core::sizing::FilterSize;
 use proptest::prelude::*;
 
 const MASK: u128 = u64::MAX as u128;
@@ -43,8 +43,8 @@ fn positions(layout: Layout, k: u128, blocks: u128, h: u64) -> Vec<u128> {
 }
 
 fn dense(layout: Layout, hashes: u32, blocks: u64, elements: &[u64]) -> Vec<u8> {
-    let size = Size { layout, num_hashes: hashes, blocks, capacity: 1, fpr: 0.01 };
-    let header = Header::sized(size, Kind::of(Tag::Numeric));
+    let size = FilterSize { layout, num_hashes: hashes, blocks, capacity: 1, fpr: 0.01 };
+    let header = Header::with_size(size, Kind::unnamed(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();
     header
         .shape()
@@ -139,8 +139,8 @@ fn unsized_filters_keep_their_sets() {
         let mut hashes: Vec<u64> = (0..5000u64).map(|i| hash(&i.to_le_bytes())).collect();
         hashes.sort_unstable();
         let header = Header {
-            kind: Kind::of(Tag::Numeric),
-            ..Header::unsized_(layout, 0.01)
+            kind: Kind::unnamed(Tag::Numeric),
+            ..Header::without_size(layout, 0.01)
         };
         let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
         let view = View::parse(&value).unwrap();

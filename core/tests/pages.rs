@@ -1,7 +1,7 @@
 //! The figures that README.md, docs/faq.md and docs/sizing.md give for bits, hashes and bytes are
 //! those of the code.
 
-use pg_bloom_core::sizing::{self, density, size};
+use pg_bloom_core::sizing::{self, density, size_for_capacity};
 use pg_bloom_core::{Header, Kind, Layout};
 
 const ORDER: [Layout; 3] = [Layout::Blocked, Layout::Classic, Layout::Parquet];
@@ -37,12 +37,12 @@ fn grouped(number: u64) -> String {
 /// What the table says of a layout at a rate: the least bits per element, those of a million
 /// elements, hashes and bytes.
 fn cell(layout: Layout, fpr: f64) -> String {
-    let Ok(size) = size(layout, 1_000_000, fpr) else {
+    let Ok(size) = size_for_capacity(layout, 1_000_000, fpr) else {
         return "–".into();
     };
     let least = density(layout, fpr).expect("a rate that has a size").bits;
     let used = (size.blocks * layout.block_bits()) as f64 / 1e6;
-    let bytes = Header::sized(size, Kind::NONE).dense_bytes();
+    let bytes = Header::with_size(size, Kind::NONE).dense_bytes();
     format!("{least:.2} / {used:.2} / {} / {}", size.num_hashes, grouped(bytes))
 }
 

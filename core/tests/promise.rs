@@ -15,8 +15,8 @@ const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 
 /// The share of `probes` absent elements that a dense filter of `elements` others finds. Hashes
 /// come from SplitMix64, whose outputs for different counters are different.
-fn measure(size: &sizing::Size, elements: u64, set: u64, probes: u64) -> f64 {
-    let header = Header::sized(*size, Kind::of(Tag::Numeric));
+fn measure(size: &sizing::FilterSize, elements: u64, set: u64, probes: u64) -> f64 {
+    let header = Header::with_size(*size, Kind::unnamed(Tag::Numeric));
     let mut value: Vec<u8> = header.dense();
     let payload = &mut value[header.prefix_bytes()..];
     let seed = word(set, 77);
@@ -46,8 +46,8 @@ fn check(
 ) {
     for layout in Layout::ALL {
         for fpr in rates.clone() {
-            let size = sizing::size(layout, capacity, fpr).unwrap();
-            let expected = rate::expected(layout, size.num_hashes, size.blocks, capacity as f64);
+            let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
+            let expected = rate::expected(size.shape(), capacity as f64);
             let measured: Vec<f64> = (0..sets)
                 .map(|set| measure(&size, capacity, set, probes(expected)))
                 .collect();

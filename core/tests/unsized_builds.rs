@@ -1,14 +1,14 @@
 //! Partial states of unsized builds: whatever way the elements are split over them, the filter in
 //! the end is the same.
 
-use pg_bloom_core::filter::build::{from_hashes, largest, settle_dense};
+use pg_bloom_core::filter::build::{fold_unsized_build, from_hashes, largest_header};
 use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::hash::word;
 use pg_bloom_core::{Body, Header, Kind, Layout, View, kind::Tag, sizing};
 
 /// Joins states as an aggregate does: hashes with hashes, and bits of the largest size with both.
 fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
-    let largest = largest(header, limit).expect("a limit that some filter meets");
+    let largest = largest_header(header, limit).expect("a limit that some filter meets");
     let mut list: Vec<u64> = Vec::new();
     let mut bits: Option<Vec<u8>> = None;
     let set = |bits: &mut Vec<u8>, hashes: &[u64]| {
@@ -30,18 +30,12 @@ fn join(header: &Header<'static>, limit: u64, parts: &[Vec<u64>]) -> Vec<u8> {
     match bits {
         Some(bits) => {
             let view = View { header: largest, body: Body::Dense(&bits) };
-            let found = estimate::present(&view);
-            let error =
-                estimate::standard_error(largest.layout, largest.num_hashes, largest.blocks, found);
-            let capacity = sizing::capacity_of(
-                largest.layout,
-                largest.num_hashes,
-                largest.blocks,
-                largest.fpr,
-            );
+            let found = estimate::elements_by_fill(&view);
+            let error = estimate::standard_error(largest.shape(), found);
+            let capacity = sizing::capacity_of(largest.shape(), largest.fpr);
             let most = (found + 4.0 * error).ceil() as u64;
             let elements = if found <= capacity as f64 { most.min(capacity) } else { most };
-            settle_dense(&largest, &bits, elements, limit).expect("it fits the limit")
+            fold_unsized_build(&largest, &bits, elements, limit).expect("it fits the limit")
         }
         None => {
             let distinct = sparse::sort_distinct(&mut list, 0);
@@ -56,7 +50,10 @@ fn the_filter_does_not_depend_on_how_many_states_there_were() {
     for (seed, layout) in Layout::ALL.into_iter().enumerate() {
         for fpr in [0.1, 0.01, 1e-4] {
             let tag = if layout == Layout::Parquet { Tag::ParquetByteArray } else { Tag::Bytea };
-            let header = Header { kind: Kind::of(tag), ..Header::unsized_(layout, fpr) };
+            let header = Header {
+                kind: Kind::unnamed(tag),
+                ..Header::without_size(layout, fpr)
+            };
             let all: Vec<u64> = (0..20_000).map(|i| word(i, seed as u32)).collect();
             let mut whole = all.clone();
             let distinct = sparse::sort_distinct(&mut whole, 0);
@@ -101,9 +98,9 @@ fn the_filter_does_not_depend_on_how_many_states_there_were() {
 fn the_largest_size_is_the_largest() {
     for layout in Layout::ALL {
         for fpr in [0.5, 0.01, 1e-6] {
-            let header = Header::unsized_(layout, fpr);
+            let header = Header::without_size(layout, fpr);
             for limit in [200, 1000, 65_535, 65_580, 1 << 20, 256 << 20, 511 << 20] {
-                let Ok(largest) = largest(&header, limit) else {
+                let Ok(largest) = largest_header(&header, limit) else {
                     assert!(limit < 1000, "{layout:?} {fpr} {limit}");
                     continue;
                 };
@@ -111,7 +108,7 @@ fn the_largest_size_is_the_largest() {
                 let twice = Header { blocks: largest.blocks * 2, ..largest };
                 assert!(twice.dense_bytes() > limit, "{layout:?} {fpr} {limit}");
                 // Nothing that may be made in the end needs more.
-                let size = sizing::power_of_two(layout, 1 << 40, fpr).expect("a size");
+                let size = sizing::power_of_two_size(layout, 1 << 40, fpr).expect("a size");
                 assert!(size.blocks > largest.blocks);
             }
         }

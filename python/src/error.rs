@@ -22,8 +22,8 @@ pub fn refuse(error: Error) -> PyErr {
 /// Lets the core fail for lack of memory and be interrupted, by exceptions in place of the end of
 /// the process.
 pub fn install() {
-    memory::install(|bytes| resume_unwind(Box::new(Exhausted(bytes))));
-    interrupt::install(|| {
+    memory::set_hook(|bytes| resume_unwind(Box::new(Exhausted(bytes))));
+    interrupt::set_hook(|| {
         if let Err(error) = Python::attach(|py| py.check_signals()) {
             resume_unwind(Box::new(error));
         }

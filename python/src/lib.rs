@@ -119,7 +119,7 @@ impl Filter {
             .transpose()
             .map_err(refuse)?;
         let layout = layout.unwrap_or("blocked");
-        let layout = Layout::named(layout).ok_or_else(|| {
+        let layout = Layout::from_name(layout).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "unknown layout \"{layout}\": there are \"blocked\", \"classic\" and \"parquet\""
             ))

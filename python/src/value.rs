@@ -196,7 +196,7 @@ fn imported<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
         time(value)?
     } else if is(&known.timedelta)? {
         let (days, microseconds) = days_and_microseconds(value)?;
-        Element::Interval(0, days, microseconds)
+        Element::Interval { months: 0, days, microseconds }
     } else {
         return Ok(None);
     }))
@@ -268,7 +268,7 @@ fn time<'a>(value: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     let since = seconds * 1_000_000 + part("microsecond")?;
     Ok(match offset(value)? {
         None => Element::Time(since),
-        Some(offset) => Element::Timetz(since, i32::try_from(-offset)?),
+        Some(offset) => Element::Timetz { microseconds: since, zone: i32::try_from(-offset)? },
     })
 }
 

@@ -11,7 +11,7 @@ use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
 use crate::pg::call::{Call, Outcome, Result, nodes};
 use crate::pg::memory::{self, Context};
-use pg_bloom_core::filter::build::meet_kind;
+use pg_bloom_core::filter::build::unify_with_element;
 use pg_bloom_core::{Header, Kind};
 
 /// The header of a filter that is being built, in PostgreSQL's memory, where it lives as long as
@@ -132,7 +132,7 @@ impl ElementSite {
         if let Some(type_before) = self.element.refresh(call)? {
             let kind_before = type_before.kind(self.header.layout);
             let kind = self.element.kind(self.header.layout);
-            meet_kind(kind_before, kind).during(H::NAME)?;
+            unify_with_element(kind_before, kind).during(H::NAME)?;
             self.hasher = self.element.hasher(self.header.layout);
         }
 

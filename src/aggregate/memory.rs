@@ -13,7 +13,7 @@
 use super::pointer::ALIGNMENT;
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::{self, Context};
-use pg_bloom_core::filter::merging::List;
+use pg_bloom_core::filter::merging::GrowingList;
 use pg_bloom_core::interrupt;
 use pgrx::pg_sys;
 use std::ops::{Deref, DerefMut};
@@ -151,7 +151,7 @@ impl<T> DerefMut for PgList<T> {
     }
 }
 
-impl<T> List<T> for PgList<T> {
+impl<T> GrowingList<T> for PgList<T> {
     #[inline]
     fn push(&mut self, item: T) {
         if self.len == self.room {

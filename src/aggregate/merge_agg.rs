@@ -89,7 +89,7 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
         Some(state) => state,
         None => MergeState::without_filters(call, operation)?,
     };
-    state.with_filters(call, |filters, memory| filters.take(memory, &filter))?;
+    state.with_filters(call, |filters, memory| filters.add(memory, &filter))?;
     Ok(Some(state.into_datum()))
 }
 
@@ -101,7 +101,7 @@ fn combine_states(call: &Call, operation: Operation) -> Outcome {
             Some(state) => state,
             None => MergeState::without_filters(call, operation)?,
         };
-        state.with_filters(call, |filters, memory| filters.take_parts(memory, &other))?;
+        state.with_filters(call, |filters, memory| filters.add_partial(memory, &other))?;
         Ok(state)
     })
 }
@@ -109,7 +109,7 @@ fn combine_states(call: &Call, operation: Operation) -> Outcome {
 /// Returns the state as bytes, for another process. Fails with 54000 if they would be too many.
 fn serialise(call: &Call) -> Outcome {
     let bytes = with_state(call, |state: &mut MergeState| {
-        state.with_filters(call, |filters, _| filters.to_parts())
+        state.with_filters(call, |filters, _| filters.to_partial())
     })?;
     Ok(bytes.map(PgBuffer::into_datum))
 }

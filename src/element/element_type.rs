@@ -14,7 +14,7 @@ use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
 use crate::pg::value::row_type::version_of;
 use pg_bloom_core::error::InvalidParameter;
-use pg_bloom_core::filter::build::meet_kind;
+use pg_bloom_core::filter::build::unify_with_element;
 use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
 use pgrx::pg_sys::Oid;
 
@@ -119,7 +119,7 @@ impl ElementType {
         let kind = if filter.kind.is_none() { own } else { filter.kind };
         let form = other_form(self.resolved.tag, kind.tag);
         if form.is_none() {
-            meet_kind(kind, own).during(function)?;
+            unify_with_element(kind, own).during(function)?;
         }
         Ok(self.hasher_in(form.unwrap_or(Form::General)))
     }

@@ -16,9 +16,9 @@ use super::scalar::{Source, with_value};
 use crate::pg::call::{Element, Error, Result, SqlState};
 use pg_bloom_core::Header;
 use pg_bloom_core::canonical::scalar;
-use pg_bloom_core::filter::build::meet_kind;
-use pg_bloom_core::hash::{Stream, hash};
-use pg_bloom_core::kind::{Kind, MAX_NAME, Tag};
+use pg_bloom_core::filter::build::unify_with_element;
+use pg_bloom_core::hash::{HashSink, hash};
+use pg_bloom_core::kind::{Kind, MAX_NAME_BYTES, Tag};
 
 /// The width in which a filter keeps numbers: one for each family, or those of Parquet's physical
 /// types.
@@ -99,7 +99,7 @@ impl Hasher {
             let reader = match &self.reader {
                 Reader::Scalar(reader) => reader,
                 Reader::Composite(parts) => {
-                    return Some(Stream::of(|stream| parts.write(element, stream)));
+                    return Some(HashSink::hash(|stream| parts.write(element, stream)));
                 }
             };
             match reader.source {
@@ -108,7 +108,7 @@ impl Hasher {
                 }
                 Source::Float8 => hash_float(self.form, f64::from_bits(datum.value() as u64)),
                 _ if reader.is_long() => Some(with_value(element, |value| {
-                    Stream::of(|stream| reader.write_long(value, stream))
+                    HashSink::hash(|stream| reader.write_long(value, stream))
                 })),
                 _ => Some(reader.with_bytes(element, hash)),
             }
@@ -180,7 +180,7 @@ impl ProbeKey {
         } else {
             self.tag
         };
-        meet_kind(filter.kind, Kind { tag, name: &self.name })?;
+        unify_with_element(filter.kind, Kind { tag, name: &self.name })?;
         Ok(None)
     }
 
@@ -215,7 +215,7 @@ impl ProbeKey {
         };
         let length = usize::from(u16::from_le_bytes([*n0, *n1]));
         let is_whole =
-            *version == VERSION && *there < 8 && name.len() == length && length <= MAX_NAME;
+            *version == VERSION && *there < 8 && name.len() == length && length <= MAX_NAME_BYTES;
         let name = std::str::from_utf8(name).ok().filter(|_| is_whole)?.to_owned();
         let hashes = [hash(0), hash(1), hash(2)];
         Some(ProbeKey {

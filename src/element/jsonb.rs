@@ -40,7 +40,7 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
         }
         level.is_started = true;
         if let Some(key) = key {
-            in_utf8(key, convert, |key| json::string(key, into));
+            in_utf8(key, convert, |key| json::write_string(key, into));
             into.write(b":");
         }
         match value {
@@ -50,7 +50,7 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
             }
             JsonItem::Scalar(Scalar::Number(number)) => write_numeric(number, into),
             JsonItem::Scalar(Scalar::String(text)) => {
-                in_utf8(text, convert, |text| json::string(text, into))
+                in_utf8(text, convert, |text| json::write_string(text, into))
             }
             JsonItem::Container(container) => enter(container, convert, &mut open, into),
         }
@@ -116,7 +116,7 @@ fn enter<'a>(container: &'a [u8], convert: bool, open: &mut Vec<Level<'a>>, into
     {
         memory::reserve(&mut sorted, keys.until);
         sorted.extend(members.by_ref());
-        let order = |a, b| in_utf8(a, true, |a| in_utf8(b, true, |b| json::key_order(a, b)));
+        let order = |a, b| in_utf8(a, true, |a| in_utf8(b, true, |b| json::compare_keys(a, b)));
         sorted.sort_by(|(a, _), (b, _)| order(a.unwrap_or_default(), b.unwrap_or_default()));
     }
     memory::push(
@@ -279,11 +279,21 @@ pub fn write_numeric(numeric: &[u8], into: &mut impl Sink) {
         SHORT => {
             // Seven bits moved to the top of a byte and back keep their sign.
             let weight = (((header & SHORT_WEIGHT) as u8) << 1) as i8 >> 1;
-            numeric::write(header & SHORT_NEGATIVE != 0, i32::from(weight), words, into);
+            numeric::write_groups(
+                sign_of(header & SHORT_NEGATIVE != 0),
+                i32::from(weight),
+                words,
+                into,
+            );
         }
         sign => {
             let weight = words.next().unwrap_or(0) as i16;
-            numeric::write(sign == NEGATIVE, i32::from(weight), words, into);
+            numeric::write_groups(sign_of(sign == NEGATIVE), i32::from(weight), words, into);
         }
     }
+}
+
+/// Returns the sign of a number.
+fn sign_of(is_negative: bool) -> numeric::Sign {
+    if is_negative { numeric::Sign::Negative } else { numeric::Sign::Positive }
 }

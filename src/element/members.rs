@@ -8,8 +8,8 @@ use crate::pg::value::range::{Multirange, RangeEntry};
 use crate::pg::value::row_type::RowType;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::members::{self, flags};
-use pg_bloom_core::canonical::{Count, Sink};
-use pg_bloom_core::hash::Stream;
+use pg_bloom_core::canonical::{ByteCounter, Sink};
+use pg_bloom_core::hash::HashSink;
 use pgrx::pg_sys;
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ impl Parts {
     ///
     /// # Safety
     /// It must be a value of the type that has these.
-    pub unsafe fn write(&self, element: Element, into: &mut Stream) {
+    pub unsafe fn write(&self, element: Element, into: &mut HashSink) {
         interrupt::check_stack_depth();
         // SAFETY: promised by the caller. All are of variable length, and each is read as what its
         // type says.
@@ -54,13 +54,13 @@ impl Parts {
             let value = Value::detoast_aligned(element.datum);
             match self {
                 Parts::Array(member) => {
-                    let start = |into: &mut Stream, lengths: &[i32], lower_bounds: &[i32]| {
-                        members::array(
+                    let start = |into: &mut HashSink, lengths: &[i32], lower_bounds: &[i32]| {
+                        members::write_array_start(
                             lengths.iter().copied().zip(lower_bounds.iter().copied()),
                             into,
                         );
                     };
-                    let write = |into: &mut Stream, datum| member.write(datum, into);
+                    let write = |into: &mut HashSink, datum| member.write(datum, into);
                     each_element(value.pointer().cast(), member.storage, into, start, write);
                 }
                 Parts::Row(row, columns) => {
@@ -77,7 +77,7 @@ impl Parts {
                 Parts::Multirange(range) => {
                     let ranges: *const Multirange = value.pointer().cast();
                     let count = RangeEntry::count(ranges);
-                    members::multirange(count, into);
+                    members::write_multirange_start(count, into);
                     (0..count)
                         .for_each(|i| range.write_bounds(&range.entry.bounds_in(ranges, i), into));
                 }
@@ -92,23 +92,26 @@ impl Member {
     ///
     /// # Safety
     /// It must be of the members' type.
-    unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut Stream) {
+    unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut HashSink) {
         let Some(datum) = datum else {
-            return members::null(into);
+            return members::write_null(into);
         };
         let element = Element { datum };
         // SAFETY: promised by the caller.
         unsafe {
             match &self.reader {
                 Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
-                    members::value(Count::of(|count| reader.write_long(value, count)), into);
+                    members::write_value_start(
+                        ByteCounter::count(|counter| reader.write_long(value, counter)),
+                        into,
+                    );
                     reader.write_long(value, into);
                 }),
                 Reader::Scalar(reader) => {
-                    reader.with_bytes(element, |bytes| members::whole_value(bytes, into))
+                    reader.with_bytes(element, |bytes| members::write_value(bytes, into))
                 }
                 Reader::Composite(parts) => {
-                    members::composite(into);
+                    members::write_composite_start(into);
                     parts.write(element, into);
                 }
             }
@@ -119,7 +122,7 @@ impl Member {
 impl RangeType {
     /// # Safety
     /// They must be the bounds of a range of this type.
-    unsafe fn write_bounds(&self, bounds: &[pg_sys::RangeBound; 2], into: &mut Stream) {
+    unsafe fn write_bounds(&self, bounds: &[pg_sys::RangeBound; 2], into: &mut HashSink) {
         let [lower, upper] = bounds;
         let set = [
             (lower.infinite, flags::NO_LOWER),

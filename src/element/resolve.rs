@@ -8,7 +8,7 @@ use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::value::encoding;
 use crate::pg::value::range::RangeEntry;
 use crate::pg::value::row_type::{RowType, version_of};
-use pg_bloom_core::kind::{Tag, fit};
+use pg_bloom_core::kind::{Tag, shortened_name};
 use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ impl Resolved {
             reader: Reader::Composite(Rc::new(parts)),
             tag,
             parquet: tag,
-            name: fit(name),
+            name: shortened_name(name),
         }
     }
 
@@ -208,7 +208,7 @@ impl Resolver {
     fn other(&self, oid: Oid) -> Result<Resolved> {
         self.refuse_filter(oid)?;
         Ok(Resolved {
-            name: fit(other_name(oid)),
+            name: shortened_name(other_name(oid)),
             ..self.plain(Source::Other, Tag::Other, Tag::Other, oid)?
         })
     }

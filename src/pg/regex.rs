@@ -59,7 +59,7 @@ pub unsafe fn automaton(
         let mut colors = memory::collect((0..pg_reg_getnumcolors(regex)).map(characters));
         // For arcs of any character, which have no color (`COLOR_RAINBOW`).
         memory::push(&mut colors, None);
-        let (mut transitions, mut most) = (memory::list(count as usize), MOST_ARCS);
+        let (mut transitions, mut most) = (memory::with_capacity(count as usize), MOST_ARCS);
         for state in 0..count {
             interrupt::check_for_interrupts();
             let of_state = arcs_of(regex, state, colors.len(), count as usize);

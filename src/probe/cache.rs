@@ -19,7 +19,7 @@ use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
-use pg_bloom_core::memory::list;
+use pg_bloom_core::memory::with_capacity;
 use pgrx::pg_sys;
 
 /// Filters that a call site remembers.
@@ -84,7 +84,7 @@ impl Filter<'_> {
         elements: &[Element],
         until: Option<bool>,
     ) -> Result<Vec<bool>> {
-        let mut answers = list(elements.len());
+        let mut answers = with_capacity(elements.len());
         for elements in elements.chunks(MOST_AT_ONCE) {
             let mut hashes = [None; MOST_AT_ONCE];
             for (hash, &element) in hashes.iter_mut().zip(elements) {

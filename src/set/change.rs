@@ -367,9 +367,12 @@ impl SetChange<'_> {
     /// new or removed.
     fn row_change(&self, row: &Row, items: &[Item], now: i64) -> RowChange {
         let form = self.set.form;
-        let mut change = RowChange { hashes: memory::list(items.len()), places: Vec::new() };
+        let mut change = RowChange {
+            hashes: memory::with_capacity(items.len()),
+            places: Vec::new(),
+        };
         let groups = items.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
-        for indistinguishable_items in interrupt::each(groups) {
+        for indistinguishable_items in interrupt::cancellable(groups) {
             let hash = form.prefix(indistinguishable_items[0].hash);
             let added_at = row.slice_of(hash);
             if !self.needs_change(added_at, now) {

@@ -41,8 +41,8 @@ fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome 
     set.check_kind(element_type, operation)?;
     let mut elements = elements(call, 1, element_type.oid);
     let hasher = element_type.hasher(Layout::Blocked);
-    let mut items = memory::list(elements.len());
-    for (place, &element) in interrupt::each(elements.iter().enumerate()) {
+    let mut items = memory::with_capacity(elements.len());
+    for (place, &element) in interrupt::cancellable(elements.iter().enumerate()) {
         // SAFETY: the type is that of the array's elements.
         if let Some(hash) = unsafe { hasher.hash(element) } {
             items.push(Item { hash, place });

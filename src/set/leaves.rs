@@ -89,7 +89,7 @@ impl Set {
             let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
             let end =
                 start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
-            for place in interrupt::each(start..end) {
+            for place in interrupt::cancellable(start..end) {
                 if let Some(other) = leaves[place].replace(row.bucket) {
                     return Err(self.ambiguous(other, row.bucket));
                 }

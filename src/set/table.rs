@@ -183,7 +183,7 @@ impl Set {
                 .hint("Make a new set, or restore the type."));
         }
         let (own, given) = (own.kind(Layout::Blocked), element.kind(Layout::Blocked));
-        if own.meet(given).is_some() {
+        if own.unify(given).is_some() {
             return Ok(());
         }
         let message = format!(

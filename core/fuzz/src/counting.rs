@@ -8,7 +8,7 @@ use pg_bloom_core::counting::{
     summed_header, unsized_header,
 };
 use pg_bloom_core::error::InvalidBinary;
-use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{FilterStart, START_BYTES};
 use pg_bloom_core::filter::{estimate, merge};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::{Body, Class, Error, Header, Kind, Layout, MAX_STORED_BYTES, Problem, View};
@@ -115,12 +115,12 @@ fn parse(bytes: &[u8]) {
         assert_eq!(written(&filter.header, filter.counters), bytes, "it is written as it was read");
         let bits = [
             View::parse(bytes).err(),
-            Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err(),
+            FilterStart::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len()).err(),
         ];
         for error in bits {
             let error = error.expect("counters are no bits");
             assert!(
-                matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters(_))),
+                matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::Counters { .. })),
                 "{error:?}"
             );
         }
@@ -128,7 +128,7 @@ fn parse(bytes: &[u8]) {
     if View::parse(bytes).is_ok() {
         let error = filter.as_ref().expect_err("bits are no counters");
         assert!(
-            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))),
+            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters { .. })),
             "{error:?}"
         );
     }
@@ -255,9 +255,9 @@ fn describe(filter: &Counting<'_>) {
 /// The kind of elements that come to a filter: mostly its own.
 fn kind_for<'a>(filter: &Counting<'a>, choice: u8) -> Kind<'a> {
     match choice {
-        0..16 => Kind::of(Tag::Integer),
+        0..16 => Kind::unnamed(Tag::Integer),
         16..32 => Kind::other("pg_catalog.inet"),
-        _ if filter.header.kind.is_none() => Kind::of(Tag::Text),
+        _ if filter.header.kind.is_none() => Kind::unnamed(Tag::Text),
         _ => filter.header.kind,
     }
 }
@@ -289,7 +289,7 @@ fn add(filter: &Counting<'_>, choice: u8, hashes: &[u64]) {
 /// before.
 fn come_and_go(filter: &Counting<'_>, steps: &[u64], choice: u8) {
     let h = &filter.header;
-    let kind = if h.kind.is_none() { Kind::of(Tag::Uuid) } else { h.kind };
+    let kind = if h.kind.is_none() { Kind::unnamed(Tag::Uuid) } else { h.kind };
     let Ok(value) = filter.add::<Vec<u8>>(kind, steps) else {
         return;
     };

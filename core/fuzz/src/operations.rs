@@ -2,7 +2,7 @@
 
 use super::forge::{Input, repair, repair_like};
 use super::oracle;
-use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{FilterStart, START_BYTES};
 use pg_bloom_core::filter::{build, estimate, merge, overfull, resize};
 use pg_bloom_core::{Body, Class, Error, Header, View};
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ fn probes(view: &View<'_>, hashes: &[u64]) -> Vec<u64> {
 /// Membership: the whole and its slices answer as the definition does, in few steps.
 fn probe(view: &View<'_>, probes: &[u64]) {
     let value: Vec<u8> = view.to_buffer();
-    let start = Start::parse(&value[..value.len().min(START_BYTES)], value.len())
+    let start = FilterStart::parse(&value[..value.len().min(START_BYTES)], value.len())
         .expect("the start of a filter");
     let steps = match view.body {
         Body::Dense(_) => view.header.num_hashes,
@@ -96,7 +96,7 @@ fn describe(view: &View<'_>) {
         (0.0..=1.0).contains(&info.current_fpr) && (0.0..=1.0).contains(&info.fill_ratio),
         "{info:?}"
     );
-    assert!(estimate::present(view) >= 0.0);
+    assert!(estimate::elements_by_fill(view) >= 0.0);
     if let Some(over) = overfull::overfull(view) {
         assert!(
             over.cardinality >= 0.0 && Some(over.capacity) == h.capacity.elements(),
@@ -206,11 +206,11 @@ fn add(view: &View<'_>, kind: pg_bloom_core::Kind<'_>, hashes: &[u64]) {
     if kind.is_none() {
         return;
     }
-    if view.header.kind.meet(kind).is_none() {
-        let refused = build::add::<Vec<u8>>(view, kind, hashes, LIMIT);
+    if view.header.kind.unify(kind).is_none() {
+        let refused = build::add_hashes::<Vec<u8>>(view, kind, hashes, LIMIT);
         return assert_eq!(refused.map_err(|error| error.class()), Err(Class::KindMismatch));
     }
-    let value: Vec<u8> = match build::add(view, kind, hashes, LIMIT) {
+    let value: Vec<u8> = match build::add_hashes(view, kind, hashes, LIMIT) {
         Ok(value) => value,
         Err(error) => {
             return assert!(
@@ -222,7 +222,7 @@ fn add(view: &View<'_>, kind: pg_bloom_core::Kind<'_>, hashes: &[u64]) {
     let grown = accepted(&value);
     assert!(hashes.iter().all(|&hash| build::contains(&grown, hash)), "a false negative");
     assert_eq!(
-        build::add::<Vec<u8>>(&grown, kind, hashes, LIMIT).as_ref(),
+        build::add_hashes::<Vec<u8>>(&grown, kind, hashes, LIMIT).as_ref(),
         Ok(&value),
         "adding twice"
     );

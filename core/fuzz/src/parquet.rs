@@ -203,7 +203,7 @@ fn accepted(value: &[u8], tag: Tag, bytes: usize) -> View<'_> {
         (h.layout, h.num_hashes, h.blocks, h.base_blocks),
         (Layout::Parquet, 8, blocks, blocks)
     );
-    assert_eq!(h.kind, Kind::of(tag));
+    assert_eq!(h.kind, Kind::unnamed(tag));
     view
 }
 
@@ -222,7 +222,7 @@ fn promises(view: &View<'_>) {
     let now = oracle::rate(h, &bits).clamp(0.01, 0.5);
     assert!((h.fpr - now).abs() <= 1e-9 * now, "{} not {now}", h.fpr);
     let blocks = |capacity| {
-        sizing::size(Layout::Parquet, capacity, h.fpr)
+        sizing::size_for_capacity(Layout::Parquet, capacity, h.fpr)
             .expect("a rate that can be kept")
             .blocks
     };

@@ -2,7 +2,7 @@
 //! read.
 
 use super::forge::{HEADER, damaged, repair};
-use pg_bloom_core::filter::slices::{START_BYTES, Start};
+use pg_bloom_core::filter::slices::{FilterStart, START_BYTES};
 use pg_bloom_core::{Class, View};
 
 /// An input is bytes to parse. They are tried as they are, repaired, and repaired with some of them
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
 fn check(bytes: &[u8]) {
     let (filter, trusted, state) =
         (View::parse(bytes), View::parse_trusted(bytes), View::parse_partial(bytes));
-    let start = Start::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len());
+    let start = FilterStart::parse(&bytes[..bytes.len().min(START_BYTES)], bytes.len());
     if let Ok(view) = &filter {
         assert_eq!(state.as_ref(), Ok(view), "a filter is a state");
         assert_eq!(trusted.as_ref(), Ok(view), "what is checked can be trusted");

@@ -25,7 +25,7 @@ fn sealed(form: Form, bucket: u64, row: &[u8]) -> Vec<u8> {
     row[0] = 1;
     row[1] = form.bits as u8 | if form.keeps { 0x80 } else { 0 };
     let end = row.len() - 4;
-    let sum = hash::seeded(&row[..end], bucket) as u32;
+    let sum = hash::hash_with_seed(&row[..end], bucket) as u32;
     row[end..].copy_from_slice(&sum.to_le_bytes());
     row
 }

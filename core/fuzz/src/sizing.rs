@@ -2,6 +2,7 @@
 //! promised holds.
 
 use super::forge::Input;
+use pg_bloom_core::layout::Shape;
 use pg_bloom_core::sizing::{rate, table};
 use pg_bloom_core::{Class, Header, Kind, Layout, filter, sizing};
 
@@ -46,8 +47,8 @@ fn refused(layout: Layout, fpr: f64) -> bool {
     let answers = [
         sizing::check_fpr(layout, fpr).err(),
         sizing::density(layout, fpr).err(),
-        sizing::size(layout, 1, fpr).err(),
-        sizing::power_of_two(layout, 1, fpr).err(),
+        sizing::size_for_capacity(layout, 1, fpr).err(),
+        sizing::power_of_two_size(layout, 1, fpr).err(),
         filter::capacity_for_bytes(layout, 1 << 20, fpr).err(),
         table::best_practice(layout, fpr).err(),
     ];
@@ -72,7 +73,7 @@ fn practice(layout: Layout, fpr: f64) {
 /// A filter for a capacity keeps its rate at it, is the smallest below 64 blocks and close to it
 /// above, and none for more elements is smaller.
 fn size(layout: Layout, capacity: u64, fpr: f64) {
-    let size = match sizing::size(layout, capacity, fpr) {
+    let size = match sizing::size_for_capacity(layout, capacity, fpr) {
         Ok(size) => size,
         Err(error) => {
             assert!(
@@ -83,20 +84,20 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
         }
     };
     assert!((1..=64).contains(&size.num_hashes) && size.blocks > 0, "{size:?}");
-    let at_capacity = rate::expected(layout, size.num_hashes, size.blocks, capacity as f64);
+    let at_capacity = rate::expected(size.shape(), capacity as f64);
     assert!(at_capacity <= fpr * ROUNDING, "{at_capacity:e} for {size:?}");
     let on_grid = size.blocks >= if layout == Layout::Classic { 1024 } else { 64 };
     let fewer = if on_grid { (size.blocks as f64 * 0.975) as u64 } else { size.blocks - 1 };
     let too_few = if fewer == 0 {
         1.0
     } else {
-        rate::expected(layout, size.num_hashes, fewer, capacity as f64)
+        rate::expected(Shape { blocks: fewer, ..size.shape() }, capacity as f64)
     };
     assert!(too_few > fpr / ROUNDING, "{fewer} blocks would do: {size:?}");
-    if let Ok(next) = sizing::size(layout, capacity + 1, fpr) {
+    if let Ok(next) = sizing::size_for_capacity(layout, capacity + 1, fpr) {
         assert!(next.blocks >= size.blocks, "{next:?} after {size:?}");
     }
-    let header = Header::sized(size, Kind::NONE);
+    let header = Header::with_size(size, Kind::NONE);
     if header.check_size(pg_bloom_core::MAX_STORED_BYTES).is_ok()
         && size.blocks <= sizing::max_blocks(layout)
     {
@@ -109,9 +110,9 @@ fn size(layout: Layout, capacity: u64, fpr: f64) {
 /// A build that is sized at its end keeps its rate with what it saw.
 fn power_of_two(layout: Layout, elements: u64, fpr: f64) {
     let elements = elements % (1 << 42);
-    let size = sizing::power_of_two(layout, elements, fpr).expect("the rate was checked");
+    let size = sizing::power_of_two_size(layout, elements, fpr).expect("the rate was checked");
     assert!(size.blocks.is_power_of_two() && size.capacity >= elements, "{size:?} for {elements}");
-    let rate = rate::expected(layout, size.num_hashes, size.blocks, elements as f64);
+    let rate = rate::expected(size.shape(), elements as f64);
     assert!(rate <= fpr, "{rate:e} for {size:?} and {elements}");
 }
 
@@ -122,7 +123,9 @@ fn for_bytes(layout: Layout, bytes: u64, fpr: f64) {
         Err(error) => return assert_eq!(error.class(), Class::InvalidParameter),
     };
     let bytes_of = |capacity: u64| {
-        let blocks = sizing::size(layout, capacity, fpr).map(|size| size.blocks).ok()?;
+        let blocks = sizing::size_for_capacity(layout, capacity, fpr)
+            .map(|size| size.blocks)
+            .ok()?;
         Some(filter::HEADER_BYTES as u64 + layout.payload_bytes(blocks))
     };
     // Above 2^53 a capacity is a float and may be off by its last bits, and above 2^62 bits there
@@ -149,7 +152,7 @@ fn expected(layout: Layout, hashes: u32, blocks: u64, elements: u64) {
         elements.saturating_add(1),
         elements.saturating_add(1).saturating_mul(2),
     ]
-    .map(|elements| rate::expected(layout, hashes, blocks, elements as f64));
+    .map(|elements| rate::expected(Shape { layout, num_hashes: hashes, blocks }, elements as f64));
     assert!(rates.iter().all(|rate| (0.0..=1.0).contains(rate)), "{rates:?}");
     assert!(rates.is_sorted_by(|a, b| *a <= b * ROUNDING), "{rates:?} for {elements} in {blocks}");
 }

@@ -34,7 +34,7 @@ fn as_parts(bytes: &[u8]) {
         return;
     };
     let mut set = MergedFilters::new(&mut Heap, parts.operation);
-    if set.take_parts(&mut Heap, &parts).is_ok() {
+    if set.add_partial(&mut Heap, &parts).is_ok() {
         finish(&mut set);
     }
 }
@@ -60,15 +60,15 @@ fn merge_set(parts: [&[u8]; 2], ratios: u64, hashes: &[u64]) {
                 let view = View::parse(value).expect("a repaired value is a filter");
                 if apart {
                     let mut own = MergedFilters::new(&mut Heap, operation);
-                    own.take(&mut Heap, &view).ok()?;
+                    own.add(&mut Heap, &view).ok()?;
                     let bytes: Vec<u8> =
-                        own.to_parts().expect("a filter is not too much to hand over");
+                        own.to_partial().expect("a filter is not too much to hand over");
                     assert!(View::parse_partial(&bytes).is_err());
                     let parts =
                         PartialMerge::parse(&bytes).expect("what was handed over can be read");
-                    set.take_parts(&mut Heap, &parts).ok()?;
+                    set.add_partial(&mut Heap, &parts).ok()?;
                 } else {
-                    set.take(&mut Heap, &view).ok()?;
+                    set.add(&mut Heap, &view).ok()?;
                 }
             }
             finish(&mut set)
@@ -114,7 +114,8 @@ fn settle(state: &View<'_>, elements: u64, hashes: &[u64]) {
         }
         (Body::Dense(bits), true) => {
             // No filter that can be stored holds more elements.
-            let Some(value) = possible(build::settle_dense(h, bits, elements.min(1 << 40), LIMIT))
+            let Some(value) =
+                possible(build::fold_unsized_build(h, bits, elements.min(1 << 40), LIMIT))
             else {
                 return;
             };

@@ -1,12 +1,12 @@
-//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`key_order`],
-//! numbers as [`super::numeric`] writes them, strings as [`string`] does.
+//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`compare_keys`],
+//! numbers as [`super::numeric`] writes them, strings as [`write_string`] does.
 
 use super::Sink;
 use std::cmp::Ordering;
 
 /// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes
 /// below 32, these as `\b`, `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
-pub fn string(text: &[u8], into: &mut impl Sink) {
+pub fn write_string(text: &[u8], into: &mut impl Sink) {
     into.write(b"\"");
     let mut rest = text;
     while let Some(plain) = rest
@@ -43,7 +43,7 @@ fn escape(byte: u8, into: &mut impl Sink) {
 
 /// Which of two keys, in UTF-8, comes first: the shorter, and of two of a length that with the
 /// smaller bytes.
-pub fn key_order(a: &[u8], b: &[u8]) -> Ordering {
+pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 

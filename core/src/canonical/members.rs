@@ -26,30 +26,33 @@ pub mod flags {
 }
 
 /// Writes a member that is NULL.
-pub fn null(into: &mut impl Sink) {
+pub fn write_null(into: &mut impl Sink) {
     into.write(&[0]);
 }
 
 /// Writes what comes before the canonical bytes of a composed member.
-pub fn composite(into: &mut impl Sink) {
+pub fn write_composite_start(into: &mut impl Sink) {
     into.write(&[1]);
 }
 
 /// Writes what comes before the canonical bytes of any other member.
-pub fn value(length: u64, into: &mut impl Sink) {
+pub fn write_value_start(length: u64, into: &mut impl Sink) {
     let mut start = [1; 9];
     start[1..].copy_from_slice(&length.to_le_bytes());
     into.write(&start);
 }
 
 /// Writes such a member, with its bytes.
-pub fn whole_value(bytes: &[u8], into: &mut impl Sink) {
-    value(bytes.len() as u64, into);
+pub fn write_value(bytes: &[u8], into: &mut impl Sink) {
+    write_value_start(bytes.len() as u64, into);
     into.write(bytes);
 }
 
 /// Writes what comes before the members of an array with these lengths and lower bounds.
-pub fn array(dimensions: impl ExactSizeIterator<Item = (i32, i32)>, into: &mut impl Sink) {
+pub fn write_array_start(
+    dimensions: impl ExactSizeIterator<Item = (i32, i32)>,
+    into: &mut impl Sink,
+) {
     into.write(&(dimensions.len() as u32).to_le_bytes());
     for (length, lower_bound) in dimensions {
         into.write(&length.to_le_bytes());
@@ -58,7 +61,7 @@ pub fn array(dimensions: impl ExactSizeIterator<Item = (i32, i32)>, into: &mut i
 }
 
 /// Writes what comes before the ranges of a multirange.
-pub fn multirange(ranges: u32, into: &mut impl Sink) {
+pub fn write_multirange_start(ranges: u32, into: &mut impl Sink) {
     into.write(&ranges.to_le_bytes());
 }
 

@@ -22,24 +22,24 @@ pub trait Sink {
 
 /// Counts bytes.
 #[derive(Debug, Default)]
-pub struct Count {
+pub struct ByteCounter {
     total: u64,
     meter: Meter,
 }
 
-impl Count {
+impl ByteCounter {
     /// How many bytes `write` writes.
-    pub fn of(write: impl FnOnce(&mut Count)) -> u64 {
-        let mut count = Count::default();
-        write(&mut count);
-        count.total
+    pub fn count(write: impl FnOnce(&mut ByteCounter)) -> u64 {
+        let mut counter = ByteCounter::default();
+        write(&mut counter);
+        counter.total
     }
 }
 
-impl Sink for Count {
+impl Sink for ByteCounter {
     fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        self.meter.add(bytes.len());
+        self.meter.add_bytes(bytes.len());
     }
 }
 

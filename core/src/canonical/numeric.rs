@@ -13,6 +13,13 @@ const MOST_WHOLE: i64 = 131_072;
 /// Digits after it.
 const MOST_FRACTION: i64 = 16_383;
 
+/// Whether a number is below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    Positive,
+    Negative,
+}
+
 /// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numeric(pub(crate) Vec<u8>);
@@ -74,8 +81,9 @@ fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<
     let (whole, fraction) = digits.split_at(point.clamp(0, digits.len() as i64) as usize);
     let [before_point, after_point] =
         [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
-    let mut plain =
-        memory::list(sign.len() + digits.len() + before_point.len() + after_point.len() + 2);
+    let mut plain = memory::with_capacity(
+        sign.len() + digits.len() + before_point.len() + after_point.len() + 2,
+    );
     plain.extend_from_slice(sign.as_bytes());
     plain.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
     plain.extend(before_point);
@@ -87,10 +95,10 @@ fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<
     Some(plain)
 }
 
-/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if `is_negative`.
+/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if the sign is negative.
 /// Each group is below 10,000. Zero has no sign.
-pub fn write(
-    is_negative: bool,
+pub fn write_groups(
+    sign: Sign,
     weight: i32,
     groups: impl Iterator<Item = u16> + Clone,
     into: &mut impl Sink,
@@ -99,7 +107,7 @@ pub fn write(
     if used == 0 {
         return into.write(b"0");
     }
-    if is_negative {
+    if sign == Sign::Negative {
         into.write(b"-");
     }
     // The powers of 10,000 of the first and the last group, and of the first that is written.

@@ -124,7 +124,7 @@ fn distinct_when_folded(characters: &[u32], encoding: Encoding, most: usize) -> 
         return None;
     }
 
-    let mut distinct = memory::list(characters.len());
+    let mut distinct = memory::with_capacity(characters.len());
     for &character in characters {
         let is_part_of_character = encoding == Encoding::Other && character >= 0x80;
         if character == 0 || is_part_of_character {

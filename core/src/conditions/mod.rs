@@ -20,7 +20,7 @@ pub mod stand_ins;
 pub mod text;
 
 use crate::canonical::Sink;
-use crate::hash::{Stream, seeded};
+use crate::hash::{HashSink, hash_with_seed};
 use crate::memory;
 
 const MEMBER: u64 = 2;
@@ -36,7 +36,7 @@ const AGAIN: u64 = 7;
 /// The hash of a member of an array, from its hash as an element.
 #[inline]
 pub fn member(element: u64) -> u64 {
-    seeded(&element.to_le_bytes(), MEMBER)
+    hash_with_seed(&element.to_le_bytes(), MEMBER)
 }
 
 /// A window of a folded text: one to four characters, in one number. The last is in the lowest
@@ -74,19 +74,19 @@ impl Window {
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();
         let has_two = self.has_at_most(2) && !self.has_at_most(1);
-        [seeded(&bytes, WINDOW)]
+        [hash_with_seed(&bytes, WINDOW)]
             .into_iter()
-            .chain(has_two.then(|| seeded(&bytes, AGAIN)))
+            .chain(has_two.then(|| hash_with_seed(&bytes, AGAIN)))
     }
 }
 
 pub fn word(lexeme: &[u8]) -> u64 {
-    seeded(lexeme, WORD)
+    hash_with_seed(lexeme, WORD)
 }
 
 /// The hash of a key at the top of a JSON document, or of a string that `?` finds as one.
 pub fn key(key: &[u8]) -> u64 {
-    seeded(key, KEY)
+    hash_with_seed(key, KEY)
 }
 
 /// Where a value is in a JSON document: the keys that lead to it. Arrays are not part of a path:
@@ -109,12 +109,12 @@ impl JsonPath {
 
     /// The value of a key in an object at this path.
     pub fn key(self, key: &[u8]) -> JsonPath {
-        JsonPath(seeded(key, self.0))
+        JsonPath(hash_with_seed(key, self.0))
     }
 
     /// The hash of a value at this path, of which `write` writes the canonical bytes.
-    pub fn leaf(self, leaf: Leaf, write: impl FnOnce(&mut Stream)) -> u64 {
-        Stream::seeded(self.0, |stream| {
+    pub fn leaf(self, leaf: Leaf, write: impl FnOnce(&mut HashSink)) -> u64 {
+        HashSink::hash_with_seed(self.0, |stream| {
             stream.write(&[leaf as u8]);
             write(stream);
         })

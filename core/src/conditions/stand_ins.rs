@@ -54,8 +54,10 @@ impl StandIns {
             return None;
         }
 
-        let mut stand_ins =
-            StandIns { pattern: memory::list(pattern.len()), originals: Vec::new() };
+        let mut stand_ins = StandIns {
+            pattern: memory::with_capacity(pattern.len()),
+            originals: Vec::new(),
+        };
         let mut has_class = false;
         let mut previous = None;
         for c in expression.chars() {

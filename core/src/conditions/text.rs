@@ -86,7 +86,7 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
             visit(None);
         }
         rest = &rest[length..];
-        meter.add(length);
+        meter.add_bytes(length);
     }
 }
 
@@ -253,7 +253,7 @@ pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition 
     if ignore_case && encoding == Encoding::Other {
         return Condition::Unknown;
     }
-    let mut runs = memory::list(pattern.len());
+    let mut runs = memory::with_capacity(pattern.len());
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
         runs.push(match byte {

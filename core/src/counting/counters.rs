@@ -12,7 +12,7 @@
 //! associative: any order gives min(number of increments, 15).
 
 use crate::hash::reduce;
-use crate::interrupt::{self, STRIDE};
+use crate::interrupt::{self, STRIDE_BYTES};
 use crate::layout::{Layout, Shape, blocked};
 use crate::simd::prefetch as prefetch_line;
 use std::{array, iter};
@@ -103,7 +103,7 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
 
 /// Adds the counters of `from` to those of `into`, up to saturation.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
-    for (into, from) in interrupt::strides_with(into, from) {
+    for (into, from) in interrupt::paired_strides(into, from) {
         for (a, b) in into.iter_mut().zip(from) {
             let low = ((*a & SATURATED) + (b & SATURATED)).min(SATURATED);
             let high = ((*a >> 4) + (b >> 4)).min(SATURATED);
@@ -125,7 +125,7 @@ fn bits_of(counters: u64) -> u16 {
 
 /// Sets the bits whose counters are not zero: four times as many bytes of counters as of bits.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
-    for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE / 4)) {
+    for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE_BYTES / 4)) {
         for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0)
         {
             *bits = bits_of(u64::from_le_bytes(*counters)).to_le_bytes();

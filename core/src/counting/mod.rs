@@ -30,12 +30,12 @@
 
 pub mod counters;
 
-use crate::error::{Error, InvalidParameter, Mismatch, Result};
-use crate::filter::build::{Request, meet_kind};
+use crate::error::{Error, InvalidParameter, Mismatch, Result, damaged, require};
+use crate::filter::build::{Request, unify_with_element};
 use crate::filter::estimate;
-use crate::filter::header::{COUNTERS, Header, payload_mut};
+use crate::filter::header::{Header, Representation, ValueType, parse_header, payload_mut};
 use crate::filter::merge::{cannot_merge, merged_header};
-use crate::filter::view::{Body, View, check_is_whole, invalid, parse_header, require};
+use crate::filter::view::{Body, View, check_is_whole};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::memory::Buffer;
@@ -79,9 +79,10 @@ pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
 }
 
 /// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those
-/// of [`sizing::size()`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
+/// of [`sizing::size_for_capacity`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
-    let header = Header::sized(sizing::size(Layout::Blocked, capacity, fpr)?, Kind::NONE);
+    let header =
+        Header::with_size(sizing::size_for_capacity(Layout::Blocked, capacity, fpr)?, Kind::NONE);
     header.check_bytes(stored_bytes(&header), limit).map(|()| header)
 }
 
@@ -95,13 +96,13 @@ pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
 }
 
 fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
-    header.allocate(COUNTERS, header.blocks as usize * BLOCK_BYTES)
+    header.allocate(Representation::Counters, header.blocks as usize * BLOCK_BYTES)
 }
 
 /// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it
 /// shows.
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
-    let (header, _) = parse_header(bytes, true)?;
+    let header = parse_header(bytes, ValueType::CountingFilter)?.header;
     require(header.layout == Layout::Blocked, || {
         format!("counters in layout \"{}\"", header.layout.name())
     })?;
@@ -132,7 +133,7 @@ pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     }
     let block = header.shape().block_of(hash) as usize;
     let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
-    let block = bytes.as_ref().try_into().map_err(|_| invalid("it is cut off"))?;
+    let block = bytes.as_ref().try_into().map_err(|_| damaged("it is cut off"))?;
     Ok(counters::block_contains(block, header.shape(), hash))
 }
 
@@ -179,7 +180,7 @@ impl<'a> Counting<'a> {
         let kind = if hashes.is_empty() {
             self.header.kind
         } else {
-            meet_kind(self.header.kind, kind)?
+            unify_with_element(self.header.kind, kind)?
         };
         let header = Header { kind, ..self.header };
         if header.is_unsized() && !hashes.is_empty() {
@@ -200,7 +201,7 @@ impl<'a> Counting<'a> {
         let h = &self.header;
         let mut value: B = self.copy(h);
         let payload = payload_mut(&mut value, h);
-        for &hash in interrupt::each(hashes.iter()) {
+        for &hash in interrupt::cancellable(hashes.iter()) {
             counters::remove(payload, h.shape(), hash);
         }
         Some(if interrupt::is_zero(payload) { empty(h) } else { value })
@@ -260,7 +261,7 @@ impl<'a> Counting<'a> {
 
 /// Counts one more copy of each of these elements.
 pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
-    for &hash in interrupt::each(hashes.iter()) {
+    for &hash in interrupt::cancellable(hashes.iter()) {
         counters::add(payload, header.shape(), hash);
     }
 }
@@ -269,7 +270,7 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
 /// kinds, [`InvalidParameter::Mismatch`] for other hashes or another number of counters.
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
-    if sizes_differ && a.num_hashes == b.num_hashes && a.kind.meet(b.kind).is_some() {
+    if sizes_differ && a.num_hashes == b.num_hashes && a.kind.unify(b.kind).is_some() {
         return Err(cannot_merge(a, b, Mismatch::Counters));
     }
     let merged = merged_header(a, b)?;

@@ -3,7 +3,7 @@ use crate::error::{Class, InvalidBinary, Problem};
 use crate::filter::view::tests::{assert_refused, damage};
 use crate::hash::hash;
 use crate::kind::Tag;
-use crate::sizing::Size;
+use crate::sizing::FilterSize;
 use proptest::prelude::*;
 
 fn text(elements: &[&str]) -> Vec<u64> {
@@ -12,8 +12,8 @@ fn text(elements: &[&str]) -> Vec<u64> {
 
 /// The header of a filter of one block.
 fn one_block() -> Header<'static> {
-    Header::sized(
-        Size {
+    Header::with_size(
+        FilterSize {
             layout: Layout::Blocked,
             num_hashes: 3,
             blocks: 1,
@@ -32,7 +32,7 @@ fn added(value: &[u8], kind: Kind<'_>, hashes: &[u64]) -> Vec<u8> {
 #[test]
 fn stored_bytes_are_frozen() {
     let value =
-        added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a", "b", "b"]));
+        added(&empty::<Vec<u8>>(&one_block()), Kind::unnamed(Tag::Text), &text(&["a", "b", "b"]));
     let (header, payload) = value.split_at(44);
     let hex: String = header.iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(
@@ -74,20 +74,23 @@ fn stored_bytes_are_frozen() {
 
 #[test]
 fn the_two_types_refuse_each_other() {
-    let counting = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));
+    let counting = added(&empty::<Vec<u8>>(&one_block()), Kind::unnamed(Tag::Text), &text(&["a"]));
     let dense: Vec<u8> = Counting::parse(&counting).unwrap().to_bloom();
     let sparse: Vec<u8> = one_block().sparse(0);
     let error = View::parse(&counting).unwrap_err();
-    assert_eq!(error, InvalidBinary::Counters(COUNTERS).into());
+    assert_eq!(
+        error,
+        InvalidBinary::Counters { representation: Representation::Counters as u8 }.into()
+    );
     for bloom in [dense, sparse] {
         assert!(View::parse(&bloom).is_ok());
         let error = Counting::parse(&bloom).unwrap_err();
         assert!(
-            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters(_))),
+            matches!(error.problem(), Problem::InvalidBinary(InvalidBinary::NoCounters { .. })),
             "{error:?}"
         );
     }
-    assert!(crate::filter::slices::Start::parse(&counting, counting.len()).is_err());
+    assert!(crate::filter::slices::FilterStart::parse(&counting, counting.len()).is_err());
 }
 
 #[test]
@@ -95,13 +98,16 @@ fn a_filter_of_no_size_is_the_identity_and_takes_no_elements() {
     let nothing: Vec<u8> = empty(&unsized_header(0.01).unwrap());
     assert_eq!(nothing.len(), 44);
     let nothing = Counting::parse(&nothing).unwrap();
-    let value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));
+    let value = added(&empty::<Vec<u8>>(&one_block()), Kind::unnamed(Tag::Text), &text(&["a"]));
     let filter = Counting::parse(&value).unwrap();
     assert_eq!(sum::<Vec<u8>>(&nothing, &filter).unwrap(), value);
     assert_eq!(sum::<Vec<u8>>(&filter, &nothing).unwrap(), value);
     assert!(!nothing.contains(hash(b"a")) && nothing.remove::<Vec<u8>>(&[hash(b"a")]).is_none());
     assert_eq!(
-        nothing.add::<Vec<u8>>(Kind::of(Tag::Text), &[1]).unwrap_err().class(),
+        nothing
+            .add::<Vec<u8>>(Kind::unnamed(Tag::Text), &[1])
+            .unwrap_err()
+            .class(),
         Class::InvalidParameter
     );
     assert_eq!(View::parse(&nothing.to_bloom::<Vec<u8>>()).unwrap().header, nothing.header);
@@ -116,7 +122,7 @@ fn a_filter_of_no_size_is_the_identity_and_takes_no_elements() {
 fn slices_answer_as_the_whole_does() {
     let header = Header { blocks: 50, base_blocks: 50, ..one_block() };
     let hashes: Vec<u64> = (0..2_000).map(|i| crate::hash::word(5, i)).collect();
-    for kind in [Kind::of(Tag::Text), Kind::other("pg_catalog.inet")] {
+    for kind in [Kind::unnamed(Tag::Text), Kind::other("pg_catalog.inet")] {
         let value = added(&empty::<Vec<u8>>(&header), kind, &hashes[..1_000]);
         let start = parse_start(&value[..crate::filter::slices::START_BYTES], value.len()).unwrap();
         let filter = Counting::parse(&value).unwrap();
@@ -157,7 +163,7 @@ fn what_cannot_be_is_refused() {
         "{error:?}"
     );
     assert_eq!(error.class(), Class::InvalidParameter);
-    let (text, integer) = (Kind::of(Tag::Text), Kind::of(Tag::Integer));
+    let (text, integer) = (Kind::unnamed(Tag::Text), Kind::unnamed(Tag::Integer));
     let kinds = summed_header(&Header { kind: text, ..small }, &Header { kind: integer, ..small });
     assert_eq!(kinds.unwrap_err().class(), Class::KindMismatch);
     let value = added(&empty::<Vec<u8>>(&small), text, &[1]);
@@ -167,7 +173,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn each_field_is_checked() {
-    let value = added(&empty::<Vec<u8>>(&one_block()), Kind::of(Tag::Text), &text(&["a"]));
+    let value = added(&empty::<Vec<u8>>(&one_block()), Kind::unnamed(Tag::Text), &text(&["a"]));
     let changes = [
         (0, &[2u8][..], "version"),
         (1, &[2], "layout"),
@@ -205,7 +211,7 @@ static SAMPLES: std::sync::LazyLock<Vec<Vec<u8>>> = std::sync::LazyLock::new(|| 
     let sized = empty::<Vec<u8>>(&one_block());
     vec![
         empty(&unsized_header(0.01).unwrap()),
-        added(&sized, Kind::of(Tag::Text), &text(&["a", "a", "b"])),
+        added(&sized, Kind::unnamed(Tag::Text), &text(&["a", "a", "b"])),
         added(&sized, Kind::other("pg_catalog.inet"), &text(&["c"])),
         sized,
     ]

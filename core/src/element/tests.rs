@@ -6,7 +6,9 @@ fn hash_in(
     tag: Tag,
     layout: Layout,
 ) -> std::result::Result<Option<u64>, Class> {
-    element.hash_in(Kind::of(tag), layout).map_err(|error| error.class())
+    element
+        .hash_in(Kind::unnamed(tag), layout)
+        .map_err(|error| error.class())
 }
 
 #[test]

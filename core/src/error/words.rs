@@ -1,15 +1,20 @@
-//! What is said of errors: a message, as in "cannot …" or "… is too large", and details in
-//! sentences.
+//! The text of errors: a message without a full stop, such as "cannot merge …" or "… is too large",
+//! and details in sentences.
 
 use super::{
-    Error, InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Parameters, Problem, TooLarge,
+    Error, FilterSize, InvalidBinary, InvalidParameter, KindMismatch, Mismatch, Problem, TooLarge,
 };
 use crate::layout::{GREATEST_FPR, Layout, is_possible_fpr, least_fpr};
 use std::fmt;
 
+/// Rates below this are shown with an exponent: `1e-5` is easier to read than `0.00001`.
+const LEAST_FPR_WITHOUT_EXPONENT: f64 = 1e-4;
+
 impl Error {
-    /// What is wrong, without a full stop. `function` is what the user called, if that has a name
-    /// of its own.
+    /// Returns what is wrong, without a full stop.
+    ///
+    /// `function` is the name of the function that the user called, if the message should name it:
+    /// "cannot use bloom_add with …". Otherwise the message describes the operation.
     pub fn message(&self, function: Option<&str>) -> String {
         match self.problem() {
             Problem::InvalidBinary(problem) => problem.message(),
@@ -19,14 +24,11 @@ impl Error {
         }
     }
 
-    /// More about it, in sentences.
+    /// Returns what else is known about the error, in sentences; `None` if the message says all.
     pub fn detail(&self) -> Option<String> {
         match self.problem() {
-            Problem::InvalidBinary(problem) => problem.detail(),
-            Problem::KindMismatch(KindMismatch::Element(..)) => {
-                Some("An element of another kind would never be found.".into())
-            }
-            Problem::KindMismatch(_) => None,
+            Problem::InvalidBinary(problem) => Some(problem.detail()),
+            Problem::KindMismatch(problem) => problem.detail(),
             Problem::InvalidParameter(problem) => problem.detail(),
             Problem::TooLarge(problem) => problem.detail(),
         }
@@ -36,13 +38,19 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message(None))?;
-        self.detail().map_or(Ok(()), |detail| write!(f, ". {detail}"))
+        match self.detail() {
+            Some(detail) => write!(f, ". {detail}"),
+            None => Ok(()),
+        }
     }
 }
 
-/// What a call did, as in `cannot …`.
-fn using(function: Option<&str>, otherwise: &str) -> String {
-    function.map_or_else(|| otherwise.into(), |function| format!("use {function} with"))
+/// Returns what follows "cannot" in a message: `operation`, or the use of a function.
+fn cannot_do(operation: &str, function: Option<&str>) -> String {
+    match function {
+        Some(function) => format!("use {function} with"),
+        None => operation.into(),
+    }
 }
 
 impl InvalidBinary {
@@ -50,39 +58,39 @@ impl InvalidBinary {
         match self {
             InvalidBinary::Damaged(_) => "invalid bloom filter".into(),
             InvalidBinary::Parquet(_) => "invalid Parquet bloom filter".into(),
-            InvalidBinary::UnknownVersion(found, _) => {
+            InvalidBinary::UnknownVersion { found, .. } => {
                 format!("bloom filter has format version {found}, which is unknown")
             }
-            InvalidBinary::Counters(_) => {
+            InvalidBinary::Counters { .. } => {
                 "value is a counting bloom filter, not a bloom filter".into()
             }
-            InvalidBinary::NoCounters(_) => {
+            InvalidBinary::NoCounters { .. } => {
                 "value is a bloom filter, not a counting bloom filter".into()
             }
         }
     }
 
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            InvalidBinary::Damaged(what) => format!("The value is damaged: {what}."),
-            InvalidBinary::Parquet(what) => what.clone(),
-            InvalidBinary::UnknownVersion(_, known) => {
+    fn detail(&self) -> String {
+        match self {
+            InvalidBinary::Damaged(why) => format!("The value is damaged: {why}."),
+            InvalidBinary::Parquet(why) => why.clone(),
+            InvalidBinary::UnknownVersion { known, .. } => {
                 format!("This version of pg_bloom reads version {known}.")
             }
-            InvalidBinary::Counters(representation) => {
+            InvalidBinary::Counters { representation } => {
                 format!("Its representation is {representation}: counters.")
             }
-            InvalidBinary::NoCounters(representation) => {
+            InvalidBinary::NoCounters { representation } => {
                 format!("Its representation is {representation}: there are no counters.")
             }
-        })
+        }
     }
 }
 
 impl KindMismatch {
     fn message(&self, function: Option<&str>) -> String {
         match self {
-            KindMismatch::Element(filter, element) => match function {
+            KindMismatch::Element { filter, element } => match function {
                 None => format!(
                     "cannot use a bloom filter of kind {filter} with an element of kind {element}"
                 ),
@@ -90,15 +98,22 @@ impl KindMismatch {
                     "cannot use {function} with a bloom filter of kind {filter} and an element of kind {element}"
                 ),
             },
-            KindMismatch::Filters(a, b) => {
-                format!(
-                    "cannot {} bloom filters of different key kinds {a} and {b}",
-                    using(function, "merge")
-                )
+            KindMismatch::Filters { a, b } => {
+                let merge = cannot_do("merge", function);
+                format!("cannot {merge} bloom filters of different key kinds {a} and {b}")
             }
-            KindMismatch::Members(a, b) => {
+            KindMismatch::Members { a, b } => {
                 format!("array has members of different kinds {a} and {b}")
             }
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        match self {
+            KindMismatch::Element { .. } => {
+                Some("An element of another kind would never be found.".into())
+            }
+            KindMismatch::Filters { .. } | KindMismatch::Members { .. } => None,
         }
     }
 }
@@ -107,9 +122,10 @@ impl InvalidParameter {
     fn message(&self, function: Option<&str>) -> String {
         match self {
             InvalidParameter::Mismatch { .. } => {
-                format!("cannot {} bloom filters of different parameters", using(function, "merge"))
+                let merge = cannot_do("merge", function);
+                format!("cannot {merge} bloom filters of different parameters")
             }
-            InvalidParameter::Rate(fpr, layout) => rate(*fpr, *layout),
+            InvalidParameter::Rate { fpr, layout } => rate_message(*fpr, *layout),
             InvalidParameter::Capacity(capacity) => {
                 format!("capacity of a bloom filter must be at least 1, not {capacity}")
             }
@@ -120,12 +136,10 @@ impl InvalidParameter {
                 "a counting bloom filter needs a capacity".into()
             }
             InvalidParameter::NoCountersYet => {
-                format!(
-                    "cannot {} a counting bloom filter of no size",
-                    using(function, "add elements to")
-                )
+                let add = cannot_do("add elements to", function);
+                format!("cannot {add} a counting bloom filter of no size")
             }
-            InvalidParameter::TooFewBytes(bytes, _) => {
+            InvalidParameter::TooFewBytes { bytes, .. } => {
                 format!("no bloom filter fits in {bytes} bytes")
             }
             InvalidParameter::ResizeNeedsCapacity => {
@@ -156,7 +170,7 @@ impl InvalidParameter {
     }
 
     fn detail(&self) -> Option<String> {
-        Some(match self {
+        let detail = match self {
             InvalidParameter::Mismatch { why, a, b, .. } => {
                 format!("{a} against {b}. {}", why.reason())
             }
@@ -180,30 +194,35 @@ impl InvalidParameter {
                 "No reader of Parquet hashes elements of this kind as pg_bloom does.".into()
             }
             _ => return None,
-        })
+        };
+        Some(detail)
     }
 }
 
-/// The message for a rate that a layout can't keep, and perhaps no other.
-fn rate(fpr: f64, layout: Layout) -> String {
-    let shown = if fpr != 0.0 && fpr.abs() < 1e-4 {
-        format!("{fpr:e}")
-    } else {
-        fpr.to_string()
-    };
-    let possible = |layout| format!("from {:e} to {GREATEST_FPR}", least_fpr(layout));
+/// Returns the message for a rate that filters of a layout can't have.
+///
+/// The message names the layout only if the default one, `blocked`, can have the rate.
+fn rate_message(fpr: f64, layout: Layout) -> String {
+    let is_tiny = fpr != 0.0 && fpr.abs() < LEAST_FPR_WITHOUT_EXPONENT;
+    let shown_fpr = if is_tiny { format!("{fpr:e}") } else { fpr.to_string() };
+
     if is_possible_fpr(Layout::Blocked, fpr) {
-        format!(
-            "false positive rate in layout \"{}\" must be {}, not {shown}",
-            layout.name(),
-            possible(layout)
-        )
+        let name = layout.name();
+        let range = shown_fpr_range(layout);
+        format!("false positive rate in layout \"{name}\" must be {range}, not {shown_fpr}")
     } else {
-        format!("false positive rate must be {}, not {shown}", possible(Layout::Blocked))
+        let range = shown_fpr_range(Layout::Blocked);
+        format!("false positive rate must be {range}, not {shown_fpr}")
     }
+}
+
+/// Returns the rates that filters of a layout can have, as in "from 1e-9 to 0.5".
+fn shown_fpr_range(layout: Layout) -> String {
+    format!("from {:e} to {GREATEST_FPR}", least_fpr(layout))
 }
 
 impl Mismatch {
+    /// Returns the rule that two filters break, as a sentence.
     fn reason(self) -> &'static str {
         match self {
             Mismatch::Layouts => "Filters of different layouts cannot be merged.",
@@ -222,40 +241,45 @@ impl TooLarge {
             TooLarge::Bytes { bytes, limit, .. } | TooLarge::ParquetBytes { bytes, limit, .. } => {
                 format!("bloom filter of {bytes} bytes exceeds the limit of {limit} bytes")
             }
-            TooLarge::Bits(capacity, fpr) => {
+            TooLarge::Bits { capacity, fpr } => {
                 format!(
                     "bloom filter for {capacity} elements at a false positive rate of {fpr} is too large"
                 )
             }
-            TooLarge::Sizes(_) => "bloom filters of too many sizes to be merged in parallel".into(),
+            TooLarge::PartialState { .. } => {
+                "bloom filters of too many sizes to be merged in parallel".into()
+            }
             TooLarge::IndexPages(pages) => format!("index of {pages} pages is too large"),
             TooLarge::IndexRanges(ranges) => format!("an index cannot have {ranges} ranges"),
         }
     }
 
     fn detail(&self) -> Option<String> {
-        Some(match self {
-            TooLarge::Bytes { own: Parameters { capacity, fpr, layout, .. }, .. } => {
-                format!(
-                    "Capacity {capacity} at a false positive rate of {fpr} in layout \"{}\".",
-                    layout.name()
-                )
+        match self {
+            TooLarge::Bytes { size, .. } => {
+                let FilterSize { capacity, fpr, layout, .. } = size;
+                let name = layout.name();
+                Some(format!(
+                    "Capacity {capacity} at a false positive rate of {fpr} in layout \"{name}\"."
+                ))
             }
-            TooLarge::ParquetBytes { payload, .. } => format!("It has {payload} bytes of bits."),
-            TooLarge::Sizes(bytes) => format!("They take {bytes} bytes."),
-            _ => return None,
-        })
+            TooLarge::ParquetBytes { payload, .. } => {
+                Some(format!("It has {payload} bytes of bits."))
+            }
+            TooLarge::PartialState { bytes } => Some(format!("They take {bytes} bytes.")),
+            TooLarge::Bits { .. } | TooLarge::IndexPages(_) | TooLarge::IndexRanges(_) => None,
+        }
     }
 }
 
-impl fmt::Display for Parameters {
+impl fmt::Display for FilterSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parameters { layout, num_hashes, blocks, capacity, fpr } = self;
+        let FilterSize { layout, num_hashes, blocks, capacity, fpr } = self;
+        let name = layout.name();
         let bits = blocks * layout.block_bits();
         write!(
             f,
-            "layout \"{}\", {num_hashes} hashes, {bits} bits (capacity {capacity}, rate {fpr})",
-            layout.name()
+            "layout \"{name}\", {num_hashes} hashes, {bits} bits (capacity {capacity}, rate {fpr})"
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Building filters from hashes, probing them, and adding to them.
 
-use super::header::{Capacity, Header, payload_mut};
+use super::header::{Capacity, Header, SizeLimit, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{KindMismatch, Result};
@@ -33,26 +33,33 @@ impl Default for Request {
 }
 
 impl Request {
-    /// The header of an empty filter. Errors: those of [`sizing::size()`];
+    /// The header of an empty filter. Errors: those of [`sizing::size_for_capacity`];
     /// [`crate::Class::TooLarge`] if it would have more than `limit` bytes when dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
         let Some(capacity) = self.capacity else {
             return sizing::check_fpr(self.layout, self.fpr)
-                .map(|()| Header::unsized_(self.layout, self.fpr));
+                .map(|()| Header::without_size(self.layout, self.fpr));
         };
-        let header = Header::sized(sizing::size(self.layout, capacity, self.fpr)?, Kind::NONE);
+        let header = Header::with_size(
+            sizing::size_for_capacity(self.layout, capacity, self.fpr)?,
+            Kind::NONE,
+        );
         header.check_size(limit).map(|()| header)
     }
 }
 
 /// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than
 /// `limit` bytes.
-pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<Header<'a>> {
+pub fn size_unsized_build<'a>(
+    header: &Header<'a>,
+    elements: usize,
+    limit: u64,
+) -> Result<Header<'a>> {
     if !header.is_unsized() || elements == 0 {
         return Ok(*header);
     }
-    let settled = Header::sized(
-        sizing::power_of_two(header.layout, elements as u64, header.fpr)?,
+    let settled = Header::with_size(
+        sizing::power_of_two_size(header.layout, elements as u64, header.fpr)?,
         header.kind,
     );
     settled.check_size(limit).map(|()| settled)
@@ -60,13 +67,13 @@ pub fn settle<'a>(header: &Header<'a>, elements: usize, limit: u64) -> Result<He
 
 /// The header of an unsized build that became dense before it had all elements. It has the most
 /// blocks, a power of two, that a filter of at most `limit` bytes can have, and can be folded to
-/// the size that any number of elements needs. Errors: those of [`sizing::power_of_two`];
+/// the size that any number of elements needs. Errors: those of [`sizing::power_of_two_size`];
 /// [`crate::Class::TooLarge`] if not even the smallest filter fits.
-pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
-    let size = sizing::power_of_two(header.layout, 1, header.fpr)?;
+pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
+    let size = sizing::power_of_two_size(header.layout, 1, header.fpr)?;
     let mut largest = Header {
         capacity: Capacity::ToBeFolded,
-        ..Header::sized(size, header.kind)
+        ..Header::with_size(size, header.kind)
     };
     largest.check_size(limit)?;
     loop {
@@ -82,21 +89,20 @@ pub fn largest<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
 /// Ends an unsized build that became dense early: folds it to the smallest power of two of blocks
 /// that keeps the rate with so many elements. Errors: [`crate::Class::TooLarge`] for more than
 /// `limit` bytes.
-pub fn settle_dense<B: Buffer>(
+pub fn fold_unsized_build<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
     elements: u64,
     limit: u64,
 ) -> Result<B> {
-    let mut size = sizing::power_of_two(header.layout, elements, header.fpr)?;
+    let mut size = sizing::power_of_two_size(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
-        Header::sized(size, header.kind).check_size(limit)?;
+        Header::with_size(size, header.kind).check_size(limit)?;
         // The bits can't be separated into more blocks again. The capacity is what this size holds.
         size.blocks = header.blocks;
-        size.capacity =
-            sizing::capacity_of(header.layout, size.num_hashes, size.blocks, header.fpr);
+        size.capacity = sizing::capacity_of(size.shape(), header.fpr);
     }
-    let sized = Header::sized(size, header.kind);
+    let sized = Header::with_size(size, header.kind);
     let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
     settled.check_size(limit)?;
     let mut value: B = settled.dense();
@@ -109,22 +115,17 @@ pub fn settle_dense<B: Buffer>(
 /// power of two of blocks that keeps the rate. Errors: [`crate::Class::TooLarge`] for more than
 /// `limit` bytes.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
-    from_more_hashes(header, hashes, 0, limit)
+    from_more_hashes(header, hashes, SizeLimit { max_bytes: limit, given_payload_bytes: 0 })
 }
 
 /// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the
 /// result may exceed the limit up to that size.
-fn from_more_hashes<B: Buffer>(
-    header: &Header<'_>,
-    hashes: &[u64],
-    given: u64,
-    limit: u64,
-) -> Result<B> {
-    let header = settle(header, hashes.len(), limit)?;
+fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: SizeLimit) -> Result<B> {
+    let header = size_unsized_build(header, hashes.len(), limit.max_bytes)?;
     if header.fits_sparse(hashes.len()) {
-        return list_of(&header, hashes, given, limit);
+        return list_of(&header, hashes, limit);
     }
-    header.check_growth(header.payload_bytes(), given, limit)?;
+    header.check_growth(header.payload_bytes(), limit)?;
     let mut value: B = header.dense();
     header.shape().insert_all(payload_mut(&mut value, &header), hashes);
     Ok(value)
@@ -135,10 +136,9 @@ fn from_more_hashes<B: Buffer>(
 pub(super) fn list_of<B: Buffer>(
     header: &Header<'_>,
     hashes: &[u64],
-    given: u64,
-    limit: u64,
+    limit: SizeLimit,
 ) -> Result<B> {
-    header.check_growth(size_of_val(hashes) as u64, given, limit)?;
+    header.check_growth(size_of_val(hashes) as u64, limit)?;
     let mut value: B = header.sparse(hashes.len());
     write_hashes(payload_mut(&mut value, header), hashes);
     Ok(value)
@@ -147,7 +147,7 @@ pub(super) fn list_of<B: Buffer>(
 /// Writes hashes to the payload of a list of as many.
 pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
     let slots = payload.as_chunks_mut::<8>().0.iter_mut().zip(hashes);
-    interrupt::each(slots).for_each(|(slot, hash)| *slot = hash.to_le_bytes());
+    interrupt::cancellable(slots).for_each(|(slot, hash)| *slot = hash.to_le_bytes());
 }
 
 /// Sets the bits of a sparse filter's elements in a dense payload of its size.
@@ -184,25 +184,41 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
 
 /// The kind of a filter to which an element is added, or in which it is probed. Errors:
 /// [`KindMismatch::Element`].
-pub fn meet_kind<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
-    held.meet(given)
-        .ok_or_else(|| KindMismatch::Element(held.to_string(), given.to_string()).into())
+pub fn unify_with_element<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
+    held.unify(given).ok_or_else(|| {
+        KindMismatch::Element { filter: held.to_string(), element: given.to_string() }.into()
+    })
 }
 
 /// The filter with more elements, whose hashes ascend; one of no size gets the size that these
 /// need. Errors: [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more
 /// than `limit` bytes.
-pub fn add<B: Buffer>(view: &View<'_>, kind: Kind<'_>, hashes: &[u64], limit: u64) -> Result<B> {
-    let header = Header { kind: meet_kind(view.header.kind, kind)?, ..view.header };
+pub fn add_hashes<B: Buffer>(
+    view: &View<'_>,
+    kind: Kind<'_>,
+    hashes: &[u64],
+    limit: u64,
+) -> Result<B> {
+    let header = Header {
+        kind: unify_with_element(view.header.kind, kind)?,
+        ..view.header
+    };
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(entries) => {
-            let mut all = memory::list(entries.len() + hashes.len());
-            all.extend(interrupt::each(sparse::values(entries)));
+            let mut all = memory::with_capacity(entries.len() + hashes.len());
+            all.extend(interrupt::cancellable(sparse::values(entries)));
             let sorted = all.len();
             all.extend(hashes);
             let distinct = sparse::sort_distinct(&mut all, sorted);
-            from_more_hashes(&header, &all[..distinct], view.payload_bytes() as u64, limit)
+            from_more_hashes(
+                &header,
+                &all[..distinct],
+                SizeLimit {
+                    max_bytes: limit,
+                    given_payload_bytes: view.payload_bytes() as u64,
+                },
+            )
         }
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();

@@ -104,7 +104,7 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     let count = entries.len() * header.num_hashes as usize;
     let positions = || sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash));
     if count <= MOST_POSITIONS {
-        let mut list = memory::list(count);
+        let mut list = memory::with_capacity(count);
         list.extend(positions());
         list.sort_unstable();
         list.dedup();
@@ -113,7 +113,9 @@ fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
     let mut ones = 0;
     for first in (0..header.blocks).step_by(WINDOW as usize) {
         let mut marked = memory::zeroed(WINDOW.min(header.blocks - first).div_ceil(8) as usize);
-        for bit in interrupt::each(positions()).filter_map(|position| position.checked_sub(first)) {
+        for bit in
+            interrupt::cancellable(positions()).filter_map(|position| position.checked_sub(first))
+        {
             if let Some(byte) = marked.get_mut((bit >> 3) as usize) {
                 *byte |= 1 << (bit & 7);
             }
@@ -137,9 +139,9 @@ pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f
     let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
     let (mut ones, mut sum) = (0, 0.0);
     let index = |entry: &[u8; 8]| shape.block_of(sparse::value(entry));
-    for own in interrupt::each(entries.chunk_by(|a, b| index(a) == index(b))) {
+    for own in interrupt::cancellable(entries.chunk_by(|a, b| index(a) == index(b))) {
         block.fill(0);
-        interrupt::each(sparse::values(own))
+        interrupt::cancellable(sparse::values(own))
             .for_each(|hash| one_block.insert_all(&mut block, &[hash]));
         ones += count_ones(&block);
         sum += block_rate(layout, num_hashes, &block);
@@ -157,7 +159,8 @@ pub fn current_fpr(view: &View<'_>) -> f64 {
 
 /// The number of elements that set this many of the bits of so many blocks; infinite for all of
 /// them.
-fn elements_for(layout: Layout, num_hashes: u32, blocks: u64, ones: u64) -> f64 {
+fn elements_for(shape: Shape, ones: u64) -> f64 {
+    let Shape { layout, num_hashes, blocks } = shape;
     let (k, b, bits) = (f64::from(num_hashes), blocks as f64, blocks * layout.block_bits());
     // ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
     let log_clear = match layout {
@@ -177,7 +180,7 @@ pub fn cardinality(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
         Body::Dense(bits) if h.base_blocks != h.blocks => finest_agreeing(h, &by_size(h, bits)),
-        _ => present(view),
+        _ => elements_by_fill(view),
     }
 }
 
@@ -188,7 +191,7 @@ fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
     let mut bits = Cow::Borrowed(bits);
     let mut sizes = Vec::new();
     loop {
-        sizes.push((blocks, elements_for(h.layout, h.num_hashes, blocks, count_ones(&bits))));
+        sizes.push((blocks, elements_for(Shape { blocks, ..h.shape() }, count_ones(&bits))));
         if blocks == h.base_blocks {
             return sizes;
         }
@@ -217,7 +220,7 @@ fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
         {
             break;
         }
-        let error = standard_error(h.layout, h.num_hashes, blocks, elements);
+        let error = standard_error(Shape { blocks, ..h.shape() }, elements);
         coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
     }
     coarser.last().map_or(0.0, |&(elements, _)| elements)
@@ -255,11 +258,11 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
 
 /// The number of elements with which a filter would be as full as it is; more than it has if it was
 /// spread.
-pub fn present(view: &View<'_>) -> f64 {
+pub fn elements_by_fill(view: &View<'_>) -> f64 {
     let h = &view.header;
     match view.body {
         Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) => elements_for(h.layout, h.num_hashes, h.blocks, count_ones(bits)),
+        Body::Dense(bits) => elements_for(h.shape(), count_ones(bits)),
     }
 }
 
@@ -269,7 +272,8 @@ pub fn present(view: &View<'_>) -> f64 {
 /// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` =
 /// exp(-λ(1-q)) for one clear bit and exp(-λ(1-q₂)) for two of them, minus what follows from the
 /// total being `elements`.
-pub fn standard_error(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
+pub fn standard_error(shape: Shape, elements: f64) -> f64 {
+    let Shape { layout, num_hashes, blocks } = shape;
     let (k, b) = (f64::from(num_hashes), blocks as f64);
     let load = elements / b;
     let clear = |untouched: f64| (-load * (1.0 - untouched)).exp();

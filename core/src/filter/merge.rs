@@ -18,7 +18,7 @@
 //! and associative as well.
 
 use super::build::{contains, insert_entries, list_of};
-use super::header::{Header, payload_mut};
+use super::header::{Header, SizeLimit, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
@@ -83,13 +83,13 @@ pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
 }
 
 pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
-    a.meet(b)
-        .ok_or_else(|| KindMismatch::Filters(a.to_string(), b.to_string()).into())
+    a.unify(b)
+        .ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
 }
 
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
-    let larger = larger(a, b).parameters();
-    InvalidParameter::Mismatch { why, a: a.parameters(), b: b.parameters(), larger }.into()
+    let larger = larger(a, b).size();
+    InvalidParameter::Mismatch { why, a: a.size(), b: b.size(), larger }.into()
 }
 
 /// ORs D(view), spread to `blocks` blocks, into a dense payload.
@@ -119,15 +119,18 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
         let body = if a.header.is_unsized() { b.body } else { a.body };
         return Ok(View { header, body }.to_buffer());
     }
-    let given = a.payload_bytes().max(b.payload_bytes()) as u64;
+    let limit = SizeLimit {
+        max_bytes: limit,
+        given_payload_bytes: a.payload_bytes().max(b.payload_bytes()) as u64,
+    };
     if a.header.blocks == b.header.blocks
         && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
         && (header.fits_sparse(x.len() + y.len())
             || header.fits_sparse(sparse::union(x, y).count()))
     {
-        return list_of(&header, &memory::collect(sparse::union(x, y)), given, limit);
+        return list_of(&header, &memory::collect(sparse::union(x, y)), limit);
     }
-    header.check_growth(header.payload_bytes(), given, limit)?;
+    header.check_growth(header.payload_bytes(), limit)?;
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
     or_into(payload, header.blocks, a);
@@ -156,8 +159,13 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
             return Ok(value);
         }
     };
-    let common = interrupt::each(sparse::values(entries)).filter(|&hash| contains(other, hash));
-    list_of(&header, &memory::collect(common), 0, u64::MAX)
+    let common =
+        interrupt::cancellable(sparse::values(entries)).filter(|&hash| contains(other, hash));
+    list_of(
+        &header,
+        &memory::collect(common),
+        SizeLimit { max_bytes: u64::MAX, given_payload_bytes: 0 },
+    )
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn limit(h: &Header<'_>, capacity: u64) -> f64 {
 fn deviating(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, z: f64) -> f64 {
     let (n, b) = (elements as f64, blocks as f64);
     let skew = (z * z - 1.0) / 6.0;
-    if rate::is_full(layout, num_hashes, blocks, n) {
+    if rate::is_full(Shape { layout, num_hashes, blocks }, n) {
         return 1.0;
     }
     let limit = if layout == Layout::Classic || (layout == Layout::Blocked && blocks == 1) {

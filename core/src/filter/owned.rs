@@ -116,7 +116,7 @@ impl Filter {
     pub fn prober(&self) -> Prober<'_> {
         Prober {
             view: self.view(),
-            hashes: memory::list(BATCH),
+            hashes: memory::with_capacity(BATCH),
             answers: Vec::new(),
         }
     }
@@ -305,7 +305,8 @@ impl Builder {
             || self.hashes.iter().any(|&hash| !build::contains(&view, hash))
         {
             self.filter =
-                build::add(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES).map(Filter)?;
+                build::add_hashes(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES)
+                    .map(Filter)?;
         }
         self.hashes.clear();
         Ok(())

@@ -16,7 +16,7 @@
 //! number, as in a filter that was folded to another rate, the size is the smallest that keeps the
 //! rate and is its own times a power of two.
 
-use super::build::{from_hashes, insert_entries, settle};
+use super::build::{from_hashes, insert_entries, size_unsized_build};
 use super::estimate::{dense_form_of, rate_of_bits};
 use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
@@ -24,6 +24,7 @@ use super::sparse;
 use super::view::{Body, View};
 use crate::error::{InvalidParameter, Result};
 use crate::kind::Kind;
+use crate::layout::Shape;
 use crate::memory::Buffer;
 use crate::sizing::{self, MAX_STORED_BYTES};
 use crate::{interrupt, memory};
@@ -33,7 +34,7 @@ use crate::{interrupt, memory};
 /// for bits whose size neither divides nor is divided by the new one,
 /// [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity;
 /// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes; those of
-/// [`sizing::size()`].
+/// [`sizing::size_for_capacity`].
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
@@ -49,16 +50,26 @@ fn resize_list<B: Buffer>(
     limit: u64,
 ) -> Result<B> {
     let header = match capacity {
-        Some(capacity) => Header::sized(sizing::size(h.layout, capacity, h.fpr)?, h.kind),
+        Some(capacity) => {
+            Header::with_size(sizing::size_for_capacity(h.layout, capacity, h.fpr)?, h.kind)
+        }
         None => {
             let kind = if entries.is_empty() { Kind::NONE } else { h.kind };
-            settle(&Header { kind, ..Header::unsized_(h.layout, h.fpr) }, entries.len(), u64::MAX)?
+            size_unsized_build(
+                &Header { kind, ..Header::without_size(h.layout, h.fpr) },
+                entries.len(),
+                u64::MAX,
+            )?
         }
     };
     if header.blocks > h.blocks {
         header.check_size(limit)?;
     }
-    from_hashes(&header, &memory::collect(interrupt::each(sparse::values(entries))), u64::MAX)
+    from_hashes(
+        &header,
+        &memory::collect(interrupt::cancellable(sparse::values(entries))),
+        u64::MAX,
+    )
 }
 
 fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64) -> Result<B> {
@@ -70,7 +81,7 @@ fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64
     if !blocks.is_multiple_of(h.blocks) && !h.blocks.is_multiple_of(blocks) {
         let possible = capacity_that_fits(h, blocks);
         return Err(InvalidParameter::ResizeDoesNotDivide {
-            own: h.parameters(),
+            own: h.size(),
             capacity,
             blocks,
             possible,
@@ -89,11 +100,11 @@ fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64
 
 /// The blocks of a filter with the hashes and the rate of this one, for this many elements.
 fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
-    let size = sizing::size(h.layout, capacity, h.fpr)?;
+    let size = sizing::size_for_capacity(h.layout, capacity, h.fpr)?;
     if size.num_hashes == h.num_hashes {
         return Ok(size.blocks);
     }
-    let holds = |blocks| sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr) >= capacity;
+    let holds = |blocks| sizing::capacity_of(Shape { blocks, ..h.shape() }, h.fpr) >= capacity;
     let mut blocks = h.blocks;
     while !holds(blocks) {
         blocks *= 2;
@@ -120,10 +131,10 @@ fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
     // of two have one.
     let own = std::iter::successors(Some(h.blocks), |own| own.checked_mul(2)).take(12);
     std::iter::once(blocks).chain(own).find_map(|blocks| {
-        let most = sizing::capacity_of(h.layout, h.num_hashes, blocks, h.fpr);
+        let most = sizing::capacity_of(Shape { blocks, ..h.shape() }, h.fpr);
         // A size may be slightly larger than the least that keeps the rate.
         let fits = |capacity| blocks_for(h, capacity).is_ok_and(|found| found <= blocks);
-        let capacity = sizing::first(most, |capacity| !fits(capacity)) - 1;
+        let capacity = sizing::least_number(most, |capacity| !fits(capacity)) - 1;
         let divides = |found: u64| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found);
         (capacity > 0 && blocks_for(h, capacity).is_ok_and(divides)).then_some(capacity)
     })
@@ -159,8 +170,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
         (header, folded) = (half, bits);
     }
     if header.blocks < h.blocks {
-        header.capacity =
-            Capacity::Elements(sizing::capacity_of(h.layout, h.num_hashes, header.blocks, fpr));
+        header.capacity = Capacity::Elements(sizing::capacity_of(header.shape(), fpr));
     }
     let body = folded.as_deref().map_or(view.body, Body::Dense);
     Ok(View { header, body }.to_buffer())

@@ -7,33 +7,26 @@
 //! sparse   | header |      | window |  …               |      windows of hashes by interpolation
 //! ```
 
-use super::header::{HEADER_BYTES, Header};
+use super::header::HEADER_BYTES;
 use super::sparse;
-use super::view::{check_is_whole, invalid, parse_start};
-use crate::error::{Error, Result};
-use crate::kind::MAX_NAME;
+pub use super::view::FilterStart;
+use super::view::{check_is_whole, parse_start};
+use crate::error::{Error, Result, damaged};
+use crate::kind::MAX_NAME_BYTES;
 use crate::layout::{Layout, Shape};
 
 /// Bytes at the start of a value that contain its whole header, however long that is.
-pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME;
+pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME_BYTES;
 /// Hashes of a sparse filter that are read at once, which costs little more than reading one.
 const WINDOW: usize = 256;
 
-/// A filter whose start was read.
-#[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
-    pub header: Header<'a>,
-    /// How many hashes it has, if it is sparse.
-    pub hashes: Option<usize>,
-}
-
-impl<'a> Start<'a> {
+impl<'a> FilterStart<'a> {
     /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes. Errors: as
     /// [`crate::View::parse`].
-    pub fn parse(bytes: &'a [u8], length: usize) -> Result<Start<'a>> {
-        let (header, hashes) = parse_start(bytes, length)?;
-        check_is_whole(&header, hashes == Some(0))?;
-        Ok(Start { header, hashes })
+    pub fn parse(bytes: &'a [u8], length: usize) -> Result<FilterStart<'a>> {
+        let start = parse_start(bytes, length)?;
+        check_is_whole(&start.header, start.hashes == Some(0))?;
+        Ok(start)
     }
 
     /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice
@@ -50,7 +43,7 @@ impl<'a> Start<'a> {
             if bytes.as_ref().len() == length {
                 Ok(bytes)
             } else {
-                Err(E::from(invalid("it is cut off")))
+                Err(E::from(damaged("it is cut off")))
             }
         };
         let shape = self.header.shape();

@@ -15,7 +15,7 @@ pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
 
 /// Whether the hashes ascend strictly.
 pub fn is_ascending(list: &[[u8; 8]]) -> bool {
-    interrupt::each(list.windows(2)).all(|pair| value(&pair[0]) < value(&pair[1]))
+    interrupt::cancellable(list.windows(2)).all(|pair| value(&pair[0]) < value(&pair[1]))
 }
 
 pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
@@ -92,7 +92,7 @@ fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
 /// Drops repeated neighbours. Returns how many hashes are left at the front.
 fn dedup(hashes: &mut [u64]) -> usize {
     let mut kept = usize::from(!hashes.is_empty());
-    for i in interrupt::each(1..hashes.len()) {
+    for i in interrupt::cancellable(1..hashes.len()) {
         if hashes[i] != hashes[kept - 1] {
             hashes[kept] = hashes[i];
             kept += 1;
@@ -104,7 +104,7 @@ fn dedup(hashes: &mut [u64]) -> usize {
 /// The union of two ascending lists.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
-    interrupt::each(std::iter::from_fn(move || {
+    interrupt::cancellable(std::iter::from_fn(move || {
         let (Some(x), Some(y)) = (a.peek(), b.peek()) else {
             return a.next().or_else(|| b.next());
         };

@@ -35,7 +35,7 @@ pub(super) struct ChainForm {
 /// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
 fn checksum(payload: &[u8]) -> u32 {
     let (before, rest) = payload.split_first_chunk().expect("a payload has more bytes");
-    hash::seeded(&rest[CHECKSUM.len()..], u64::from_le_bytes(*before)) as u32
+    hash::hash_with_seed(&rest[CHECKSUM.len()..], u64::from_le_bytes(*before)) as u32
 }
 
 /// Writes the checksum of a metapage or a directory page that is complete otherwise.

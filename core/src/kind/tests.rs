@@ -12,22 +12,22 @@ fn codes_are_frozen() {
 
 #[test]
 fn meet_adopts_and_refuses() {
-    let (text, int) = (Kind::of(Tag::Text), Kind::of(Tag::Integer));
-    assert_eq!(Kind::NONE.meet(text), Some(text));
-    assert_eq!(text.meet(Kind::NONE), Some(text));
-    assert_eq!(text.meet(int), None);
-    assert_eq!(Kind::other("a").meet(Kind::other("b")), None);
-    assert_eq!(Kind::other("a").meet(Kind { tag: Tag::Array, name: "a" }), None);
+    let (text, int) = (Kind::unnamed(Tag::Text), Kind::unnamed(Tag::Integer));
+    assert_eq!(Kind::NONE.unify(text), Some(text));
+    assert_eq!(text.unify(Kind::NONE), Some(text));
+    assert_eq!(text.unify(int), None);
+    assert_eq!(Kind::other("a").unify(Kind::other("b")), None);
+    assert_eq!(Kind::other("a").unify(Kind { tag: Tag::Array, name: "a" }), None);
 }
 
 proptest! {
     #[test]
     fn names_fit(name in ".{0,700}", other in ".{0,700}", common in "[aก😀]{0,300}") {
         let (name, other) = (format!("{common}{name}"), format!("{common}{other}"));
-        let (short, other_short) = (fit(name.clone()), fit(other.clone()));
-        prop_assert!(short.len() <= MAX_NAME && short.len() + 4 > name.len().min(MAX_NAME));
-        prop_assert_eq!(name.len() <= MAX_NAME, short == name);
-        prop_assert_eq!(&fit(short.clone()), &short);
+        let (short, other_short) = (shortened_name(name.clone()), shortened_name(other.clone()));
+        prop_assert!(short.len() <= MAX_NAME_BYTES && short.len() + 4 > name.len().min(MAX_NAME_BYTES));
+        prop_assert_eq!(name.len() <= MAX_NAME_BYTES, short == name);
+        prop_assert_eq!(&shortened_name(short.clone()), &short);
         prop_assert_eq!(name == other, short == other_short);
     }
 }
@@ -35,8 +35,8 @@ proptest! {
 #[test]
 fn tails_of_names_are_frozen() {
     let name = format!("row({})", vec!["integer"; 100].join(", "));
-    let short = fit(name.clone());
+    let short = shortened_name(name.clone());
     assert_eq!(short, format!("{}#{:016x}", &name[..495], hash(name.as_bytes())));
-    assert_eq!(fit("ก".repeat(171)).len(), 495 + 17);
-    assert_eq!(fit("é".repeat(300)).len(), 494 + 17);
+    assert_eq!(shortened_name("ก".repeat(171)).len(), 495 + 17);
+    assert_eq!(shortened_name("é".repeat(300)).len(), 494 + 17);
 }

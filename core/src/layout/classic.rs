@@ -20,7 +20,7 @@ pub fn has(payload: &[u8], bit: u64) -> bool {
 
 /// Calls `visit` with the position of every set bit, in order.
 fn for_each_set_bit(bits: &[u8], mut visit: impl FnMut(u64)) {
-    for (i, &byte) in interrupt::each(bits.iter().enumerate()) {
+    for (i, &byte) in interrupt::cancellable(bits.iter().enumerate()) {
         let mut rest = byte;
         while rest != 0 {
             visit(i as u64 * 8 + u64::from(rest.trailing_zeros()));
@@ -32,8 +32,8 @@ fn for_each_set_bit(bits: &[u8], mut visit: impl FnMut(u64)) {
 pub fn spread(small: &[u8], large: &mut [u8], q: u64) {
     let mut meter = Meter::default();
     for_each_set_bit(small, |bit| {
-        interrupt::each(bit * q..(bit + 1) * q).for_each(|bit| set(large, bit));
-        meter.add(q as usize);
+        interrupt::cancellable(bit * q..(bit + 1) * q).for_each(|bit| set(large, bit));
+        meter.add_bytes(q as usize);
     });
 }
 

@@ -17,7 +17,7 @@ mod parquet;
 pub use parquet::PARQUET_HASHES;
 
 use crate::hash::{reduce, word};
-use crate::interrupt::{self, Meter, STRIDE, strides_with};
+use crate::interrupt::{self, Meter, STRIDE_BYTES, paired_strides};
 use crate::simd::{PREFETCH_AHEAD, prefetch};
 
 /// Elements whose bits are set between two checks for interrupts.
@@ -54,7 +54,7 @@ impl Layout {
     }
 
     /// The layout with this name.
-    pub fn named(name: &str) -> Option<Layout> {
+    pub fn from_name(name: &str) -> Option<Layout> {
         Layout::ALL.into_iter().find(|l| l.name() == name)
     }
 
@@ -209,14 +209,14 @@ impl Shape {
 
 /// ORs `from` into `into`, byte by byte, in strides that can be cancelled.
 pub fn or_bytes(into: &mut [u8], from: &[u8]) {
-    for (into, from) in strides_with(into, from) {
+    for (into, from) in paired_strides(into, from) {
         into.iter_mut().zip(from).for_each(|(i, &f)| *i |= f);
     }
 }
 
 /// ANDs `from` into `into`, byte by byte, in strides that can be cancelled.
 pub fn and_bytes(into: &mut [u8], from: &[u8]) {
-    for (into, from) in strides_with(into, from) {
+    for (into, from) in paired_strides(into, from) {
         into.iter_mut().zip(from).for_each(|(i, &f)| *i &= f);
     }
 }
@@ -230,11 +230,11 @@ fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
         .iter()
         .zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize))
     {
-        for copies in copies.chunks_mut(STRIDE / N) {
+        for copies in copies.chunks_mut(STRIDE_BYTES / N) {
             copies
                 .iter_mut()
                 .for_each(|copy| copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b));
-            meter.add(copies.len() * N);
+            meter.add_bytes(copies.len() * N);
         }
     }
 }
@@ -248,11 +248,11 @@ fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
         .iter_mut()
         .zip(large.as_chunks::<N>().0.chunks(q as usize))
     {
-        for copies in copies.chunks(STRIDE / N) {
+        for copies in copies.chunks(STRIDE_BYTES / N) {
             copies
                 .iter()
                 .for_each(|copy| block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c));
-            meter.add(copies.len() * N);
+            meter.add_bytes(copies.len() * N);
         }
     }
 }

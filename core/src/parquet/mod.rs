@@ -31,7 +31,7 @@ use crate::canonical::scalar;
 use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
 use crate::filter::build::{contains, insert_entries};
 use crate::filter::estimate;
-use crate::filter::header::{Capacity, DENSE, Header, capacity_for_bytes, payload_mut};
+use crate::filter::header::{Capacity, Header, Representation, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
@@ -177,14 +177,14 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     let bits = decode(bytes)?;
     let blocks = (bits.len() / BLOCK_BYTES) as u64;
     // Its capacity follows from its rate, which is not known yet.
-    let size = sizing::Size {
+    let size = sizing::FilterSize {
         layout: Layout::Parquet,
         num_hashes: PARQUET_HASHES,
         blocks,
         capacity: 1,
         fpr: DEFAULT_FPR,
     };
-    let header = Header::sized(size, Kind::of(tag));
+    let header = Header::with_size(size, Kind::unnamed(tag));
     let (stored, payload) = (header.dense_bytes(), header.payload_bytes());
     if stored > limit {
         return Err(TooLarge::ParquetBytes { bytes: stored, limit, payload }.into());
@@ -205,7 +205,7 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     // A capacity for which a build has this size, if there is one.
     let capacity =
         Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
-    Header { capacity, fpr, ..header }.write(DENSE, value.bytes_mut());
+    Header { capacity, fpr, ..header }.write(Representation::Dense, value.bytes_mut());
     Ok(value)
 }
 

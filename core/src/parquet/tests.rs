@@ -2,6 +2,7 @@ use super::*;
 use crate::error::{Class, Problem, TooLarge};
 use crate::filter::build::{Request, tests::built};
 use crate::filter::merge;
+use crate::layout::Shape;
 
 mod headers;
 
@@ -105,7 +106,7 @@ fn what_was_imported_is_exported_as_it_was() {
                 let value = imported(&file, tag);
                 let view = View::parse(&value).expect("the parser takes it");
                 assert_eq!((view.header.blocks, view.header.base_blocks), (blocks, blocks));
-                assert_eq!(view.header.kind, Kind::of(tag));
+                assert_eq!(view.header.kind, Kind::unnamed(tag));
                 assert_eq!(exported(&value), file);
             }
             let value = imported(&file, Tag::ParquetInt32);
@@ -121,7 +122,7 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
         let empty = imported(&in_a_file(&naive(blocks, &[])), Tag::ParquetInt32);
         let Header { layout, num_hashes, blocks, capacity, fpr, .. } =
             View::parse(&empty).unwrap().header;
-        let size = sizing::Size {
+        let size = sizing::FilterSize {
             layout,
             num_hashes,
             blocks,
@@ -129,12 +130,20 @@ fn capacity_is_that_of_the_size_and_what_is_in_it() {
             fpr,
         };
         assert_eq!(size.fpr, 0.01);
-        let rate = |n: u64| crate::sizing::rate::expected(Layout::Parquet, 8, blocks, n as f64);
+        let rate = |n: u64| {
+            crate::sizing::rate::expected(
+                Shape { layout: Layout::Parquet, num_hashes: 8, blocks },
+                n as f64,
+            )
+        };
         let slack = if blocks < 64 { 1 } else { size.capacity / 50 };
         assert!(rate(size.capacity) <= 0.01 && rate(size.capacity + slack) > 0.01, "{size:?}");
         // Ours of that capacity has the same size, where the size is one that ours have.
         if blocks.is_power_of_two() || blocks <= 64 {
-            assert_eq!(sizing::size(Layout::Parquet, size.capacity, size.fpr).unwrap(), size);
+            assert_eq!(
+                sizing::size_for_capacity(Layout::Parquet, size.capacity, size.fpr).unwrap(),
+                size
+            );
         }
         for factor in [0.5, 1.0, 2.0, 5.0, 1000.0] {
             let held = ((size.capacity as f64 * factor) as i32).min(400_000);
@@ -175,7 +184,7 @@ fn a_sparse_filter_is_written_dense_and_one_of_no_size_empty() {
     let error = export::<Vec<u8>>(&View::parse(&value).unwrap(), 500).expect_err("too large");
     assert_eq!(error.class(), Class::TooLarge);
     for layout in Layout::ALL {
-        let header = Header::unsized_(layout, 0.01);
+        let header = Header::without_size(layout, 0.01);
         let empty: Vec<u8> = header.sparse(0);
         assert_eq!(exported(&empty), in_a_file(&[0; 32]));
     }

@@ -87,7 +87,7 @@ fn form_code(form: Form) -> u8 {
 
 /// Distinguishes bytes that were damaged, or that belong to another bucket.
 fn checksum(bytes: &[u8], bucket: u64) -> [u8; 4] {
-    (hash::seeded(bytes, bucket) as u32).to_le_bytes()
+    (hash::hash_with_seed(bytes, bucket) as u32).to_le_bytes()
 }
 
 /// Bits in bytes, the least significant first, and zeros after them: 16 bytes begin with any bit.
@@ -227,7 +227,7 @@ fn entries(
     bits: &BitString,
 ) -> Option<Vec<Entry>> {
     first.checked_add(MOST_SLICES)?;
-    let mut entries = memory::list(count);
+    let mut entries = memory::with_capacity(count);
     let mut least = 0;
     for (i, one) in bits.ones(shape.high, shape.slices).take(count + 1).enumerate() {
         let hash = ((one - shape.high - i) as u64) << shape.low

@@ -46,7 +46,7 @@ impl Row {
     /// Adds hashes, which ascend, with this slice; those that are there get it.
     pub fn put(&mut self, hashes: &[u64], slice: i64) {
         let mut old = std::mem::take(&mut self.entries).into_iter().peekable();
-        self.entries = memory::list(old.len() + hashes.len());
+        self.entries = memory::with_capacity(old.len() + hashes.len());
         for &hash in hashes {
             while let Some(entry) = old.next_if(|entry| entry.hash < hash) {
                 self.entries.push(entry);

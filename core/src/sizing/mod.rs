@@ -46,11 +46,11 @@
 pub mod rate;
 pub mod table;
 
-pub use crate::error::Parameters as Size;
+pub use crate::error::FilterSize;
 pub use crate::layout::{GREATEST_FPR, is_possible_fpr, least_fpr};
 
 use crate::error::{InvalidParameter, Result, TooLarge};
-use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES};
+use crate::layout::{Layout, MAX_HASHES, PARQUET_HASHES, Shape};
 use std::cell::Cell;
 
 /// The false positive rate of a filter for which none is given.
@@ -75,7 +75,7 @@ pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
     if is_possible_fpr(layout, fpr) {
         Ok(())
     } else {
-        Err(InvalidParameter::Rate(fpr, layout).into())
+        Err(InvalidParameter::Rate { fpr, layout }.into())
     }
 }
 
@@ -145,7 +145,9 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
         greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
     let mut density = bits / load;
-    while rate::expected(layout, num_hashes, GRID as u64, GRID * bits / density) > fpr {
+    while rate::expected(Shape { layout, num_hashes, blocks: GRID as u64 }, GRID * bits / density)
+        > fpr
+    {
         density *= 1.0 + 1e-5;
     }
     density
@@ -187,20 +189,20 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     if needed >= least_on_grid(layout) {
         return round_up_to_grid(needed);
     }
-    first(needed.ceil() as u64, |blocks| {
-        rate::expected(layout, density.num_hashes, blocks, capacity) <= fpr
+    least_number(needed.ceil() as u64, |blocks| {
+        rate::expected(Shape { layout, num_hashes: density.num_hashes, blocks }, capacity) <= fpr
     }) as f64
 }
 
 /// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for
 /// a rate that the layout can't keep; [`TooLarge::Bits`].
-pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
+pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<FilterSize> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
     if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
-        return Err(TooLarge::Bits(capacity, fpr).into());
+        return Err(TooLarge::Bits { capacity, fpr }.into());
     }
-    Ok(Size {
+    Ok(FilterSize {
         layout,
         num_hashes: density.num_hashes,
         blocks: blocks as u64,
@@ -211,18 +213,19 @@ pub fn size(layout: Layout, capacity: u64, fpr: f64) -> Result<Size> {
 
 /// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two
 /// block count that keeps the rate, and the capacity that this has. Errors: those of [`density`].
-pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
+pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<FilterSize> {
     let density = density(layout, fpr)?;
     let elements = elements.max(1) as f64;
     let mut blocks = 1u64;
     while (blocks as f64) < needed(layout, density, elements) / 4.0 {
         blocks *= 2;
     }
-    while rate::expected(layout, density.num_hashes, blocks, elements) > fpr {
+    let shape = |blocks| Shape { layout, num_hashes: density.num_hashes, blocks };
+    while rate::expected(shape(blocks), elements) > fpr {
         blocks *= 2;
     }
-    let capacity = capacity_of(layout, density.num_hashes, blocks, fpr);
-    Ok(Size {
+    let capacity = capacity_of(shape(blocks), fpr);
+    Ok(FilterSize {
         layout,
         num_hashes: density.num_hashes,
         blocks,
@@ -232,13 +235,13 @@ pub fn power_of_two(layout: Layout, elements: u64, fpr: f64) -> Result<Size> {
 }
 
 /// The most elements that `blocks` blocks hold at `fpr`, at least one.
-pub fn capacity_of(layout: Layout, num_hashes: u32, blocks: u64, fpr: f64) -> u64 {
+pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
+    let Shape { layout, num_hashes, blocks } = shape;
     let k = f64::from(num_hashes);
     // The textbook formula: the fill whose k-th power is the rate.
     let share_clear = -(fpr.ln() / k).exp_m1();
     let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
-    let too_many =
-        first(guess as u64, |n| rate::expected(layout, num_hashes, blocks, n as f64) > fpr);
+    let too_many = least_number(guess as u64, |n| rate::expected(shape, n as f64) > fpr);
     (too_many - 1).max(1)
 }
 
@@ -251,7 +254,7 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64>
         _ => bytes / (layout.block_bits() / 8),
     };
     let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
-    let too_many = first(estimate, |capacity| {
+    let too_many = least_number(estimate, |capacity| {
         blocks_for(layout, density, fpr, capacity as f64) > blocks as f64
     });
     Ok((too_many - 1).min(i64::MAX as u64))
@@ -259,7 +262,7 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64>
 
 /// The least number from 1 on for which a condition holds, given that it then holds for all greater
 /// ones. The search starts at `guess`, with steps that double.
-pub(crate) fn first(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
+pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     // It holds for `yes`, or that is the greatest number, and not for `no`.
     let (mut no, mut yes) = (0, u64::MAX);
     let (mut next, mut step) = (guess.clamp(1, u64::MAX - 1), 1);

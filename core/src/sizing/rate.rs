@@ -17,7 +17,7 @@
 //! [`at_load`] is the same with Poisson in place of Binomial: the limit of many blocks, from which
 //! sizes start.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::iter;
@@ -32,12 +32,13 @@ const SPARSE_LOAD: f64 = 1e-5;
 const FULL: f64 = 40.0;
 
 /// The false positive rate of a filter that holds `elements` distinct elements, averaged over sets.
-pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
+pub fn expected(shape: Shape, elements: f64) -> f64 {
+    let Shape { layout, num_hashes, blocks } = shape;
     // Sums of many terms end a little above one.
     match layout {
         Layout::Blocked => expected_in_blocks(BLOCK, num_hashes, blocks, elements),
         _ if elements <= 0.0 => 0.0,
-        _ if is_full(layout, num_hashes, blocks, elements) => 1.0,
+        _ if is_full(shape, elements) => 1.0,
         Layout::Classic => classic(num_hashes, blocks, elements).min(1.0),
         Layout::Parquet => {
             binomial_mean(elements, 1.0 / blocks as f64, &mut parquet_block).min(1.0)
@@ -46,8 +47,10 @@ pub fn expected(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> 
 }
 
 /// Whether this number of elements hits every cell.
-pub(crate) fn is_full(layout: Layout, num_hashes: u32, blocks: u64, elements: f64) -> bool {
-    elements * f64::from(num_hashes) / (blocks as f64 * layout.block_bits() as f64) > FULL
+pub(crate) fn is_full(shape: Shape, elements: f64) -> bool {
+    elements * f64::from(shape.num_hashes)
+        / (shape.blocks as f64 * shape.layout.block_bits() as f64)
+        > FULL
 }
 
 /// The false positive rate at a mean of `load` elements per block, in the limit of many blocks.

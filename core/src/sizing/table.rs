@@ -75,7 +75,7 @@ pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
 /// or no row meets.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     let row = best_row(layout, max_fpr).filter(|_| is_possible_fpr(layout, max_fpr));
-    let row = row.ok_or(InvalidParameter::Rate(max_fpr, layout))?;
+    let row = row.ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
     // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they
     // do.
     let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr {

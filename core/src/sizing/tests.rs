@@ -8,7 +8,9 @@ const RATES: [f64; 8] = [0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5, 1e-6];
 
 /// The fewest blocks that meet the rate exactly.
 fn fewest(layout: Layout, hashes: u32, capacity: u64, fpr: f64) -> u64 {
-    first(1, |blocks| rate::expected(layout, hashes, blocks, capacity as f64) <= fpr)
+    least_number(1, |blocks| {
+        rate::expected(Shape { layout, num_hashes: hashes, blocks }, capacity as f64) <= fpr
+    })
 }
 
 /// Rates from the least to the greatest of a layout, evenly on a logarithmic scale.
@@ -31,9 +33,9 @@ fn below_the_grid_sizes_are_the_least_and_never_fall() {
         for fpr in rates(layout, 15) {
             let mut last = 1;
             for capacity in 1.. {
-                let s = size(layout, capacity, fpr).unwrap();
+                let s = size_for_capacity(layout, capacity, fpr).unwrap();
                 let meets =
-                    |blocks| rate::expected(layout, s.num_hashes, blocks, capacity as f64) <= fpr;
+                    |blocks| rate::expected(Shape { blocks, ..s.shape() }, capacity as f64) <= fpr;
                 assert!(s.blocks >= last, "{s:?} after {last}");
                 assert!(is_on_grid(layout, s.blocks) || meets(s.blocks), "{s:?}");
                 assert!(
@@ -57,8 +59,8 @@ fn where_the_grid_begins_every_rate_is_met() {
             let first = (least_on_grid(layout) / needed(layout, density, 1.0)) as u64;
             let mut last = 1;
             for capacity in first.max(4) - 3..first + 4 {
-                let s = size(layout, capacity, fpr).unwrap();
-                let found = rate::expected(layout, s.num_hashes, s.blocks, capacity as f64);
+                let s = size_for_capacity(layout, capacity, fpr).unwrap();
+                let found = rate::expected(s.shape(), capacity as f64);
                 assert!(found <= fpr && s.blocks >= last, "{s:?}: {found:e}, after {last}");
                 last = s.blocks;
             }
@@ -69,7 +71,7 @@ fn where_the_grid_begins_every_rate_is_met() {
 /// The sizes that once jumped: by capacity, at 1 % in `blocked`.
 #[test]
 fn small_sizes_are_steady() {
-    let blocks = |capacity| size(Layout::Blocked, capacity, 0.01).unwrap().blocks;
+    let blocks = |capacity| size_for_capacity(Layout::Blocked, capacity, 0.01).unwrap().blocks;
     assert_eq!([53, 54, 102, 103, 1361, 1600, 3200].map(blocks), [1, 2, 2, 2, 27, 31, 62]);
 }
 
@@ -80,8 +82,10 @@ fn filters_of_few_blocks_meet_every_rate() {
             let density = density(layout, fpr).unwrap();
             let load = layout.block_bits() as f64 / density.bits;
             for blocks in [64, 65, 100, 1000] {
-                let found =
-                    rate::expected(layout, density.num_hashes, blocks, load * blocks as f64);
+                let found = rate::expected(
+                    Shape { layout, num_hashes: density.num_hashes, blocks },
+                    load * blocks as f64,
+                );
                 assert!(found <= fpr, "{layout:?} {fpr}: {found} in {blocks}");
             }
         }
@@ -140,14 +144,14 @@ fn a_bad_rate_or_capacity_is_refused() {
             least_fpr(layout) * 0.999,
         ] {
             for error in [
-                size(layout, 100, fpr).map(drop),
+                size_for_capacity(layout, 100, fpr).map(drop),
                 table::best_practice(layout, fpr).map(drop),
             ] {
                 assert_eq!(error.unwrap_err().class(), Class::InvalidParameter);
             }
         }
         for fpr in [0.5, least_fpr(layout)] {
-            assert_eq!(size(layout, 100, fpr).unwrap().fpr, fpr);
+            assert_eq!(size_for_capacity(layout, 100, fpr).unwrap().fpr, fpr);
         }
     }
     assert!(
@@ -156,7 +160,12 @@ fn a_bad_rate_or_capacity_is_refused() {
             && check_capacity(i64::MIN).is_err()
     );
     assert_eq!(check_capacity(7).unwrap(), 7);
-    assert_eq!(size(Layout::Blocked, i64::MAX as u64, 0.01).unwrap_err().class(), Class::TooLarge);
+    assert_eq!(
+        size_for_capacity(Layout::Blocked, i64::MAX as u64, 0.01)
+            .unwrap_err()
+            .class(),
+        Class::TooLarge
+    );
 }
 
 #[test]
@@ -164,22 +173,18 @@ fn unsized_builds_take_the_smallest_power_of_two() {
     for layout in Layout::ALL {
         for fpr in [0.1, 0.01, 1e-4] {
             for elements in [0, 1, 7, 50, 1000, 29_897, 10_000_000] {
-                let s = power_of_two(layout, elements, fpr).unwrap();
+                let s = power_of_two_size(layout, elements, fpr).unwrap();
                 assert!(s.blocks.is_power_of_two());
                 assert!(s.capacity >= elements.max(1), "{s:?}");
                 assert!(
                     s.blocks == 1
                         || rate::expected(
-                            layout,
-                            s.num_hashes,
-                            s.blocks / 2,
+                            Shape { blocks: s.blocks / 2, ..s.shape() },
                             elements.max(1) as f64
                         ) > fpr
                 );
-                assert!(rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64) <= fpr);
-                assert!(
-                    rate::expected(layout, s.num_hashes, s.blocks, s.capacity as f64 + 1.0) > fpr
-                );
+                assert!(rate::expected(s.shape(), s.capacity as f64) <= fpr);
+                assert!(rate::expected(s.shape(), s.capacity as f64 + 1.0) > fpr);
             }
         }
     }
@@ -198,7 +203,7 @@ proptest! {
         let fpr = least_fpr(layout).powf(exponent) * 0.5f64.powf(1.0 - exponent);
         let blocks = blocks * least_on_grid(layout) / 64.0;
         let capacity = (blocks / needed(layout, density(layout, fpr).unwrap(), 1.0)) as u64;
-        let (small, large) = (size(layout, capacity, fpr).unwrap(), size(layout, capacity << doublings, fpr).unwrap());
+        let (small, large) = (size_for_capacity(layout, capacity, fpr).unwrap(), size_for_capacity(layout, capacity << doublings, fpr).unwrap());
         prop_assume!(is_on_grid(layout, small.blocks));
         prop_assert_eq!(large.blocks % small.blocks, 0, "{:?} {:?}", small, large);
     }
@@ -211,9 +216,9 @@ proptest! {
     ) {
         let fpr = least_fpr(layout).powf(exponent) * 0.5f64.powf(1.0 - exponent);
         let capacity = magnitude.exp2() as u64;
-        let s = size(layout, capacity, fpr).unwrap();
-        prop_assert!(size(layout, capacity + 1, fpr).unwrap().blocks >= s.blocks);
-        prop_assert!(rate::expected(layout, s.num_hashes, s.blocks, capacity as f64) <= fpr);
+        let s = size_for_capacity(layout, capacity, fpr).unwrap();
+        prop_assert!(size_for_capacity(layout, capacity + 1, fpr).unwrap().blocks >= s.blocks);
+        prop_assert!(rate::expected(s.shape(), capacity as f64) <= fpr);
         let least = fewest(layout, s.num_hashes, capacity, fpr) as f64;
         let most = if !is_on_grid(layout, s.blocks) {
             least
@@ -233,7 +238,7 @@ proptest! {
         fpr in prop::sample::select(&RATES),
     ) {
         let capacity = exponent.exp2() as u64;
-        let bytes = |n| crate::filter::HEADER_BYTES as u64 + layout.payload_bytes(size(layout, n, fpr).unwrap().blocks);
+        let bytes = |n| crate::filter::HEADER_BYTES as u64 + layout.payload_bytes(size_for_capacity(layout, n, fpr).unwrap().blocks);
         let given = bytes(capacity);
         let found = capacity_for_bytes(layout, given, fpr).unwrap();
         prop_assert!(found >= capacity, "{} for {}", found, capacity);
@@ -258,7 +263,7 @@ fn a_capacity_for_any_number_of_bytes_is_found_quickly() {
                     continue;
                 };
                 assert!(capacity as f64 > bytes as f64 / 60.0, "{capacity} for {bytes}");
-                if let Ok(s) = size(layout, capacity, fpr) {
+                if let Ok(s) = size_for_capacity(layout, capacity, fpr) {
                     assert!(44 + layout.payload_bytes(s.blocks) <= bytes);
                 }
             }

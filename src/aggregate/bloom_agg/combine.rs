@@ -14,7 +14,9 @@ use crate::error::During;
 use crate::pg::call::{Call, Result};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
-use pg_bloom_core::filter::build::{from_hashes, largest, settle, settle_dense};
+use pg_bloom_core::filter::build::{
+    fold_unsized_build, from_hashes, largest_header, size_unsized_build,
+};
 use pg_bloom_core::filter::merge::{merged_header, or_into};
 use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
@@ -73,7 +75,7 @@ impl BloomState<'_> {
         let own_header = self.present_header();
         let kind = merged_header(&own_header, other_header).during(BloomHead::NAME)?.kind;
         let other_header = Header { kind, ..*other_header };
-        let largest_header = largest(&other_header, settings::max_filter_bytes())?;
+        let largest_header = largest_header(&other_header, settings::max_filter_bytes())?;
         let header = if largest_header.blocks > other_header.blocks {
             &largest_header
         } else {
@@ -106,7 +108,7 @@ impl BloomState<'_> {
             // They would fill the memory and then go to the file.
             return self.file(call)?.write(entries);
         }
-        for hash in interrupt::each(sparse::values(entries)) {
+        for hash in interrupt::cancellable(sparse::values(entries)) {
             BloomHead::add(self, call, hash)?;
         }
         Ok(())
@@ -133,7 +135,7 @@ impl BloomState<'_> {
         if header.is_unsized() {
             let hashes_bytes = (self.num_hashes() * size_of::<u64>()) as u64;
             // Without a largest filter, as for a very low rate, there are only hashes.
-            return match largest(&header, settings::max_filter_bytes()) {
+            return match largest_header(&header, settings::max_filter_bytes()) {
                 Ok(largest) if hashes_bytes > largest.payload_bytes() => {
                     self.to_dense_value(&largest)
                 }
@@ -209,7 +211,7 @@ impl BloomState<'_> {
         match self.beyond_list {
             BeyondList::Bits(_) if header.is_to_be_sized() => {
                 let elements = most_elements(&self.dense_view());
-                Ok(settle_dense(&header, self.flush_batch(), elements, limit)?)
+                Ok(fold_unsized_build(&header, self.flush_batch(), elements, limit)?)
             }
             BeyondList::Bits(_) => Ok(self.dense_view().to_buffer()),
             BeyondList::File(_) => self.finish_spilled(),
@@ -229,7 +231,8 @@ impl BloomState<'_> {
             Ok(())
         })?;
 
-        let header = settle(&self.present_header(), num_distinct, settings::max_filter_bytes())?;
+        let header =
+            size_unsized_build(&self.present_header(), num_distinct, settings::max_filter_bytes())?;
         if header.fits_sparse(num_distinct) {
             self.to_sparse_value(&header)
         } else {
@@ -247,12 +250,11 @@ fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds. The estimate of a full filter is infinite.
     const MOST: f64 = 1e12;
     let header = &view.header;
-    let estimated = estimate::present(view).min(MOST);
-    let standard_error =
-        estimate::standard_error(header.layout, header.num_hashes, header.blocks, estimated);
+    let estimated = estimate::elements_by_fill(view).min(MOST);
+    let standard_error = estimate::standard_error(header.shape(), estimated);
     let with_margin = (estimated + 4.0 * standard_error).min(MOST).ceil() as u64;
 
-    let capacity = sizing::capacity_of(header.layout, header.num_hashes, header.blocks, header.fpr);
+    let capacity = sizing::capacity_of(header.shape(), header.fpr);
     if estimated <= capacity as f64 {
         with_margin.min(capacity)
     } else {

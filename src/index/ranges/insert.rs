@@ -39,7 +39,7 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
     let is_new = |&hash: &u64| !RECENT.with(|recent| recent.has(&key(range, hash)));
     let new = memory::collect(keys.take().into_iter().filter(is_new));
     for hashes in new.chunks(AT_ONCE) {
-        let mut marks = memory::list(hashes.len() * Level::ALL.len());
+        let mut marks = memory::with_capacity(hashes.len() * Level::ALL.len());
         for &hash in hashes {
             marks.extend(loop {
                 if let Some(places) = directory.places(directory.options.range_of(row), hash) {
@@ -71,7 +71,7 @@ fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
         // Before any page is locked.
         pages.extend_to(last.page(), &directory.chain)?;
     }
-    let mut changed: Vec<Changed> = memory::list(wal::MAX_PAGES);
+    let mut changed: Vec<Changed> = memory::with_capacity(wal::MAX_PAGES);
     for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
         let at = of_page[0].page();

@@ -157,7 +157,7 @@ impl<'r> RowFilter<'r> {
         let kind = index.kind();
         let column = readable_column(index.relation, table)?;
         // So much that nothing is allocated under the lock of a page.
-        let values = memory::list(2 * PAGE_BYTES / size_of::<u64>());
+        let values = memory::with_capacity(2 * PAGE_BYTES / size_of::<u64>());
         let can_be_read = kind.is_hashed_in_place() && column.is_of_variable_length();
         can_be_read.then(|| RowFilter { column, kind, rows: Vec::new(), values })
     }

@@ -48,7 +48,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
             &mut nulls,
             &mut count,
         );
-        let mut elements = memory::list(count as usize);
+        let mut elements = memory::with_capacity(count as usize);
         for i in (0..count as usize).filter(|&i| !*nulls.add(i)) {
             memory::push(&mut elements, Element { datum: *values.add(i) });
         }

@@ -229,7 +229,7 @@ impl PgBuffer {
 
     pub fn copy_of(bytes: &[u8]) -> Self {
         // SAFETY: all bytes are written.
-        unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write(into, bytes)) }
+        unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write_copy(into, bytes)) }
     }
 
     pub fn truncate(&mut self, len: usize) {
@@ -283,7 +283,7 @@ pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
             pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, huge).cast();
         c"\\x".as_ptr().copy_to_nonoverlapping(text, 2);
         let mut end = text.add(2);
-        for bytes in bytes.chunks(interrupt::STRIDE) {
+        for bytes in bytes.chunks(interrupt::STRIDE_BYTES) {
             end = end.add(pg_sys::hex_encode(bytes.as_ptr().cast(), bytes.len(), end) as usize);
             interrupt::check();
         }

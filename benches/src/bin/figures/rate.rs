@@ -27,8 +27,8 @@ fn add(filter: &[u8], from: i64, to: i64) -> Vec<u8> {
     hashes.sort_unstable();
     let view = View::parse(filter).expect("the filter was made here");
     let parquet = view.header.layout == Layout::Parquet;
-    let kind = Kind::of(if parquet { Tag::ParquetInt64 } else { Tag::Integer });
-    build::add(&view, kind, &hashes, MAX_STORED_BYTES).expect("the filter is small")
+    let kind = Kind::unnamed(if parquet { Tag::ParquetInt64 } else { Tag::Integer });
+    build::add_hashes(&view, kind, &hashes, MAX_STORED_BYTES).expect("the filter is small")
 }
 
 /// The share of absent elements that a filter finds, or `None` while it is sparse and finds none.
@@ -57,10 +57,10 @@ struct Curve {
 }
 
 fn curve(layout: Layout, fpr: f64) -> Curve {
-    let size =
-        sizing::size(layout, CAPACITY as u64, fpr).expect("the rate is one that the layout keeps");
-    let header = Header::sized(size, Kind::NONE);
-    let expected = |elements: f64| rate::expected(layout, size.num_hashes, size.blocks, elements);
+    let size = sizing::size_for_capacity(layout, CAPACITY as u64, fpr)
+        .expect("the rate is one that the layout keeps");
+    let header = Header::with_size(size, Kind::NONE);
+    let expected = |elements: f64| rate::expected(size.shape(), elements);
     let step = 2 * CAPACITY / STEPS;
     let mut filter: Vec<u8> = header.sparse(0);
     let mut measured = Vec::new();

@@ -63,14 +63,14 @@ pub fn figure() -> Picture {
             &format!("the least: {:.2} bits per element", density.bits),
             GREY,
         );
-        let kind = Kind::of(Tag::Integer);
-        let unsized_ = bytes(&Header { kind, ..Header::unsized_(LAYOUT, DEFAULT_FPR) }, MOST);
+        let kind = Kind::unnamed(Tag::Integer);
+        let unsized_ = bytes(&Header { kind, ..Header::without_size(LAYOUT, DEFAULT_FPR) }, MOST);
         panel.line(&unsized_, PURPLE, 2.0);
         panel.note(unsized_[unsized_.len() - 1], "no capacity", "bloom_agg(x)", PURPLE);
         for (capacity, written) in CAPACITIES {
-            let size = sizing::size(LAYOUT, capacity as u64, DEFAULT_FPR)
+            let size = sizing::size_for_capacity(LAYOUT, capacity as u64, DEFAULT_FPR)
                 .expect("the rate is a usual one");
-            let sizes = bytes(&Header::sized(size, kind), capacity);
+            let sizes = bytes(&Header::with_size(size, kind), capacity);
             let end = sizes[sizes.len() - 1];
             panel.line(&sizes, colour(LAYOUT), 2.0);
             panel.dots(&[end], colour(LAYOUT), 3.5);

@@ -11,7 +11,7 @@ fn strings_are_escaped_where_they_must_be() {
         ("é€😀", "\"é€😀\""),
     ] {
         let mut written = Vec::new();
-        string(text.as_bytes(), &mut written);
+        write_string(text.as_bytes(), &mut written);
         assert_eq!(String::from_utf8(written).unwrap(), expected);
     }
 }
@@ -19,6 +19,6 @@ fn strings_are_escaped_where_they_must_be() {
 #[test]
 fn keys_go_by_length_first() {
     let mut keys = ["é", "b", "aa", "", "ab", "z"];
-    keys.sort_by(|a, b| key_order(a.as_bytes(), b.as_bytes()));
+    keys.sort_by(|a, b| compare_keys(a.as_bytes(), b.as_bytes()));
     assert_eq!(keys, ["", "b", "z", "aa", "ab", "é"]);
 }

@@ -12,25 +12,25 @@ fn hex(write: impl FnOnce(&mut Vec<u8>)) -> String {
 fn frames_are_frozen() {
     // ARRAY[1, NULL]
     let array = hex(|into| {
-        array([(2, 1)].into_iter(), into);
-        whole_value(&scalar::integer(1), into);
-        null(into);
+        write_array_start([(2, 1)].into_iter(), into);
+        write_value(&scalar::integer(1), into);
+        write_null(into);
     });
     assert_eq!(array, "010000000200000001000000010800000000000000010000000000000000");
     // An empty array.
-    assert_eq!(hex(|into| super::array([].into_iter(), into)), "00000000");
+    assert_eq!(hex(|into| super::write_array_start([].into_iter(), into)), "00000000");
     // A row of 'é' and an empty array.
     let row = hex(|into| {
-        whole_value("é".as_bytes(), into);
-        composite(into);
-        super::array([].into_iter(), into);
+        write_value("é".as_bytes(), into);
+        write_composite_start(into);
+        super::write_array_start([].into_iter(), into);
     });
     assert_eq!(row, "010200000000000000c3a90100000000");
     // A multirange of (,2).
     let multirange = hex(|into| {
-        multirange(1, into);
+        write_multirange_start(1, into);
         into.write(&[flags::NO_LOWER]);
-        whole_value(&scalar::integer(2), into);
+        write_value(&scalar::integer(2), into);
     });
     assert_eq!(multirange, "01000000080108000000000000000200000000000000");
 }

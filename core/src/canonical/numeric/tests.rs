@@ -50,8 +50,9 @@ proptest! {
 }
 
 fn written(is_negative: bool, weight: i32, groups: &[u16]) -> String {
+    let sign = if is_negative { Sign::Negative } else { Sign::Positive };
     let mut text = Vec::new();
-    write(is_negative, weight, groups.iter().copied(), &mut text);
+    write_groups(sign, weight, groups.iter().copied(), &mut text);
     String::from_utf8(text).unwrap()
 }
 

@@ -235,7 +235,7 @@ fn a_match_of_an_automaton_has_windows_of_each_cut() {
 
 /// Numbers below `n`, from a seed.
 fn below(seed: &mut u64, n: usize) -> usize {
-    *seed = crate::hash::seeded(&seed.to_le_bytes(), 1);
+    *seed = crate::hash::hash_with_seed(&seed.to_le_bytes(), 1);
     (*seed % n as u64) as usize
 }
 

@@ -4,7 +4,7 @@ use crate::kind::Tag;
 /// The filter that is built of these hashes, in any order and possibly repeated.
 pub(crate) fn built(request: Request, tag: Tag, hashes: &[u64]) -> Vec<u8> {
     let header = Header {
-        kind: Kind::of(tag),
+        kind: Kind::unnamed(tag),
         ..request.header(u64::MAX).expect("a possible request")
     };
     let mut hashes = hashes.to_vec();

@@ -113,8 +113,8 @@ fn cardinality_survives_a_merge_with_a_small_filter_that_holds_little() {
 fn standard_errors_are_true() {
     for layout in Layout::ALL {
         let n = 5000;
-        let size = sizing::size(layout, n, 0.01).unwrap();
-        let claimed = standard_error(layout, size.num_hashes, size.blocks, n as f64);
+        let size = sizing::size_for_capacity(layout, n, 0.01).unwrap();
+        let claimed = standard_error(size.shape(), n as f64);
         let squares: f64 = (0..200)
             .map(|seed| {
                 let value = build(layout, n, 0.01, &random_hashes(seed, n));
@@ -141,8 +141,8 @@ fn the_present_rate_is_the_expected_one() {
                 })
                 .sum::<f64>()
                 / 10.0;
-            let size = sizing::size(layout, 50_000, fpr).unwrap();
-            let expected = rate::expected(layout, size.num_hashes, size.blocks, 50_000.0);
+            let size = sizing::size_for_capacity(layout, 50_000, fpr).unwrap();
+            let expected = rate::expected(size.shape(), 50_000.0);
             assert!(
                 (found / expected - 1.0).abs() < 0.05,
                 "{layout:?} {fpr}: {found} for {expected}"
@@ -265,7 +265,7 @@ fn two_filters_are_compared_within_the_stated_error() {
 
 #[test]
 fn the_smallest_filter_can_be_full() {
-    let size = sizing::Size {
+    let size = sizing::FilterSize {
         layout: Layout::Classic,
         num_hashes: 3,
         blocks: 1,
@@ -273,7 +273,7 @@ fn the_smallest_filter_can_be_full() {
         fpr: 0.5,
     };
     let full: Vec<u8> =
-        from_hashes(&Header::sized(size, Kind::of(Tag::Numeric)), &[7], u64::MAX).unwrap();
+        from_hashes(&Header::with_size(size, Kind::unnamed(Tag::Numeric)), &[7], u64::MAX).unwrap();
     let view = View::parse(&full).unwrap();
     assert_eq!((cardinality(&view), info(&view).saturated), (f64::INFINITY, true));
 }
@@ -283,14 +283,14 @@ fn the_smallest_filter_can_be_full() {
 fn a_large_sparse_classic_filter_counts_the_bits_of_its_dense_form() {
     let mut hashes = random_hashes(3, 150_000);
     hashes.sort_unstable();
-    let size = sizing::Size {
+    let size = sizing::FilterSize {
         layout: Layout::Classic,
         num_hashes: 8,
         blocks: (200 << 23) + 7,
         capacity: 1000,
         fpr: 0.01,
     };
-    let header = Header::sized(size, Kind::of(Tag::Numeric));
+    let header = Header::with_size(size, Kind::unnamed(Tag::Numeric));
     let value: Vec<u8> = from_hashes(&header, &hashes, u64::MAX).unwrap();
     let mut positions: Vec<u64> =
         hashes.iter().flat_map(|&h| header.shape().classic_bits(h)).collect();

@@ -5,7 +5,7 @@ use crate::filter::estimate;
 use crate::filter::resize::fold;
 use crate::kind::Tag;
 use crate::layout::{Layout, Shape};
-use crate::sizing::Size;
+use crate::sizing::FilterSize;
 use proptest::prelude::*;
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -18,12 +18,12 @@ pub(in crate::filter) fn filter(
     hashes: &[u64],
 ) -> Vec<u8> {
     let k = if layout == Layout::Parquet { 8 } else { 5 };
-    let size = Size { layout, num_hashes: k, blocks, capacity, fpr: 0.01 };
-    let kind = if hashes.is_empty() { Kind::NONE } else { Kind::of(Tag::Numeric) };
+    let size = FilterSize { layout, num_hashes: k, blocks, capacity, fpr: 0.01 };
+    let kind = if hashes.is_empty() { Kind::NONE } else { Kind::unnamed(Tag::Numeric) };
     let mut sorted = hashes.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    build::from_hashes(&Header::sized(size, kind), &sorted, NO_LIMIT).unwrap()
+    build::from_hashes(&Header::with_size(size, kind), &sorted, NO_LIMIT).unwrap()
 }
 
 fn or(a: &[u8], b: &[u8]) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn and(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 fn neutral() -> Vec<u8> {
-    Header::unsized_(Layout::Blocked, 0.01).sparse(0)
+    Header::without_size(Layout::Blocked, 0.01).sparse(0)
 }
 
 /// Block counts of which each divides the next, with odd factors, and sets from empty to well above
@@ -159,7 +159,7 @@ proptest! {
 fn the_plain_empty_filter_is_the_identity_of_other_empty_ones_too() {
     for layout in Layout::ALL {
         for fpr in [0.5, 0.01, 1e-4] {
-            let other: Vec<u8> = Header::unsized_(layout, fpr).sparse(0);
+            let other: Vec<u8> = Header::without_size(layout, fpr).sparse(0);
             assert_eq!(or(&other, &neutral()), other);
             assert_eq!(or(&neutral(), &other), other);
         }
@@ -183,7 +183,7 @@ fn other_parameters_are_refused_with_both_sets() {
         else {
             panic!("{error:?}")
         };
-        let parameters = [&a, &b].map(|filter| View::parse(filter).unwrap().header.parameters());
+        let parameters = [&a, &b].map(|filter| View::parse(filter).unwrap().header.size());
         assert_eq!(([*x, *y], larger.capacity), (parameters, 10));
     }
 }
@@ -196,7 +196,7 @@ fn other_kinds_are_refused_with_both_names() {
     let error = union::<Vec<u8>>(&View::parse(&a).unwrap(), &View::parse(&b).unwrap(), NO_LIMIT)
         .unwrap_err();
     assert_eq!(error.class(), Class::KindMismatch);
-    assert_eq!(error, KindMismatch::Filters("numeric".into(), "integer".into()).into());
+    assert_eq!(error, KindMismatch::Filters { a: "numeric".into(), b: "integer".into() }.into());
 }
 
 /// Unions that would take gigabytes: what is sparse is counted by its hashes, or at the size of
@@ -236,8 +236,8 @@ fn the_first_element_gives_a_merged_filter_its_kind() {
         let merged = or(&filter(layout, 8, 8, &[]), &filter(layout, 16, 16, &[]));
         let view = View::parse(&merged).unwrap();
         assert!(view.header.kind.is_none());
-        for kind in [Kind::of(Tag::Numeric), Kind::other("pg_catalog.inet")] {
-            let added: Vec<u8> = build::add(&view, kind, &[5, 77], NO_LIMIT).unwrap();
+        for kind in [Kind::unnamed(Tag::Numeric), Kind::other("pg_catalog.inet")] {
+            let added: Vec<u8> = build::add_hashes(&view, kind, &[5, 77], NO_LIMIT).unwrap();
             let added = View::parse(&added).unwrap();
             assert_eq!(added.header.kind, kind);
             assert!(contains(&added, 5) && contains(&added, 77));

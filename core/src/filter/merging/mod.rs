@@ -26,7 +26,7 @@ pub mod heap;
 mod of_size;
 mod partial;
 
-pub use of_size::{List, MergeMemory};
+pub use of_size::{GrowingList, MergeMemory};
 pub use partial::{Operation, PartialMerge};
 
 use of_size::{Held, OfSize, list, retain, without_kind};
@@ -34,7 +34,7 @@ use partial::{MOST_BYTES, START};
 
 use crate::error::{Mismatch, Result, TooLarge};
 use crate::filter::build::{contains, list_of, write_hashes};
-use crate::filter::header::{DENSE, Header, SPARSE, payload_mut};
+use crate::filter::header::{Header, Representation, SizeLimit, payload_mut};
 use crate::filter::merge::{cannot_merge, gcd, larger, merged_kind, mismatch};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
@@ -89,13 +89,13 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Adds a filter. Errors: [`crate::Class::KindMismatch`] for another kind,
     /// [`crate::Class::InvalidParameter`] for another layout, other hashes, or a size with which
     /// they can no longer be merged.
-    pub fn take(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
+    pub fn add(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.given = self.given.max(view.payload_bytes() as u64);
         self.take_part(memory, view)
     }
 
-    /// Adds the partial state of another process. Errors: those of [`MergedFilters::take`].
-    pub fn take_parts(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
+    /// Adds the partial state of another process. Errors: those of [`MergedFilters::add`].
+    pub fn add_partial(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
         self.given = self.given.max(parts.given);
         let Some((last, others)) = parts.views.split_last() else {
             return Ok(());
@@ -227,7 +227,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.members.iter_mut().for_each(OfSize::sort);
         let Some((largest, others)) = self.members.split_last() else {
             // No filter had a size.
-            let header = self.no_size.unwrap_or(Header::unsized_(Layout::Blocked, DEFAULT_FPR));
+            let header = self
+                .no_size
+                .unwrap_or(Header::without_size(Layout::Blocked, DEFAULT_FPR));
             return Ok(header.sparse(0));
         };
         if let Some(other) = others
@@ -238,9 +240,16 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
         let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
         if let Some(hashes) = self.only_hashes() {
-            return list_of(&header, hashes, self.given, limit);
+            return list_of(
+                &header,
+                hashes,
+                SizeLimit { max_bytes: limit, given_payload_bytes: self.given },
+            );
         }
-        header.check_growth(header.payload_bytes(), self.given, limit)?;
+        header.check_growth(
+            header.payload_bytes(),
+            SizeLimit { max_bytes: limit, given_payload_bytes: self.given },
+        )?;
         let mut value: B = header.dense();
         let payload = payload_mut(&mut value, &header);
         let blocks = header.blocks;
@@ -261,9 +270,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(value)
     }
 
-    /// The state as bytes, for another process. Errors: [`TooLarge::Sizes`] if the filters are too
+    /// The state as bytes, for another process. Errors: [`TooLarge::PartialState`] if the filters are too
     /// many bytes together.
-    pub fn to_parts<B: Buffer>(&mut self) -> Result<B> {
+    pub fn to_partial<B: Buffer>(&mut self) -> Result<B> {
         self.members.iter_mut().for_each(OfSize::sort);
         let common: &[u64] = self.common.as_deref().unwrap_or_default();
         // Their headers, and bits, which are at least one byte, or hashes.
@@ -287,7 +296,7 @@ impl<M: MergeMemory> MergedFilters<M> {
                 .map(|length| 8 + length.next_multiple_of(8))
                 .sum::<usize>();
         if total > MOST_BYTES {
-            return Err(TooLarge::Sizes(total).into());
+            return Err(TooLarge::PartialState { bytes: total }.into());
         }
         let mut value = B::zeroed(total);
         let (start, mut rest) = value.bytes_mut().split_at_mut(START);
@@ -298,7 +307,10 @@ impl<M: MergeMemory> MergedFilters<M> {
             let (own, after) = rest.split_at_mut(8 + length.next_multiple_of(8));
             own[..8].copy_from_slice(&(length as u64).to_le_bytes());
             let (prefix, payload) = own[8..8 + length].split_at_mut(header.prefix_bytes());
-            header.write(if bits.is_empty() { SPARSE } else { DENSE }, prefix);
+            header.write(
+                if bits.is_empty() { Representation::Sparse } else { Representation::Dense },
+                prefix,
+            );
             if bits.is_empty() {
                 write_hashes(payload, hashes);
             } else {

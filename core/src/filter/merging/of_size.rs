@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use std::ops::DerefMut;
 
 /// A list that grows.
-pub trait List<T>: DerefMut<Target = [T]> {
+pub trait GrowingList<T>: DerefMut<Target = [T]> {
     fn push(&mut self, item: T);
     fn truncate(&mut self, len: usize);
     fn free(self);
@@ -21,7 +21,7 @@ pub trait MergeMemory {
     /// The bits of filters that are merged.
     type Bits: DerefMut<Target = [u8]>;
     /// Hashes, and what there is one of for each size.
-    type List<T>: List<T>;
+    type List<T>: GrowingList<T>;
 
     fn zeroed(&mut self, len: usize) -> Self::Bits;
     fn free(&mut self, bits: Self::Bits);
@@ -55,14 +55,14 @@ pub(super) fn list<M: MergeMemory>(
     list
 }
 
-fn append(list: &mut impl List<u64>, hashes: impl Iterator<Item = u64>) {
-    interrupt::each(hashes).for_each(|hash| list.push(hash));
+fn append(list: &mut impl GrowingList<u64>, hashes: impl Iterator<Item = u64>) {
+    interrupt::cancellable(hashes).for_each(|hash| list.push(hash));
 }
 
 /// Keeps those hashes of a list for which `keep` holds.
-pub(super) fn retain(list: &mut impl List<u64>, keep: impl Fn(u64) -> bool) {
+pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> bool) {
     let mut kept = 0;
-    for i in interrupt::each(0..list.len()) {
+    for i in interrupt::cancellable(0..list.len()) {
         if keep(list[i]) {
             list[kept] = list[i];
             kept += 1;

@@ -13,8 +13,8 @@
 //! hashes, kind and base. Those of an intersection are dense, or they are lists, all empty except
 //! the last, which has the common hashes.
 
-use crate::error::Result;
-use crate::filter::view::{Body, View, invalid, require};
+use crate::error::{Result, damaged, require};
+use crate::filter::view::{Body, View};
 use crate::memory;
 use crate::sizing::MAX_STORED_BYTES;
 
@@ -45,7 +45,7 @@ pub struct PartialMerge<'a> {
 
 /// The next of several filters, and what follows it.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let cut_off = || invalid("a filter of a partial state is cut off");
+    let cut_off = || damaged("a filter of a partial state is cut off");
     let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut_off)?;
     let length = usize::try_from(u64::from_le_bytes(*length))
         .ok()
@@ -60,16 +60,16 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads what [`super::MergedFilters::to_parts`] wrote. Errors: [`crate::Class::InvalidBinary`]
+    /// Reads what [`super::MergedFilters::to_partial`] wrote. Errors: [`crate::Class::InvalidBinary`]
     /// for anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
         let (start, filters) = bytes
             .split_first_chunk::<START>()
-            .ok_or_else(|| invalid("a partial state is cut off"))?;
+            .ok_or_else(|| damaged("a partial state is cut off"))?;
         let operation = match start[..4] {
             [0, 1, 0, 0] => Operation::Union,
             [0, 2, 0, 0] => Operation::Intersection,
-            _ => return Err(invalid("it is no partial state of a merge")),
+            _ => return Err(damaged("it is no partial state of a merge")),
         };
         let (count, given) = start[4..].split_at(4);
         let count = u32::from_le_bytes(count.try_into().unwrap_or_default()) as usize;

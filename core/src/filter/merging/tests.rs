@@ -45,11 +45,11 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
     let (last, others) = parts.split_last().unwrap();
     let mut merged = taken(operation, last, limit)?;
     for part in others {
-        let bytes: Vec<u8> = taken(operation, part, limit)?.to_parts()?;
+        let bytes: Vec<u8> = taken(operation, part, limit)?.to_partial()?;
         assert!(View::parse(&bytes).is_err() && View::parse_partial(&bytes).is_err());
         let parts = PartialMerge::parse(&bytes).unwrap();
         assert_eq!((parts.operation, parts.views.is_empty()), (operation, false));
-        merged.take_parts(memory, &parts)?;
+        merged.add_partial(memory, &parts)?;
     }
     let value: Vec<u8> = merged.finish(memory, limit)?;
     View::parse(&value).unwrap();
@@ -60,7 +60,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
 fn taken(operation: Operation, filters: &[Vec<u8>], limit: u64) -> Result<MergedFilters<Heap>> {
     let mut merged = MergedFilters::new(&mut Heap, operation);
     for value in filters {
-        merged.take(&mut Heap, &View::parse(value).unwrap())?;
+        merged.add(&mut Heap, &View::parse(value).unwrap())?;
         // A window's result in between changes nothing.
         let _ = merged.finish::<Vec<u8>>(&mut Heap, limit);
     }
@@ -77,7 +77,7 @@ fn some_filters() -> impl Strategy<Value = Vec<Vec<u8>>> {
                 |(blocks, capacity, hashes, few, none): (u64, u64, Vec<(u64, u64)>, bool, i32)| {
                     if none == 0 {
                         let fpr = if capacity == 1 { 0.5 } else { crate::sizing::DEFAULT_FPR };
-                        return Header::unsized_(Layout::Blocked, fpr).sparse(0);
+                        return Header::without_size(Layout::Blocked, fpr).sparse(0);
                     }
                     // Some elements are those of other filters, too.
                     let count = if few { hashes.len() / 16 } else { hashes.len() };
@@ -127,7 +127,7 @@ proptest! {
         operation in prop::sample::select(vec![Operation::Union, Operation::Intersection]),
     ) {
         let Ok(mut merged) = taken(operation, &filters, NO_LIMIT) else { return Ok(()) };
-        let mut bytes: Vec<u8> = merged.to_parts().unwrap();
+        let mut bytes: Vec<u8> = merged.to_partial().unwrap();
         for (at, byte) in changes {
             let at = at.index(bytes.len().min(160));
             bytes[at] = byte;
@@ -138,7 +138,7 @@ proptest! {
         }
         let Ok(parts) = PartialMerge::parse(&bytes) else { return Ok(()) };
         let mut merged = MergedFilters::new(&mut Heap, parts.operation);
-        if merged.take_parts(&mut Heap, &parts).is_ok()
+        if merged.add_partial(&mut Heap, &parts).is_ok()
             && let Ok(value) = merged.finish::<Vec<u8>>(&mut Heap, 4000)
         {
             prop_assert!(View::parse(&value).is_ok());
@@ -188,7 +188,7 @@ fn memory_is_what_came() {
     let mut merged = MergedFilters::new(&mut Heap, Operation::Union);
     let large = |blocks| filter(Layout::Blocked, blocks, 1 << 30, &[blocks]);
     for blocks in [1 << 21, 3 << 20] {
-        merged.take(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
+        merged.add(&mut Heap, &View::parse(&large(blocks)).unwrap()).unwrap();
     }
     assert!(
         merged
@@ -197,7 +197,7 @@ fn memory_is_what_came() {
             .all(|member| matches!(member.held, Held::Hashes(..)))
     );
     let error = merged
-        .take(&mut Heap, &View::parse(&large(5 << 20)).unwrap())
+        .add(&mut Heap, &View::parse(&large(5 << 20)).unwrap())
         .unwrap_err();
     assert_eq!(error.class(), Class::InvalidParameter);
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::filter::build::{Request, tests::built};
 use crate::kind::{Kind, Tag};
-use crate::sizing::{self, Size};
+use crate::sizing::{self, FilterSize};
 
 /// The rates of dense filters of `elements` elements each, of as many sets.
-fn rates(size: &Size, elements: u64, sets: u64) -> Vec<f64> {
-    let header = Header::sized(*size, Kind::of(Tag::Numeric));
+fn rates(size: &FilterSize, elements: u64, sets: u64) -> Vec<f64> {
+    let header = Header::with_size(*size, Kind::unnamed(Tag::Numeric));
     let mut bits = vec![0; header.payload_bytes() as usize];
     (0..sets)
         .map(|set| {
@@ -35,7 +35,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
                 (1600, 1000),
                 (20_000, 100),
             ] {
-                let size = sizing::size(layout, capacity, fpr).unwrap();
+                let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
                 let [often, never] = [2.5, DEVIATIONS]
                     .map(|z| deviating(layout, size.num_hashes, size.blocks, capacity, z));
                 let rates = rates(&size, capacity, sets);
@@ -59,7 +59,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
 #[test]
 fn limits_are_close_to_the_promise() {
     let limit = |layout, capacity, fpr| {
-        let size = sizing::size(layout, capacity, fpr).unwrap();
+        let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
         deviating(layout, size.num_hashes, size.blocks, capacity, DEVIATIONS) / fpr
     };
     assert!((1.17..1.5).contains(&limit(Layout::Blocked, 1600, 0.01)));

@@ -62,13 +62,13 @@ proptest! {
         let given = of_rate(layout, Some(own), fpr, &hashes);
         let view = View::parse(&given).unwrap();
         prop_assume!(matches!(view.body, Body::Dense(_)));
-        let size = sizing::size(layout, capacity, fpr).unwrap();
+        let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
         let (small, large) = (size.blocks.min(view.header.blocks), size.blocks.max(view.header.blocks));
         match resized(&given, Some(capacity)) {
             Ok(result) => {
                 prop_assert!(large.is_multiple_of(small));
                 let after = View::parse(&result).unwrap();
-                prop_assert_eq!(after.header, Header { base_blocks: small, ..Header::sized(size, view.header.kind) });
+                prop_assert_eq!(after.header, Header { base_blocks: small, ..Header::with_size(size, view.header.kind) });
                 prop_assert!(hashes.iter().all(|&hash| contains(&after, hash)));
                 if size.blocks <= view.header.blocks {
                     let mut expected: Vec<u8> = after.header.dense();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::Error;
+use crate::filter::Header;
 use crate::filter::build::{Request, contains, tests::built};
 use crate::filter::view::View;
 use crate::hash::word;
@@ -15,7 +16,8 @@ fn slices_answer_as_the_whole_does() {
     for layout in Layout::ALL {
         for (capacity, elements) in [(100, 0), (1_000, 10), (20_000, 30_000), (400_000, 5_000)] {
             let value = filter(layout, capacity, elements);
-            let start = Start::parse(&value[..START_BYTES.min(value.len())], value.len()).unwrap();
+            let start =
+                FilterStart::parse(&value[..START_BYTES.min(value.len())], value.len()).unwrap();
             let view = View::parse(&value).unwrap();
             assert_eq!(start.header, view.header);
             let (mut slices, mut probes) = (0, 0);
@@ -34,7 +36,7 @@ fn slices_answer_as_the_whole_does() {
 
 #[test]
 fn the_start_has_the_longest_name() {
-    let name = "n".repeat(MAX_NAME);
+    let name = "n".repeat(MAX_NAME_BYTES);
     let request = Request { capacity: Some(10_000), fpr: 0.01, layout: Layout::Blocked };
     let header = Header {
         kind: Kind::other(&name),
@@ -42,7 +44,7 @@ fn the_start_has_the_longest_name() {
     };
     let value: Vec<u8> = header.dense();
     assert_eq!(
-        Start::parse(&value[..START_BYTES], value.len()).map(|start| start.header),
+        FilterStart::parse(&value[..START_BYTES], value.len()).map(|start| start.header),
         Ok(header)
     );
 }
@@ -74,7 +76,7 @@ fn a_list_made_to_mislead_ends() {
 #[test]
 fn what_is_cut_off_is_an_error() {
     let value = filter(Layout::Blocked, 100_000, 100_000);
-    assert!(Start::parse(&value[..START_BYTES], value.len() - 1).is_err());
-    let start = Start::parse(&value[..START_BYTES], value.len()).unwrap();
+    assert!(FilterStart::parse(&value[..START_BYTES], value.len() - 1).is_err());
+    let start = FilterStart::parse(&value[..START_BYTES], value.len()).unwrap();
     assert!(start.contains(word(5, 1), |_, _| Ok::<_, Error>([0u8; 3])).is_err());
 }

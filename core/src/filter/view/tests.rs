@@ -6,11 +6,11 @@ use crate::hash::hash;
 use crate::kind::Kind;
 use crate::kind::Tag;
 use crate::layout::Layout;
-use crate::sizing::Size;
+use crate::sizing::FilterSize;
 use proptest::prelude::*;
 
 fn header(kind: Kind<'_>) -> Header<'_> {
-    Header::sized(crate::sizing::size(Layout::Blocked, 1000, 0.01).unwrap(), kind)
+    Header::with_size(crate::sizing::size_for_capacity(Layout::Blocked, 1000, 0.01).unwrap(), kind)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -22,14 +22,14 @@ fn hex(bytes: &[u8]) -> String {
 fn stored_bytes_are_frozen() {
     let mut hashes = [hash(b"a"), hash(b"b")];
     hashes.sort_unstable();
-    let size = Size {
+    let size = FilterSize {
         layout: Layout::Blocked,
         num_hashes: 6,
         blocks: 39,
         capacity: 1000,
         fpr: 0.01,
     };
-    let header = Header::sized(size, Kind::of(Tag::Text));
+    let header = Header::with_size(size, Kind::unnamed(Tag::Text));
     let sparse: Vec<u8> = build::from_hashes(&header, &hashes, u64::MAX).unwrap();
     assert_eq!(
         hex(&sparse),
@@ -47,10 +47,10 @@ fn stored_bytes_are_frozen() {
 /// States that no aggregate writes, and that would lose elements when the build is sized.
 #[test]
 fn states_that_cannot_be_folded_are_refused() {
-    let state = build::largest(
+    let state = build::largest_header(
         &Header {
-            kind: Kind::of(Tag::Text),
-            ..Header::unsized_(Layout::Blocked, 0.01)
+            kind: Kind::unnamed(Tag::Text),
+            ..Header::without_size(Layout::Blocked, 0.01)
         },
         600,
     );
@@ -68,8 +68,8 @@ fn states_that_cannot_be_folded_are_refused() {
         assert_eq!(parse(wrong).unwrap_err().class(), Class::InvalidBinary, "{wrong:?}");
     }
     let nothing: Vec<u8> = Header {
-        kind: Kind::of(Tag::Text),
-        ..Header::unsized_(Layout::Blocked, 0.01)
+        kind: Kind::unnamed(Tag::Text),
+        ..Header::without_size(Layout::Blocked, 0.01)
     }
     .sparse(0);
     assert_eq!(View::parse_partial(&nothing).unwrap_err().class(), Class::InvalidBinary);
@@ -85,14 +85,17 @@ fn a_named_kind_is_padded() {
 
 /// Values of every layout, representation and sort of kind.
 static SAMPLES: std::sync::LazyLock<Vec<Vec<u8>>> = std::sync::LazyLock::new(|| {
-    let mut values: Vec<Vec<u8>> = vec![Header::unsized_(Layout::Blocked, 0.01).sparse(0)];
+    let mut values: Vec<Vec<u8>> = vec![Header::without_size(Layout::Blocked, 0.01).sparse(0)];
     for layout in Layout::ALL {
         for (elements, kind) in [
             (0, Kind::NONE),
-            (5, Kind::of(Tag::Numeric)),
+            (5, Kind::unnamed(Tag::Numeric)),
             (200, Kind::other("public.mood[]")),
         ] {
-            let header = Header::sized(crate::sizing::size(layout, 100, 0.01).unwrap(), kind);
+            let header = Header::with_size(
+                crate::sizing::size_for_capacity(layout, 100, 0.01).unwrap(),
+                kind,
+            );
             let mut hashes: Vec<u64> = (0..elements).map(|i: u64| hash(&i.to_le_bytes())).collect();
             hashes.sort_unstable();
             values.push(build::from_hashes(&header, &hashes, u64::MAX).unwrap());
@@ -146,7 +149,7 @@ pub(crate) fn assert_refused(
 fn each_field_is_checked() {
     let hashes = [1u64, 2, 3];
     let sparse: Vec<u8> =
-        build::from_hashes(&header(Kind::of(Tag::Text)), &hashes, u64::MAX).unwrap();
+        build::from_hashes(&header(Kind::unnamed(Tag::Text)), &hashes, u64::MAX).unwrap();
     let changes = [
         (0, &[2u8][..], "version"),
         (1, &[0], "layout"),
@@ -180,7 +183,7 @@ fn bits_after_the_last_are_refused() {
         blocks: 100,
         base_blocks: 100,
         layout: Layout::Classic,
-        ..header(Kind::of(Tag::Text))
+        ..header(Kind::unnamed(Tag::Text))
     };
     let mut value: Vec<u8> = h.dense();
     *value.last_mut().unwrap() = 0x0F;
@@ -192,8 +195,8 @@ fn bits_after_the_last_are_refused() {
 #[test]
 fn only_a_state_may_hold_hashes_without_a_size() {
     let h = Header {
-        kind: Kind::of(Tag::Text),
-        ..Header::unsized_(Layout::Blocked, 0.01)
+        kind: Kind::unnamed(Tag::Text),
+        ..Header::without_size(Layout::Blocked, 0.01)
     };
     let mut value: Vec<u8> = h.sparse(1);
     value[44] = 7;

@@ -13,7 +13,7 @@ use super::row_page::room;
 use super::tile::{Grid, Group, Holds, Tile};
 use crate::index::chain::META_PAGE;
 use crate::index::page::{PageNumber, WrongField, check_field};
-use crate::kind::{Kind, MAX_NAME, Tag};
+use crate::kind::{Kind, MAX_NAME_BYTES, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::sizing::max_blocks;
 use serde::de::DeserializeOwned;
@@ -94,7 +94,7 @@ fn read_fixed<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WrongField> {
 /// Fails if the name is too long, incomplete or not UTF-8, or if its padding is not zero.
 fn read_name<'a>(bytes: &mut &'a [u8], name_bytes: u16) -> Result<&'a str, WrongField> {
     let length = usize::from(name_bytes);
-    check_field("length of a name", name_bytes, length <= MAX_NAME)?;
+    check_field("length of a name", name_bytes, length <= MAX_NAME_BYTES)?;
 
     let padded_length = length.next_multiple_of(RECORD_ALIGNMENT);
     let available = bytes.len() as u64;
@@ -277,7 +277,7 @@ pub(super) fn encode_group(group: &Group) -> Vec<u8> {
         // At most MAX_HASHES, which is 64.
         num_hashes: group.shape.num_hashes as u8,
         reserved: 0,
-        // At most MAX_NAME, which is 512.
+        // At most MAX_NAME_BYTES, which is 512.
         name_bytes: kind.name.len() as u16,
         blocks: group.shape.blocks,
     };

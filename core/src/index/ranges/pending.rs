@@ -194,7 +194,7 @@ impl Above {
 /// Each two neighbouring blocks as one. A hash's block is its share of all, so it is the one with
 /// what it had.
 fn fold(bits: &[u64], words: usize) -> Vec<u64> {
-    let mut folded = memory::list(bits.len() / 2);
+    let mut folded = memory::with_capacity(bits.len() / 2);
     for pair in bits.chunks_exact(2 * words) {
         let (a, b) = pair.split_at(words);
         folded.extend(a.iter().zip(b).map(|(a, b)| a | b));

@@ -34,7 +34,7 @@
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::index::page::PageSize;
-use crate::sizing::{first, greatest_load, rate};
+use crate::sizing::{greatest_load, least_number, rate};
 
 pub const MIN_FPR: f64 = 1e-7;
 /// The largest of an index with a key for each row.
@@ -119,7 +119,8 @@ pub fn with_pages(shape: TileShape, target: Target, loads: &[f64]) -> TileShape 
     let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, loads) <= target.fpr;
     let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(shape.size.block_bits());
     let guess = blocks / f64::from(shape.width.blocks_per_page());
-    let pages = first(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
+    let pages =
+        least_number(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
     TileShape { pages, ..shape }
 }
 

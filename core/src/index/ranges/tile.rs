@@ -212,7 +212,7 @@ impl Mark {
 /// The changes to a page after which all of these marks, which are of this page, are set: offset in
 /// the page and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = memory::list(MAX_HASHES);
+    let mut changes: Vec<(u16, u8)> = memory::with_capacity(MAX_HASHES);
     for mark in marks {
         mark.probe.tile.payload(Some(page), mark.page())?;
         let column = mark.probe.column(mark.slot, page)?;

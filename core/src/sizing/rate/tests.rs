@@ -45,7 +45,7 @@ fn poisson_is_the_limit_of_binomial() {
         let blocks = if layout == Layout::Classic { 1 << 30 } else { 1 << 22 };
         let load = layout.block_bits() as f64 / 12.0;
         let limit = at_load(layout, 8, load);
-        let rate = expected(layout, 8, blocks, load * blocks as f64);
+        let rate = expected(Shape { layout, num_hashes: 8, blocks }, load * blocks as f64);
         assert!((rate / limit - 1.0).abs() < 1e-4, "{layout:?}: {rate} {limit}");
     }
 }
@@ -55,12 +55,15 @@ fn rates_grow_with_elements_and_end_at_one() {
     for layout in Layout::ALL {
         let mut last = 0.0;
         for n in [1, 10, 100, 1000, 10_000, 1_000_000] {
-            let rate = expected(layout, 8, 40, f64::from(n));
+            let rate = expected(Shape { layout, num_hashes: 8, blocks: 40 }, f64::from(n));
             assert!(rate >= last && rate <= 1.0, "{layout:?} {n}: {rate}");
             last = rate;
         }
         assert!(last > 0.999_999);
     }
     // The sum of this one's terms is 1.0000000000000018.
-    assert_eq!(expected(Layout::Blocked, 1, 1, 17_138.0), 1.0);
+    assert_eq!(
+        expected(Shape { layout: Layout::Blocked, num_hashes: 1, blocks: 1 }, 17_138.0),
+        1.0
+    );
 }

@@ -311,7 +311,7 @@ unsafe fn ranges_with_key(
 
     let elements = scan_key.sought();
     let stride = elements.len().div_ceil(MOST_ELEMENTS_ASKED).max(1);
-    let mut hashes = memory::list(elements.len().div_ceil(stride));
+    let mut hashes = memory::with_capacity(elements.len().div_ceil(stride));
     for &element in elements.iter().step_by(stride) {
         // SAFETY: the hasher is for the type of the elements that the scan key asks for.
         let hash = unsafe { hasher.hash(element) }?;

@@ -1,12 +1,12 @@
 //! Merged filters in the memory of the program, for tests and fuzzing.
 
-use super::{List, MergeMemory};
+use super::{GrowingList, MergeMemory};
 
 /// The memory of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap;
 
-impl<T> List<T> for Vec<T> {
+impl<T> GrowingList<T> for Vec<T> {
     fn push(&mut self, item: T) {
         Vec::push(self, item);
     }
