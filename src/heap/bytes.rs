@@ -78,6 +78,56 @@ impl RowBody<'_> {
     }
 }
 
+/// The bytes of a page from the start of a row version on, as they were when they were copied.
+pub struct RowCopy {
+    page: [u64; PAGE_BYTES / size_of::<u64>()],
+    start: usize,
+}
+
+impl RowCopy {
+    /// Returns the row version as PostgreSQL reads it: it believes the header, and looks at no end
+    /// of the row. `None` if its columns begin behind the page, or where they would not be aligned.
+    pub fn body(&self) -> Option<RowBody<'_>> {
+        // SAFETY: as many bytes as the page has.
+        let page: &[u8] =
+            unsafe { std::slice::from_raw_parts(self.page.as_ptr().cast(), PAGE_BYTES) };
+        let row = &page[self.start..];
+        let number = |at: usize| u16::from_ne_bytes([row[at], row[at + 1]]).into();
+
+        let header = BodyHeader::new(number(INFOMASK2), number(INFOMASK), row[HOFF].into());
+        if !header.first_column.is_multiple_of(ALIGNMENT) {
+            return None;
+        }
+        Some(RowBody {
+            columns: header.columns,
+            present: row.get(NULL_BITS..NULL_BITS + header.null_bytes)?,
+            data: row.get(header.first_column..)?,
+        })
+    }
+}
+
+/// What the header of a row version says of its columns.
+struct BodyHeader {
+    columns: usize,
+    /// Bytes that say which columns are NULL.
+    null_bytes: usize,
+    /// Where the columns begin, from the start of the row.
+    first_column: usize,
+}
+
+impl BodyHeader {
+    #[inline(always)]
+    fn new(infomask2: u32, infomask: u32, hoff: u32) -> BodyHeader {
+        let columns = (infomask2 & pg_sys::HEAP_NATTS_MASK) as usize;
+        let has_nulls = infomask & pg_sys::HEAP_HASNULL != 0;
+        BodyHeader {
+            columns,
+            null_bytes: if has_nulls { columns.div_ceil(8) } else { 0 },
+            first_column: hoff as usize,
+        }
+    }
+}
+
 /// A row version's place in the history of its row.
 pub struct Version {
     /// The transaction that wrote this version.
@@ -167,13 +217,14 @@ impl<'p> PageBytes<'p> {
         if start + NULL_BITS > end || end > PAGE_BYTES {
             return None;
         }
-        let columns = (self.field::<2>(start + INFOMASK2) & pg_sys::HEAP_NATTS_MASK) as usize;
-        let has_nulls = self.field::<2>(start + INFOMASK) & pg_sys::HEAP_HASNULL != 0;
-
+        let header = BodyHeader::new(
+            self.field::<2>(start + INFOMASK2),
+            self.field::<2>(start + INFOMASK),
+            self.field::<1>(start + HOFF),
+        );
         let first_null_bit = start + NULL_BITS;
-        let null_bytes = if has_nulls { columns.div_ceil(8) } else { 0 };
-        let end_of_nulls = first_null_bit + null_bytes;
-        let first_column = start + self.field::<1>(start + HOFF) as usize;
+        let end_of_nulls = first_null_bit + header.null_bytes;
+        let first_column = start + header.first_column;
         if !first_column.is_multiple_of(ALIGNMENT)
             || first_column < end_of_nulls
             || first_column > end
@@ -185,11 +236,27 @@ impl<'p> PageBytes<'p> {
         // the page. Nobody changes these bytes while the page is locked.
         unsafe {
             Some(RowBody {
-                columns,
+                columns: header.columns,
                 present: self.slice(first_null_bit, end_of_nulls),
                 data: self.slice(first_column, end),
             })
         }
+    }
+
+    /// Copies the page from the start of a [`Line::Row`] on.
+    #[cold]
+    pub fn copy(&self, start: usize) -> RowCopy {
+        let mut page = [0; PAGE_BYTES / size_of::<u64>()];
+        for (number, word) in page.iter_mut().enumerate().skip(start / size_of::<u64>()) {
+            let at = number * size_of::<u64>();
+            let halves = [self.field::<4>(at), self.field::<4>(at + size_of::<u32>())];
+            let [first, second] = halves.map(u32::to_ne_bytes);
+            let mut bytes = [0; size_of::<u64>()];
+            bytes[..4].copy_from_slice(&first);
+            bytes[4..].copy_from_slice(&second);
+            *word = u64::from_ne_bytes(bytes);
+        }
+        RowCopy { page, start }
     }
 
     /// # Safety

@@ -20,8 +20,8 @@ pub struct Chains {
     /// By line: the root of the version there, 0 if no chain leads to it. Lines and roots count from
     /// 1, and no line is 0.
     roots: [u16; MOST_ROWS + 1],
-    /// Whether a line is in more than one chain, or twice in one.
-    has_shared_line: bool,
+    /// By root: whether a line of its chain is in another chain too, or twice in this one.
+    shares_line: [bool; MOST_ROWS + 1],
     /// What is wrong with a chain that PostgreSQL can't follow safely; no sound page has one.
     fatal_damage: Option<&'static str>,
 }
@@ -31,7 +31,7 @@ impl Chains {
     pub fn of(page: &PageBytes) -> Chains {
         let mut chains = Chains {
             roots: [0; MOST_ROWS + 1],
-            has_shared_line: false,
+            shares_line: [false; MOST_ROWS + 1],
             fatal_damage: None,
         };
         for line in 1..=page.lines().min(MOST_ROWS) {
@@ -54,12 +54,11 @@ impl Chains {
     }
 
     /// Returns by which line an index finds the version on a line: `None` if no line leads there, or
-    /// if lines of the page are in several chains, so that no root on it is certain.
+    /// if lines of the chain are in another one too, so that its root is not certain.
     pub fn root_of(&self, line: u16) -> Option<u16> {
-        if self.has_shared_line {
-            return None;
-        }
-        self.roots.get(usize::from(line)).copied().filter(|&root| root != 0)
+        let root = *self.roots.get(usize::from(line))?;
+        let is_certain = root != 0 && !self.shares_line[usize::from(root)];
+        is_certain.then_some(root)
     }
 
     /// Returns what is wrong with the page, if PostgreSQL would follow one of its chains forever or
@@ -97,7 +96,9 @@ impl Chains {
             self.roots[line] = root;
             return true;
         }
-        self.has_shared_line = true;
+        for root in [root, other] {
+            self.shares_line[usize::from(root)] = true;
+        }
         if other == root {
             self.fatal_damage = Some("a chain of row versions leads back into itself");
         }

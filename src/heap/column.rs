@@ -25,8 +25,8 @@ pub enum Found {
     Null,
     /// A value, which may be compressed or out of line.
     Value(Element),
-    /// Something that only PostgreSQL can read: the row is damaged, or older than a column that was
-    /// added with a default.
+    /// Something that only PostgreSQL can read: the row is older than a column that was added with a
+    /// default, or damaged, though the column is within the page.
     Unknown,
 }
 
@@ -64,20 +64,16 @@ impl<'r> RowColumn<'r> {
         TablePage::read(self.table, page)
     }
 
-    /// Returns what a row version has in the column.
-    pub(super) fn find(&self, row: &RowBody<'_>) -> Found {
+    /// Returns what a row version has in the column; `None` if that would not end within the row.
+    pub(super) fn find(&self, row: &RowBody<'_>) -> Option<Found> {
         let number = self.before.len();
         if row.columns <= number {
-            return if self.has_default_for_older { Found::Unknown } else { Found::Null };
+            return Some(if self.has_default_for_older { Found::Unknown } else { Found::Null });
         }
         if row.is_null(number) {
-            return Found::Null;
+            return Some(Found::Null);
         }
-        self.value(row).map_or(Found::Unknown, Found::Value)
-    }
 
-    /// Returns the value of a row version that has one; `None` if it lies outside of the row.
-    fn value(&self, row: &RowBody<'_>) -> Option<Element> {
         let mut rest = row.data;
         for (number, storage) in self.before.iter().enumerate() {
             if !row.is_null(number) {
@@ -87,6 +83,6 @@ impl<'r> RowColumn<'r> {
         let (value, _) = self.own.first_of(rest)?;
         // SAFETY: the bytes are a value of the column, stored as its type says.
         let datum = unsafe { self.own.fetch(value.as_ptr()) };
-        Some(Element { datum })
+        Some(Found::Value(Element { datum }))
     }
 }

@@ -32,19 +32,39 @@ impl<'p> HeapPage<'p> {
 
     /// Calls `visit` with the line of each row version, counted from 1, and what that has in the
     /// column. A value is there as long as the page is locked.
+    ///
+    /// Leaves out a damaged row version whose column would not end within the page: PostgreSQL
+    /// doesn't look at ends, and might end the session by reading it.
     #[inline(always)]
     pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
         for line in 1..=self.bytes.lines() {
             if let Line::Row { start, end } = self.bytes.line(line) {
-                let body = self.bytes.body(start, end);
-                visit(line as u16, body.map_or(Found::Unknown, |row| column.find(&row)));
+                let found = self.find(column, start, end);
+                if let Some(found) = found.or_else(|| self.find_in_damaged_row(column, start)) {
+                    visit(line as u16, found);
+                }
             }
         }
     }
 
+    /// Returns what a sound row version has in the column; `None` for a damaged one.
+    #[inline(always)]
+    fn find(&self, column: &RowColumn, start: usize, end: usize) -> Option<Found> {
+        column.find(&self.bytes.body(start, end)?)
+    }
+
+    /// Returns [`Found::Unknown`] if PostgreSQL can read the column of a damaged row version without
+    /// leaving the page.
+    #[cold]
+    fn find_in_damaged_row(&self, column: &RowColumn, start: usize) -> Option<Found> {
+        let copy = self.bytes.copy(start);
+        column.find(&copy.body()?)?;
+        Some(Found::Unknown)
+    }
+
     /// Returns by which line an index finds the row version on a line, both counted from 1. Returns
-    /// `None` where that isn't certain: for a version that nobody sees any more, and on a damaged
-    /// page. Then any row of the page may be meant.
+    /// `None` where that isn't certain: for a version that nobody sees any more, and for a damaged
+    /// chain. Then any row of the page may be meant.
     pub fn root_of(&self, line: u16) -> Option<u16> {
         if self.is_alone(line) {
             return Some(line);
@@ -61,20 +81,21 @@ impl<'p> HeapPage<'p> {
         !version.is_heap_only && version.next.is_none()
     }
 
-    /// Returns what is wrong with the page, if PostgreSQL would loop forever over its chains of row
-    /// versions, or read or write out of bounds. Not all damage does that.
-    pub fn fatal_damage(&self) -> Option<&'static str> {
+    /// Returns what is wrong with the page, if PostgreSQL may loop forever over its chains of row
+    /// versions, or read or write out of bounds. Values are looked at in one column, if it is given.
+    pub fn fatal_damage(&self, column: Option<&RowColumn>) -> Option<&'static str> {
         let lines = self.bytes.lines();
         if lines > MOST_ROWS {
             return Some("it has more line pointers than rows fit");
         }
         for line in 1..=lines {
-            let is_sound = match self.bytes.line(line) {
-                Line::Row { start, end } => self.bytes.body(start, end).is_some(),
-                line => line != Line::Damaged,
+            let is_sound = match (self.bytes.line(line), column) {
+                (Line::Row { start, end }, Some(column)) => self.find(column, start, end).is_some(),
+                (Line::Row { start, end }, None) => self.bytes.body(start, end).is_some(),
+                (line, _) => line != Line::Damaged,
             };
             if !is_sound {
-                return Some("a row has a wrong header, or lies outside of the page");
+                return Some("a row has a wrong header, or leaves its place");
             }
         }
         self.chains().fatal_damage()

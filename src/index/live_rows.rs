@@ -1,7 +1,7 @@
 //! The rows that an index must have, for `bloom_index_check`.
 
 use super::page::damaged_table_page;
-use crate::heap::HeapPage;
+use crate::heap::{HeapPage, RowColumn};
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::buffer::{self, TablePage};
@@ -28,25 +28,26 @@ pub fn each_live_row(
         return Ok(());
     }
 
+    let column = RowColumn::of_index(index, table);
     // Later pages have no row that the snapshot sees.
     let end = table.pages();
     for first in (0..end).step_by(PAGES_AT_ONCE as usize) {
         let pages = first..end.min(first + PAGES_AT_ONCE);
-        check_pages(table, pages.clone())?;
+        check_pages(table, pages.clone(), column.as_ref())?;
         scan_for_check(table, index, snapshot, Some(pages), &mut found);
     }
     Ok(())
 }
 
 /// Checks that PostgreSQL can scan these pages, which are announced before the first is read.
-fn check_pages(table: Relation, pages: Range<u32>) -> Result<()> {
+fn check_pages(table: Relation, pages: Range<u32>, column: Option<&RowColumn>) -> Result<()> {
     if buffer::io_concurrency(table) > 0 {
         pages.clone().for_each(|page| buffer::prefetch(table, page));
     }
     for page in pages {
         interrupt::check_for_interrupts();
         let pin = TablePage::read(table, page);
-        if let Some(problem) = HeapPage::lock(&pin).fatal_damage() {
+        if let Some(problem) = HeapPage::lock(&pin).fatal_damage(column) {
             return Err(damaged_table_page(table, page, problem));
         }
     }

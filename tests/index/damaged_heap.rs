@@ -11,8 +11,11 @@ const PAGE_HEADER: usize = 24;
 const LINE: usize = 4;
 /// Where a page says how far its lines go.
 const LOWER: usize = 12;
-/// Where a row says on which line its next version is.
+/// Where a row says on which line its next version is, and where its columns begin.
 const NEXT_LINE: usize = 16;
+const FIRST_COLUMN: usize = 22;
+/// Where the text begins in rows of the table.
+const TEXT: usize = 32;
 
 /// The flags of a line that stands for another one.
 const REDIRECT: u32 = 2;
@@ -174,7 +177,7 @@ fn a_chain_that_leads_back_into_itself_is_left() {
 }
 
 #[test]
-fn chains_that_lead_nowhere_hide_no_other_row() {
+fn rows_that_nobody_can_read_hide_no_other_row() {
     let (table, _) = Table::make();
     let [first, second, _] = table.versions;
     let [redirect, other_redirect] = table.redirects;
@@ -188,7 +191,13 @@ fn chains_that_lead_nowhere_hide_no_other_row() {
     let moved = |number: usize, start: u32, length: u32| {
         move |page: &mut [u8]| write_line(page, number, Line { start, flags: 1, length })
     };
-    let damages: [(&str, Change); 14] = [
+    let written = |number: usize, at: usize, bytes: &'static [u8]| {
+        move |page: &mut [u8]| {
+            let start = line(page, number).start as usize + at;
+            page[start..start + bytes.len()].copy_from_slice(bytes);
+        }
+    };
+    let damages: [(&str, Change); 17] = [
         ("a version leads to line 0", Box::new(to_nowhere(first, 0))),
         ("a version leads behind the last line", Box::new(to_nowhere(first, 250))),
         ("a version leads behind any line", Box::new(to_nowhere(first, 292))),
@@ -202,6 +211,12 @@ fn chains_that_lead_nowhere_hide_no_other_row() {
         ("a redirect leads to another row", Box::new(redirected(3))),
         ("a row begins out of the page", Box::new(moved(second, 0x7FF8, 40))),
         ("a row ends out of the page", Box::new(moved(second, 8168, 0x7FFF))),
+        ("columns begin out of the row", Box::new(written(second, FIRST_COLUMN, &[248]))),
+        ("columns begin at an odd place", Box::new(written(second, FIRST_COLUMN, &[25]))),
+        (
+            "a text is longer than the page",
+            Box::new(written(second, TEXT, &[0xFC, 0xFF, 0xFF, 0xFF])),
+        ),
         (
             "the page has fewer lines",
             Box::new(move |page| {
