@@ -6,7 +6,7 @@
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{self, argument, column};
-use crate::pg::call::{Call, Element, Result};
+use crate::pg::call::{Call, Element, Result, interrupt};
 use crate::pg::catalog::{self, Storage};
 use crate::pg::method::planning::{Comparison, comparison};
 use crate::pg::storage::relation::Relation;
@@ -51,6 +51,7 @@ impl<'c> LookedFor<'c> {
             .nth(column as usize - 1)
             .expect("the parent has the column");
         nodes::require_collation(call, 2, attribute.attcollation)?;
+        let key_type = call.argument_type(2)?;
         // SAFETY: the parser's own steps for an operator with a column and a constant of the type
         // of the argument.
         unsafe {
@@ -58,16 +59,21 @@ impl<'c> LookedFor<'c> {
             let (of, modifier) = (attribute.atttypid, attribute.atttypmod);
             let left: *mut Node =
                 pg_sys::makeVar(1, column, of, modifier, attribute.attcollation, 0).cast();
-            let right: *mut Node = constant(call.argument_type(2)?, key).cast();
+            let right: *mut Node = constant(key_type, key).cast();
             let name =
                 pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
-            let node: *mut Node = guard(|| {
-                let node: *mut Node = if is_array {
+            let comparison: *mut Node = guard(|| {
+                if is_array {
                     raw::make_scalar_array_op(state, name, true, left, right, -1).cast()
                 } else {
                     raw::make_op(state, name, left, right, null_mut(), -1).cast()
-                };
-                let node = raw::coerce_to_boolean(state, node, c"WHERE".as_ptr());
+                }
+            });
+            if key_type == pg_sys::TEXTARRAYOID {
+                set_elements(comparison, key);
+            }
+            let node = guard(|| {
+                let node = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
                 raw::assign_expr_collations(state, node);
                 raw::eval_const_expressions(null_mut(), node)
             });
@@ -100,34 +106,88 @@ impl<'c> LookedFor<'c> {
     }
 }
 
-/// A constant of this type; of type text, one of no type yet.
+/// Returns a constant for the parser. A text becomes a literal, which has no type yet. An array of
+/// texts becomes the literal of an empty array: [`set_elements`] fills it once the parser has
+/// decided about its type.
 ///
 /// # Safety
 /// The datum must be of the type.
 unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
-    // SAFETY: promised by the caller. What is of variable length is made whole, for hashing.
+    // SAFETY: promised by the caller; texts are of variable length.
     unsafe {
-        if of == pg_sys::TEXTOID || of == pg_sys::TEXTARRAYOID {
-            let (mut output, mut is_variable) = (pg_sys::InvalidOid, false);
-            pg_sys::getTypeOutputInfo(of, &mut output, &mut is_variable);
-            let literal = Datum::from(guard(|| raw::OidOutputFunctionCall(output, value)));
-            return pg_sys::makeConst(
-                pg_sys::UNKNOWNOID,
-                -1,
-                pg_sys::InvalidOid,
-                -2,
-                literal,
-                false,
-                false,
-            );
+        match of {
+            pg_sys::TEXTOID => return literal(Datum::from(c_string(Element { datum: value }))),
+            pg_sys::TEXTARRAYOID => return literal(Datum::from(c"{}".as_ptr())),
+            _ => {}
         }
         let Storage { len, by_value, .. } = catalog::storage(of);
+        // Values of variable length are made whole, for hashing.
         let value = if len == -1 {
             Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr()))
         } else {
             value
         };
         pg_sys::makeConst(of, -1, catalog::collation(of), len.into(), value, false, by_value)
+    }
+}
+
+/// Returns a C string as the parser has a literal, before its type is known.
+///
+/// # Safety
+/// The datum must be a C string, in memory that lasts as long as the call's.
+unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
+    let c_string_length = -2;
+    // SAFETY: promised by the caller.
+    unsafe {
+        pg_sys::makeConst(
+            pg_sys::UNKNOWNOID,
+            -1,
+            pg_sys::InvalidOid,
+            c_string_length,
+            text,
+            false,
+            false,
+        )
+    }
+}
+
+/// Returns a text as a C string in the memory of the call.
+///
+/// # Safety
+/// The element must be a text.
+unsafe fn c_string(text: Element) -> *mut std::ffi::c_char {
+    // SAFETY: promised by the caller.
+    unsafe { pg_sys::text_to_cstring(text.datum.cast_mut_ptr()) }
+}
+
+/// Fills the empty array that a condition compares its column with. Each text is read as a literal
+/// of the type that the array's elements have. A text that is NULL is left out: nothing is equal to
+/// NULL. Raises the errors of reading literals.
+///
+/// An array literal would not do: whether it can have a NULL depends on the setting `array_nulls`.
+///
+/// # Safety
+/// The condition must be as the parser made it from an array literal, and `texts` an array of texts.
+unsafe fn set_elements(condition: *mut Node, texts: Datum) {
+    // SAFETY: promised by the caller: the condition's second side is an array, and a constant, since
+    // literals are read at once. An element is what the input function of its type returns.
+    unsafe {
+        let array = argument(condition, 1).expect("an operator has two sides");
+        assert_eq!((*array).type_, NodeTag::T_Const, "the node of a literal");
+        let array: *mut pg_sys::Const = array.cast();
+
+        let of = catalog::element_type((*array).consttype).expect("a type of arrays");
+        let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        pg_sys::getTypeInputInfo(of, &mut input, &mut parameter);
+
+        let mut elements = Vec::new();
+        for text in array::elements_of(texts) {
+            interrupt::check_for_interrupts();
+            let text = c_string(text);
+            let datum = guard(|| raw::OidInputFunctionCall(input, text, parameter, -1));
+            memory::push(&mut elements, Element { datum });
+        }
+        (*array).constvalue = array::array_of((*array).consttype, elements);
     }
 }
 

@@ -49,7 +49,7 @@ fn table(call: &Call) -> Result<Opened<'_>> {
             Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is.")
         );
     }
-    owner::require_all_columns(oid);
+    owner::require_all_columns(table);
     require_no_row_security(table)?;
     if sql::is_distributed_by_citus(oid)? {
         let message = format!("table \"{}\" has its rows in shards of Citus", table.name());
@@ -95,7 +95,9 @@ unsafe fn candidates(
     column: &CStr,
     condition: &LookedFor,
 ) -> Result<Option<Vec<bool>>> {
-    let Some(asked) = condition.asked.as_ref().filter(|_| !leaf.is_lost_in_recovery()) else {
+    // The query on a table that can't be read is the error that it would be below its parent.
+    let can_be_read = leaf.is_populated() && !leaf.is_lost_in_recovery();
+    let Some(asked) = condition.asked.as_ref().filter(|_| can_be_read) else {
         return Ok(None);
     };
     let number = leaf.column_named(column);

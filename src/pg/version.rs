@@ -265,6 +265,34 @@ pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseSt
     }
 }
 
+/// Raises the executor's error unless the user may read these columns of a table.
+///
+/// # Safety
+/// The item must be the parser's, in this state, and the set one of numbers as the parser notes
+/// columns.
+pub unsafe fn require_rights(
+    state: *mut pg_sys::ParseState,
+    item: *mut pg_sys::ParseNamespaceItem,
+    columns: *mut pg_sys::Bitmapset,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let table = (*item).p_rte;
+        let tables = pg_sys::lappend(null_mut(), table.cast());
+        #[cfg(feature = "before_pg16")]
+        {
+            let _in_the_tables = state;
+            (*table).selectedCols = columns;
+            pg_sys::ExecCheckRTPerms(tables, true);
+        }
+        #[cfg(not(feature = "before_pg16"))]
+        {
+            (*(*item).p_perminfo).selectedCols = columns;
+            pg_sys::ExecCheckPermissions(tables, (*state).p_rteperminfos, true);
+        }
+    }
+}
+
 /// # Safety
 /// The query must be one that the parser could have made.
 pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {

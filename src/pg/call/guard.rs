@@ -73,7 +73,12 @@ pub mod raw {
             is_read_only: bool,
             most: c_long,
         ) -> c_int;
-        pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
+        pub fn OidInputFunctionCall(
+            function: Oid,
+            text: *mut c_char,
+            parameter: Oid,
+            modifier: c_int,
+        ) -> Datum;
         pub fn make_op(
             state: *mut ParseState,
             name: *mut List,

@@ -2,10 +2,11 @@
 
 use crate::pg::call::Call;
 use crate::pg::call::guard::is_unwinding;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ACCESS_SHARE, Relation};
 use crate::pg::version;
 use pgrx::pg_sys::{self, Oid};
 use std::marker::PhantomData;
+use std::ptr::null_mut;
 
 pub fn require_maintenance(table: Oid) {
     // SAFETY: reads a variable of the session.
@@ -83,20 +84,29 @@ impl Drop for AsOwner<'_> {
     }
 }
 
-/// Raises an error unless the user may read the table or each of its columns, as `SELECT *` does.
-pub fn require_all_columns(table: Oid) {
-    let right = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
-    // SAFETY: reads the catalogs.
-    let columns = unsafe {
-        pg_sys::pg_attribute_aclcheck_all(
-            table,
-            pg_sys::GetUserId(),
-            right,
-            pg_sys::AclMaskHow::ACLMASK_ALL,
-        )
-    };
-    if columns != pg_sys::AclResult::ACLCHECK_OK {
-        require(table, pg_sys::ACL_SELECT);
+/// Raises the error of `SELECT *` unless the user may read all columns of a table. The executor's own
+/// check does that, in which other extensions take part.
+pub fn require_all_columns(table: Relation) {
+    // SAFETY: the parser's own steps for an open table, and for the columns that `SELECT *` names.
+    unsafe {
+        let state = pg_sys::make_parsestate(null_mut());
+        let item = pg_sys::addRangeTableEntryForRelation(
+            state,
+            table.raw(),
+            ACCESS_SHARE,
+            null_mut(),
+            true,
+            true,
+        );
+        let mut columns = null_mut();
+        for (column, number) in table.columns().zip(1..) {
+            if !column.attisdropped {
+                // System columns come first, whose numbers are negative.
+                let member = number - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                columns = pg_sys::bms_add_member(columns, member);
+            }
+        }
+        version::require_rights(state, item, columns);
     }
 }
 

@@ -180,6 +180,11 @@ impl<'r> Relation<'r> {
             && unsafe { pg_sys::RecoveryInProgress() }
     }
 
+    /// Whether it has rows to be read: a materialized view doesn't before it is refreshed.
+    pub fn is_populated(self) -> bool {
+        self.class().relispopulated
+    }
+
     /// Whether it is a temporary one of another session, whose pages can't be read.
     pub fn is_of_other_session(self) -> bool {
         self.class().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP

@@ -116,6 +116,28 @@ CREATE MATERIALIZED VIEW materialized AS SELECT id, note FROM orders WHERE day =
 CREATE INDEX ON materialized USING bloom_filter (id);
 SELECT * FROM bloom_find(NULL::materialized, 'id', 35);
 
+-- One that was never filled is refused as in a query, whether its index has the key or not.
+CREATE MATERIALIZED VIEW unfilled AS SELECT id, note FROM orders WHERE day = 5 WITH NO DATA;
+CREATE INDEX ON unfilled USING bloom_filter (id);
+SELECT state, message, hint FROM unnest(ARRAY[
+    '* FROM unfilled WHERE id = 35', '* FROM bloom_find(NULL::unfilled, ''id'', 35)',
+    '* FROM bloom_find_all(NULL::unfilled, ''id'', ''{35, 36}'')', '* FROM bloom_find_all(NULL::unfilled, ''id'', ''{}'')'
+]) WITH ORDINALITY AS a (query, i), failure('SELECT ' || query) ORDER BY i;
+DROP MATERIALIZED VIEW unfilled;
+
+-- A NULL among texts is none of them, whatever the setting says that arrays are read by.
+SET array_nulls = off;
+CREATE TABLE nothing AS SELECT 1 AS id, 'NULL' AS word, '2026-11-24'::date AS day;
+CREATE INDEX ON nothing USING bloom_filter (word);
+SELECT count(*) FROM bloom_find_all(NULL::nothing, 'word', ARRAY['other', NULL]);
+SELECT count(*) FROM nothing WHERE word = ANY (ARRAY['other', NULL]);
+SELECT count(*) FROM bloom_find_all(NULL::nothing, 'word', ARRAY['NULL', 'a,b', '"', '\', '{}', '']);
+SELECT count(*) FROM bloom_find_all(NULL::nothing, 'id', ARRAY[' 1 ', NULL]);
+SELECT count(*) FROM bloom_find_all(NULL::nothing, 'day', ARRAY[['24 Nov 2026', NULL], ['yesterday', 'today']]);
+SELECT state, message FROM failure('SELECT FROM bloom_find_all(NULL::nothing, ''id'', ARRAY[''1'', ''one''])');
+RESET array_nulls;
+DROP TABLE nothing;
+
 -- What is refused, in which words.
 CREATE VIEW v AS SELECT * FROM orders;
 CREATE TYPE pair AS (a integer, b text);
