@@ -23,7 +23,7 @@ fn passes(program: &str, arguments: &[&str]) {
     output(command.env("PGDATABASE", "app"));
 }
 
-/// The kinds are divided among so many tests, which run at once.
+/// The kinds are divided among two tests, which run at once.
 #[test]
 fn answers_are_those_of_the_server() {
     passes("answers.py", &[ELEMENTS, "0", "2"]);
@@ -35,9 +35,19 @@ fn answers_of_the_other_kinds_are_those_of_the_server() {
 }
 
 #[test]
-fn values_and_bytes_from_outside_are_refused_by_exceptions() {
+fn values_are_elements_or_refused() {
+    passes("values.py", &[]);
+}
+
+#[test]
+fn columns_have_the_answers_of_lists() {
+    passes("columns.py", &[]);
+}
+
+#[test]
+fn bytes_threads_and_signals_from_outside_do_no_harm() {
     passes(
-        "values.py",
+        "robust.py",
         &[
             "core/fuzz/corpus/parse.tar.gz",
             "core/fuzz/corpus/operations.tar.gz",
@@ -46,13 +56,33 @@ fn values_and_bytes_from_outside_are_refused_by_exceptions() {
 }
 
 #[test]
-fn adapters_send_elements_and_read_filters() {
-    passes("adapters.py", &[]);
+fn drivers_send_and_read_filters() {
+    passes("drivers.py", &[]);
 }
 
 #[test]
-fn nothing_is_left_to_migrate() {
-    passes("mappers.py", &[]);
+fn sqlalchemy_sends_elements_and_reads_filters() {
+    passes("with_sqlalchemy.py", &[]);
+}
+
+#[test]
+fn alembic_leaves_nothing_to_migrate() {
+    passes("with_alembic.py", &[]);
+}
+
+#[test]
+fn a_django_project_works_with_psycopg() {
+    passes("with_django.py", &["psycopg", "client"]);
+}
+
+#[test]
+fn a_django_project_works_with_parameters_bound_by_the_server() {
+    passes("with_django.py", &["psycopg", "server"]);
+}
+
+#[test]
+fn a_django_project_works_with_psycopg2() {
+    passes("with_django.py", &["psycopg2", "client"]);
 }
 
 /// `DOCUMENTATION=write` writes the file.

@@ -59,3 +59,7 @@ class Filter:
 
 class OverfullWarning(UserWarning):
     """A filter has a higher false positive rate than promised, beyond random variation."""
+
+def plain(element: Any, /) -> Any:
+    """The value of Python's own types that is the same element as this one, for adapters: drivers don't know the scalars
+    of numpy. A list is returned as it is; None stands for a missing value. Errors are those of Filter.build([element])."""

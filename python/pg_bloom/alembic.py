@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from alembic.autogenerate.render import _repr_type
+
 from .sqlalchemy import Bloom, BloomArray
 
 __all__ = ["include_object", "options", "render_item"]
@@ -17,9 +19,12 @@ def render_item(type_: str, obj: Any, autogen_context: Any) -> Any:
     """Writes the type of filters, and its import, into a migration."""
     if type_ != "type" or not isinstance(obj, (Bloom, BloomArray)):
         return False
-    name = type(obj).__name__
-    autogen_context.imports.add(f"from pg_bloom.sqlalchemy import {name}")
-    return f"{name}()"
+    autogen_context.imports.add(f"from pg_bloom.sqlalchemy import {type(obj).__name__}")
+    rendered = repr(obj)
+    for dialect, variant in obj._variant_mapping.items():
+        rendered += f".with_variant({_repr_type(variant, autogen_context)}, {dialect!r})"
+    return rendered
 
 
 options = {"include_object": include_object, "render_item": render_item}
+"""What `context.configure` gets."""

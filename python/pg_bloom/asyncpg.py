@@ -4,12 +4,19 @@ import asyncpg
 
 from . import Filter
 
+__all__ = ["register"]
+
+_FIND_SCHEMA = """
+    SELECT n.nspname::pg_catalog.text
+    FROM pg_catalog.pg_extension AS e
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_bloom'
+"""
+
 
 async def register(connection: asyncpg.Connection) -> None:
-    """Registers the type, which must be installed, for a connection; of a pool as `create_pool(init=register)`."""
-    schema = await connection.fetchval(
-        "SELECT nspname::text FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace WHERE extname = 'pg_bloom'"
-    )
+    """Registers the type, which must be installed, for a connection; for those of a pool as `create_pool(init=register)`."""
+    schema = await connection.fetchval(_FIND_SCHEMA)
     if schema is None:
         raise LookupError("type bloom not found: run CREATE EXTENSION pg_bloom in this database")
     await connection.set_type_codec("bloom", schema=schema, encoder=bytes, decoder=Filter, format="binary")

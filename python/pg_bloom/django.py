@@ -1,61 +1,119 @@
-"""Django: a field for filters, the lookup may_contain, indexes of the method bloom_filter, the extension's migration."""
+"""Django: fields for filters, the lookup may_contain, indexes of the method bloom_filter, the extension's migration."""
 
-from typing import Any, Dict, Optional
+import json
+from typing import Any, Dict, List, Optional
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
+from django.core import checks
+from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.backends.postgresql.psycopg_any import is_psycopg3
+from django.db.backends.signals import connection_created
 from django.db.migrations.serializer import BaseSerializer
 from django.db.migrations.writer import MigrationWriter
 
 from . import Filter
-from ._types import sql_type
+from ._types import FIND_TYPE, filters_of_array, typed_element
+
+if is_psycopg3:
+    from psycopg.types import TypeInfo
+else:
+    import psycopg2.extensions
 
 __all__ = ["BloomAgg", "BloomArrayField", "BloomExtension", "BloomField", "BloomFilterIndex"]
 
 
 class BloomField(models.Field):
-    """A filter: Filter in Python."""
+    """A filter: Filter in Python. Forms leave it out, and so does the admin."""
 
     description = "Bloom filter"
+    # The default of a column that is NOT NULL would be an empty text.
+    empty_strings_allowed = False
+    _is_in_bloom_array = False
+
+    def check(self, **kwargs: Any) -> List[Any]:
+        return [*super().check(**kwargs), *self._check_array()]
+
+    def _check_array(self) -> List[Any]:
+        """An error if this is the base field of an array of Django's own, whose forms would erase the filters."""
+        if self._is_in_bloom_array or self.model._meta.get_field(self.name) is self:
+            return []
+        return [checks.Error("Arrays of filters are a BloomArrayField.", obj=self, id="pg_bloom.E001")]
 
     def db_type(self, connection: Any) -> str:
         return "bloom"
 
+    def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
+        # A parameter in an expression has no type otherwise, and an expression in UPDATE may have operators.
+        return "(%s)::bloom"
+
     def get_prep_value(self, value: Any) -> Optional[str]:
-        value = self.to_python(super().get_prep_value(value))
-        return None if value is None else "\\x" + bytes(value).hex()
+        filter = _filter(super().get_prep_value(value))
+        return None if filter is None else "\\x" + bytes(filter).hex()
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Optional[Filter]:
         if value == "{":
-            raise TypeError("the driver reads an array of filters as text: write BloomArrayField() for this field")
-        return self.to_python(value)
+            # An ArrayField reads the text of an array letter by letter.
+            raise TypeError(
+                "the driver reads an array of filters as text, since pg_bloom was installed after this connection was "
+                "made: install it by BloomExtension(), or close the connection"
+            )
+        return _filter(value)
 
     def get_lookup(self, lookup_name: str) -> Any:
         # Others would compare the text of a filter.
         return super().get_lookup(lookup_name) if lookup_name in ("exact", "in", "isnull", "may_contain") else None
 
     def to_python(self, value: Any) -> Optional[Filter]:
-        if value is None or isinstance(value, Filter):
-            return value
-        return Filter(value)
+        try:
+            return _filter(value)
+        except (TypeError, ValueError) as error:
+            raise ValidationError(str(error), code="invalid", params={"value": value}) from error
 
-    def value_to_string(self, obj: Any) -> Any:
+    def value_from_object(self, obj: Any) -> Any:
+        # Django REST framework gives the base field of an array a filter in place of a model.
+        return obj if isinstance(obj, Filter) else super().value_from_object(obj)
+
+    def value_to_string(self, obj: Any) -> Optional[str]:
         return self.get_prep_value(self.value_from_object(obj))
 
     def formfield(self, **kwargs: Any) -> None:
-        """Forms leave filters out."""
+        """Returns None: forms leave filters out."""
 
 
 class BloomArrayField(ArrayField):
-    """An array of filters, `bloom[]`: a list of Filter in Python."""
+    """An array of filters, `bloom[]`: a list of Filter in Python. Forms leave it out, and so does the admin."""
 
     def __init__(self, base_field: Any = None, **options: Any) -> None:
         super().__init__(base_field or BloomField(), **options)
+        self.base_field._is_in_bloom_array = True
+        # ArrayField sets this attribute of each field, where a method would be hidden.
+        self.from_db_value = self._filters_from_db_value
 
-    def select_format(self, compiler: Any, sql: Any, params: Any) -> Any:
-        return f"{sql}::bytea[]", params
+    def _filters_from_db_value(self, value: Any, expression: Any, connection: Any) -> Optional[List[Any]]:
+        # The driver of a connection that was made before the extension doesn't know the type.
+        if isinstance(value, str):
+            return filters_of_array(value)
+        return self._from_db_value(value, expression, connection)
+
+    def to_python(self, value: Any) -> Optional[List[Any]]:
+        try:
+            # Serializers write a list as JSON.
+            members = json.loads(value) if isinstance(value, str) else value
+            return None if members is None else [self.base_field.to_python(member) for member in members]
+        except (TypeError, ValueError) as error:
+            message = f"not a list of bloom filters: {error}"
+            raise ValidationError(message, code="invalid", params={"value": value}) from error
+
+    def formfield(self, **kwargs: Any) -> None:
+        """Returns None: forms leave filters out."""
+
+
+def _filter(value: Any) -> Optional[Filter]:
+    """A filter, or its bytes, or its text as the server writes it, as Filter."""
+    return value if value is None or isinstance(value, Filter) else Filter(value)
 
 
 class _FilterSerializer(BaseSerializer):
@@ -74,17 +132,22 @@ class MayContain(models.Lookup):
     gets the type that its kind has in SQL. A list is an array, which is one element."""
 
     lookup_name = "may_contain"
-    prepare_rhs = False
+
+    def get_prep_lookup(self) -> Any:
+        if hasattr(self.rhs, "resolve_expression") or self.rhs is None:
+            return self.rhs
+        hint = (
+            "Cast(Value(…), ArrayField(TextField())) with the right field, or Func(…, function='bloom_contains_any')"
+        )
+        element = typed_element(self.rhs, hint)
+        self._sql_type = element.sql_type
+        return element.value
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
         filter, filter_params = self.process_lhs(compiler, connection)
         element, element_params = self.process_rhs(compiler, connection)
         if self.rhs_is_direct_value():
-            hint = "Cast(Value(…), ArrayField(TextField())) with the right field, or Func(…, function='bloom_contains_any')"
-            name = sql_type(self.rhs, hint)
-            if name is None:
-                raise TypeError(f"a value of type {type(self.rhs).__name__} has no type in SQL: write {hint}")
-            element = f"({element})::{name}"
+            element = f"({element})::{self._sql_type}"
         return f"{filter} @> {element}", [*filter_params, *element_params]
 
 
@@ -126,3 +189,29 @@ class BloomExtension(CreateExtension):
 
     def __init__(self) -> None:
         super().__init__("pg_bloom")
+
+    def database_forwards(self, app_label: Any, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+        _register_arrays(schema_editor.connection)
+
+
+def _register_arrays(connection: Any, **_signal: Any) -> None:
+    """Lets the driver of a connection read arrays of filters as lists, where the extension is installed."""
+    if connection.vendor != "postgresql":
+        return
+    # Not a cursor of Django, which would count this among the queries of the application.
+    with connection.connection.cursor() as cursor:
+        cursor.execute(FIND_TYPE)
+        row = cursor.fetchone()
+    if row is None:
+        return
+    oid, array_oid, _ = row
+    if is_psycopg3:
+        TypeInfo("bloom", oid, array_oid).register(connection.connection)
+    else:
+        psycopg2.extensions.register_type(
+            psycopg2.extensions.new_array_type((array_oid,), "bloom[]", psycopg2.STRING), connection.connection
+        )
+
+
+connection_created.connect(_register_arrays)

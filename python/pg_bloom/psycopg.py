@@ -1,13 +1,55 @@
 """psycopg 3: columns of type bloom come as Filter, and Filter goes as a parameter of that type."""
 
-from psycopg import AsyncConnection, Connection
+from typing import Any, Optional, Tuple, Union
+
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.pq import Format
+from psycopg.rows import tuple_row
 from psycopg.types import TypeInfo
 
 from . import Filter
+from ._types import FIND_TYPE
 
-_SCHEMA = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_bloom'"
+__all__ = ["register", "register_async"]
+
+
+def register(connection: Connection[Any]) -> None:
+    """Registers the type, which must be installed, for a connection; for those of a pool as
+    `ConnectionPool(configure=register)`. The connection is left in the transaction, or outside one, that it was in."""
+    if isinstance(connection, AsyncConnection):
+        raise TypeError("expected a Connection, not an AsyncConnection: call register_async")
+    # The connection's own cursors may return rows of another form.
+    with connection.transaction(), Cursor(connection, row_factory=tuple_row) as cursor:
+        row = cursor.execute(FIND_TYPE).fetchone()
+    _register_type(row, connection)
+
+
+async def register_async(connection: AsyncConnection[Any]) -> None:
+    """Does the same for an asynchronous connection: `AsyncConnectionPool(configure=register_async)`."""
+    if isinstance(connection, Connection):
+        raise TypeError("expected an AsyncConnection, not a Connection: call register")
+    async with connection.transaction(), AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        await cursor.execute(FIND_TYPE)
+        row = await cursor.fetchone()
+    _register_type(row, connection)
+
+
+def _register_type(
+    row: Optional[Tuple[int, int, Union[str, bytes]]], connection: Union[Connection[Any], AsyncConnection[Any]]
+) -> None:
+    if row is None:
+        raise LookupError("type bloom not found: run CREATE EXTENSION pg_bloom in this database")
+    oid, array_oid, name = row
+    if isinstance(name, bytes):
+        # As psycopg has texts where the database's encoding is SQL_ASCII.
+        name = name.decode()
+    # This lets arrays of filters come and go as lists.
+    TypeInfo("bloom", oid, array_oid, regtype=name).register(connection)
+    for dumper in _TextDumper, _BinaryDumper:
+        connection.adapters.register_dumper(Filter, type(dumper.__name__, (dumper,), {"oid": oid}))
+    for loader in _TextLoader, _BinaryLoader:
+        connection.adapters.register_loader(oid, loader)
 
 
 class _TextLoader(Loader):
@@ -32,25 +74,3 @@ class _BinaryDumper(Dumper):
 
     def dump(self, obj: Filter) -> Buffer:
         return bytes(obj)
-
-
-def _register(info, context) -> None:
-    if info is None:
-        raise LookupError("type bloom not found: run CREATE EXTENSION pg_bloom in this database")
-    info.register(context)
-    for dumper in _TextDumper, _BinaryDumper:
-        context.adapters.register_dumper(Filter, type(dumper.__name__, (dumper,), {"oid": info.oid}))
-    for loader in _TextLoader, _BinaryLoader:
-        context.adapters.register_loader(info.oid, loader)
-
-
-def register(connection: Connection) -> None:
-    """Registers the type, which must be installed, for a connection."""
-    row = connection.execute(_SCHEMA).fetchone()
-    _register(row and TypeInfo.fetch(connection, f"{row[0]}.bloom"), connection)
-
-
-async def register_async(connection: AsyncConnection) -> None:
-    """The same for an asynchronous connection."""
-    row = await (await connection.execute(_SCHEMA)).fetchone()
-    _register(row and await TypeInfo.fetch(connection, f"{row[0]}.bloom"), connection)

@@ -5,12 +5,13 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// There is no memory for so many bytes.
-struct Exhausted(usize);
+/// The panic of the core where memory for this number of bytes is not to be had.
+struct OutOfMemory(usize);
 
-/// An error of the core: TypeError for elements of another kind, else ValueError.
+/// Returns the exception for an error of the core: TypeError for elements of another kind, else
+/// ValueError.
 #[cold]
-pub fn refuse(error: Error) -> PyErr {
+pub fn exception(error: Error) -> PyErr {
     match error.class() {
         Class::KindMismatch => PyTypeError::new_err(error.to_string()),
         Class::InvalidBinary | Class::InvalidParameter | Class::TooLarge => {
@@ -19,43 +20,45 @@ pub fn refuse(error: Error) -> PyErr {
     }
 }
 
-/// Lets the core fail for lack of memory and be interrupted, by exceptions in place of the end of
-/// the process.
+/// Lets the core unwind where memory is missing, and where a handler of a signal raised an
+/// exception. [`guarded`] makes exceptions of both.
 pub fn install() {
-    memory::set_hook(|bytes| resume_unwind(Box::new(Exhausted(bytes))));
+    memory::set_hook(|bytes| resume_unwind(Box::new(OutOfMemory(bytes))));
     interrupt::set_hook(|| {
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
-            resume_unwind(Box::new(error));
+        if let Err(raised) = Python::attach(|py| py.check_signals()) {
+            resume_unwind(Box::new(raised));
         }
     });
 }
 
-/// Calls the core. Any other panic goes on, and PyO3 makes an exception of it.
+/// Calls the core. Other panics than those of [`install`] go on: PyO3 makes an exception of them.
 ///
 /// # Errors
-/// MemoryError; what a handler of a signal raised; those of `work`.
+/// Fails with MemoryError, with what a handler of a signal raised, and as `work` does.
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let panic = match panic.downcast::<Exhausted>() {
-            Ok(exhausted) => {
-                return Err(PyMemoryError::new_err(format!("no memory for {} bytes", exhausted.0)));
-            }
-            Err(panic) => panic,
-        };
-        match panic.downcast::<PyErr>() {
-            Ok(error) => Err(*error),
-            Err(panic) => resume_unwind(panic),
+    let panic = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => return result,
+        Err(panic) => panic,
+    };
+    let panic = match panic.downcast::<OutOfMemory>() {
+        Ok(missing) => {
+            return Err(PyMemoryError::new_err(format!("no memory for {} bytes", missing.0)));
         }
-    })
+        Err(panic) => panic,
+    };
+    match panic.downcast::<PyErr>() {
+        Ok(raised) => Err(*raised),
+        Err(panic) => resume_unwind(panic),
+    }
 }
 
-/// Calls the core while other threads run.
+/// Calls the core without the interpreter's lock, so that other threads of Python run meanwhile.
 ///
 /// # Errors
-/// As [`guarded`], and those of the core.
-pub fn outside<T: Send>(
+/// Fails as [`guarded`] does, and with the core's errors.
+pub fn without_lock<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    py.detach(|| guarded(|| work().map_err(refuse)))
+    py.detach(|| guarded(|| work().map_err(exception)))
 }

@@ -1,11 +1,23 @@
 //! The extension module `pg_bloom._core`: filters of `pg_bloom_core` as a class of Python.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `element` | one value of Python as an element |
+//! | `elements` | many of them: lists, other iterables, and the two below |
+//! | `numpy` | arrays and scalars of numpy |
+//! | `columns` | Series of pandas and polars, arrays of pyarrow |
+//! | `error` | errors of the core as exceptions |
 
+mod columns;
+mod element;
+mod elements;
 mod error;
-mod value;
+mod numpy;
 
-use error::{guarded, outside, refuse};
-use pg_bloom_core::{Builder, DEFAULT_FPR, Layout, Request};
-use pyo3::exceptions::{PyUserWarning, PyValueError};
+use elements::for_each_element;
+use error::{exception, guarded, without_lock};
+use pg_bloom_core::{Builder, DEFAULT_FPR, Layout, Overfull, Request};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use std::ffi::CString;
@@ -45,7 +57,7 @@ impl Header {
             num_hashes,
             bytes,
         } = self;
-        let capacity = capacity.map_or("None".into(), |capacity| capacity.to_string());
+        let capacity = number_or_none(*capacity);
         format!(
             "Header(layout='{layout}', key_kind='{key_kind}', representation='{representation}', capacity={capacity}, \
              target_fpr={target_fpr}, num_bits={num_bits}, num_hashes={num_hashes}, bytes={bytes})"
@@ -60,32 +72,48 @@ impl Header {
 struct Filter(pg_bloom_core::Filter);
 
 impl Filter {
-    /// A filter that was built, or merged, with a warning if it is overfull.
-    fn checked(
+    /// Returns the filter that `make` returns, after a warning if it is overfull.
+    ///
+    /// # Errors
+    /// Fails as `make` does, with MemoryError, and with the warning where the program makes an
+    /// exception of warnings.
+    fn made(
         py: Python<'_>,
-        work: impl FnOnce() -> pg_bloom_core::Result<pg_bloom_core::Filter> + Send,
+        make: impl FnOnce() -> pg_bloom_core::Result<pg_bloom_core::Filter> + Send,
     ) -> PyResult<Filter> {
-        let (overfull, filter) = outside(py, || work().map(|filter| (filter.overfull(), filter)))?;
-        if let Some(over) = overfull {
-            let (has, capacity) = (over.cardinality.round(), over.capacity);
-            let message = format!(
-                "bloom filter holds about {has} elements, but its capacity is {capacity}: its false positive rate is \
-                 {:.2e}, not {}",
-                over.current_fpr, over.fpr
-            );
-            PyErr::warn(py, &py.get_type::<OverfullWarning>(), &CString::new(message)?, 1)?;
+        let filter = without_lock(py, make)?;
+        // To count bits takes time: other threads may run.
+        if let Some(overfull) = without_lock(py, || Ok(filter.overfull()))? {
+            warn(py, &overfull)?;
         }
         Ok(Filter(filter))
     }
 
-    fn fill(py: Python<'_>, mut builder: Builder, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
+    /// Adds elements to a builder and returns its filter.
+    fn filled(
+        py: Python<'_>,
+        mut builder: Builder,
+        elements: &Bound<'_, PyAny>,
+    ) -> PyResult<Filter> {
         guarded(|| {
-            value::each(elements, |element| {
-                element.map_or(Ok(()), |element| builder.add(element)).map_err(refuse)
+            for_each_element(elements, |element| match element {
+                Some(element) => builder.add(element).map_err(exception),
+                None => Ok(()),
             })
         })?;
-        Filter::checked(py, || builder.finish())
+        Filter::made(py, || builder.finish())
     }
+}
+
+fn warn(py: Python<'_>, overfull: &Overfull) -> PyResult<()> {
+    let message = format!(
+        "bloom filter holds about {} elements, but its capacity is {}: its false positive rate is {:.2e}, not {}",
+        overfull.cardinality.round(),
+        overfull.capacity,
+        overfull.current_fpr,
+        overfull.fpr
+    );
+    PyErr::warn(py, &py.get_type::<OverfullWarning>(), &CString::new(message)?, 1)
 }
 
 #[pymethods]
@@ -94,12 +122,17 @@ impl Filter {
     fn new(bytes: &Bound<'_, PyAny>) -> PyResult<Filter> {
         let py = bytes.py();
         if let Ok(text) = bytes.cast::<PyString>() {
-            let text = value::utf8(text)?;
-            return outside(py, || pg_bloom_core::Filter::from_hex(text).map(Filter));
+            let text = element::utf8(text)?;
+            return without_lock(py, || pg_bloom_core::Filter::from_hex(text).map(Filter));
         }
-        let bytes = value::bytes(bytes)?;
+        let bytes = element::bytes(bytes).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "a filter is read from its bytes, or from their text, not from a value of type {}",
+                bytes.get_type()
+            ))
+        })?;
         let stored = bytes.as_bytes();
-        outside(py, || {
+        without_lock(py, || {
             pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter)
         })
     }
@@ -114,26 +147,25 @@ impl Filter {
         fpr: Option<f64>,
         layout: Option<&str>,
     ) -> PyResult<Filter> {
-        let capacity = capacity
-            .map(pg_bloom_core::sizing::check_capacity)
-            .transpose()
-            .map_err(refuse)?;
         let layout = layout.unwrap_or("blocked");
         let layout = Layout::from_name(layout).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "unknown layout \"{layout}\": there are \"blocked\", \"classic\" and \"parquet\""
             ))
         })?;
-        let request = Request { capacity, fpr: fpr.unwrap_or(DEFAULT_FPR), layout };
-        let builder = outside(py, || Builder::new(&request))?;
-        Filter::fill(py, builder, elements)
+        let request = Request {
+            capacity: checked_capacity(capacity)?,
+            fpr: fpr.unwrap_or(DEFAULT_FPR),
+            layout,
+        };
+        let builder = without_lock(py, || Builder::new(&request))?;
+        Filter::filled(py, builder, elements)
     }
 
     fn __contains__(&self, element: &Bound<'_, PyAny>) -> PyResult<bool> {
-        guarded(|| {
-            value::element(element)?
-                .map_or(Ok(false), |element| self.0.contains(&element))
-                .map_err(refuse)
+        guarded(|| match element::element(element)? {
+            Some(element) => self.0.contains(&element).map_err(exception),
+            None => Ok(false),
         })
     }
 
@@ -143,47 +175,36 @@ impl Filter {
         let py = elements.py();
         let answers = guarded(|| {
             let mut prober = self.0.prober();
-            value::each(elements, |element| prober.push(element).map_err(refuse))?;
+            for_each_element(elements, |element| prober.push(element).map_err(exception))?;
             Ok(prober.finish())
         })?;
-        if value::is_of_numpy(elements)? {
-            let bytes = PyBytes::new_with(py, answers.len(), |bytes| {
-                bytes
-                    .iter_mut()
-                    .zip(&answers)
-                    .for_each(|(byte, &answer)| *byte = u8::from(answer));
-                Ok(())
-            })?;
-            let array = py.import("numpy")?.call_method1("frombuffer", (bytes, "?"))?;
-            return array.call_method0("copy");
+        if numpy::is_array(elements)? {
+            return numpy::array_of_bools(py, &answers);
         }
         Ok(PyList::new(py, answers)?.into_any())
     }
 
     /// The filter with more elements.
     fn add_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
-        let builder = outside(py, || Ok(Builder::from(&self.0)))?;
-        Filter::fill(py, builder, elements)
+        let builder = without_lock(py, || Ok(Builder::from(&self.0)))?;
+        Filter::filled(py, builder, elements)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Filter>) -> PyResult<Filter> {
         let other = other.get();
-        Filter::checked(py, || self.0.union(&other.0))
+        Filter::made(py, || self.0.union(&other.0))
     }
 
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, Filter>) -> PyResult<Filter> {
         let other = other.get();
-        outside(py, || self.0.intersection(&other.0).map(Filter))
+        without_lock(py, || self.0.intersection(&other.0).map(Filter))
     }
 
     /// The filter as if built for another capacity; a sparse one can be sized for what it has.
     #[pyo3(signature = (capacity=None))]
     fn resize(&self, py: Python<'_>, capacity: Option<i64>) -> PyResult<Filter> {
-        let capacity = capacity
-            .map(pg_bloom_core::sizing::check_capacity)
-            .transpose()
-            .map_err(refuse)?;
-        Filter::checked(py, || self.0.resize(capacity))
+        let capacity = checked_capacity(capacity)?;
+        Filter::made(py, || self.0.resize(capacity))
     }
 
     /// What the filter is, apart from its elements.
@@ -205,13 +226,13 @@ impl Filter {
     /// Estimated distinct elements.
     #[getter]
     fn cardinality(&self, py: Python<'_>) -> PyResult<f64> {
-        outside(py, || Ok(self.0.cardinality()))
+        without_lock(py, || Ok(self.0.cardinality()))
     }
 
     /// The false positive rate that it has now.
     #[getter]
     fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-        outside(py, || Ok(self.0.current_fpr()))
+        without_lock(py, || Ok(self.0.current_fpr()))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -230,7 +251,7 @@ impl Filter {
 
     fn __repr__(&self) -> String {
         let Header { layout, key_kind, capacity, target_fpr, bytes, .. } = self.header();
-        let capacity = capacity.map_or("None".into(), |capacity| capacity.to_string());
+        let capacity = number_or_none(capacity);
         format!(
             "<Filter of {key_kind}, capacity {capacity}, fpr {target_fpr}, layout {layout}, {bytes} bytes>"
         )
@@ -245,10 +266,28 @@ impl Filter {
     }
 }
 
+fn checked_capacity(capacity: Option<i64>) -> PyResult<Option<u64>> {
+    let checked = capacity.map(pg_bloom_core::sizing::check_capacity);
+    checked.transpose().map_err(exception)
+}
+
+/// A number as Python writes it.
+fn number_or_none(number: Option<u64>) -> String {
+    number.map_or("None".to_owned(), |number| number.to_string())
+}
+
+/// The value of Python's own types that is the same element, for adapters: drivers don't know the
+/// scalars of numpy. None for a missing value.
+#[pyfunction]
+fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    guarded(|| element::plain(value))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::install();
     module.add_class::<Filter>()?;
     module.add_class::<Header>()?;
+    module.add_function(wrap_pyfunction!(plain, module)?)?;
     module.add("OverfullWarning", module.py().get_type::<OverfullWarning>())
 }

@@ -1,4 +1,4 @@
-"""Golden vectors for readers in other languages, tests/format/vectors.json: the server and the package of python/ make the
+"""Golden vectors for readers in other languages, tests/format/vectors.json. The server and the package of python/ make the
 same values, and the reader of tests/format, which follows docs/format.md alone, gives the same answers. With --write the
 server's values are written into the file."""
 
@@ -6,19 +6,20 @@ import json
 import sys
 from pathlib import Path
 
+import psycopg
+
+import pg_bloom
+
 FORMAT = Path(__file__).parent.parent / "format"
 FILE = FORMAT / "vectors.json"
 sys.path.insert(0, str(FORMAT))
 
-import psycopg  # noqa: E402
 from hashes import xxh64  # noqa: E402
 from members import scalar  # noqa: E402
 from reader import ask  # noqa: E402
-from stored import Filter as Read  # noqa: E402
+from stored import Filter as StoredFilter  # noqa: E402
 
-import pg_bloom  # noqa: E402
-
-# The type, and elements as SQL and as tests/format/elements.py reads them.
+# For each kind the type in SQL, and elements: as SQL writes them, and as tests/format/elements.py reads them.
 ELEMENTS = {
     "integer": ("bigint", {text: text for text in ("0", "1", "-1", "42", "9223372036854775807", "-9223372036854775808")}),
     "text": ("text", {f"'{text}'": text for text in ("", "a", "é€😀", "https://example.com/1", "a" * 100)}),
@@ -38,53 +39,63 @@ ELEMENTS = {
     "jsonb": ("jsonb", {"'{\"b\": [1.0, null], \"a\": \"é\\n\"}'": '{"b": [1.0, null], "a": "é\\n"}'}),
 }  # fmt: skip
 LAYOUTS = "blocked", "classic", "parquet"
+# Parquet's integers and floats of four bytes are kinds of their own; these have eight.
+PARQUET_WIDTHS = {"integer": {1, 4}, "float": {1, 4}}
 
 
-def vectors(conn):
-    """What the file has, from the server."""
+def vectors_of_server(conn):
+    """What the file has: elements with their canonical bytes and hashes, and filters with answers."""
     elements, filters = [], []
     for kind, (sql_type, texts) in ELEMENTS.items():
         for sql, text in texts.items():
-            canonical = scalar(kind, text, None if kind not in ("integer", "float") else {1, 4})[1]
-            stored = conn.execute(f"SELECT bloom_from_array(ARRAY[{sql}]::{sql_type}[], 100)::bytea").fetchone()[0]
-            assert int.from_bytes(stored[-8:], "little") == xxh64(canonical), (kind, text)
-            hash = f"{xxh64(canonical):016x}"
-            elements.append({"kind": kind, "sql": f"{sql}::{sql_type}", "canonical": canonical.hex(), "hash": hash})
+            elements.append(element_vector(conn, kind, sql_type, sql, text))
         for layout in LAYOUTS:
             array = f"ARRAY[{', '.join(texts)}]::{sql_type}[]"
-            filters.append(filter_of(conn, f"bloom_from_array({array}, 100, 0.01, '{layout}')", kind, list(texts.values()), []))
+            sql = f"bloom_from_array({array}, 100, 0.01, '{layout}')"
+            filters.append(filter_vector(conn, sql, kind, list(texts.values()), []))
     for layout in LAYOUTS:
         for fpr in 0.1, 0.001:
             array = "ARRAY(SELECT i::text FROM generate_series(1, 60) AS i)"
             sql = f"bloom_from_array({array}, 60, {fpr}, '{layout}')"
-            filters.append(filter_of(conn, sql, "text", [str(i) for i in range(1, 61)], [str(i) for i in range(61, 100)]))
+            held, others = range(1, 61), range(61, 100)
+            filters.append(filter_vector(conn, sql, "text", [str(i) for i in held], [str(i) for i in others]))
     return {"elements": elements, "filters": filters}
 
 
-def filter_of(conn, sql, kind, elements, others):
-    stored = conn.execute(f"SELECT {sql}::bytea").fetchone()[0]
-    held = Read(stored)
+def element_vector(conn, kind, sql_type, sql, text):
+    canonical = scalar(kind, text, PARQUET_WIDTHS.get(kind))[1]
+    hash = xxh64(canonical)
+    # A filter of one element is a list of its hash.
+    stored = stored_filter(conn, f"bloom_from_array(ARRAY[{sql}]::{sql_type}[], 100)")
+    assert int.from_bytes(stored[-8:], "little") == hash, (kind, text)
+    return {"kind": kind, "sql": f"{sql}::{sql_type}", "canonical": canonical.hex(), "hash": f"{hash:016x}"}
+
+
+def filter_vector(conn, sql, kind, elements, others):
+    stored = stored_filter(conn, sql)
+    own = pg_bloom.Filter(stored)
+    held = StoredFilter(stored)
     answers = {text: ask(held, kind, text.encode()) for text in elements + others}
     assert all(answers[text] for text in elements)
     if kind == "text":
-        own = pg_bloom.Filter(stored)
         assert own.contains_many(list(answers)) == list(answers.values())
     return {
         "sql": sql,
-        "kind": own_kind(stored),
+        "kind": own.header.key_kind,
         "stored": stored.hex(),
         "contains": [text for text, answer in answers.items() if answer],
         "absent": [text for text, answer in answers.items() if not answer],
     }
 
 
-def own_kind(stored):
-    return pg_bloom.Filter(stored).header.key_kind
+def stored_filter(conn, sql):
+    return conn.execute(f"SELECT {sql}::bytea").fetchone()[0]
 
 
-with psycopg.connect(autocommit=True) as conn:
-    conn.execute("SET pg_bloom.overfill = ignore; SET timezone = 'UTC'")
-    made = vectors(conn)
-if "--write" in sys.argv:
-    FILE.write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n")
-assert json.loads(FILE.read_text()) == made
+if __name__ == "__main__":
+    with psycopg.connect(autocommit=True) as conn:
+        conn.execute("SET pg_bloom.overfill = ignore; SET timezone = 'UTC'")
+        vectors = vectors_of_server(conn)
+    if "--write" in sys.argv:
+        FILE.write_text(json.dumps(vectors, ensure_ascii=False, indent=1) + "\n")
+    assert json.loads(FILE.read_text()) == vectors

@@ -1,0 +1,409 @@
+//! One value of Python as an element.
+//!
+//! | in Python | key kind |
+//! |---|---|
+//! | bool | boolean |
+//! | int, and what has `__index__` | integer |
+//! | str | text |
+//! | bytes, bytearray, memoryview | bytea |
+//! | float | float |
+//! | decimal.Decimal | numeric |
+//! | uuid.UUID | uuid |
+//! | datetime.datetime without, with a zone | timestamp, timestamptz |
+//! | datetime.date | date |
+//! | datetime.time without, with a zone | time, timetz |
+//! | datetime.timedelta | interval |
+//! | list | array; of lists: of several dimensions |
+//!
+//! A scalar of numpy is what Python has for it. What pandas has for a missing value is None.
+
+use crate::error::exception;
+use crate::numpy;
+use pg_bloom_core::{Array, Element, Numeric};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyType,
+};
+use std::ffi::{c_char, c_int};
+
+/// The number that `date.toordinal` gives for 2000-01-01, from which PostgreSQL counts days.
+const ORDINAL_OF_2000: i32 = 730_120;
+const MICROSECONDS_OF_SECOND: i64 = 1_000_000;
+const SECONDS_OF_DAY: i64 = 86_400;
+const MICROSECONDS_OF_DAY: i64 = SECONDS_OF_DAY * MICROSECONDS_OF_SECOND;
+/// The most dimensions of an array in PostgreSQL.
+const MOST_DIMENSIONS: usize = 6;
+
+unsafe extern "C" {
+    // In the stable interface since 3.10; CPython 3.9 exports it as well.
+    fn PyUnicode_AsUTF8AndSize(
+        unicode: *mut ffi::PyObject,
+        size: *mut ffi::Py_ssize_t,
+    ) -> *const c_char;
+    // In the stable interface of all versions: `c_int` becomes not 0 where the number doesn't fit.
+    fn PyLong_AsLongLongAndOverflow(value: *mut ffi::PyObject, overflow: *mut c_int) -> i64;
+}
+
+/// The types of Python's library that its interface in C doesn't have, and the days from which
+/// PostgreSQL counts time.
+struct Library {
+    datetime: Py<PyType>,
+    date: Py<PyType>,
+    time: Py<PyType>,
+    timedelta: Py<PyType>,
+    uuid: Py<PyType>,
+    decimal: Py<PyType>,
+    /// 2000-01-01 as a datetime without a zone.
+    epoch: Py<PyAny>,
+    /// 2000-01-01 as a datetime in UTC.
+    epoch_in_utc: Py<PyAny>,
+}
+
+impl Library {
+    /// Returns the types, which the first call imports.
+    fn get(py: Python<'_>) -> PyResult<&'static Library> {
+        static LIBRARY: PyOnceLock<Library> = PyOnceLock::new();
+        LIBRARY.get_or_try_init(py, || {
+            let module = py.import("datetime")?;
+            let import = |name: &str| -> PyResult<Py<PyType>> {
+                Ok(module.getattr(name)?.cast_into()?.unbind())
+            };
+            let datetime = import("datetime")?;
+            let utc = module.getattr("timezone")?.getattr("utc")?;
+            let epoch = datetime.bind(py).call1((2000, 1, 1))?;
+            let epoch_in_utc = datetime.bind(py).call1((2000, 1, 1, 0, 0, 0, 0, utc))?;
+            Ok(Library {
+                datetime,
+                date: import("date")?,
+                time: import("time")?,
+                timedelta: import("timedelta")?,
+                uuid: py.import("uuid")?.getattr("UUID")?.cast_into()?.unbind(),
+                decimal: py.import("decimal")?.getattr("Decimal")?.cast_into()?.unbind(),
+                epoch: epoch.unbind(),
+                epoch_in_utc: epoch_in_utc.unbind(),
+            })
+        })
+    }
+}
+
+/// Returns the element that a value is; `None` for Python's None and for missing values of numpy
+/// and pandas.
+///
+/// # Errors
+/// Fails with TypeError for a value of a type that has no elements, with OverflowError for a number
+/// or a date that PostgreSQL's type cannot hold, with ValueError for a str that isn't Unicode, a
+/// time that has nanoseconds or a zone without a fixed offset, and a list that isn't an array.
+#[inline]
+pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(Some(utf8(text)?.into()));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(Some(integer(value)?.into()));
+    }
+    if value.is_none() {
+        return Ok(None);
+    }
+    rarer_element(value)
+}
+
+/// Does the same for a value that is neither a str nor an int nor None.
+fn rarer_element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    if let Some(element) = builtin(value)? {
+        return Ok(Some(element));
+    }
+    let class = value.get_type();
+    if class.name()? == "NaTType" || class.name()? == "NAType" {
+        return Ok(None);
+    }
+    if let Some(element) = of_library(value)? {
+        return Ok(Some(element));
+    }
+    if let Some(value) = numpy::python_scalar(value)? {
+        return Ok(element(&value)?.map(Element::into_owned));
+    }
+    if value.hasattr("__index__")? && !numpy::is_array(value)? {
+        return Ok(Some(integer(&value.call_method0("__index__")?)?.into()));
+    }
+    Err(PyTypeError::new_err(format!(
+        "a value of type {} cannot be an element of a bloom filter",
+        class.name()?
+    )))
+}
+
+/// Returns the element that a value of Python's built-in types is, or of types derived from them;
+/// `None` for other types.
+fn builtin<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(utf8(text)?.into()));
+    }
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(Some(value.is_true().into()));
+    }
+    if let Ok(value) = value.cast::<PyFloat>() {
+        return Ok(Some(value.value().into()));
+    }
+    if let Ok(value) = value.cast::<PyBytes>() {
+        return Ok(Some(value.as_bytes().into()));
+    }
+    if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
+        return Ok(Some(bytes(value)?.as_bytes().to_vec().into()));
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return array(list).map(Some);
+    }
+    Ok(None)
+}
+
+/// Returns the element that a value of the types of [`Library`] is; `None` for other types.
+fn of_library<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
+    let py = value.py();
+    let library = Library::get(py)?;
+    let is = |class: &Py<PyType>| value.is_instance(class.bind(py));
+    // A datetime is a date, too.
+    let element = if is(&library.datetime)? {
+        timestamp(value, library)?
+    } else if is(&library.date)? {
+        date(value)?
+    } else if is(&library.uuid)? {
+        Element::Uuid(value.getattr("bytes")?.extract()?)
+    } else if is(&library.decimal)? {
+        numeric(value)?.into()
+    } else if is(&library.time)? {
+        time(value)?
+    } else if is(&library.timedelta)? {
+        let span = Span::of_timedelta(value)?;
+        Element::Interval { months: 0, days: span.days, microseconds: span.microseconds }
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(element))
+}
+
+/// Returns the value of Python's own types that is the same element: 7 for `numpy.int16(7)`. A list
+/// is returned as it is, and None for a missing value.
+///
+/// # Errors
+/// Fails as [`element`] does.
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    if value.is_instance_of::<PyList>() {
+        return Ok(value.clone());
+    }
+    let Some(element) = element(value)? else {
+        return Ok(py.None().into_bound(py));
+    };
+    match element {
+        // The value may be of a derived type, such as an enumeration's or numpy's, of which some
+        // drivers send another text.
+        Element::Text(text) => Ok(PyString::new(py, &text).into_any()),
+        Element::Bytea(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
+        Element::Integer(integer) => Ok(integer.into_pyobject(py)?.into_any()),
+        Element::Float(float) => Ok(PyFloat::new(py, float).into_any()),
+        Element::Boolean(boolean) => Ok(PyBool::new(py, boolean).to_owned().into_any()),
+        _ => plain_of_library(value),
+    }
+}
+
+/// Does the same for an element that has one of the types of [`Library`] in Python.
+fn plain_of_library<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(plain) = numpy::python_scalar(value)? {
+        return Ok(plain);
+    }
+    for conversion_of_pandas in ["to_pydatetime", "to_pytimedelta"] {
+        if value.hasattr(conversion_of_pandas)? {
+            return value.call_method0(conversion_of_pandas);
+        }
+    }
+    Ok(value.clone())
+}
+
+/// Returns the text of a str, which the str keeps.
+///
+/// # Errors
+/// Fails with UnicodeEncodeError for a str that has surrogates.
+#[inline]
+pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    let mut size = 0;
+    // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never
+    // change.
+    unsafe {
+        let bytes = PyUnicode_AsUTF8AndSize(text.as_ptr(), &mut size);
+        if bytes.is_null() {
+            return Err(PyErr::fetch(text.py()));
+        }
+        Ok(std::str::from_utf8_unchecked(std::slice::from_raw_parts(bytes.cast(), size as usize)))
+    }
+}
+
+/// Returns the bytes of an object with the buffer interface.
+///
+/// # Errors
+/// Fails with TypeError for other objects.
+pub fn bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    Ok(PyMemoryView::from(value)?.call_method0("tobytes")?.cast_into()?)
+}
+
+#[inline]
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let mut overflow = 0;
+    // SAFETY: takes any object, and sets an error if it returns -1 without overflow.
+    let integer = unsafe { PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
+    if overflow != 0 {
+        return Err(PyOverflowError::new_err(
+            "int is out of range for kind integer, which has 64 bits",
+        ));
+    }
+    let error = if integer == -1 { PyErr::take(value.py()) } else { None };
+    error.map_or(Ok(integer), Err)
+}
+
+/// The number that a Decimal is. Signalling NaNs, and those with a sign and digits, are NaN.
+fn numeric(decimal: &Bound<'_, PyAny>) -> PyResult<Numeric> {
+    let text = decimal.str()?;
+    let text = utf8(&text)?;
+    let number = Numeric::parse(if text.contains('N') { "NaN" } else { text });
+    number.ok_or_else(|| PyOverflowError::new_err("Decimal is out of range for kind numeric"))
+}
+
+/// The element that a list is. Lists in it are further dimensions of the array.
+///
+/// # Errors
+/// Fails with TypeError for members of different kinds, and with ValueError for lists of different
+/// lengths.
+fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
+    let mut lengths = Vec::new();
+    let mut members = Vec::new();
+    flatten(list, 0, &mut lengths, &mut members)?;
+    Ok(Array::new(lengths, members).map_err(exception)?.into())
+}
+
+/// Appends the members of a list that is `depth` deep in other lists, and the length of the first
+/// list of each depth.
+///
+/// # Errors
+/// Fails with ValueError for lists of one depth with different lengths, and for lists beside other
+/// members.
+fn flatten(
+    list: &Bound<'_, PyList>,
+    depth: usize,
+    lengths: &mut Vec<i32>,
+    members: &mut Vec<Option<Element<'_>>>,
+) -> PyResult<()> {
+    let ragged =
+        || PyValueError::new_err("lists in a list must have one length and depth, as an array has");
+    let length = i32::try_from(list.len())?;
+    match lengths.get(depth) {
+        Some(&first_length) if first_length != length => return Err(ragged()),
+        Some(_) => {}
+        // Members were seen before that were no lists.
+        None if !members.is_empty() || depth == MOST_DIMENSIONS => return Err(ragged()),
+        None => lengths.push(length),
+    }
+    for member in list.iter() {
+        if let Ok(inner) = member.cast::<PyList>() {
+            flatten(inner, depth + 1, lengths, members)?;
+        } else if lengths.len() > depth + 1 {
+            // The other members are lists.
+            return Err(ragged());
+        } else {
+            members.push(element(&member)?.map(Element::into_owned));
+        }
+    }
+    Ok(())
+}
+
+fn date<'a>(date: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
+    let ordinal: i32 = date.call_method0("toordinal")?.extract()?;
+    let days = ordinal.checked_sub(ORDINAL_OF_2000);
+    Ok(Element::Date(days.ok_or_else(|| PyOverflowError::new_err("date is out of range"))?))
+}
+
+/// The element that a datetime is.
+fn timestamp<'a>(datetime: &Bound<'_, PyAny>, library: &Library) -> PyResult<Element<'a>> {
+    let has_zone = offset_from_utc(datetime)?.is_some();
+    let epoch = if has_zone { &library.epoch_in_utc } else { &library.epoch };
+    let since_epoch = Span::of_timedelta(&datetime.sub(epoch)?)?;
+    let microseconds = i64::from(since_epoch.days)
+        .checked_mul(MICROSECONDS_OF_DAY)
+        .and_then(|days| days.checked_add(since_epoch.microseconds));
+    let microseconds =
+        microseconds.ok_or_else(|| PyOverflowError::new_err("datetime is out of range"))?;
+    Ok(if has_zone {
+        Element::Timestamptz(microseconds)
+    } else {
+        Element::Timestamp(microseconds)
+    })
+}
+
+fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
+    let field = |name: &str| -> PyResult<i64> { Ok(time.getattr(name)?.extract::<i32>()?.into()) };
+    let minutes = field("hour")? * 60 + field("minute")?;
+    let seconds = minutes * 60 + field("second")?;
+    let microseconds = seconds * MICROSECONDS_OF_SECOND + field("microsecond")?;
+    Ok(match offset_from_utc(time)? {
+        None => Element::Time(microseconds),
+        // PostgreSQL counts the zone westward.
+        Some(offset) => Element::Timetz { microseconds, zone: i32::try_from(-offset)? },
+    })
+}
+
+/// The offset of a datetime or time from UTC, in seconds; `None` without a zone.
+///
+/// # Errors
+/// Fails with ValueError for a zone whose offset isn't known, or isn't whole seconds.
+fn offset_from_utc(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if value.getattr("tzinfo")?.is_none() {
+        return Ok(None);
+    }
+    let offset = value.call_method0("utcoffset")?;
+    if offset.is_none() {
+        return Err(PyValueError::new_err(
+            "the offset of this time's zone depends on the date: give a time with a fixed offset, or a datetime",
+        ));
+    }
+    let offset = Span::of_timedelta(&offset)?;
+    if offset.microseconds % MICROSECONDS_OF_SECOND != 0 {
+        return Err(PyValueError::new_err("the offset of a zone must be whole seconds"));
+    }
+    let seconds = offset.microseconds / MICROSECONDS_OF_SECOND;
+    Ok(Some(i64::from(offset.days) * SECONDS_OF_DAY + seconds))
+}
+
+/// A span of time, as a timedelta has it.
+struct Span {
+    days: i32,
+    /// Less than a day, and not negative.
+    microseconds: i64,
+}
+
+impl Span {
+    /// # Errors
+    /// Fails with ValueError for a timedelta of pandas that has nanoseconds.
+    fn of_timedelta(timedelta: &Bound<'_, PyAny>) -> PyResult<Span> {
+        let field = |name: &str| timedelta.getattr(name)?.extract::<i32>();
+        if let Some(nanoseconds) = timedelta.getattr_opt("nanoseconds")?
+            && nanoseconds.is_truthy()?
+        {
+            return Err(has_nanoseconds("this time"));
+        }
+        let seconds = i64::from(field("seconds")?);
+        let microseconds = seconds * MICROSECONDS_OF_SECOND + i64::from(field("microseconds")?);
+        Ok(Span { days: field("days")?, microseconds })
+    }
+}
+
+/// The error for a time, or times, with less than microseconds: the server would round them, and
+/// Python would cut them off.
+#[cold]
+pub fn has_nanoseconds(what: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "elements have microseconds, and {what} has nanoseconds: round it first"
+    ))
+}

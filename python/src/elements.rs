@@ -1,0 +1,68 @@
+//! Many values of Python as elements: a list or another iterable, an array of numpy, a Series of
+//! pandas or polars, an array of pyarrow.
+
+use crate::columns;
+use crate::element::element;
+use crate::numpy;
+use pg_bloom_core::Element;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
+
+/// Elements that are read before other threads and handlers of signals get a turn.
+pub const ELEMENTS_BETWEEN_PAUSES: usize = 1 << 14;
+
+/// Calls `add` with the element that each value is, in order; with `None` for a missing one.
+///
+/// # Errors
+/// Fails as [`element`] and `add` do, with TypeError for one str or bytes and for what isn't
+/// iterable, and with what a handler of a signal raises.
+pub fn for_each_element(
+    values: &Bound<'_, PyAny>,
+    mut add: impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<()> {
+    refuse_one_value(values)?;
+    if numpy::is_array(values)? && numpy::for_each_fast(values, &mut add)? {
+        return Ok(());
+    }
+
+    let values = columns::as_list(values)?;
+    // A list is read in place. It may shrink meanwhile: its iterator then ends.
+    if let Ok(list) = values.cast::<PyList>() {
+        for (i, value) in list.iter().enumerate() {
+            pause(values.py(), i)?;
+            add(element(&value)?.as_ref())?;
+        }
+        return Ok(());
+    }
+    for (i, value) in values.try_iter()?.enumerate() {
+        pause(values.py(), i)?;
+        add(element(&value?)?.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Refuses a str and bytes, whose characters or numbers would be the elements.
+fn refuse_one_value(values: &Bound<'_, PyAny>) -> PyResult<()> {
+    if values.is_instance_of::<PyString>()
+        || values.is_instance_of::<PyBytes>()
+        || values.is_instance_of::<PyByteArray>()
+        || values.is_instance_of::<PyMemoryView>()
+    {
+        return Err(PyTypeError::new_err(format!(
+            "elements must be given as a list or another iterable, not as one {}",
+            values.get_type().name()?
+        )));
+    }
+    Ok(())
+}
+
+/// Lets other threads run, and handlers of signals, after each [`ELEMENTS_BETWEEN_PAUSES`] elements.
+#[inline]
+pub fn pause(py: Python<'_>, elements_done: usize) -> PyResult<()> {
+    if elements_done % ELEMENTS_BETWEEN_PAUSES == ELEMENTS_BETWEEN_PAUSES - 1 {
+        py.detach(|| ());
+        return py.check_signals();
+    }
+    Ok(())
+}

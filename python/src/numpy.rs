@@ -1,0 +1,216 @@
+//! Arrays and scalars of numpy. Nothing here needs numpy to be installed: its objects are told by
+//! their types' names.
+
+use crate::element::bytes;
+use crate::elements::{ELEMENTS_BETWEEN_PAUSES, pause};
+use pg_bloom_core::Element;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyBytes, PyInt, PyList, PySlice};
+
+/// Of a text in an array of numpy.
+const BYTES_OF_CHARACTER: usize = 4;
+
+/// Whether values are an array of numpy, whose answers are one as well.
+///
+/// # Errors
+/// Fails with what looking at its type raises.
+pub fn is_array(values: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = values.get_type();
+    Ok(class.name()? == "ndarray" && class.module()? == "numpy")
+}
+
+/// Returns the kind of the members of an array or a scalar, as numpy names it: `i` for integers,
+/// `f` for floats, `M` for dates and timestamps, `m` for durations.
+pub fn kind_of(values: &Bound<'_, PyAny>) -> PyResult<String> {
+    values.getattr("dtype")?.getattr("kind")?.extract()
+}
+
+/// Whether an array or a scalar has dates, timestamps or durations.
+pub fn has_times(values: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(matches!(kind_of(values)?.as_str(), "M" | "m"))
+}
+
+/// Returns an array of bool of numpy with these answers.
+pub fn array_of_bools<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyBytes::new_with(py, answers.len(), |bytes| {
+        for (byte, answer) in bytes.iter_mut().zip(answers) {
+            *byte = u8::from(*answer);
+        }
+        Ok(())
+    })?;
+    let array = py.import("numpy")?.call_method1("frombuffer", (bytes, "?"))?;
+    // An array over bytes could not be changed by its owner.
+    array.call_method0("copy")
+}
+
+/// Returns Python's value for a scalar of numpy, which is None for `NaT`; `None` for what is no
+/// scalar of numpy, and for one that Python has no value for, such as a longdouble.
+///
+/// # Errors
+/// Fails as [`python_times`] does.
+pub fn python_scalar<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.get_type().module()? != "numpy" || is_array(value)? || !value.hasattr("dtype")? {
+        return Ok(None);
+    }
+    let size: usize = value.getattr("itemsize")?.extract()?;
+    match kind_of(value)?.as_str() {
+        "M" | "m" if value.str()? == "NaT" => Ok(Some(value.py().None().into_bound(value.py()))),
+        "M" | "m" => {
+            let array_of_one = value.call_method1("reshape", (1,))?;
+            python_times(&array_of_one)?.get_item(0).map(Some)
+        }
+        "b" | "i" | "u" | "f" if size <= 8 => value.call_method0("item").map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Calls `add` with each element of an array of integers or texts, which is read as bytes: that is
+/// quicker than making a value of Python of each. Returns false, and does nothing, for arrays of
+/// other types.
+///
+/// # Errors
+/// Fails as `add` does, with ValueError for an array of several dimensions and for a text that has
+/// surrogates, and with what a handler of a signal raises.
+pub fn for_each_fast(
+    array: &Bound<'_, PyAny>,
+    add: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<bool> {
+    if array.getattr("ndim")?.extract::<usize>()? != 1 {
+        return Err(PyValueError::new_err("an array of elements must have one dimension"));
+    }
+    let size: usize = array.getattr("dtype")?.getattr("itemsize")?.extract()?;
+    match kind_of(array)?.as_str() {
+        "i" => for_each_integer(array, add)?,
+        // An integer of 64 bits without a sign may be too large for an element.
+        "u" if size < 8 => for_each_integer(array, add)?,
+        "U" if size > 0 => for_each_text(array, size, add)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn for_each_integer(
+    array: &Bound<'_, PyAny>,
+    add: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<()> {
+    for_each_chunk(array, "<i8", |bytes| {
+        for integer in bytes.as_chunks::<8>().0 {
+            add(Some(&i64::from_le_bytes(*integer).into()))?;
+        }
+        Ok(())
+    })
+}
+
+/// The texts of an array have `size` bytes each.
+fn for_each_text(
+    array: &Bound<'_, PyAny>,
+    size: usize,
+    add: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
+) -> PyResult<()> {
+    let dtype = format!("<U{}", size / BYTES_OF_CHARACTER);
+    let mut text = String::new();
+    for_each_chunk(array, &dtype, |bytes| {
+        for characters in bytes.chunks_exact(size) {
+            decode_utf32(characters, &mut text)?;
+            add(Some(&text.as_str().into()))?;
+        }
+        Ok(())
+    })
+}
+
+/// Calls `read` with the bytes of some members of an array at a time, as members of type `dtype`.
+fn for_each_chunk(
+    array: &Bound<'_, PyAny>,
+    dtype: &str,
+    mut read: impl FnMut(&[u8]) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = array.py();
+    for start in (0..array.len()?).step_by(ELEMENTS_BETWEEN_PAUSES) {
+        let end = start + ELEMENTS_BETWEEN_PAUSES;
+        pause(py, end - 1)?;
+        let chunk = array.get_item(PySlice::new(py, start as isize, end as isize, 1))?;
+        let chunk = chunk.call_method1("astype", (dtype,))?.call_method0("tobytes")?;
+        read(bytes(&chunk)?.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads a text in UTF-32, little-endian, which ends before the zeros at its end.
+///
+/// # Errors
+/// Fails with ValueError for surrogates.
+fn decode_utf32(bytes: &[u8], text: &mut String) -> PyResult<()> {
+    let characters = bytes.as_chunks::<BYTES_OF_CHARACTER>().0;
+    let last = characters.iter().rposition(|character| *character != [0; 4]);
+    let characters = &characters[..last.map_or(0, |last| last + 1)];
+
+    text.clear();
+    let all_bits = characters
+        .iter()
+        .fold(0, |bits, character| bits | u32::from_le_bytes(*character));
+    if all_bits < 0x80 {
+        // ASCII, as most texts are, is copied byte by byte.
+        let mut ascii = std::mem::take(text).into_bytes();
+        ascii.extend(characters.iter().map(|character| character[0]));
+        *text = String::from_utf8(ascii).expect("ASCII is UTF-8");
+        return Ok(());
+    }
+    for character in characters {
+        let character = char::from_u32(u32::from_le_bytes(*character))
+            .ok_or_else(|| PyValueError::new_err("str is not Unicode: it has surrogates"))?;
+        text.push(character);
+    }
+    Ok(())
+}
+
+/// Returns an array of dates, timestamps or durations as a list of what Python has for them, with
+/// None for `NaT`. Units of a day and longer are dates.
+///
+/// # Errors
+/// Fails with ValueError for nanoseconds and for dates that Python doesn't have, and with TypeError
+/// for durations of months and years.
+pub fn python_times<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let numpy = py.import("numpy")?;
+    let dtype = array.getattr("dtype")?;
+    let (unit, _): (String, usize) = numpy.call_method1("datetime_data", (&dtype,))?.extract()?;
+    let has_dates = kind_of(array)? == "M";
+    let python_dtype = match (has_dates, unit.as_str()) {
+        (true, "D" | "W" | "M" | "Y") => "<M8[D]",
+        (true, _) => "<M8[us]",
+        (false, "M" | "Y" | "generic") => {
+            return Err(PyTypeError::new_err(format!("a timedelta64[{unit}] has no fixed length")));
+        }
+        (false, _) => "<m8[us]",
+    };
+    let out_of_range = || {
+        PyValueError::new_err(format!(
+            "{dtype} has values out of range, or with less than microseconds"
+        ))
+    };
+    // Newer versions of numpy raise this error themselves.
+    let renamed = |error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(py) { out_of_range() } else { error }
+    };
+
+    // What is the same after a conversion there and back has lost nothing.
+    let converted = array.call_method1("astype", (python_dtype,)).map_err(renamed)?;
+    let back = converted.call_method1("astype", (&dtype,)).map_err(renamed)?;
+    let nat_is_itself = [("equal_nan", true)].into_py_dict(py)?;
+    let is_same: bool = numpy
+        .call_method("array_equal", (array, back), Some(&nat_is_itself))?
+        .extract()?;
+    if !is_same {
+        return Err(out_of_range());
+    }
+
+    // Python has no date for the years before 1 and after 9999: numpy gives a number.
+    let list = converted.call_method0("tolist")?;
+    for time in list.cast::<PyList>()? {
+        if time.is_instance_of::<PyInt>() {
+            return Err(out_of_range());
+        }
+    }
+    Ok(list)
+}

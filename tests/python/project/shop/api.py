@@ -1,0 +1,14 @@
+from rest_framework import serializers, viewsets
+from shop.models import Reader
+
+
+class ReaderSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Reader
+        fields = "__all__"
+
+
+class Readers(viewsets.ModelViewSet):
+    queryset = Reader.objects.order_by("id")
+    serializer_class = ReaderSerializer
+    permission_classes = []
