@@ -1,14 +1,21 @@
 //! The border to PostgreSQL: how its errors pass through Rust.
 //!
-//! An error of PostgreSQL is a long jump: over Rust's frames it would skip their destructors, and
-//! leak what they own. Under [`guard`] it becomes a panic, which unwinds them, and which
-//! [`Entry::run`], in the function that PostgreSQL called, turns into the same error again, with
-//! all that it has: its code, context, names of objects, texts in the encoding of the database. The
-//! compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
+//! An error of PostgreSQL is a long jump. Over Rust's stack frames it would skip their destructors,
+//! and leak what they own. So it becomes a panic, which unwinds the frames, and then the same error
+//! again, with all that it has: its code, context, names of objects, texts in the encoding of the
+//! database.
+//!
+//! ```text
+//! PostgreSQL ──▶ Entry::run ──▶ our function ──▶ guard ──▶ PostgreSQL
+//!            ◀── jump                        ◀── panic     ◀── jump
+//! ```
+//!
+//! The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside. It copies the error before it
-//! sets back what PostgreSQL calls for each message: if there is no memory for the copy, PostgreSQL
-//! calls what is in frames that are gone. So whatever runs code of users goes through this one.
+//! sets back the list of callbacks that PostgreSQL calls for each message. If there is no memory for
+//! the copy, PostgreSQL calls callbacks in stack frames that are gone. So all functions that may run
+//! code of users are declared in [`raw`], and called by [`guard`].
 
 #![allow(
     clippy::disallowed_methods,
@@ -143,105 +150,132 @@ pub mod raw {
     }
 }
 
-/// An error of PostgreSQL on its way through Rust, and the call in whose memory it is.
-struct Passing(*mut pg_sys::ErrorData, u64);
+/// An error of PostgreSQL on its way through Rust: the payload of a panic.
+struct PassingError {
+    /// The copy of the error that [`guard`] has made.
+    copy: *mut pg_sys::ErrorData,
+    /// The number of the call in whose memory the copy is.
+    call: u64,
+}
 
 // SAFETY: only `Entry::run` looks into it, in the session's thread.
-unsafe impl Send for Passing {}
+unsafe impl Send for PassingError {}
 
-/// Runs code of PostgreSQL, and unwinds with its error. Panics in another thread than the
-/// session's.
+/// Runs code of PostgreSQL. If that raises an error, the error unwinds from here as a panic.
+///
+/// Panics in another thread than the session's.
 ///
 /// # Safety
-/// `work` must own nothing when it calls PostgreSQL, since the jump goes over it, and must not
-/// panic.
+/// `work` must own nothing that needs to be dropped while it calls PostgreSQL, since an error jumps
+/// over it. It must not panic.
 #[inline(always)]
 pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
     require_session();
-    // SAFETY: this is PostgreSQL's own protocol (PG_TRY): what an error changes is set back. The
-    // copy of the error is in the caller's memory, which nobody frees before the error is raised
-    // again.
+    // SAFETY: this follows PostgreSQL's own protocol, PG_TRY: all variables that an error changes
+    // are set back. The copy of the error is in the memory of the caller, which isn't freed before
+    // the error is raised again.
     unsafe {
-        let (memory, exceptions) = (pg_sys::CurrentMemoryContext, pg_sys::PG_exception_stack);
-        let contexts = pg_sys::error_context_stack;
+        let memory_before = pg_sys::CurrentMemoryContext;
+        let exception_stack_before = pg_sys::PG_exception_stack;
+        let context_stack_before = pg_sys::error_context_stack;
+
         let mut result = MaybeUninit::uninit();
         let jumped = call_with_sigsetjmp(false, |buffer| {
             pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
             result.write(work());
             0
         });
-        pg_sys::PG_exception_stack = exceptions;
-        pg_sys::error_context_stack = contexts;
+        pg_sys::PG_exception_stack = exception_stack_before;
+        pg_sys::error_context_stack = context_stack_before;
         if jumped == 0 {
             return result.assume_init();
         }
-        pg_sys::CurrentMemoryContext = memory;
-        // There may be no memory for the copy: pgrx's guard is around it, and that error unwinds
-        // instead.
-        let error = pg_sys::CopyErrorData();
+
+        pg_sys::CurrentMemoryContext = memory_before;
+        // If there is no memory for the copy, pgrx's guard around this function unwinds with that
+        // error instead.
+        let copy = pg_sys::CopyErrorData();
         raw::FlushErrorState();
         note_panic();
-        resume_unwind(Box::new(Passing(error, NOW.load(Ordering::Relaxed))))
+        let call = CURRENT_CALL.load(Ordering::Relaxed);
+        resume_unwind(Box::new(PassingError { copy, call }))
     }
 }
 
-/// The number of the call that is under way, 0 for none; those of calls that it makes are larger.
-static NOW: AtomicU64 = AtomicU64::new(0);
-/// Where PostgreSQL's errors went when it began.
-static EXCEPTIONS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`Held`] the call has that are still there, and [`PANIC`] if there was one: a call
-/// looks at both at once.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-/// Nobody counts so far.
-const PANIC: usize = 1 << (usize::BITS - 1);
-/// The last number given.
-static LAST: AtomicU64 = AtomicU64::new(0);
+// A process of PostgreSQL has one thread. The variables below are atomic only because Rust asks for
+// that in statics.
 
+/// The number of the call that is under way, 0 for none. A call that is made during another one has
+/// a larger number.
+static CURRENT_CALL: AtomicU64 = AtomicU64::new(0);
+/// The last number that a call was given.
+static LAST_CALL: AtomicU64 = AtomicU64::new(0);
+/// Where PostgreSQL's errors went (`PG_exception_stack`) when the call that is under way began.
+static EXCEPTION_STACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// How many [`MemoryOfCall`] exist in the call that is under way, and the bit [`PANICKED`]. They are
+/// one number, so that the end of a call checks both at once.
+static CALL_STATE: AtomicUsize = AtomicUsize::new(0);
+/// The bit of [`CALL_STATE`] that is set after a panic or an error of PostgreSQL: the highest one,
+/// which no count reaches.
+const PANICKED: usize = 1 << (usize::BITS - 1);
+
+/// Returns the number of the call that is under way; 0 for none, and while the process ends.
 pub(in crate::pg) fn current_call() -> u64 {
-    if is_process_ending() { 0 } else { NOW.load(Ordering::Relaxed) }
+    if is_process_ending() {
+        return 0;
+    }
+    CURRENT_CALL.load(Ordering::Relaxed)
 }
 
-/// What is in the memory of the call that is under way: if safe code keeps it until the end, the
-/// process is aborted.
-pub(in crate::pg) struct Held(u64);
+/// Accompanies something that lives in the memory of the call under way. If it still exists when the
+/// call ends, the process is aborted, since there may be references to memory that is gone.
+pub(in crate::pg) struct MemoryOfCall {
+    call: u64,
+}
 
-impl Held {
+impl MemoryOfCall {
     /// Panics outside of calls.
     #[inline(always)]
-    pub fn new() -> Held {
-        let by = NOW.load(Ordering::Relaxed);
-        assert!(by != 0, "memory of a call");
-        HELD.store(HELD.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Held(by)
+    pub fn new() -> MemoryOfCall {
+        let call = CURRENT_CALL.load(Ordering::Relaxed);
+        assert!(call != 0, "memory of a call is allocated outside of calls");
+        let state = CALL_STATE.load(Ordering::Relaxed);
+        CALL_STATE.store(state + 1, Ordering::Relaxed);
+        MemoryOfCall { call }
     }
 
-    /// Panics in another call.
+    /// Panics in another call than that whose memory it is.
     #[inline(always)]
     pub fn check(&self) {
-        assert!(self.0 == NOW.load(Ordering::Relaxed), "memory of another call");
+        assert!(self.call == CURRENT_CALL.load(Ordering::Relaxed), "memory of another call");
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryOfCall {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.0 == NOW.load(Ordering::Relaxed) {
-            HELD.store(HELD.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        if self.call == CURRENT_CALL.load(Ordering::Relaxed) {
+            let state = CALL_STATE.load(Ordering::Relaxed);
+            CALL_STATE.store(state - 1, Ordering::Relaxed);
         }
     }
 }
 
-/// Notes a panic of Rust's or an error of PostgreSQL in the call that is under way.
+/// Notes that the call under way has met a panic or an error of PostgreSQL. It must then end with
+/// it.
 #[cold]
 pub(super) fn note_panic() {
-    if IS_SESSION.get() && NOW.load(Ordering::Relaxed) != 0 {
-        HELD.store(HELD.load(Ordering::Relaxed) | PANIC, Ordering::Relaxed);
+    if IS_SESSION.get() && CURRENT_CALL.load(Ordering::Relaxed) != 0 {
+        let state = CALL_STATE.load(Ordering::Relaxed);
+        CALL_STATE.store(state | PANICKED, Ordering::Relaxed);
     }
 }
 
-/// Whether a panic is under way, so that PostgreSQL itself must release what it gave. The call then
-/// fails: a panic that safe code began by `resume_unwind`, and may have caught, is seen nowhere but
-/// here.
+/// Returns whether a panic is under way. Then PostgreSQL must release what it has given out, and the
+/// call fails.
+///
+/// The panic is noted here, too: one that safe code begins by `resume_unwind` runs no hook, and safe
+/// code may catch it.
 pub(in crate::pg) fn is_unwinding() -> bool {
     let is_unwinding = std::thread::panicking();
     if is_unwinding {
@@ -250,7 +284,7 @@ pub(in crate::pg) fn is_unwinding() -> bool {
     is_unwinding
 }
 
-/// Runs `work`, and then `end`, also if a panic leaves `work`: the call then fails.
+/// Runs `work` and then `end`, also if `work` panics; then the call fails.
 #[inline(always)]
 pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) -> T {
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -261,8 +295,8 @@ pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) ->
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// Runs `work`, and then `end`. If a panic leaves `work`, PostgreSQL ends what was begun, and the
-/// call fails.
+/// Runs `work` and then `end`. If `work` panics, `end` isn't run: PostgreSQL ends what was begun, and
+/// the call fails.
 #[inline(always)]
 pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
     let result = finally(work, || ());
@@ -270,132 +304,182 @@ pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Refuses the end of a call that kept its memory, or goes on after an error, of which PostgreSQL
-/// has ended nothing.
+/// Stops a call whose state isn't 0 in the end: memory of the call is still in use, or it met an
+/// error and goes on, though PostgreSQL has ended nothing of what was under way.
 #[cold]
-fn refuse_end(held: usize, is_panicking: bool) {
-    if !held.is_multiple_of(PANIC) {
+fn refuse_end(state: usize, is_panicking: bool) {
+    let still_in_use = state & !PANICKED;
+    if still_in_use != 0 {
         abort("memory of a call was kept");
     }
     if !is_panicking {
-        // Not a panic of the call around this one.
+        // `resume_unwind` runs no hook, so this isn't noted as a panic of the call around this one.
         resume_unwind(Box::new("an error was caught and not raised again"));
     }
 }
 
-/// Ends the process, since references to what is gone may be left.
+/// Ends the process, since there may be references to memory that is gone.
 #[cold]
 pub(in crate::pg) fn abort(why: &str) -> ! {
-    // Where the log can't be written there is nobody to tell.
+    // If the log can't be written, there is nobody to report that to.
     writeln!(std::io::stderr(), "pg_bloom: {why}").ok();
     std::process::abort()
 }
 
 thread_local! {
+    /// Whether this is the session's thread, the one that PostgreSQL runs in.
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics in another thread than the session's. For what reads a variable of PostgreSQL; calls are
-/// in [`guard`].
+/// Panics in another thread than the session's. Code that reads a variable of PostgreSQL calls this;
+/// [`guard`] does it for calls.
 #[inline(always)]
 pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
 }
 
-/// Whether the process ends: then nothing is dropped any more, as [`crate::pg`] says. PostgreSQL
-/// sets this before it runs its callbacks for the end. Ours is not the first one if the session has
-/// temporary tables.
+/// Returns whether the process is ending. From then on nothing is dropped, as [`crate::pg`] says.
+///
+/// PostgreSQL sets this before it runs the callbacks for the end. Our own callback comes too late:
+/// it isn't the first one if the session has temporary tables.
 pub(in crate::pg) fn is_process_ending() -> bool {
-    // SAFETY: reads a variable of the process.
+    // SAFETY: this reads a variable of the process.
     unsafe { pg_sys::proc_exit_inprogress }
 }
 
-/// Says which thread is the session's, and has no call be under way once the process ends, when
-/// their memory is gone. The first entry is `_PG_init`, maybe in the postmaster, whose children
-/// forget the callback; the second is their own.
+/// Notes that this thread is the session's, and that no call is under way once the process ends:
+/// the memory of calls is gone then.
+///
+/// It is called for the first two entries of a process. The first is `_PG_init`, perhaps in the
+/// postmaster: its children inherit the variable but not the callback, and the second entry is
+/// theirs.
 #[cold]
 fn begin_process() {
     IS_SESSION.set(true);
-    // SAFETY: the callback needs nothing.
-    unsafe { pg_sys::before_shmem_exit(Some(process_ends), pg_sys::Datum::null()) };
+    // SAFETY: the callback uses only variables of this file.
+    unsafe { pg_sys::before_shmem_exit(Some(end_process), pg_sys::Datum::null()) };
 }
 
-unsafe extern "C-unwind" fn process_ends(_code: i32, _: pg_sys::Datum) {
-    NOW.store(0, Ordering::Relaxed);
+unsafe extern "C-unwind" fn end_process(_code: i32, _: pg_sys::Datum) {
+    CURRENT_CALL.store(0, Ordering::Relaxed);
 }
 
 /// The right to run the body of a function that PostgreSQL calls.
 pub struct Entry(());
 
+/// The variables of the call around a call, which are set back when the inner call ends.
+struct OuterCall {
+    call: u64,
+    exception_stack: *mut c_void,
+    state: usize,
+}
+
 impl Entry {
     /// # Safety
-    /// PostgreSQL must have called this function, which has nothing to drop and runs the body
-    /// itself: PostgreSQL's errors jump over it. The first time is in `_PG_init`.
+    /// PostgreSQL must have called the function that calls this, and the function must have nothing
+    /// to drop, since PostgreSQL's errors jump over it. The first time in a process must be in
+    /// `_PG_init`.
     #[inline(always)]
     pub unsafe fn new() -> Entry {
         Entry(())
     }
 
-    /// Runs the body: with a reserve of memory for errors, and with PostgreSQL's errors raised
-    /// again at the end. It comes first in the function, below pgrx's guard, which is for Rust's
-    /// errors.
+    /// Runs the body of the function. An error of PostgreSQL that leaves the body is raised again,
+    /// as it was; a panic goes on to pgrx's guard, which must be around this.
+    ///
+    /// Panics if the body has caught an error and goes on. Aborts the process if memory of the call
+    /// is still in use.
     #[inline(always)]
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
-        let outer = NOW.load(Ordering::Relaxed);
-        // SAFETY: reads a variable of the session.
-        let exceptions = unsafe { pg_sys::PG_exception_stack }.cast();
-        let outer_exceptions = EXCEPTIONS.load(Ordering::Relaxed);
-        assert!(outer == 0 || exceptions != outer_exceptions, "PostgreSQL calls this");
+        // SAFETY: this reads a variable of the session.
+        let exception_stack = unsafe { pg_sys::PG_exception_stack };
         reserve::require();
-        // A process of PostgreSQL has one thread.
-        EXCEPTIONS.store(exceptions, Ordering::Relaxed);
-        let own = LAST.load(Ordering::Relaxed) + 1;
-        if own <= 2 {
-            begin_process();
-        }
-        LAST.store(own, Ordering::Relaxed);
-        NOW.store(own, Ordering::Relaxed);
-        let outer_held = HELD.load(Ordering::Relaxed);
-        HELD.store(0, Ordering::Relaxed);
-        // SAFETY: PostgreSQL's callbacks are linked through frames of the stack. This one takes
-        // itself out at the end, whatever the body does. Without memory to copy an error, pgrx's
-        // guard unwinds and leaves both variables set.
+        let (own_call, outer) = begin_call(exception_stack.cast());
+
+        // SAFETY: PostgreSQL's context callbacks are linked through stack frames. This one takes
+        // itself out at the end, whatever the body does. If there is no memory to copy an error,
+        // pgrx's guard unwinds and leaves both variables set, so both are set back here.
         let result = unsafe {
-            let (previous, arg) = (pg_sys::error_context_stack, null_mut());
-            let mut callback =
-                pg_sys::ErrorContextCallback { previous, callback: Some(reserve::give_back), arg };
+            let previous = pg_sys::error_context_stack;
+            let mut callback = pg_sys::ErrorContextCallback {
+                previous,
+                callback: Some(reserve::give_back),
+                arg: null_mut(),
+            };
             pg_sys::error_context_stack = &raw mut callback;
             let result = catch_unwind(AssertUnwindSafe(body));
-            pg_sys::PG_exception_stack = exceptions.cast();
+            pg_sys::PG_exception_stack = exception_stack;
             pg_sys::error_context_stack = previous;
             result
         };
-        let held = HELD.load(Ordering::Relaxed);
-        HELD.store(outer_held, Ordering::Relaxed);
-        NOW.store(outer, Ordering::Relaxed);
-        EXCEPTIONS.store(outer_exceptions, Ordering::Relaxed);
-        if held != 0 {
-            refuse_end(held, result.is_err());
+
+        let state = end_call(outer);
+        if state != 0 {
+            refuse_end(state, result.is_err());
         }
-        result.unwrap_or_else(|payload| match payload.downcast::<Passing>() {
-            Ok(passing) if passing.1 == own => {
-                let error = passing.0;
-                drop(passing);
-                // SAFETY: copied by `guard` into memory of this call. Frames up to PostgreSQL's
-                // have nothing to drop.
-                unsafe { raw::ReThrowError(error) }
-            }
-            // Somebody kept the error of another call, whose memory is gone.
-            Ok(_) => panic!("an error of another call"),
-            Err(payload) => resume_unwind(payload),
-        })
+        match result {
+            Ok(value) => value,
+            Err(payload) => match payload.downcast::<PassingError>() {
+                Ok(passing) => raise_again(passing, own_call),
+                Err(payload) => resume_unwind(payload),
+            },
+        }
     }
 }
 
-/// Runs what PostgreSQL calls whenever it likes, as no part of the call that may be under way.
+/// Begins a call. Returns its number, and the variables of the call around it.
+///
+/// Panics if safe code of a call has called this, and not PostgreSQL: PostgreSQL sets another place
+/// for its errors before it calls a function.
+#[inline(always)]
+fn begin_call(exception_stack: *mut c_void) -> (u64, OuterCall) {
+    let outer = OuterCall {
+        call: CURRENT_CALL.load(Ordering::Relaxed),
+        exception_stack: EXCEPTION_STACK.load(Ordering::Relaxed),
+        state: CALL_STATE.load(Ordering::Relaxed),
+    };
+    let is_outermost = outer.call == 0;
+    assert!(is_outermost || exception_stack != outer.exception_stack, "PostgreSQL calls this");
+
+    let call = LAST_CALL.load(Ordering::Relaxed) + 1;
+    if call <= 2 {
+        begin_process();
+    }
+    LAST_CALL.store(call, Ordering::Relaxed);
+    CURRENT_CALL.store(call, Ordering::Relaxed);
+    EXCEPTION_STACK.store(exception_stack, Ordering::Relaxed);
+    CALL_STATE.store(0, Ordering::Relaxed);
+    (call, outer)
+}
+
+/// Ends a call, and sets back the variables of the call around it. Returns the state of the call
+/// that has ended.
+#[inline(always)]
+fn end_call(outer: OuterCall) -> usize {
+    let state = CALL_STATE.load(Ordering::Relaxed);
+    CALL_STATE.store(outer.state, Ordering::Relaxed);
+    CURRENT_CALL.store(outer.call, Ordering::Relaxed);
+    EXCEPTION_STACK.store(outer.exception_stack, Ordering::Relaxed);
+    state
+}
+
+/// Raises an error of PostgreSQL again, at the end of the call in which it was raised first.
+///
+/// Panics if that was another call, whose memory is gone.
+#[cold]
+fn raise_again(passing: Box<PassingError>, own_call: u64) -> ! {
+    let PassingError { copy, call } = *passing;
+    assert!(call == own_call, "an error of another call");
+    // SAFETY: `guard` has copied the error into the memory of this call. The stack frames from here
+    // to PostgreSQL's have nothing to drop.
+    unsafe { raw::ReThrowError(copy) }
+}
+
+/// Runs work that PostgreSQL may ask for at any time, such as a callback, apart from the call that
+/// may be under way.
 pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
-    let now = NOW.swap(0, Ordering::Relaxed);
-    finally(work, || NOW.store(now, Ordering::Relaxed))
+    let call = CURRENT_CALL.swap(0, Ordering::Relaxed);
+    finally(work, || CURRENT_CALL.store(call, Ordering::Relaxed))
 }
 
 /// Variables of the session, as in `thread_local!`, which are not dropped when the process ends.
@@ -410,13 +494,13 @@ macro_rules! session_locals {
     };
 }
 
-/// Calls a function pointer of PostgreSQL under the guard. The caller promises that the arguments
-/// are what it expects.
+/// Calls a function pointer of PostgreSQL under [`guard`]. The caller promises that the arguments
+/// are what the function expects.
 ///
-/// `guarded!({ … })` runs a block under one guard, for calls that are so many and so short that a
-/// guard for each would take a good part of their time. The block must own nothing, since the jump
-/// goes over it, and must not panic: so it uses no function of [`pgrx::pg_sys`], which turn errors
-/// into panics.
+/// `guarded!({ … })` runs a block under one guard. That is for many short calls, of which a guard
+/// for each would take a good part of the time. The block must own nothing that needs to be dropped,
+/// since an error jumps over it. It must not panic: so it calls no function of [`pgrx::pg_sys`],
+/// which turn errors into panics.
 macro_rules! guarded {
     ($($body:tt)*) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]

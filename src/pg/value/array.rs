@@ -1,4 +1,11 @@
-//! Arrays.
+//! Arrays: reading their elements, and making them.
+//!
+//! ```text
+//! ArrayType │ length of each dimension │ lower bound of each │ null bitmap │ padding │ elements
+//! ```
+//!
+//! The null bitmap exists only if there are NULLs; it has a 0 for each NULL and a 1 for each other
+//! element. The elements that aren't NULL follow each other, each aligned as its type says.
 
 use super::varlena;
 use crate::pg::call::error::{Error, SqlState, raise};
@@ -7,40 +14,44 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// The elements of argument `i`, an array that stores them as `element_type` does, without NULLs;
-/// none of a NULL.
+/// Returns the elements of argument `i`, which must be declared as an array, without its NULLs; none
+/// if the argument is NULL.
+///
+/// Panics unless the array stores its elements in the way of `element_type`. An array of varchar,
+/// for instance, may be passed on as one of text.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
     call.check_declared(i, catalog::is_array);
     let Some(datum) = call.datum(i) else {
         return Vec::new();
     };
-    // SAFETY: by declaration the argument is an array.
+    // SAFETY: the script declares the argument as an array.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
-        // An array of varchar may be passed on as one of text.
         let own_type = (*array).elemtype;
-        let is_as_said = own_type == element_type
+        let is_stored_alike = own_type == element_type
             || catalog::storage(own_type) == catalog::storage(element_type);
-        assert!(is_as_said, "elements of an array");
+        assert!(is_stored_alike, "an array of other elements");
         elements_of(array.into())
     }
 }
 
-/// The elements of an array, in memory of the current context; those that are NULL are left out.
+/// Returns the elements of an array, without its NULLs. They may point into copies in the current
+/// memory.
 ///
 /// # Safety
-/// The datum must be an array.
+/// The datum must be an array, and not NULL.
 pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
-    let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: promised by the caller. The results are arrays of `count` items in the memory of this
-    // call.
+    let mut values = std::ptr::null_mut();
+    let mut nulls = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: promised by the caller. `values` and `nulls` are then arrays of `count` items.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let (of, Storage { len, by_value, align }) =
-            ((*array).elemtype, catalog::storage((*array).elemtype));
+        let element_type = (*array).elemtype;
+        let Storage { len, by_value, align } = catalog::storage(element_type);
         pg_sys::deconstruct_array(
             array,
-            of,
+            element_type,
             len.into(),
             by_value,
             align,
@@ -48,25 +59,32 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
             &mut nulls,
             &mut count,
         );
-        let mut elements = memory::with_capacity(count as usize);
-        for i in (0..count as usize).filter(|&i| !*nulls.add(i)) {
-            memory::push(&mut elements, Element { datum: *values.add(i) });
+
+        let count = count as usize;
+        let mut elements = memory::with_capacity(count);
+        for i in 0..count {
+            let is_null = *nulls.add(i);
+            if !is_null {
+                memory::push(&mut elements, Element { datum: *values.add(i) });
+            }
         }
         elements
     }
 }
 
-/// An array of this type with these elements. Panics for another type.
+/// Returns an array of the type `array_type` with these elements, which are copied. Panics if that is
+/// no type of arrays.
 ///
 /// # Safety
-/// The elements must be of the type that those of such an array have.
+/// The elements must be of the element type of `array_type`.
 pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
-    let (values, count) = (elements.iter().map(|element| element.datum), elements.len() as i32);
-    // SAFETY: promised by the caller: the values are of the type, which is kept as its storage
-    // says. All are copied.
+    let count = elements.len() as i32;
+    let values = elements.iter().map(|element| element.datum);
+    // SAFETY: the caller promises the type of the values, and PostgreSQL copies them as that is
+    // stored.
     unsafe {
         match array_type {
-            // Subscripts of these begin at 0, and they have one dimension even if they are empty.
+            // The subscripts of these two types begin at 0, and an empty one has a dimension, too.
             pg_sys::INT2VECTOROID => {
                 let numbers: Vec<i16> = memory::collect(values.map(|value| value.value() as i16));
                 pg_sys::buildint2vector(numbers.as_ptr(), count).into()
@@ -77,22 +95,32 @@ pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sy
                 pg_sys::buildoidvector(oids.as_ptr(), count).into()
             }
             _ => {
-                let of = catalog::element_type(array_type).expect("a type of arrays");
-                let Storage { len, by_value, align } = catalog::storage(of);
+                let element_type = catalog::element_type(array_type).expect("a type of arrays");
+                let Storage { len, by_value, align } = catalog::storage(element_type);
                 let mut values: Vec<pg_sys::Datum> = memory::collect(values);
-                pg_sys::construct_array(values.as_mut_ptr(), count, of, len.into(), by_value, align)
-                    .into()
+                pg_sys::construct_array(
+                    values.as_mut_ptr(),
+                    count,
+                    element_type,
+                    len.into(),
+                    by_value,
+                    align,
+                )
+                .into()
             }
         }
     }
 }
 
-/// Calls `start` with length and lower bound of each dimension of an array, then `member` with each
-/// of its elements; `None` is NULL. A damaged array is an error: this reads them where PostgreSQL
-/// hasn't looked at them.
+/// Reads an array: calls `start` with the lengths and the lower bounds of its dimensions, and then
+/// `member` with each element, `None` for a NULL. Both get `context`.
+///
+/// It is for arrays that PostgreSQL hasn't checked, as in a table's page: raises XX001 if the array
+/// is damaged.
 ///
 /// # Safety
-/// `array` must be whole and aligned, of elements that are kept as `storage` says.
+/// `array` must be a whole, uncompressed and aligned value, whose elements are stored as `storage`
+/// says.
 pub unsafe fn each_element<C>(
     array: *const pg_sys::ArrayType,
     storage: Storage,
@@ -101,79 +129,109 @@ pub unsafe fn each_element<C>(
     mut member: impl FnMut(&mut C, Option<pg_sys::Datum>),
 ) {
     // SAFETY: promised by the caller.
-    let Parts { lengths, lower_bounds, count, nulls, mut elements } =
-        unsafe { Parts::of(array) }.unwrap_or_else(|| damaged());
-    start(context, lengths, lower_bounds);
-    for i in 0..count {
-        if nulls.is_some_and(|nulls| nulls[i / 8] >> (i % 8) & 1 == 0) {
+    let parts = unsafe { ArrayParts::of(array) }.unwrap_or_else(|| raise_damaged());
+    start(context, parts.lengths, parts.lower_bounds);
+
+    let mut unread = parts.elements;
+    for i in 0..parts.num_elements {
+        if parts.is_null(i) {
             member(context, None);
             continue;
         }
-        let (at, rest) = storage.first_of(elements).unwrap_or_else(|| damaged());
-        // SAFETY: it is within the array.
-        member(context, Some(unsafe { storage.fetch(at.as_ptr()) }));
-        elements = rest;
+        let (value, rest) = storage.first_of(unread).unwrap_or_else(|| raise_damaged());
+        // SAFETY: `first_of` has checked that the value is within the array.
+        let datum = unsafe { storage.fetch(value.as_ptr()) };
+        member(context, Some(datum));
+        unread = rest;
     }
 }
 
 #[cold]
-fn damaged() -> ! {
+fn raise_damaged() -> ! {
     raise(
         Error::new(SqlState::ERRCODE_DATA_CORRUPTED, "invalid array")
             .detail("The value is damaged."),
     )
 }
 
-/// What an array is made of.
-///
-/// ```text
-/// ArrayType │ lengths │ lower bounds │ a bit for each element, if there are NULLs │ padding │ elements without NULLs
-/// ```
-struct Parts<'a> {
+/// The parts of an array, as the drawing at the top of this file has them.
+struct ArrayParts<'a> {
     lengths: &'a [i32],
     lower_bounds: &'a [i32],
-    count: usize,
-    nulls: Option<&'a [u8]>,
+    num_elements: usize,
+    null_bitmap: Option<&'a [u8]>,
+    /// The bytes of the elements that aren't NULL.
     elements: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    /// `None` for a damaged array.
+impl<'a> ArrayParts<'a> {
+    /// Finds the parts of an array; `None` if it is damaged.
     ///
     /// # Safety
-    /// `array` must be aligned, and have as many bytes as it says, which live for `'a`.
-    unsafe fn of(array: *const pg_sys::ArrayType) -> Option<Parts<'a>> {
+    /// `array` must be aligned, and have as many bytes as it says, which exist for `'a`.
+    unsafe fn of(array: *const pg_sys::ArrayType) -> Option<ArrayParts<'a>> {
         // SAFETY: promised by the caller.
         let whole: &'a [u8] =
             unsafe { std::slice::from_raw_parts(array.cast(), pgrx::varsize_any(array.cast())) };
-        let (head, numbers) = whole.split_at_checked(size_of::<pg_sys::ArrayType>())?;
-        // SAFETY: there are as many bytes, aligned.
-        let pg_sys::ArrayType { ndim, dataoffset, .. } =
-            unsafe { *head.as_ptr().cast::<pg_sys::ArrayType>() };
-        let dimensions = usize::try_from(ndim)
-            .ok()
-            .filter(|&count| count <= pg_sys::MAXDIM as usize)?;
-        let (numbers, _) = numbers.split_at_checked(2 * dimensions * size_of::<i32>())?;
-        // SAFETY: as many bytes, behind a head whose size is a multiple of a number's.
-        let numbers =
-            unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<i32>(), 2 * dimensions) };
-        let (lengths, lower_bounds) = numbers.split_at(dimensions);
-        let product = |all: usize, &length: &i32| all.checked_mul(usize::try_from(length).ok()?);
-        let count = if dimensions == 0 { 0 } else { lengths.iter().try_fold(1, product)? };
-        let end = size_of::<pg_sys::ArrayType>() + size_of_val(numbers);
-        let (nulls, first) = match dataoffset {
-            0 => (None, end.next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize)),
-            offset => {
-                (Some(whole.get(end..)?.get(..count.div_ceil(8))?), usize::try_from(offset).ok()?)
-            }
+        let (head, behind_head) = whole.split_at_checked(size_of::<pg_sys::ArrayType>())?;
+        // SAFETY: the head has the bytes of the struct, and is aligned.
+        let head: &pg_sys::ArrayType = unsafe { &*head.as_ptr().cast() };
+
+        let num_dimensions = usize::try_from(head.ndim).ok()?;
+        if num_dimensions > pg_sys::MAXDIM as usize {
+            return None;
+        }
+        let numbers_bytes = 2 * num_dimensions * size_of::<i32>();
+        let numbers = behind_head.get(..numbers_bytes)?;
+        // SAFETY: there are as many bytes. They follow a struct of numbers of this size, so they are
+        // aligned.
+        let numbers = unsafe {
+            std::slice::from_raw_parts(numbers.as_ptr().cast::<i32>(), 2 * num_dimensions)
         };
-        // An array without elements may end before where they would begin.
-        let elements = if count == 0 { &[] } else { whole.get(first..)? };
-        Some(Parts { lengths, lower_bounds, count, nulls, elements })
+        let (lengths, lower_bounds) = numbers.split_at(num_dimensions);
+        let num_elements = num_elements(lengths)?;
+
+        let end_of_numbers = size_of::<pg_sys::ArrayType>() + numbers_bytes;
+        let null_bitmap;
+        let start_of_elements;
+        if head.dataoffset == 0 {
+            null_bitmap = None;
+            start_of_elements = end_of_numbers.next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize);
+        } else {
+            let bitmap_bytes = num_elements.div_ceil(8);
+            null_bitmap = Some(whole.get(end_of_numbers..)?.get(..bitmap_bytes)?);
+            start_of_elements = usize::try_from(head.dataoffset).ok()?;
+        }
+
+        // An array without elements may end before the place where they would begin.
+        let elements = if num_elements == 0 { &[] } else { whole.get(start_of_elements..)? };
+        Some(ArrayParts { lengths, lower_bounds, num_elements, null_bitmap, elements })
+    }
+
+    /// Returns whether element `i` is NULL.
+    fn is_null(&self, i: usize) -> bool {
+        match self.null_bitmap {
+            Some(bitmap) => bitmap[i / 8] >> (i % 8) & 1 == 0,
+            None => false,
+        }
     }
 }
 
+/// Returns how many elements an array with these dimensions has; `None` if a length is negative, or
+/// if they are more than can be counted.
+fn num_elements(lengths: &[i32]) -> Option<usize> {
+    if lengths.is_empty() {
+        return Some(0);
+    }
+    let mut product: usize = 1;
+    for &length in lengths {
+        product = product.checked_mul(usize::try_from(length).ok()?)?;
+    }
+    Some(product)
+}
+
 impl Storage {
+    /// Returns the alignment of values of the type, in bytes.
     #[inline(always)]
     fn alignment(&self) -> usize {
         match self.align as u8 {
@@ -184,16 +242,23 @@ impl Storage {
         }
     }
 
-    /// The first of the values of an array or a row, and those after it; `None` if they end before
-    /// its end.
+    /// Splits the values of an array or a row after the first one, and returns it without the padding
+    /// before it, and the rest; `None` if the bytes end before it does.
     #[inline(always)]
     pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        // A short length is never zero, as padding is, and needs no alignment.
-        let is_packed = self.len == -1 && *values.first()? != 0;
-        let address = values.as_ptr().addr();
-        let padding = if is_packed { 0 } else { address.wrapping_neg() & (self.alignment() - 1) };
+        // A short value needs no alignment. Its first byte, the length, is never 0, as those of
+        // padding are.
+        let is_short = self.len == -1 && *values.first()? != 0;
+        let padding = if is_short {
+            0
+        } else {
+            let address = values.as_ptr().addr();
+            address.wrapping_neg() & (self.alignment() - 1)
+        };
+
         let value = values.get(padding..)?;
         let length = match self.len {
+            // A value of variable length, and a C string.
             -1 => varlena::length_of(value)?,
             -2 => value.iter().position(|&byte| byte == 0)? + 1,
             length => usize::try_from(length).ok()?,
@@ -201,18 +266,21 @@ impl Storage {
         value.split_at_checked(length)
     }
 
+    /// Returns the datum for the value that is stored at `address`: the value itself if the type is
+    /// passed by value, else a pointer to it.
+    ///
     /// # Safety
     /// There must be such a value.
     #[inline(always)]
-    pub unsafe fn fetch(&self, at: *const u8) -> pg_sys::Datum {
+    pub unsafe fn fetch(&self, address: *const u8) -> pg_sys::Datum {
         // SAFETY: promised by the caller.
         unsafe {
             match (self.by_value, self.len) {
-                (true, 1) => pg_sys::Datum::from(*at),
-                (true, 2) => pg_sys::Datum::from(at.cast::<i16>().read()),
-                (true, 4) => pg_sys::Datum::from(at.cast::<i32>().read()),
-                (true, _) => pg_sys::Datum::from(at.cast::<u64>().read()),
-                (false, _) => pg_sys::Datum::from(at.cast_mut()),
+                (true, 1) => pg_sys::Datum::from(*address),
+                (true, 2) => pg_sys::Datum::from(address.cast::<i16>().read()),
+                (true, 4) => pg_sys::Datum::from(address.cast::<i32>().read()),
+                (true, _) => pg_sys::Datum::from(address.cast::<u64>().read()),
+                (false, _) => pg_sys::Datum::from(address.cast_mut()),
             }
         }
     }

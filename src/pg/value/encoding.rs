@@ -1,111 +1,149 @@
-//! Text in the encoding of the database.
+//! Text in the encoding of the database, and its conversion from and to UTF-8.
+//!
+//! A database in the encoding SQL_ASCII has bytes of any encoding; PostgreSQL doesn't convert them.
 
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
+/// How many bytes of a text are converted where only its start is of interest.
+const MOST_BYTES_OF_START: usize = 256;
+
 fn database_encoding() -> i32 {
-    // SAFETY: reads a global of the process.
+    // SAFETY: this reads a variable of the process.
     unsafe { pg_sys::GetDatabaseEncoding() }
 }
 
-/// The encoding of the database, unless text in it is UTF-8 or to be taken as is.
-pub fn foreign_encoding() -> Option<&'static str> {
-    if is_utf8() || database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
-        return None;
-    }
-    // SAFETY: the name is a static C string.
-    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }
-        .to_str()
-        .ok()
+fn is_sql_ascii() -> bool {
+    database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32
 }
 
+/// Returns whether the database is in UTF-8.
 pub fn is_utf8() -> bool {
     database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32
 }
 
-/// Text of the database as a Rust string. In an SQL_ASCII database bytes may be anything: those
-/// that are no UTF-8 are shown as `\xe9`, and the backslash of what only looks like that as `\x5c`,
-/// so that texts stay different.
+/// Returns the name of the database's encoding if its text must be converted to get UTF-8; `None`
+/// for UTF-8 and SQL_ASCII.
+pub fn foreign_encoding() -> Option<&'static str> {
+    if is_utf8() || is_sql_ascii() {
+        return None;
+    }
+    // SAFETY: the name is a static C string.
+    let name = unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) };
+    name.to_str().ok()
+}
+
+/// Returns text of the database as a Rust string.
+///
+/// In an SQL_ASCII database, bytes that aren't UTF-8 are written as `\xe9`. A backslash that is
+/// followed by `x` and two digits becomes `\x5c`, so that different texts stay different.
 pub fn utf8(bytes: &[u8]) -> String {
-    if database_encoding() == pg_sys::pg_enc::PG_SQL_ASCII as i32 {
+    if is_sql_ascii() {
         return escaped(bytes);
     }
     with_utf8(bytes, |text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// A C string in the encoding of the database as a Rust string; `None` if it is null.
+/// Returns a C string of the database as a Rust string; `None` if it is null.
 ///
 /// # Safety
-/// It must be null or end in a zero byte.
+/// `text` must be null or end in a zero byte.
 pub unsafe fn utf8_of(text: *const std::ffi::c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
     // SAFETY: promised by the caller.
-    (!text.is_null()).then(|| utf8(unsafe { CStr::from_ptr(text) }.to_bytes()))
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(utf8(text.to_bytes()))
 }
 
-/// The start of a text of the database as a Rust string, whole if it is short.
+/// Returns the start of a text of the database as a Rust string: up to 256 bytes, and whole
+/// characters.
 pub fn start_of(bytes: &[u8]) -> String {
-    const MOST_BYTES: usize = 256;
-    if bytes.len() <= MOST_BYTES {
+    if bytes.len() <= MOST_BYTES_OF_START {
         return utf8(bytes);
     }
-    // SAFETY: reads no more than the bytes given, and says how many of them are whole characters.
-    let whole = unsafe {
-        pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES as i32)
+    // SAFETY: the function reads no more bytes than are given. It returns how many bytes the whole
+    // characters among the first ones have.
+    let length = unsafe {
+        pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, MOST_BYTES_OF_START as i32)
     };
-    utf8(&bytes[..whole as usize])
+    utf8(&bytes[..length as usize])
 }
 
+/// Returns bytes of any encoding as a string, as [`utf8`] says.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid();
-        for (at, character) in valid.char_indices() {
-            let rest = &valid.as_bytes()[at..];
-            let looks_escaped = matches!(rest, [b'\\', b'x', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
-            if looks_escaped { text.push_str("\\x5c") } else { text.push(character) }
+        for (index, character) in valid.char_indices() {
+            if looks_escaped(&valid.as_bytes()[index..]) {
+                text.push_str("\\x5c");
+            } else {
+                text.push(character);
+            }
         }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
     }
     text
 }
 
-/// What `work` makes of text of the database in UTF-8.
+/// Returns whether a text begins with what [`escaped`] would write for a byte.
+fn looks_escaped(text: &[u8]) -> bool {
+    match text {
+        [b'\\', b'x', a, b, ..] => a.is_ascii_hexdigit() && b.is_ascii_hexdigit(),
+        _ => false,
+    }
+}
+
+/// Converts text of the database to UTF-8, and returns what `work` returns for that. Text of an
+/// SQL_ASCII database stays as it is. Raises an error if the text can't be converted.
 pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
-    converted(text, database_encoding(), pg_sys::pg_enc::PG_UTF8 as i32, work)
+    let utf8 = pg_sys::pg_enc::PG_UTF8 as i32;
+    converted(text, database_encoding(), utf8, work)
 }
 
+/// Converts UTF-8 to text of the database. Raises an error if a character isn't in the database's
+/// encoding.
 pub fn from_utf8(text: &str) -> Vec<u8> {
-    converted(text.as_bytes(), pg_sys::pg_enc::PG_UTF8 as i32, database_encoding(), memory::copy)
+    let utf8 = pg_sys::pg_enc::PG_UTF8 as i32;
+    converted(text.as_bytes(), utf8, database_encoding(), memory::copy)
 }
 
-/// Text in UTF-8 for a message, which PostgreSQL takes to be in the encoding of the database, up to
-/// a zero byte.
+/// Returns the text of a message in the encoding of the database, as PostgreSQL expects it. A zero
+/// byte, which a C string can't have, ends it.
 pub fn message(text: String) -> CString {
-    let is_as_it_is = text.is_ascii() || foreign_encoding().is_none();
-    let mut bytes = if is_as_it_is { text.into_bytes() } else { from_utf8(&text) };
-    bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
+    let needs_no_conversion = text.is_ascii() || foreign_encoding().is_none();
+    let mut bytes = if needs_no_conversion { text.into_bytes() } else { from_utf8(&text) };
+    if let Some(length) = bytes.iter().position(|&byte| byte == 0) {
+        bytes.truncate(length);
+    }
     CString::new(bytes).unwrap_or_default()
 }
 
-/// The bytes of a name, without the zero bytes that it ends in: all of them, if damage left none.
+/// Returns the bytes of a name without the zero bytes that fill the rest of its array. Damage may
+/// have left none; then the name has all bytes.
 pub fn name_bytes(name: &pg_sys::NameData) -> &[u8] {
-    // SAFETY: characters of C are bytes.
+    // SAFETY: an array of C's characters is one of bytes.
     let bytes = unsafe { &*name.data.as_ptr().cast::<[u8; pg_sys::NAMEDATALEN as usize]>() };
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
+/// Returns a name of the database as a Rust string.
 pub fn name(name: &pg_sys::NameData) -> String {
     utf8(name_bytes(name))
 }
 
+/// Converts text between the encodings with these numbers, and returns what `work` returns for the
+/// result. Raises an error if the text can't be converted.
 fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: the conversion reads `text` and returns it or a C string in the memory of this call.
+    let given = text.as_ptr().cast_mut();
+    // SAFETY: the function reads `text`. It returns the same pointer if nothing has to be converted,
+    // else a C string that was allocated by palloc.
     unsafe {
-        let given = text.as_ptr().cast_mut();
         let converted = pg_sys::pg_do_encoding_conversion(given, text.len() as i32, from, to);
         if std::ptr::eq(converted, given) {
             return work(text);

@@ -1,28 +1,33 @@
-//! Ranges and multiranges.
+//! Ranges and multiranges: reading their bounds.
 
 use pgrx::pg_sys::{self, RangeBound};
 
+/// What PostgreSQL's cache knows about a type of ranges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeEntry(*mut pg_sys::TypeCacheEntry);
 
 impl RangeEntry {
+    /// Returns the entry for a type. Raises an error if there is no such type.
     pub fn of(oid: pg_sys::Oid) -> RangeEntry {
-        // SAFETY: raises an error if that is no type; entries of the type cache live as long as the
-        // process.
+        // SAFETY: entries of PostgreSQL's type cache live as long as the process.
         RangeEntry(unsafe { pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_RANGE_INFO as i32) })
     }
 
-    /// The lower and the upper bound of a range; `None` if it is empty.
+    /// Returns the lower and the upper bound of a range; `None` if it is empty.
     ///
     /// # Safety
     /// `range` must be a whole, aligned range of this type.
     pub unsafe fn bounds(self, range: *const pg_sys::RangeType) -> Option<[RangeBound; 2]> {
-        let ([mut lower, mut upper], mut is_empty) = ([RangeBound::default(); 2], false);
+        let mut lower = RangeBound::default();
+        let mut upper = RangeBound::default();
+        let mut is_empty = false;
         // SAFETY: promised by the caller.
         unsafe { pg_sys::range_deserialize(self.0, range, &mut lower, &mut upper, &mut is_empty) };
-        (!is_empty).then_some([lower, upper])
+        if is_empty { None } else { Some([lower, upper]) }
     }
 
+    /// Returns the number of ranges in a multirange.
+    ///
     /// # Safety
     /// `multirange` must be a whole, aligned multirange.
     pub unsafe fn count(multirange: *const Multirange) -> u32 {
@@ -30,20 +35,23 @@ impl RangeEntry {
         unsafe { (*multirange).range_count }
     }
 
-    /// The bounds of range `i` of a multirange, none of which is empty.
+    /// Returns the lower and the upper bound of range `i` of a multirange, whose ranges are never
+    /// empty.
     ///
     /// # Safety
-    /// `multirange` must be a whole, aligned one of ranges of this type, with more than `i` of
-    /// them.
+    /// `multirange` must be a whole, aligned multirange with more than `i` ranges of this type.
     pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> [RangeBound; 2] {
-        let [mut lower, mut upper] = [RangeBound::default(); 2];
-        // SAFETY: promised by the caller; the function sets both bounds.
+        let mut lower = RangeBound::default();
+        let mut upper = RangeBound::default();
+        // SAFETY: promised by the caller.
         unsafe { guarded!(multirange_get_bounds(self.0, multirange, i, &mut lower, &mut upper)) };
         [lower, upper]
     }
 }
 
-/// The start of a multirange, which pgrx doesn't declare, and neither the function that reads it.
+// pgrx declares neither this struct nor the function that reads it.
+
+/// The start of a multirange (PostgreSQL's `MultirangeType`).
 #[repr(C)]
 pub struct Multirange {
     length: i32,

@@ -1,4 +1,4 @@
-//! Rows as results, one or many.
+//! Rows as the result of a function: one, or a set of them.
 
 use super::encoding;
 use super::time::Interval;
@@ -8,6 +8,7 @@ use crate::pg::call::error::Outcome;
 use crate::pg::version::attribute;
 use pgrx::pg_sys;
 
+/// The value of a column of a result.
 #[derive(Clone, Debug)]
 pub enum ResultColumn {
     Bool(bool),
@@ -16,13 +17,13 @@ pub enum ResultColumn {
     F64(f64),
     Interval(Interval),
     Text(String),
-    /// An object identifier, or one of the types that name an object.
+    /// An object identifier, or a type of names for one, such as `regclass`.
     Oid(pg_sys::Oid),
     Null,
 }
 
 impl ResultColumn {
-    /// Whether it may be a value of a column that is kept like this.
+    /// Returns whether the value can be one of a column that is declared like this.
     fn fits(&self, column: &pg_sys::FormData_pg_attribute) -> bool {
         let length = match self {
             ResultColumn::Bool(_) => size_of::<bool>(),
@@ -35,43 +36,48 @@ impl ResultColumn {
         column.attbyval && usize::try_from(column.attlen) == Ok(length)
     }
 
+    /// Returns the value as a datum, which is valid as long as `self`.
     fn datum(&self) -> pg_sys::Datum {
         match self {
-            ResultColumn::Bool(v) => pg_sys::Datum::from(*v),
-            ResultColumn::I32(v) => pg_sys::Datum::from(*v),
-            ResultColumn::I64(v) => pg_sys::Datum::from(*v),
-            ResultColumn::Interval(v) => v.datum(),
-            ResultColumn::F64(v) => pg_sys::Datum::from(v.to_bits()),
-            ResultColumn::Text(v) => PgBuffer::copy_of(&encoding::from_utf8(v)).into_datum(),
-            ResultColumn::Oid(v) => pg_sys::Datum::from(*v),
+            ResultColumn::Bool(value) => pg_sys::Datum::from(*value),
+            ResultColumn::I32(value) => pg_sys::Datum::from(*value),
+            ResultColumn::I64(value) => pg_sys::Datum::from(*value),
+            ResultColumn::F64(value) => pg_sys::Datum::from(value.to_bits()),
+            ResultColumn::Interval(value) => value.datum(),
+            ResultColumn::Text(text) => {
+                let bytes = encoding::from_utf8(text);
+                PgBuffer::copy_of(&bytes).into_datum()
+            }
+            ResultColumn::Oid(oid) => pg_sys::Datum::from(*oid),
             ResultColumn::Null => pg_sys::Datum::null(),
         }
     }
 }
 
-/// A row of the type that the function is declared to return. Panics if that has other columns.
+/// Returns a row of the type that the function is declared to return. Panics if that type has other
+/// columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     let mut descriptor = std::ptr::null_mut();
-    // SAFETY: without a row type the descriptor stays null; there is a value for each of its
-    // columns.
+    // SAFETY: if the function returns no rows, the descriptor stays null. There is a value for each
+    // of its columns.
     unsafe {
         pg_sys::get_call_result_type(call.fcinfo(), std::ptr::null_mut(), &mut descriptor);
         assert!(!descriptor.is_null(), "a function that returns rows");
         pg_sys::BlessTupleDesc(descriptor);
-        let (mut values, mut nulls) = values_of(descriptor, columns);
+        let (mut values, mut nulls) = values_and_nulls(descriptor, columns);
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
     }
 }
 
-/// All rows of a function that returns a set of them, likewise. Raises 0A000 where the caller takes
-/// no set.
+/// Returns all rows of a function that is declared to return a set of rows. Panics if they have other
+/// columns. Raises 0A000 if the caller of the function doesn't accept a set.
 pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
     let set = call.begin_set();
     for columns in rows {
-        // SAFETY: the store is one of such rows.
+        // SAFETY: the set has rows with this descriptor, and there is a value for each column.
         unsafe {
-            let (mut values, mut nulls) = values_of(set.setDesc, &columns);
+            let (mut values, mut nulls) = values_and_nulls(set.setDesc, &columns);
             pg_sys::tuplestore_putvalues(
                 set.setResult,
                 set.setDesc,
@@ -83,25 +89,27 @@ pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outco
     Ok(None)
 }
 
-/// The values of a row's columns, which live as long as these, and which of them are NULL.
+/// Returns the values of a row's columns, and for each whether it is NULL. The values are valid as
+/// long as `columns`. Panics if the descriptor has other columns.
 ///
 /// # Safety
-/// `descriptor` must be a valid one.
-unsafe fn values_of(
+/// `descriptor` must be a valid row descriptor.
+unsafe fn values_and_nulls(
     descriptor: pg_sys::TupleDesc,
     columns: &[ResultColumn],
 ) -> (Vec<pg_sys::Datum>, Vec<bool>) {
-    // SAFETY: promised by the caller; a column is looked at if there are as many.
-    let fits = unsafe {
-        (*descriptor).natts as usize == columns.len()
-            && columns
-                .iter()
-                .enumerate()
-                .all(|(i, column)| column.fits(attribute(descriptor, i)))
-    };
-    assert!(fits, "the columns that the function is declared to return");
-    columns
-        .iter()
-        .map(|column| (column.datum(), matches!(column, ResultColumn::Null)))
-        .unzip()
+    // SAFETY: promised by the caller.
+    let num_columns = unsafe { (*descriptor).natts as usize };
+    assert!(columns.len() == num_columns, "the columns that the function is declared to return");
+
+    let mut values = Vec::new();
+    let mut nulls = Vec::new();
+    for (i, column) in columns.iter().enumerate() {
+        // SAFETY: the descriptor has more than `i` columns.
+        let declared = unsafe { attribute(descriptor, i) };
+        assert!(column.fits(declared), "column {i} is declared with another type");
+        values.push(column.datum());
+        nulls.push(matches!(column, ResultColumn::Null));
+    }
+    (values, nulls)
 }

@@ -5,10 +5,15 @@ use pgrx::pg_sys::{self, Datum};
 use std::ffi::CStr;
 use std::fmt;
 
-/// A point in time: microseconds since 2000.
+/// The days of a month in arithmetic with intervals, as PostgreSQL's `EXTRACT(epoch …)` has it.
+const DAYS_PER_MONTH: i128 = 30;
+const MICROSECONDS_PER_DAY: i128 = 86_400_000_000;
+
+/// A point in time, in microseconds since 2000-01-01 00:00 UTC.
 pub type Timestamp = i64;
 
-/// `pg_sys::Interval`, which can't be compared.
+/// A value of SQL's type `interval`, with the fields of `pg_sys::Interval`. That one can't be
+/// compared.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -18,28 +23,31 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Reads an interval.
+    ///
     /// # Safety
-    /// It must be a value of type interval, which isn't NULL.
+    /// The datum must be of type `interval`, and not NULL.
     pub unsafe fn of(datum: Datum) -> Interval {
         // SAFETY: promised by the caller.
         unsafe { *datum.cast_mut_ptr() }
     }
 
-    /// A value that lives as long as this.
+    /// Returns the interval as a datum, which is valid as long as `self`.
     pub(in crate::pg) fn datum(&self) -> Datum {
         Datum::from(std::ptr::from_ref(self))
     }
 
-    /// With 30 days for a month and 24 hours for a day; `None` if there are too many to count, as
-    /// in an infinite one.
+    /// Returns the length in microseconds, with 30 days for a month and 24 hours for a day; `None` if
+    /// it doesn't fit 64 bits, as for an infinite interval.
     pub fn microseconds(&self) -> Option<i64> {
-        let days = i128::from(self.months) * 30 + i128::from(self.days);
-        i64::try_from(days * 86_400_000_000 + i128::from(self.microseconds)).ok()
+        let days = i128::from(self.months) * DAYS_PER_MONTH + i128::from(self.days);
+        let microseconds = days * MICROSECONDS_PER_DAY + i128::from(self.microseconds);
+        i64::try_from(microseconds).ok()
     }
 
-    /// As the session's settings show it.
+    /// Returns the text that the session's settings give for it.
     pub fn shown(&self) -> String {
-        // SAFETY: the output function of the type, whose result is a C string.
+        // SAFETY: this is the output function of the type, whose result is a C string.
         unsafe {
             let text = call(pg_sys::interval_out, &[Some(self.datum())]);
             text.map_or(String::new(), |text| {
@@ -49,17 +57,19 @@ impl Interval {
     }
 }
 
-/// As ISO 8601 has it, which every setting of IntervalStyle reads.
+/// Writes the interval as ISO 8601 does, which PostgreSQL reads whatever IntervalStyle is.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (time, sign) =
-            (self.microseconds.unsigned_abs(), if self.microseconds < 0 { "-" } else { "" });
-        let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
-        write!(f, "P{}M{}DT{sign}{seconds}.{micros:06}S", self.months, self.days)
+        let sign = if self.microseconds < 0 { "-" } else { "" };
+        let time = self.microseconds.unsigned_abs();
+        let seconds = time / 1_000_000;
+        let fraction = time % 1_000_000;
+        write!(f, "P{}M{}DT{sign}{seconds}.{fraction:06}S", self.months, self.days)
     }
 }
 
+/// Returns the present time.
 pub fn now() -> Timestamp {
-    // SAFETY: reads the clock.
+    // SAFETY: this reads the clock.
     unsafe { pg_sys::GetCurrentTimestamp() }
 }

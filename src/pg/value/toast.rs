@@ -1,91 +1,112 @@
-//! Values out of line (TOAST): which one it is, all of it in pieces that can be cancelled, slices
-//! of it.
+//! Values out of line: large values that PostgreSQL has moved to a table of their own, the TOAST
+//! table. They are read in pieces that can be cancelled, or only in parts.
+//!
+//! ```text
+//! in the row    mark 1 byte │ kind 1 byte │ varatt_external: size, and where the value is
+//! ```
 
 use crate::pg::call::error::{Error, Result, SqlState, raise};
 use crate::pg::call::interrupt::check_for_interrupts;
 use pgrx::pg_sys;
 
-/// Bytes of a large value that are fetched at once.
+/// How many bytes of a large value are fetched at once: a few milliseconds' work.
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes of the length and tag before a pointer to a value out of line.
+/// The bytes before the `varatt_external` of a value out of line: the mark and the kind.
 const POINTER_START: usize = 2;
+/// The bytes of the length before a value.
+const LENGTH_BYTES: usize = size_of::<u32>();
+/// The bits of `va_extinfo` that are the size of the stored bytes; the others say how these are
+/// compressed.
+const SIZE_BITS: u32 = (1 << 30) - 1;
 
-/// What tells one value out of line from another: `varatt_external`.
+/// The bytes of a `varatt_external`, which identify a value out of line: no two that exist at a time
+/// have the same.
 pub type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 
-/// The TOAST identity of a value, if it is out of line on disk.
+/// Returns the identity of a value that is stored out of line in a TOAST table; `None` for another
+/// one.
 ///
 /// # Safety
-/// The datum must be of a type of variable length.
+/// The datum must be of a type of variable length, and not NULL.
 #[inline(always)]
 pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-    // SAFETY: promised by the caller; the tag says what follows it.
-    unsafe {
-        let on_disk = pgrx::varatt_is_1b_e(pointer)
-            && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK;
-        on_disk.then(|| std::ptr::read_unaligned(pointer.cast::<u8>().add(POINTER_START).cast()))
+    // SAFETY: promised by the caller; the second byte of a value with this mark is its kind.
+    let is_in_toast_table = unsafe {
+        pgrx::varatt_is_1b_e(pointer)
+            && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK
+    };
+    if !is_in_toast_table {
+        return None;
     }
+    // SAFETY: a `varatt_external` follows the mark and the kind, at any alignment.
+    Some(unsafe { std::ptr::read_unaligned(pointer.cast::<u8>().add(POINTER_START).cast()) })
 }
 
-/// Whether a value out of line is compressed: slices of it cost as much as all before them.
+/// Returns whether a value out of line is compressed. A slice of such a value costs as much as all
+/// that is before it.
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
-    /// Bits of the size; the others say how it is compressed.
-    const SIZE: u32 = (1 << 30) - 1;
-    ((external.va_extinfo & SIZE) as usize)
-        < (external.va_rawsize as usize).saturating_sub(size_of::<u32>())
+    let stored_bytes = (external.va_extinfo & SIZE_BITS) as usize;
+    let bytes = (external.va_rawsize as usize).saturating_sub(LENGTH_BYTES);
+    stored_bytes < bytes
 }
 
-/// All of a large value out of line, fetched in pieces so that it can be cancelled; `None` if it is
-/// no such value.
+/// Fetches a large value that is stored out of line and not compressed, in pieces, so that it can be
+/// cancelled. Returns the whole value, allocated by `palloc`; `None` for any other value, which
+/// PostgreSQL should fetch.
+///
+/// Raises an error if the stored value is damaged.
 ///
 /// # Safety
-/// The datum must be of a type of variable length.
+/// The datum must be of a type of variable length, and not NULL.
 #[inline(never)]
 pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> {
-    // SAFETY: promised by the caller. The memory has room for the length and the bytes; all of them
-    // are written.
+    // SAFETY: promised by the caller.
+    let identity = unsafe { identity(datum)? };
+    // SAFETY: the identity has the bytes of a `varatt_external`.
+    let external: pg_sys::varatt_external =
+        unsafe { std::ptr::read_unaligned(identity.as_ptr().cast()) };
+    let total = external.va_rawsize as usize;
+    if total <= 2 * PIECE_BYTES || is_compressed(&external) {
+        return None;
+    }
+
+    // SAFETY: the allocation has room for the length and the bytes, all of which are written.
     unsafe {
-        let external = identity(datum)?;
-        let external =
-            std::ptr::read_unaligned(external.as_ptr().cast::<pg_sys::varatt_external>());
-        let (total, before) = (external.va_rawsize as usize, size_of::<u32>());
-        if total <= 2 * PIECE_BYTES || is_compressed(&external) {
-            return None;
-        }
         let value: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
         pgrx::set_varsize_4b(value, total as i32);
-        let bytes = value.cast::<u8>().add(before);
-        fetch_pieces(datum.cast_mut_ptr(), bytes, total - before)
+        let first_byte = value.cast::<u8>().add(LENGTH_BYTES);
+        fetch_pieces(datum.cast_mut_ptr(), first_byte, total - LENGTH_BYTES)
             .unwrap_or_else(|error| raise(error));
         Some(value)
     }
 }
 
-/// Copies all of a value out of line to memory with room for it, a piece at a time.
+/// Copies the `length` bytes of a value out of line to `target`, a piece at a time.
+///
+/// Fails with XX001 if the stored value has fewer bytes.
 ///
 /// # Safety
-/// `pointer` must be one to such a value of `length` bytes, and `memory` have room for them.
+/// `pointer` must be a value out of line, and `target` have room for `length` bytes.
 pub unsafe fn fetch_pieces(
     pointer: *mut pg_sys::varlena,
-    memory: *mut u8,
+    target: *mut u8,
     length: usize,
 ) -> Result<()> {
-    for from in (0..length).step_by(PIECE_BYTES) {
-        let wanted = PIECE_BYTES.min(length - from);
-        // SAFETY: promised by the caller. A slice is a whole, uncompressed value; there is room for
-        // what is copied.
+    for start in (0..length).step_by(PIECE_BYTES) {
+        let wanted = PIECE_BYTES.min(length - start);
+        // SAFETY: promised by the caller. A slice is a whole, uncompressed value of its own, and the
+        // target has room for its bytes.
         unsafe {
-            let piece = slice(pointer, from, wanted)?;
+            let piece = slice(pointer, start, wanted)?;
             if pgrx::varsize_any_exhdr(piece) != wanted {
-                let message = "missing data in a value that is stored out of line";
-                return Err(Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message));
+                return Err(Error::new(
+                    SqlState::ERRCODE_DATA_CORRUPTED,
+                    "missing data in a value that is stored out of line",
+                ));
             }
-            std::ptr::copy_nonoverlapping(
-                pgrx::vardata_any(piece).cast(),
-                memory.add(from),
-                wanted,
-            );
+            let bytes: *const u8 = pgrx::vardata_any(piece).cast();
+            bytes.copy_to_nonoverlapping(target.add(start), wanted);
             pg_sys::pfree(piece.cast());
         }
         check_for_interrupts();
@@ -93,22 +114,24 @@ pub unsafe fn fetch_pieces(
     Ok(())
 }
 
-/// `length` bytes of a value out of line, or as many as it has from there: from palloc. Errors:
-/// 54000 beyond 2 GB.
+/// Returns `length` bytes of a value out of line from byte `start` on, as a value of their own,
+/// allocated by `palloc`. It is shorter if the value ends before.
+///
+/// Fails with 54000 beyond 2 GB.
 ///
 /// # Safety
-/// `pointer` must be one to such a value.
+/// `pointer` must be a value out of line.
 pub unsafe fn slice(
     pointer: *mut pg_sys::varlena,
-    from: usize,
+    start: usize,
     length: usize,
 ) -> Result<*mut pg_sys::varlena> {
-    let (Ok(from), Ok(length)) = (i32::try_from(from), i32::try_from(length)) else {
+    let (Ok(start), Ok(length)) = (i32::try_from(start), i32::try_from(length)) else {
         return Err(Error::new(
             SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             "value is too large to be read in slices",
         ));
     };
     // SAFETY: promised by the caller.
-    Ok(unsafe { pg_sys::pg_detoast_datum_slice(pointer, from, length) })
+    Ok(unsafe { pg_sys::pg_detoast_datum_slice(pointer, start, length) })
 }

@@ -1,95 +1,125 @@
-//! Values of variable length: reading them in place, and making them.
+//! Values of variable length (PostgreSQL's *varlena*, such as text): reading them in place, and
+//! making them.
+//!
+//! ```text
+//! short          length 1 byte  │ bytes                 up to 126 bytes, at any address
+//! long           length 4 bytes │ bytes                 aligned to 4 bytes or more
+//! compressed     length 4 bytes │ length once it is whole, 4 bytes │ compressed bytes
+//! out of line    mark 1 byte │ kind 1 byte │ where the value is in the TOAST table
+//! ```
+//!
+//! The first byte tells which of these a value is. To *detoast* a value is to make it short or long:
+//! to decompress it and to fetch what is out of line.
 
 use super::toast::fetch_large;
-use crate::pg::call::guard::Held;
+use crate::pg::call::guard::MemoryOfCall;
 use pg_bloom_core::{Buffer, interrupt, memory};
 use pgrx::{
     pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any,
     varsize_any_exhdr,
 };
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-/// Bytes of the length before a value.
+/// The bytes of the length before a long value.
 const LENGTH_BYTES: usize = 4;
+/// The bytes of the length before a short value.
+const SHORT_LENGTH_BYTES: usize = 1;
+/// The bytes of a value that is out of line.
+const OUT_OF_LINE_BYTES: usize = 2 + size_of::<pg_sys::varatt_external>();
+/// The bytes before the compressed bytes of a value: two lengths.
+const COMPRESSED_PREFIX_BYTES: usize = 2 * LENGTH_BYTES;
 
-/// Bytes of a value that says how long it is, if it can be in a table and these are enough to know.
-/// Damage may have moved it: a long one that isn't aligned, as it is read, is none.
+/// Returns how many bytes the value at the start of `bytes` has, its length included. `bytes` are
+/// those of a row that may be damaged.
+///
+/// `None` if they are too few to know, or if no table has such a value. That includes a long value
+/// that isn't aligned, which only damage can have moved.
 #[inline(always)]
 pub fn length_of(bytes: &[u8]) -> Option<usize> {
-    /// Bytes of a value that is out of line.
-    const OUT_OF_LINE: usize = 2 + size_of::<pg_sys::varatt_external>();
-    /// Bytes before what is compressed: the length, and how long it is once it is whole.
-    const COMPRESSED_START: usize = 2 * LENGTH_BYTES;
     let value: *const pg_sys::varlena = bytes.as_ptr().cast();
-    bytes.first()?;
-    // SAFETY: the first byte says which kind it is, and of a short one the length.
+    if bytes.is_empty() {
+        return None;
+    }
+    // SAFETY: there is a first byte, which tells the form of the value and the length of a short
+    // one.
     unsafe {
         if varatt_is_1b_e(value) {
-            return (u32::from(*bytes.get(1)?) == pg_sys::vartag_external::VARTAG_ONDISK)
-                .then_some(OUT_OF_LINE);
+            let kind = u32::from(*bytes.get(1)?);
+            let is_in_toast_table = kind == pg_sys::vartag_external::VARTAG_ONDISK;
+            return is_in_toast_table.then_some(OUT_OF_LINE_BYTES);
         }
         if varatt_is_1b(value) {
             return Some(varsize_any(value));
         }
     }
+
     if bytes.len() < LENGTH_BYTES || !value.cast::<u32>().is_aligned() {
         return None;
     }
-    // SAFETY: the length of a long value is in its first four bytes, which are there and aligned.
-    let (length, is_plain) = unsafe { (varsize_any(value), varatt_is_4b_u(value)) };
-    (length >= if is_plain { LENGTH_BYTES } else { COMPRESSED_START }).then_some(length)
+    // SAFETY: the length is in the first four bytes, which exist and are aligned.
+    let length = unsafe { varsize_any(value) };
+    // SAFETY: the same four bytes tell whether the value is compressed.
+    let is_compressed = unsafe { !varatt_is_4b_u(value) };
+    let least_length = if is_compressed { COMPRESSED_PREFIX_BYTES } else { LENGTH_BYTES };
+    if length < least_length { None } else { Some(length) }
 }
 
-/// The bytes of a value after its length; none if damage has made that less than itself.
+/// Returns the bytes of a value after its length. There are none if the length is damaged and less
+/// than its own bytes.
 ///
 /// # Safety
-/// The value must be whole, uncompressed and there for `'a`.
+/// The value must be whole and uncompressed, and exist for `'a`.
 #[inline(always)]
 unsafe fn contents<'a>(value: *const pg_sys::varlena) -> &'a [u8] {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises that the value exists, with as many bytes as its length says.
     unsafe {
-        let before = if varatt_is_1b(value) { 1 } else { LENGTH_BYTES };
-        std::slice::from_raw_parts(
-            value.cast::<u8>().add(before),
-            varsize_any(value).saturating_sub(before),
-        )
+        let length_bytes = if varatt_is_1b(value) { SHORT_LENGTH_BYTES } else { LENGTH_BYTES };
+        let first_byte = value.cast::<u8>().add(length_bytes);
+        std::slice::from_raw_parts(first_byte, varsize_any(value).saturating_sub(length_bytes))
     }
 }
 
-/// A value of variable length, whole and uncompressed: the argument itself where it is so already,
-/// else a copy in the current memory, which is freed with that unless [`Value::free`] does it
-/// before.
+/// A value of variable length, whole and uncompressed: the datum itself if it is so already, else a
+/// copy in the current memory. The copy is freed with that memory, or before by [`Value::free`].
 pub struct Value<'a> {
     pointer: *mut pg_sys::varlena,
-    copied: bool,
+    is_copy: bool,
     lifetime: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Value<'a> {
+    /// Returns the value of a datum. Raises an error if it can't be fetched or decompressed.
+    ///
     /// # Safety
-    /// The datum must be of a type of variable length, and stay valid for `'a`.
+    /// The datum must be of a type of variable length, not NULL, and stay valid for `'a`.
     #[inline(always)]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
-        // SAFETY: promised by the caller. The common cases need no call of PostgreSQL.
-        unsafe {
-            Value::in_place(datum).unwrap_or_else(|| {
-                let given = datum.cast_mut_ptr();
-                let pointer =
-                    fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum_packed(given));
-                Value {
-                    pointer,
-                    copied: !std::ptr::eq(pointer, given),
-                    lifetime: PhantomData,
-                }
-            })
+        // SAFETY: promised by the caller.
+        if let Some(value) = unsafe { Value::in_place(datum) } {
+            return value;
         }
+        let given = datum.cast_mut_ptr();
+        // SAFETY: promised by the caller.
+        let pointer = unsafe {
+            match fetch_large(datum) {
+                Some(pointer) => pointer,
+                None => pg_sys::pg_detoast_datum_packed(given),
+            }
+        };
+        Value::detoasted(given, pointer)
     }
 
-    /// The same for what is whole and uncompressed as it was given; `None` for anything else.
-    /// Doesn't call PostgreSQL.
+    /// Returns the value that detoasting `given` has made: `given` itself or a copy.
+    fn detoasted(given: *mut pg_sys::varlena, pointer: *mut pg_sys::varlena) -> Self {
+        let is_copy = !std::ptr::eq(pointer, given);
+        Value { pointer, is_copy, lifetime: PhantomData }
+    }
+
+    /// Returns the value of a datum that is whole and uncompressed already; `None` for another one.
+    /// It doesn't call PostgreSQL.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
@@ -100,11 +130,11 @@ impl<'a> Value<'a> {
         let is_in_place = unsafe {
             varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer))
         };
-        is_in_place.then_some(Value { pointer, copied: false, lifetime: PhantomData })
+        is_in_place.then_some(Value { pointer, is_copy: false, lifetime: PhantomData })
     }
 
-    /// The same with a length of four bytes before it and aligned as its type is, for what is not
-    /// read byte by byte.
+    /// Returns the value of a datum in its long form, which is aligned as its type says. That is for
+    /// values that are read as structs. Raises an error if it can't be fetched or decompressed.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
@@ -115,77 +145,93 @@ impl<'a> Value<'a> {
             if varatt_is_4b_u(given) {
                 given
             } else {
-                fetch_large(datum).unwrap_or_else(|| pg_sys::pg_detoast_datum(given))
+                match fetch_large(datum) {
+                    Some(pointer) => pointer,
+                    None => pg_sys::pg_detoast_datum(given),
+                }
             }
         };
-        Value {
-            pointer,
-            copied: !std::ptr::eq(pointer, given),
-            lifetime: PhantomData,
-        }
+        Value::detoasted(given, pointer)
     }
 
-    /// Appends a value to these words, as it is or with a length of four bytes before it, and says
-    /// where; `None` if it is out of line. Compressed it stays so. Takes memory if there is no
-    /// room.
+    /// Appends the value of a datum to `words`, and returns at which of them it begins; `None` if the
+    /// value is out of line. A short value becomes a long one; a compressed one stays compressed.
+    ///
+    /// Raises an error if the list can't grow.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
     pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller; the words have room for what is copied, a short length
-        // grown to four bytes.
-        unsafe {
-            let is_short = varatt_is_1b(pointer);
-            if is_short && varatt_is_1b_e(pointer) {
-                return None;
-            }
-            let (from, skipped, bytes): (*const u8, _, _) = match is_short {
-                true => (vardata_any(pointer).cast(), LENGTH_BYTES, varsize_any_exhdr(pointer)),
-                false => (pointer.cast(), 0, varsize_any(pointer)),
-            };
-            let (start, count) = (words.len(), (skipped + bytes).div_ceil(size_of::<u64>()));
-            memory::reserve(words, count);
-            words.resize(start + count, 0);
-            let value: *mut pg_sys::varlena = words.as_mut_ptr().add(start).cast();
-            from.copy_to_nonoverlapping(value.cast::<u8>().add(skipped), bytes);
-            if is_short {
-                set_varsize_4b(value, (skipped + bytes) as i32);
-            }
-            Some(start)
+        // SAFETY: promised by the caller.
+        let is_short = unsafe { varatt_is_1b(pointer) };
+        // SAFETY: promised by the caller.
+        if is_short && unsafe { varatt_is_1b_e(pointer) } {
+            return None;
         }
+
+        // A short value is copied without its length, which is then written in four bytes.
+        let length_bytes = if is_short { LENGTH_BYTES } else { 0 };
+        // SAFETY: promised by the caller.
+        let copied: &[u8] = unsafe {
+            if is_short {
+                let first_byte = vardata_any(pointer).cast();
+                std::slice::from_raw_parts(first_byte, varsize_any_exhdr(pointer))
+            } else {
+                std::slice::from_raw_parts(pointer.cast(), varsize_any(pointer))
+            }
+        };
+
+        let start = words.len();
+        let count = (length_bytes + copied.len()).div_ceil(size_of::<u64>());
+        memory::reserve(words, count);
+        words.resize(start + count, 0);
+        // SAFETY: the new words have room for the length and the copied bytes.
+        unsafe {
+            let value: *mut pg_sys::varlena = words.as_mut_ptr().add(start).cast();
+            let target = value.cast::<u8>().add(length_bytes);
+            copied.as_ptr().copy_to_nonoverlapping(target, copied.len());
+            if is_short {
+                set_varsize_4b(value, (length_bytes + copied.len()) as i32);
+            }
+        }
+        Some(start)
     }
 
-    /// With the length before it.
+    /// Returns the pointer to the value, which begins with its length.
     pub fn pointer(&self) -> *mut pg_sys::varlena {
         self.pointer
     }
 
+    /// Takes over a value that was allocated by `palloc`.
+    ///
     /// # Safety
-    /// `pointer` must be a whole, uncompressed value from palloc, valid for `'a` or until it is
-    /// freed.
+    /// `pointer` must be a whole, uncompressed value that nobody else frees, and exist for `'a` or
+    /// until it is freed.
     pub unsafe fn owned(pointer: *mut pg_sys::varlena) -> Self {
-        Value { pointer, copied: true, lifetime: PhantomData }
+        Value { pointer, is_copy: true, lifetime: PhantomData }
     }
 
+    /// Returns the bytes after the length.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the value lives as long as `self`.
+        // SAFETY: the value exists as long as `self`.
         unsafe { contents(self.pointer) }
     }
 
-    /// The bytes for as long as the value is there: a copy is not given back before its memory is.
+    /// Returns the bytes after the length for as long as the datum is valid. A copy is then freed
+    /// only with its memory.
     #[inline(always)]
     pub fn into_bytes(self) -> &'a [u8] {
-        // SAFETY: the value lives for `'a`, and nobody is left to free it before.
+        // SAFETY: the value exists for `'a`: `self` was the only one that could free it before.
         unsafe { contents(self.pointer) }
     }
 
-    /// Gives a copy back before the call's memory is.
+    /// Frees the value if it is a copy.
     #[inline(always)]
     pub fn free(self) {
-        if self.copied {
-            // SAFETY: the copy was made by `detoast` with palloc, and `self` was its only owner.
+        if self.is_copy {
+            // SAFETY: the copy was allocated by palloc, and `self` was its only owner.
             unsafe { pg_sys::pfree(self.pointer.cast()) };
         }
     }
@@ -200,91 +246,98 @@ impl Deref for Value<'_> {
     }
 }
 
-/// A new value of variable length in PostgreSQL's memory, for the core to write into, which must be
-/// gone with its call.
+/// A new value of variable length in PostgreSQL's memory. It is the buffer that core writes filters
+/// into. It must not outlive the call in which it was made.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
-    held: Held,
+    memory: MemoryOfCall,
 }
 
 impl PgBuffer {
-    /// A buffer whose `len` bytes are written by `write`.
+    /// Allocates a value of `len` bytes after its length, and lets `write` write these. Raises an
+    /// error if there is no memory, or if the value would exceed a gigabyte.
     ///
     /// # Safety
-    /// It must write all of them.
+    /// `write` must write all bytes.
     unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
         let total = len.saturating_add(LENGTH_BYTES);
-        // SAFETY: memory that is there as long as the call, or until whoever changed it promised to
-        // be done. The allocation has room for length and bytes, or raises an error.
+        // SAFETY: the allocation has room for the length and `len` bytes. The current memory lives as
+        // long as the call; code that changes it promises not to use what was allocated afterwards.
         unsafe {
             let pointer: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
             set_varsize_4b(pointer, total as i32);
-            write(std::slice::from_raw_parts_mut(
-                pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES),
-                len,
-            ));
-            PgBuffer { pointer, held: Held::new() }
+            let first_byte = pointer.cast::<MaybeUninit<u8>>().add(LENGTH_BYTES);
+            write(std::slice::from_raw_parts_mut(first_byte, len));
+            PgBuffer { pointer, memory: MemoryOfCall::new() }
         }
     }
 
+    /// Returns a value with these bytes after its length.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        // SAFETY: all bytes are written.
-        unsafe { PgBuffer::written(bytes.len(), |into| interrupt::write_copy(into, bytes)) }
+        // SAFETY: `write_copy` writes all bytes.
+        unsafe { PgBuffer::written(bytes.len(), |target| interrupt::write_copy(target, bytes)) }
     }
 
+    /// Shortens the value to `len` bytes after its length, unless it has fewer.
     pub fn truncate(&mut self, len: usize) {
         if len < self.bytes().len() {
-            // SAFETY: shorter than what was allocated.
+            // SAFETY: the value gets shorter than what was allocated.
             unsafe { set_varsize_4b(self.pointer, (len + LENGTH_BYTES) as i32) };
         }
     }
 
+    /// Returns the value as the result of a function.
     pub fn into_datum(self) -> pg_sys::Datum {
         pg_sys::Datum::from(self.pointer)
     }
 
-    /// The value, for as long as this is there.
+    /// Returns the value as an argument for PostgreSQL, valid as long as `self` exists.
     pub(in crate::pg) fn datum(&self) -> pg_sys::Datum {
-        self.held.check();
+        self.memory.check();
         pg_sys::Datum::from(self.pointer)
     }
 
+    /// Returns the bytes after the length.
     pub fn bytes(&self) -> &[u8] {
-        self.held.check();
-        // SAFETY: the value is there as long as the call, which borrows of it can't outlive, and is
-        // borrowed.
+        self.memory.check();
+        // SAFETY: the value exists as long as the call, which was just checked to be under way.
         unsafe { contents(self.pointer) }
     }
 }
 
 impl Buffer for PgBuffer {
     fn zeroed(len: usize) -> Self {
-        // SAFETY: all bytes are written.
+        // SAFETY: `write_zeros` writes all bytes.
         unsafe { PgBuffer::written(len, interrupt::write_zeros) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.held.check();
-        // SAFETY: as above, and borrowed for writing; it has a length of four bytes.
+        self.memory.check();
+        // SAFETY: as in `bytes`, and `self` is borrowed mutably. The value is a long one.
         unsafe {
-            let first = self.pointer.cast::<u8>().add(LENGTH_BYTES);
-            std::slice::from_raw_parts_mut(first, varsize_any_exhdr(self.pointer))
+            let first_byte = self.pointer.cast::<u8>().add(LENGTH_BYTES);
+            std::slice::from_raw_parts_mut(first_byte, varsize_any_exhdr(self.pointer))
         }
     }
 }
 
-/// A C string as a result: `\x` and the hexadecimal digits of these bytes.
+/// Returns the result of an output function: a C string of `\x` and the hexadecimal digits of
+/// `bytes`. Raises an error if there is no memory.
 pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
-    let (len, huge) = (2 + bytes.len() * 2, pg_sys::MCXT_ALLOC_HUGE as i32);
-    // SAFETY: so many bytes are allocated, and written; twice the largest value may be more than a
-    // gigabyte.
+    const PREFIX: &CStr = c"\\x";
+    let prefix_bytes = PREFIX.count_bytes();
+    let len = prefix_bytes + bytes.len() * 2;
+    // The digits of the largest filter are more than the gigabyte that `palloc` allows.
+    let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
+    // SAFETY: the allocation has room for the text and the zero byte that ends it.
     unsafe {
         let text: *mut c_char =
-            pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, huge).cast();
-        c"\\x".as_ptr().copy_to_nonoverlapping(text, 2);
-        let mut end = text.add(2);
-        for bytes in bytes.chunks(interrupt::STRIDE_BYTES) {
-            end = end.add(pg_sys::hex_encode(bytes.as_ptr().cast(), bytes.len(), end) as usize);
+            pg_sys::MemoryContextAllocExtended(pg_sys::CurrentMemoryContext, len + 1, flags).cast();
+        PREFIX.as_ptr().copy_to_nonoverlapping(text, prefix_bytes);
+        let mut end = text.add(prefix_bytes);
+        for chunk in bytes.chunks(interrupt::STRIDE_BYTES) {
+            let written = pg_sys::hex_encode(chunk.as_ptr().cast(), chunk.len(), end);
+            end = end.add(written as usize);
             interrupt::check();
         }
         end.write(0);
