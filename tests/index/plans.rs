@@ -291,3 +291,76 @@ fn documents_take_the_index_unless_most_of_them_match() {
     assert!(takes_index("@> ARRAY[-4]"), "a ninth of the documents has it");
     assert!(!takes_index("@> ARRAY[-1]"), "all have it");
 }
+
+/// A table with 2,000 keys, each in 15 rows, that its owner sees and the role `reader` doesn't: by
+/// policies of its own or of its parent, or by a view with a barrier.
+fn hidden_keys() -> Client {
+    let mut client = server().database("hidden");
+    run(
+        &mut client,
+        "CREATE ROLE reader;
+         CREATE TABLE hidden (id integer, x text, owner name DEFAULT current_user);
+         INSERT INTO hidden SELECT i, 'key ' || i % 2000 FROM generate_series(1, 30000) AS i;
+         CREATE INDEX hidden_x ON hidden USING bloom_filter (x);
+         CREATE TABLE behind_view AS SELECT * FROM hidden;
+         CREATE INDEX behind_view_x ON behind_view USING bloom_filter (x);
+         CREATE TABLE parent (LIKE hidden) PARTITION BY RANGE (id);
+         CREATE TABLE part PARTITION OF parent FOR VALUES FROM (0) TO (15001) PARTITION BY RANGE (id);
+         CREATE TABLE part_of_part PARTITION OF part DEFAULT;
+         CREATE TABLE other_part PARTITION OF parent DEFAULT;
+         INSERT INTO parent SELECT * FROM hidden;
+         CREATE INDEX ON parent USING bloom_filter (x);
+         CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM behind_view WHERE owner = current_user;
+         CREATE VIEW over_barrier AS SELECT id, x FROM barrier WHERE id > 0;
+         ALTER TABLE hidden ALTER x SET STATISTICS 1;
+         ALTER TABLE behind_view ALTER x SET STATISTICS 1;
+         ALTER TABLE part_of_part ALTER x SET STATISTICS 1;
+         ALTER TABLE other_part ALTER x SET STATISTICS 1;
+         ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+         ALTER TABLE parent ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own ON hidden USING (owner = current_user);
+         CREATE POLICY own ON parent USING (owner = current_user);
+         GRANT SELECT, UPDATE ON hidden, parent, barrier, over_barrier TO reader;
+         ANALYZE hidden, behind_view, parent",
+    );
+    client
+}
+
+/// Queries for a key `K` that use an index.
+const OF_HIDDEN_KEYS: [&str; 8] = [
+    "SELECT FROM hidden WHERE x = 'K'",
+    "SELECT FROM hidden WHERE x = ANY ('{K, none 1, none 2}')",
+    "UPDATE hidden SET id = 0 WHERE x = 'K'",
+    "SELECT FROM parent WHERE x = 'K'",
+    "SELECT FROM barrier WHERE x = 'K'",
+    "SELECT FROM over_barrier WHERE x = 'K'",
+    "WITH c AS MATERIALIZED (SELECT FROM barrier WHERE x = 'K') SELECT FROM c",
+    "SELECT FROM pg_class WHERE EXISTS (SELECT FROM (SELECT * FROM barrier WHERE x = 'K' LIMIT 5) AS s)",
+];
+
+/// The plan of a query for a key, without the key.
+fn plan_for_key(client: &mut Client, sql: &str, key: &str) -> String {
+    plan(client, "COSTS ON", &sql.replace('K', key)).replace(key, "K")
+}
+
+#[test]
+fn plans_don_t_tell_of_keys_that_are_hidden() {
+    let mut client = hidden_keys();
+    run(
+        &mut client,
+        "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_material = off",
+    );
+    for sql in OF_HIDDEN_KEYS {
+        let is_by_view = sql.contains("barrier");
+        let as_owner = ["key 7", "key -"].map(|key| plan_for_key(&mut client, sql, key));
+        assert!(as_owner[0].contains("Bitmap Index Scan"), "{sql}: {}", as_owner[0]);
+        // A view's owner is as anybody else who uses it.
+        assert_eq!(as_owner[0] == as_owner[1], is_by_view, "{sql}: {}", as_owner.join("\n"));
+
+        run(&mut client, "SET ROLE reader");
+        let as_reader = ["key 7", "key -"].map(|key| plan_for_key(&mut client, sql, key));
+        assert_eq!(as_reader[0], as_reader[1], "{sql}");
+        assert!(as_reader[0].contains("Bitmap Index Scan"), "{sql}: {}", as_reader[0]);
+        run(&mut client, "RESET ROLE");
+    }
+}

@@ -85,6 +85,16 @@ impl Planned {
         unsafe { *self.info().indexkeys > 0 }
     }
 
+    /// Returns whether the user of the query may know how many rows of the table have a key: no
+    /// policy of row-level security applies, and no view with `security_barrier` stands above.
+    /// EXPLAIN shows estimates to everybody.
+    pub fn may_show_all_rows(&self) -> bool {
+        // SAFETY: as `new` was promised; the planner's structures refer to each other.
+        unsafe {
+            !is_filtered_for_user(&*self.root, self.table().relid) && !is_below_barrier(&*self.root)
+        }
+    }
+
     /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value
     /// for one of 200.
     pub fn has_statistics(&self) -> bool {
@@ -228,6 +238,51 @@ impl Planned {
     pub fn operator_cost(&self) -> f64 {
         // SAFETY: reads a setting.
         unsafe { pg_sys::cpu_operator_cost }
+    }
+}
+
+/// Returns whether a query must hide rows of a table from its user. Of a partition or a child, that
+/// is noted with the table that the query names.
+///
+/// # Safety
+/// The table must be one of this query, of which it has a number, and the planner be at work on it.
+unsafe fn is_filtered_for_user(root: &pg_sys::PlannerInfo, mut table: pg_sys::Index) -> bool {
+    // SAFETY: promised by the caller; both arrays have a place for each number of a table, and the
+    // second one is there if the query has parents.
+    unsafe {
+        loop {
+            let entry = &**root.simple_rte_array.add(table as usize);
+            if !entry.securityQuals.is_null() {
+                return true;
+            }
+            if root.append_rel_array.is_null() {
+                return false;
+            }
+            match (*root.append_rel_array.add(table as usize)).as_ref() {
+                Some(child) => table = child.parent_relid,
+                None => return false,
+            }
+        }
+    }
+}
+
+/// Returns whether a query is one of a view with `security_barrier`, or below one. The planner
+/// doesn't tell which part of the query around it a query is, so any such view there counts.
+///
+/// # Safety
+/// The planner must be at work on the query.
+unsafe fn is_below_barrier(root: &pg_sys::PlannerInfo) -> bool {
+    // SAFETY: promised by the caller; a list of tables has their entries.
+    unsafe {
+        let mut outer = root.parent_root;
+        while let Some(query) = outer.as_ref() {
+            let mut tables = items((*query.parse).rtable);
+            if tables.any(|table| (*table.cast::<pg_sys::RangeTblEntry>()).security_barrier) {
+                return true;
+            }
+            outer = query.parent_root;
+        }
+        false
     }
 }
 

@@ -19,6 +19,9 @@ const SAMPLED_TILES: u32 = 8;
 pub struct KnownIndex<'k> {
     pub index: &'k Index<'k>,
     pub directory: &'k Directory,
+    /// Whether the user of the query may see all rows of the table. Otherwise an estimate would tell
+    /// whether a row has a key that the user doesn't see.
+    pub may_be_asked: bool,
 }
 
 /// A range that may match, found in a tile of the sample.
@@ -36,17 +39,23 @@ impl KnownIndex<'_> {
     }
 
     /// Returns about how many ranges may have a row that meets a condition, by a sample of tiles;
-    /// `None` if the index is damaged.
+    /// `None` if the index must not be asked, or is damaged.
     pub fn ranges_matching(self, condition: &Condition) -> Option<f64> {
+        if !self.may_be_asked {
+            return None;
+        }
         self.directory
             .ranges_expected(&mut self.index.pages(), condition, SAMPLED_TILES)
             .ok()
     }
 
     /// Returns about how many ranges may have at least one of these hashes, by a sample of tiles
-    /// for each hash; `None` if the index is damaged. A range that may have several hashes counts
-    /// once.
+    /// for each hash; `None` if the index must not be asked, or is damaged. A range that may have
+    /// several hashes counts once.
     pub fn ranges_with_any<'h>(self, hashes: impl Iterator<Item = &'h u64>) -> Option<f64> {
+        if !self.may_be_asked {
+            return None;
+        }
         let mut pages = self.index.pages();
         let mut sampled: Vec<SampledRange> = Vec::new();
         for &hash in hashes {

@@ -38,7 +38,9 @@ pub fn estimate(planned: &Planned) -> Cost {
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
     let directory = index.as_ref().and_then(|index| index.directory().ok());
     let known = match (&index, &directory) {
-        (Some(index), Some(directory)) => Some(KnownIndex { index, directory }),
+        (Some(index), Some(directory)) => {
+            Some(KnownIndex { index, directory, may_be_asked: planned.may_show_all_rows() })
+        }
         _ => None,
     };
 
