@@ -836,6 +836,11 @@ CREATE FUNCTION bloom_set_info(
 COMMENT ON FUNCTION bloom_set_info(regclass) IS
     'what a filter set was made for, and how full it is; checks all its rows';
 
+CREATE FUNCTION bloom_set_clear(set regclass) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION bloom_set_clear(regclass) IS
+    'makes a filter set empty, whatever its table has in it';
+
 CREATE FUNCTION bloom_set_expire(set regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 100000;
 COMMENT ON FUNCTION bloom_set_expire(regclass) IS

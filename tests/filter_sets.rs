@@ -2,6 +2,8 @@
 
 mod common;
 
+#[path = "filter_sets/clear.rs"]
+mod clear;
 #[path = "filter_sets/copies.rs"]
 mod copies;
 #[path = "filter_sets/crash.rs"]
@@ -10,6 +12,8 @@ mod crash;
 mod forgetting;
 #[path = "filter_sets/growing.rs"]
 mod growing;
+#[path = "filter_sets/memory.rs"]
+mod memory;
 #[path = "filter_sets/sessions.rs"]
 mod sessions;
 #[path = "filter_sets/storm.rs"]

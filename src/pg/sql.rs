@@ -14,7 +14,7 @@ use super::call::guard::{
     current_call, finally, guard, is_unwinding, raw, require_session, with_end,
 };
 use super::catalog::{self, lookup::valid};
-use super::memory::{Context, in_context};
+use super::memory::{Context, in_context, in_scratch};
 use super::value::array::array_of;
 use super::value::varlena::{PgBuffer, Value};
 use super::version::attribute;
@@ -213,18 +213,22 @@ impl Prepared {
         assert!(types.eq(self.parameters.iter().copied()), "a value for each parameter");
         assert_eq!(CONNECTED.get(), current_call(), "a connection of this call's");
         assert!(sees != Sees::CallingQuery || snapshot().is_some(), "a query has a snapshot");
-        let mut values: Vec<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
-        // SAFETY: as many values as the plan has parameters, of their types. The result is that of
-        // this call's own connection, and whatever `each` executes has results of its own.
+        // SAFETY: as many values as the plan has parameters, of their types; nothing else is made in
+        // that memory. The result is that of this call's own connection, and whatever `each`
+        // executes has results of its own.
         unsafe {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
             }
             let (is_read_only, nulls) = (sees != Sees::Now, std::ptr::null());
-            let (plan, values) = (self.plan, values.as_mut_ptr());
             let settings = self.wants_index.replace(false).then(only_nested_loops_over_indexes);
-            let code = in_own_memory(|| {
-                guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0))
+            let code = in_scratch(|| {
+                let mut values: Vec<pg_sys::Datum> =
+                    memory::collect(values.iter().map(Parameter::datum));
+                let (plan, values) = (self.plan, values.as_mut_ptr());
+                in_own_memory(|| {
+                    guard(|| raw::SPI_execute_plan(plan, values, nulls, is_read_only, 0))
+                })
             });
             if let Some(level) = settings {
                 pg_sys::AtEOXact_GUC(true, level);

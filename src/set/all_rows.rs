@@ -2,70 +2,101 @@
 //! leaves of a tree; and `bloom_set_expire`, which drops what it has forgotten, and joins rows that
 //! became small.
 
+use super::fullness::most_elements;
 use super::rows::Replacement;
 use super::table::{Purpose, Set};
 use crate::pg::call::{Call, Outcome, Result};
+use crate::pg::memory::in_scratch;
 use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
-use pg_bloom_core::set::Row;
 use pg_bloom_core::set::row::MOST_BYTES;
 use pg_bloom_core::set::tree::{self, Flaw};
+use pg_bloom_core::set::{Form, Row};
 use pgrx::pg_sys::{self, Datum};
 
-/// `bloom_set_info(set)`; forgotten hashes don't count.
+/// What `bloom_set_info` finds out by reading all rows of a set.
+#[derive(Default)]
+struct Totals {
+    buckets: Vec<u64>,
+    /// How many hashes the set remembers now.
+    hashes: usize,
+    /// The first time slice in which one of these was added.
+    oldest: Option<i64>,
+}
+
+impl Totals {
+    /// Adds a row of a set to the totals. `now` is the present time slice.
+    fn add(&mut self, row: &Row, form: Form, now: i64) {
+        memory::push(&mut self.buckets, row.bucket);
+        for entry in &row.entries {
+            if form.remembers(entry.slice, now) {
+                self.hashes += 1;
+                // A time slice in the future counts as the present one.
+                let added_at = entry.slice.min(now);
+                self.oldest = Some(self.oldest.map_or(added_at, |oldest| oldest.min(added_at)));
+            }
+        }
+    }
+}
+
+/// `bloom_set_info(set)`: how full a set is. Fails if its rows aren't the leaves of one tree.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
     };
     let set = Set::open(call, oid, Purpose::Ask)?;
-    let (form, made_for, now) = (set.form, &set.parameters, set.now());
-    let (mut buckets, mut oldest) = (Vec::new(), None);
-    let note = |rows: Vec<Row>| {
-        let mut hashes = 0;
-        for row in &rows {
-            memory::push(&mut buckets, row.bucket);
-            let remembered = row
-                .entries
-                .iter()
-                .map(|entry| entry.slice)
-                .filter(|&slice| form.remembers(slice, now));
-            hashes += remembered.clone().count();
-            oldest = remembered.map(|slice| slice.min(now)).chain(oldest).min();
-        }
-        Ok(hashes)
-    };
-    let hashes = connected(|| set.each_page(Sees::CallingQuery, note))?;
-    tree::check(&mut buckets).map_err(|flaw| match flaw {
-        Flaw::Gap(hash) => {
-            set.missing(tree::covering(hash, set.depth.get().unwrap_or(tree::FIRST_DEPTH)))
-        }
-        Flaw::Overlap(a, b) => set.ambiguous(a, b),
-    })?;
-    let rate = form.rate(hashes as f64);
+    let totals = totals_of_tree(&set)?;
+
+    let made_for = &set.parameters;
+    let rate = set.form.rate(totals.hashes as f64);
+    let capacity = made_for.capacity.map(|capacity| capacity as i64);
     let oldest = set
         .slice
-        .zip(oldest)
+        .zip(totals.oldest)
         .map(|(slice, oldest)| oldest.saturating_mul(slice));
     let columns = [
         ResultColumn::Oid(made_for.element),
-        ResultColumn::F64(hashes as f64),
-        made_for
-            .capacity
-            .map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
+        ResultColumn::F64(totals.hashes as f64),
+        capacity.map_or(ResultColumn::Null, ResultColumn::I64),
         ResultColumn::F64(made_for.fpr),
         ResultColumn::F64(rate),
-        ResultColumn::I32(buckets.len() as i32),
-        ResultColumn::I64(bytes(&set)?),
-        ResultColumn::Bool(rate > made_for.fpr),
+        ResultColumn::I32(totals.buckets.len() as i32),
+        ResultColumn::I64(bytes_on_disk(&set)?),
+        ResultColumn::Bool(totals.hashes as f64 > most_elements(made_for, set.form)),
         made_for.keep.map_or(ResultColumn::Null, ResultColumn::Interval),
         oldest.map_or(ResultColumn::Null, ResultColumn::I64),
     ];
     Ok(Some(row(call, &columns)))
 }
 
-/// Bytes on disk of a set with its indexes and partitions.
-fn bytes(set: &Set) -> Result<i64> {
+/// Reads all rows of a set with the snapshot of the calling query, and returns what they have in
+/// all. Fails if a row is damaged, or if the rows aren't the leaves of one tree.
+fn totals_of_tree(set: &Set) -> Result<Totals> {
+    let form = set.form;
+    let now = set.now();
+    connected(|| {
+        let mut totals = Totals::default();
+        set.each_page(Sees::CallingQuery, |rows| {
+            for row in &rows {
+                totals.add(row, form, now);
+            }
+            Ok(0)
+        })?;
+
+        match tree::check(&mut totals.buckets) {
+            Ok(()) => Ok(totals),
+            Err(Flaw::Gap(hash)) => {
+                let depth = set.depth.get().unwrap_or(tree::FIRST_DEPTH);
+                set.fail_for_missing_row(tree::covering(hash, depth))
+            }
+            Err(Flaw::Overlap(a, b)) => Err(set.ambiguous(a, b)),
+        }
+    })
+}
+
+/// Returns the bytes on disk of a set with its indexes and partitions.
+fn bytes_on_disk(set: &Set) -> Result<i64> {
     const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
     let mut bytes = 0;
@@ -82,12 +113,19 @@ fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
     };
-    let set = Set::open(call, oid, Purpose::Remove)?;
+    let set = Set::open(call, oid, Purpose::Change)?;
     let mut forgotten = 0;
     connected(|| {
-        // Each pass joins one level of the tree.
-        while set.each_page(Sees::Now, |rows| improve(&set, rows, &mut forgotten))? > 0 {}
-        Ok(())
+        loop {
+            let joined = set.each_page(Sees::Now, |rows| {
+                // SAFETY: nothing that is made in that memory is used later.
+                unsafe { in_scratch(|| improve(&set, rows, &mut forgotten)) }
+            })?;
+            // Each pass joins one level of the tree.
+            if joined == 0 {
+                return Ok(());
+            }
+        }
     })?;
     Ok(Some(Datum::from(forgotten as i64)))
 }

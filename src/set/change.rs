@@ -28,22 +28,33 @@
 //! half, which nobody has locked then. (In the order of bucket numbers, a row that joins two would
 //! come before both.)
 
-use super::fullness::{RowSample, check_fullness};
+use super::fullness::{Addition, Fullness, RowSample};
 use super::leaves::Item;
 use super::rows::{MOST_ROWS_AT_ONCE, Replacement};
-use super::table::{Purpose, Set};
+use super::table::Set;
 use crate::pg::call::Result;
 use crate::pg::call::interrupt::check_for_interrupts;
+use crate::pg::memory::in_scratch;
 use crate::pg::sql::{
     Ending, Parameter, Prepared, Sees, connected, in_subtransaction, with_new_snapshot,
 };
 use pg_bloom_core::set::{Row, row, tree};
 use pg_bloom_core::{interrupt, memory};
+use std::collections::BTreeMap;
 
-/// The most elements that are changed at once.
-const MOST_ITEMS_AT_ONCE: usize = 1 << 20;
-/// How often in turn the same leaf may be visible and then gone before that can't be chance.
+/// The most elements that are read at once before they are changed: what is known of each takes
+/// memory until it is written.
+const MOST_ITEMS_AT_ONCE: usize = 1 << 16;
+/// How often a leaf may be visible and then gone, while a call writes nothing, before that can't be
+/// chance.
 const MOST_ATTEMPTS: u32 = 20;
+
+/// What a call does with elements.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Verb {
+    Add,
+    Remove,
+}
 
 /// Adds elements to a set or removes them, and calls `on_changed` with the place of each element
 /// that was new, or that was removed. An element's place is its index in the array of the caller.
@@ -55,36 +66,19 @@ const MOST_ATTEMPTS: u32 = 20;
 /// an overfull set, if the setting `pg_bloom.overfill` is `error`.
 pub fn change_elements(
     set: &Set,
-    purpose: Purpose,
+    verb: Verb,
     items: &[Item],
     on_changed: &mut dyn FnMut(usize),
 ) -> Result<()> {
-    let mut change = SetChange { set, is_adding: purpose == Purpose::Add, changed_before: 0 };
-    let mut failures = FailuresInTurn::default();
+    let mut change = SetChange { set, verb, fullness: Fullness::new(set) };
     connected(|| {
-        let mut remaining = change.read(items)?;
-        while !remaining.is_empty() {
-            let part = first_part(&remaining);
-            match change.lock_and_write(part)? {
-                Attempt::Written { changed_places } => {
-                    change.changed_before += changed_places.len();
-                    for place in changed_places {
-                        on_changed(place);
-                    }
-                    let written = part.len();
-                    remaining.drain(..written);
-                }
-                Attempt::LeafGone(leaf) => {
-                    failures.count(set, leaf)?;
-                    // Another session split or joined the leaf after it was read. Reading again
-                    // finds the leaves that cover the elements now.
-                    remaining = change.read(&items_of(&remaining))?;
-                }
-            }
-            check_for_interrupts();
+        for part in items.chunks(MOST_ITEMS_AT_ONCE) {
+            change.change_part(part, on_changed)?;
         }
         Ok(())
-    })
+    })?;
+    change.fullness.warn_if_overfull();
+    Ok(())
 }
 
 /// An element that may need a change, and the leaf that covered it when it was read.
@@ -117,42 +111,33 @@ struct Locked {
     not_locked: Vec<Candidate>,
 }
 
-/// Counts failed attempts until one leaf has failed so often in turn that it can't be chance.
+/// Failed attempts since rows were written last, counted until a leaf has failed so often that it
+/// can't be chance.
 #[derive(Default)]
-struct FailuresInTurn {
-    leaf: u64,
-    failures: u32,
+struct Failures {
+    /// How often each leaf was visible, but gone when it was to be locked.
+    by_leaf: BTreeMap<u64, u32>,
 }
 
-impl FailuresInTurn {
+impl Failures {
     /// Counts a failure for a leaf that was visible, but gone when it was to be locked.
     ///
-    /// Errors: 55000 for the twentieth failure of this leaf in turn. A policy or an extension then
-    /// hides the row from locking.
+    /// Leaves are counted each by itself: several may fail by turns. Fails if this is the twentieth
+    /// failure of the leaf (55000): a policy or an extension then hides its row from locking.
     fn count(&mut self, set: &Set, leaf: u64) -> Result<()> {
-        if leaf != self.leaf {
-            *self = FailuresInTurn { leaf, failures: 0 };
-        }
-        self.failures += 1;
-        if self.failures >= MOST_ATTEMPTS {
+        let failures = self.by_leaf.entry(leaf).or_default();
+        *failures += 1;
+        if *failures >= MOST_ATTEMPTS {
             return Err(set.cannot_lock(leaf));
         }
         Ok(())
     }
 }
 
-/// Returns the elements to change first: all elements of the first leaf, and of as many further
-/// leaves as one statement can lock, unless their elements would need too much memory.
-fn first_part(candidates: &[Candidate]) -> &[Candidate] {
-    let mut len = 0;
-    for leaf_candidates in by_leaf(candidates).take(MOST_ROWS_AT_ONCE) {
-        let len_with_leaf = len + leaf_candidates.len();
-        if len > 0 && len_with_leaf > MOST_ITEMS_AT_ONCE {
-            break;
-        }
-        len = len_with_leaf;
-    }
-    &candidates[..len]
+/// Returns the elements to change first: those of as many leaves as one statement can lock.
+fn first_leaves(candidates: &[Candidate]) -> &[Candidate] {
+    let leaves = by_leaf(candidates).take(MOST_ROWS_AT_ONCE);
+    &candidates[..leaves.map(<[Candidate]>::len).sum()]
 }
 
 /// Returns the elements of each leaf, where elements are in the order of their hashes.
@@ -167,13 +152,42 @@ fn items_of(candidates: &[Candidate]) -> Vec<Item> {
 /// One call that adds or removes elements.
 struct SetChange<'a> {
     set: &'a Set,
-    /// Whether the call adds elements; otherwise it removes them.
-    is_adding: bool,
-    /// How many elements the call has added or removed in the attempts before.
-    changed_before: usize,
+    verb: Verb,
+    fullness: Fullness<'a>,
 }
 
 impl SetChange<'_> {
+    /// Adds or removes elements, which are in the order of their hashes, as [`change_elements`]
+    /// does.
+    fn change_part(&mut self, items: &[Item], on_changed: &mut dyn FnMut(usize)) -> Result<()> {
+        let mut failures = Failures::default();
+        let mut remaining = self.read(items)?;
+        while !remaining.is_empty() {
+            let candidates = first_leaves(&remaining);
+            // SAFETY: an attempt leaves nothing in that memory that is used later: its result is
+            // numbers in memory of Rust's.
+            let attempt = unsafe { in_scratch(|| self.lock_and_write(candidates)) };
+            match attempt? {
+                Attempt::Written { changed_places } => {
+                    for place in changed_places {
+                        on_changed(place);
+                    }
+                    let written = candidates.len();
+                    remaining.drain(..written);
+                    failures = Failures::default();
+                }
+                Attempt::LeafGone(leaf) => {
+                    failures.count(self.set, leaf)?;
+                    // Another session split or joined the leaf after it was read. Reading again
+                    // finds the leaves that cover the elements now.
+                    remaining = self.read(&items_of(&remaining))?;
+                }
+            }
+            check_for_interrupts();
+        }
+        Ok(())
+    }
+
     /// Reads the rows of elements, without locking them, and returns the elements that may need a
     /// change, in the order of their hashes.
     ///
@@ -200,10 +214,10 @@ impl SetChange<'_> {
     /// Returns whether an element must be added, renewed or removed. `added_at` is the time of its
     /// last addition, `None` if it isn't in the set. Times are numbers of time slices.
     fn needs_change(&self, added_at: Option<i64>, now: i64) -> bool {
-        match added_at {
-            Some(added_at) if self.is_adding => self.set.parameters.renews && added_at < now,
-            Some(_) => true,
-            None => self.is_adding,
+        match (self.verb, added_at) {
+            (Verb::Add, Some(added_at)) => self.set.parameters.renews && added_at < now,
+            (Verb::Add, None) => true,
+            (Verb::Remove, added_at) => added_at.is_some(),
         }
     }
 
@@ -211,7 +225,7 @@ impl SetChange<'_> {
     ///
     /// If the rows are written, the transaction holds their locks until it ends. If a leaf is gone,
     /// it holds no more locks than before, so that starting again can't be a deadlock.
-    fn lock_and_write(&self, part: &[Candidate]) -> Result<Attempt> {
+    fn lock_and_write(&mut self, part: &[Candidate]) -> Result<Attempt> {
         // An attempt that fails for its only leaf has locked nothing, so nothing must be undone.
         let has_one_leaf = by_leaf(part).count() == 1;
         if has_one_leaf {
@@ -232,7 +246,7 @@ impl SetChange<'_> {
     ///
     /// If a leaf is gone, nothing is written, but other leaves may be locked: then the caller must
     /// undo the attempt. Errors: 55000 if two rows cover one hash; those of writing.
-    fn attempt(&self, part: &[Candidate]) -> Result<Attempt> {
+    fn attempt(&mut self, part: &[Candidate]) -> Result<Attempt> {
         let mut locked = self.lock(part, &self.set.changes()?.lock)?;
         // With at most one lock to give up, starting again costs no more than following.
         if locked.leaves.len() > 1 && !locked.not_locked.is_empty() {
@@ -321,13 +335,14 @@ impl SetChange<'_> {
     /// Errors, before anything is written: 22023 for an overfull set, if the setting
     /// `pg_bloom.overfill` is `error`. While writing: 27000 if the table stores other rows; those
     /// of the statements.
-    fn write(&self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
+    fn write(&mut self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
         let form = self.set.form;
         // The time is taken only now that the rows are locked. A call that has waited long would
         // otherwise write a time that is already forgotten.
         let now = self.set.now();
         let mut changed_places = Vec::new();
         let mut rows_before = RowSample::default();
+        let mut is_count_due = false;
         let mut replacement = Replacement::default();
 
         for LockedLeaf { mut row, items } in leaves {
@@ -335,6 +350,7 @@ impl SetChange<'_> {
             // Sampled before the change: its elements would make the row denser than the rest of
             // the set, for which the sample stands.
             rows_before.add(&row);
+            is_count_due |= items.iter().any(|item| self.fullness.is_count_due(item.hash));
 
             let row_change = self.row_change(&row, &items, now);
             for place in row_change.places {
@@ -343,17 +359,16 @@ impl SetChange<'_> {
             if row_change.hashes.is_empty() {
                 continue;
             }
-            if self.is_adding {
-                row.put(&row_change.hashes, now);
-            } else {
-                row.remove(&row_change.hashes);
+            match self.verb {
+                Verb::Add => row.put(&row_change.hashes, now),
+                Verb::Remove => row.remove(&row_change.hashes),
             }
             replacement.add_split(row.bucket, row.split(form, row::MOST_BYTES));
         }
 
-        if self.is_adding && !changed_places.is_empty() {
-            let added = self.changed_before + changed_places.len();
-            check_fullness(self.set, &rows_before, added)?;
+        if self.verb == Verb::Add {
+            let new = changed_places.len();
+            self.fullness.add(&Addition { rows_before, new, is_count_due })?;
         }
         self.set.replace(replacement)?;
         Ok(changed_places)
@@ -381,7 +396,7 @@ impl SetChange<'_> {
             memory::push(&mut change.hashes, hash);
 
             // An element that is added again gets a new time, but isn't new.
-            let is_renewal = self.is_adding && added_at.is_some();
+            let is_renewal = self.verb == Verb::Add && added_at.is_some();
             let first_place = indistinguishable_items.iter().map(|item| item.place).min();
             if let Some(place) = first_place
                 && !is_renewal

@@ -1,5 +1,6 @@
 //! `bloom_set_create`, and `bloom_set_check`, the constraint of every row of a set.
 
+use super::clear::insert_first_rows;
 use super::table::{kind_code, slice_of};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
@@ -7,11 +8,10 @@ use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
 use crate::pg::sql::{NewName, Parameter, Sees, execute, qualified};
 use crate::pg::value::time::Interval;
-use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
 use pg_bloom_core::set::tree::DEFAULT_CAPACITY;
-use pg_bloom_core::set::{Form, Row, tree};
-use pg_bloom_core::{Layout, memory, sizing};
+use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::{Layout, sizing};
 use pgrx::pg_sys::Datum;
 
 /// With less of each page free for the next versions of its rows, batches that change all rows
@@ -60,12 +60,7 @@ fn create(call: &Call) -> Outcome {
         ],
         &[],
     )?;
-    let buckets: Vec<u64> = memory::collect(1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH);
-    let rows: Vec<PgBuffer> = memory::collect(buckets.iter().map(|&bucket| Row::empty(bucket).write(form)));
-    execute(
-        &[b"INSERT INTO ", &table, b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n"],
-        &[Parameter::I64s(&buckets), Parameter::Byteas(&rows)],
-    )?;
+    insert_first_rows(&table, form)?;
     Ok(new.relation().map(Datum::from))
 }
 

@@ -1,94 +1,148 @@
 //! The functions of elements: `bloom_set_contains`, `bloom_set_add`, `bloom_set_remove`, and those
 //! of arrays.
 
-use super::change::change_elements;
+use super::change::{Verb, change_elements};
 use super::leaves::Item;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Call, Outcome, Result};
+use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
-use pg_bloom_core::set::Row;
 use pg_bloom_core::{Layout, interrupt, memory};
 use pgrx::pg_sys::Datum;
 
-/// A function of a set and one element: the answer for it.
-fn one(call: &Call, operation: &str, purpose: Purpose) -> Outcome {
+/// What a function does with a set and elements.
+#[derive(Clone, Copy, PartialEq)]
+enum Action {
+    /// Looks up which elements may be in the set.
+    Look,
+    /// Changes the set, and finds out which elements this concerned.
+    Change(Verb),
+}
+
+impl Action {
+    fn purpose(self) -> Purpose {
+        match self {
+            Action::Look => Purpose::Ask,
+            Action::Change(_) => Purpose::Change,
+        }
+    }
+}
+
+/// Which elements of an array a function returns.
+#[derive(Clone, Copy, PartialEq)]
+enum Returned {
+    /// Those that may be in the set, or that the call changed.
+    Found,
+    /// The others.
+    NotFound,
+}
+
+/// Executes a function of a set and one element: returns whether the element may be in the set, or
+/// was changed. `function` is its name in SQL.
+fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
         return Ok(None);
     };
     let element_type = ElementType::remembered(call, 1, Given::Element)?;
-    let set = Set::open(call, oid, purpose)?;
-    set.check_kind(element_type, operation)?;
-    let mut answer = false;
+    let set = Set::open(call, oid, action.purpose())?;
+    set.check_kind(element_type, function)?;
+
+    let mut is_found = false;
     // SAFETY: the type is that of the argument.
-    if let Some(hash) = unsafe { element_type.hasher(Layout::Blocked).hash(element) } {
-        act(&set, purpose, &[Item { hash, place: 0 }], &mut |_| answer = true)?;
+    let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
+    if let Some(hash) = hash {
+        let items = [Item { hash, place: 0 }];
+        look_or_change(&set, action, &items, &mut |_| is_found = true)?;
     }
-    Ok(Some(Datum::from(answer)))
+    Ok(Some(Datum::from(is_found)))
 }
 
-/// A function of a set and an array of elements: those for which the answer is `wanted`, in their
-/// order. Of equal elements only the first is changed.
-fn all(call: &Call, operation: &str, purpose: Purpose, wanted: bool) -> Outcome {
+/// Executes a function of a set and an array: returns some of the array's elements, in their order.
+/// Of equal elements only the first is changed. `function` is its name in SQL.
+fn elements_of_array(call: &Call, function: &str, action: Action, returned: Returned) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
     };
     let element_type = ElementType::remembered(call, 1, Given::Array)?;
-    let set = Set::open(call, oid, purpose)?;
-    set.check_kind(element_type, operation)?;
+    let set = Set::open(call, oid, action.purpose())?;
+    set.check_kind(element_type, function)?;
+
     let mut elements = elements(call, 1, element_type.oid);
+    let items = sorted_items(&elements, element_type, action);
+    let mut are_returned: Vec<bool> =
+        memory::collect(elements.iter().map(|_| returned == Returned::NotFound));
+    look_or_change(&set, action, &items, &mut |place| {
+        are_returned[place] = returned == Returned::Found;
+    })?;
+    drop(items);
+
+    let mut is_returned = are_returned.into_iter();
+    elements.retain(|_| is_returned.next() == Some(true));
+    let array_type = catalog::base_type(call.argument_type(1)?);
+    // SAFETY: they are elements of such an array.
+    Ok(Some(unsafe { array_of(array_type, elements) }))
+}
+
+/// Returns the hashes of an array's elements with their places, in the order of the hashes.
+///
+/// To change the set, of equal hashes only the first place is kept.
+fn sorted_items(elements: &[Element], element_type: &ElementType, action: Action) -> Vec<Item> {
     let hasher = element_type.hasher(Layout::Blocked);
     let mut items = memory::with_capacity(elements.len());
     for (place, &element) in interrupt::cancellable(elements.iter().enumerate()) {
         // SAFETY: the type is that of the array's elements.
         if let Some(hash) = unsafe { hasher.hash(element) } {
-            items.push(Item { hash, place });
+            memory::push(&mut items, Item { hash, place });
         }
     }
-    // Equal elements stay in their own order.
+
+    // Equal hashes are ordered by their places.
     items.sort_unstable_by(|a, b| {
         check_for_interrupts();
         a.cmp(b)
     });
-    if purpose != Purpose::Ask {
+    if action != Action::Look {
         items.dedup_by_key(|item| item.hash);
     }
-    let mut are_chosen = memory::collect(elements.iter().map(|_| !wanted));
-    act(&set, purpose, &items, &mut |place| are_chosen[place] = wanted)?;
-    let mut are_chosen = are_chosen.into_iter();
-    elements.retain(|_| are_chosen.next() == Some(true));
-    let array = catalog::base_type(call.argument_type(1)?);
-    // SAFETY: they are elements of such an array.
-    Ok(Some(unsafe { array_of(array, elements) }))
+    items
 }
 
-/// Changes items, or looks them up with the snapshot of the query; `answer` gets the places of
-/// those that changed, or that may be in the set.
-fn act(set: &Set, purpose: Purpose, items: &[Item], answer: &mut dyn FnMut(usize)) -> Result<()> {
-    if purpose != Purpose::Ask {
-        return change_elements(set, purpose, items, answer);
+/// Looks up elements with the snapshot of the calling query, or changes them, and calls `on_found`
+/// with the place of each that may be in the set, or that was changed.
+fn look_or_change(
+    set: &Set,
+    action: Action,
+    items: &[Item],
+    on_found: &mut dyn FnMut(usize),
+) -> Result<()> {
+    if let Action::Change(verb) = action {
+        return change_elements(set, verb, items, on_found);
     }
-    let (form, now) = (set.form, set.now());
-    let note = |row: &Row, item: Item| {
-        if row
-            .slice_of(form.prefix(item.hash))
-            .is_some_and(|slice| form.remembers(slice, now))
-        {
-            answer(item.place);
-        }
-    };
-    connected(|| set.read_leaves(items, note))
+    let form = set.form;
+    let now = set.now();
+    connected(|| {
+        set.read_leaves(items, |row, item| {
+            let added_at = row.slice_of(form.prefix(item.hash));
+            if added_at.is_some_and(|slice| form.remembers(slice, now)) {
+                on_found(item.place);
+            }
+        })
+    })
 }
 
+const ADD: Action = Action::Change(Verb::Add);
+const REMOVE: Action = Action::Change(Verb::Remove);
+
+#[rustfmt::skip]
 pg_functions! {
-    bloom_set_contains => |call| one(call, "bloom_set_contains", Purpose::Ask);
-    bloom_set_present => |call| all(call, "bloom_set_present", Purpose::Ask, true);
-    bloom_set_absent => |call| all(call, "bloom_set_absent", Purpose::Ask, false);
-    bloom_set_add => |call| one(call, "bloom_set_add", Purpose::Add);
-    bloom_set_add_all => |call| all(call, "bloom_set_add_all", Purpose::Add, true);
-    bloom_set_remove => |call| one(call, "bloom_set_remove", Purpose::Remove);
-    bloom_set_remove_all => |call| all(call, "bloom_set_remove_all", Purpose::Remove, true);
+    bloom_set_contains => |call| one_element(call, "bloom_set_contains", Action::Look);
+    bloom_set_present => |call| elements_of_array(call, "bloom_set_present", Action::Look, Returned::Found);
+    bloom_set_absent => |call| elements_of_array(call, "bloom_set_absent", Action::Look, Returned::NotFound);
+    bloom_set_add => |call| one_element(call, "bloom_set_add", ADD);
+    bloom_set_add_all => |call| elements_of_array(call, "bloom_set_add_all", ADD, Returned::Found);
+    bloom_set_remove => |call| one_element(call, "bloom_set_remove", REMOVE);
+    bloom_set_remove_all => |call| elements_of_array(call, "bloom_set_remove_all", REMOVE, Returned::Found);
 }

@@ -1,21 +1,34 @@
 //! Whether a set is overfull, judged by the rows that a call changes.
 //!
-//! Counting a whole set would read all of it. But its rows are split as they grow, so all of them
-//! are about equally dense: some rows tell how many hashes all have.
+//! Counting a whole set reads all of it. But its rows are split as they grow, so all of them are
+//! about equally dense: some rows tell how many hashes all have. The rows of a small set have so few
+//! hashes that one of them tells nothing. A small set is counted now and then, which takes little
+//! time.
 
 use super::table::{Parameters, Set};
 use crate::error::invalid_parameter;
 use crate::pg::call::error::warn;
 use crate::pg::call::{Error, Result};
+use crate::pg::sql::Sees;
 use crate::settings::{self, Overfill};
-use pg_bloom_core::set::Row;
 use pg_bloom_core::set::tree::{self, DEFAULT_CAPACITY};
+use pg_bloom_core::set::{Form, Row};
+
+/// The largest capacity of a set that is counted. Rows of larger sets have more than a hundred
+/// hashes at capacity, which is enough to judge by.
+const MOST_COUNTED_CAPACITY: u64 = 200_000;
+/// How often a set is counted while as many elements are added as its capacity.
+///
+/// Between the most elements that a small set may have, 1.75 times its capacity, and twice its
+/// capacity, it is counted sixteen times on average. That it is not counted there at all has a
+/// probability of e^-16.
+const COUNTS_PER_CAPACITY: u64 = 64;
 
 /// The number of hashes in some rows of a set, from which that of all its rows is estimated.
 ///
 /// A row is added to the sample before a call adds elements to it: afterwards it is denser than the
 /// rows that the call leaves alone.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct RowSample {
     /// How many hashes the sampled rows have.
     hashes: usize,
@@ -30,6 +43,12 @@ impl RowSample {
         self.share += tree::share(row.bucket);
     }
 
+    /// Adds the rows of another sample, none of which may be in this one.
+    fn add_sample(&mut self, other: RowSample) {
+        self.hashes += other.hashes;
+        self.share += other.share;
+    }
+
     /// Returns how many hashes the whole set has, if its other rows are as dense as the sample.
     fn hashes_of_set(&self) -> f64 {
         self.hashes as f64 / self.share
@@ -41,36 +60,165 @@ impl RowSample {
         let expected_hashes = hashes_of_set * self.share;
         is_more_than_chance(self.hashes as f64, expected_hashes)
     }
+
+    /// Returns whether the sampled rows are denser than the mean row of a set of `hashes_of_set`
+    /// hashes, or would be with one hash more: of a small set most rows have none.
+    fn suggests_more_than(&self, hashes_of_set: f64) -> bool {
+        let expected_hashes = hashes_of_set * self.share;
+        (self.hashes + 1) as f64 > expected_hashes
+    }
 }
 
-/// Warns or fails, as the setting `pg_bloom.overfill` says, if the elements that a call adds make a
-/// set overfull: its false positive rate is then higher than the one it was made for.
+/// Returns how many elements a set can have before it is overfull.
 ///
-/// `rows_before` are the rows that the call adds to, as they were before. `added` is how many
-/// elements the call adds in all. A session is warned of a set only once. Errors: 22023 for an
-/// overfull set, if the setting is `error`.
-pub fn check_fullness(set: &Set, rows_before: &RowSample, added: usize) -> Result<()> {
-    let added = added as f64;
-    // The rate is proportional to the number of hashes.
-    let rate_of_one_hash = set.form.rate(1.0);
-    let most_hashes = set.parameters.fpr / rate_of_one_hash;
+/// It has its promised rate with `fpr · 2^B` elements, where B is the number of bits that it keeps
+/// of each hash. B is the least with which that is the capacity at least, so it is less than twice
+/// the capacity, except in the smallest sets: they have 16 bits. A set is overfull with 1.75 times
+/// its capacity in any case, so that it is noticed before it has twice its capacity.
+pub fn most_elements(made_for: &Parameters, form: Form) -> f64 {
+    let rate_of_one_element = form.rate(1.0);
+    let elements_at_rate = made_for.fpr / rate_of_one_element;
+    match made_for.capacity {
+        Some(capacity) => elements_at_rate.min(1.75 * capacity as f64),
+        None => elements_at_rate,
+    }
+}
 
-    let is_overfull = added > most_hashes || rows_before.shows_more_than(most_hashes - added);
-    if !is_overfull {
-        return Ok(());
+/// What a call that adds elements finds out about how full the set is.
+pub struct Fullness<'a> {
+    set: &'a Set,
+    /// The rows that the call has added to, as they were before.
+    rows_before: RowSample,
+    /// How many elements the call has added to them.
+    added: usize,
+    /// How many elements the set had before the call, if it was counted.
+    counted_before: Option<usize>,
+    /// The setting `pg_bloom.overfill`.
+    overfill: Overfill,
+    is_overfull: bool,
+}
+
+/// The elements that a call is about to add to some rows.
+pub struct Addition {
+    /// The rows as they are.
+    pub rows_before: RowSample,
+    /// How many elements are new.
+    pub new: usize,
+    /// Whether the set is to be counted: [`Fullness::is_count_due`] holds for one of the elements.
+    pub is_count_due: bool,
+}
+
+impl<'a> Fullness<'a> {
+    pub fn new(set: &'a Set) -> Fullness<'a> {
+        Fullness {
+            set,
+            rows_before: RowSample::default(),
+            added: 0,
+            counted_before: None,
+            overfill: settings::OVERFILL.get(),
+            is_overfull: false,
+        }
     }
 
-    let rate = set.form.rate(rows_before.hashes_of_set() + added);
-    match settings::OVERFILL.get() {
-        Overfill::Ignore => Ok(()),
-        Overfill::Error => Err(overfull(set, rate)),
-        Overfill::Warn => {
-            let was_warned_before = set.has_warned.replace(true);
-            if !was_warned_before {
-                warn(overfull(set, rate));
-            }
-            Ok(())
+    /// Returns whether the set is to be counted when the element with this 64-bit hash is added.
+    ///
+    /// That depends on the hash, so that it needs no memory of what was added before, by whichever
+    /// session.
+    pub fn is_count_due(&self, hash: u64) -> bool {
+        let Some(capacity) = self.set.parameters.capacity else {
+            return false;
+        };
+        // The last 32 bits are a random number below 2^32, which is made one below the capacity.
+        let random = u64::from(hash as u32) * capacity.min(MOST_COUNTED_CAPACITY) >> 32;
+        capacity <= MOST_COUNTED_CAPACITY && random < COUNTS_PER_CAPACITY
+    }
+
+    /// Judges whether the set is overfull with an addition, which is going to be written.
+    ///
+    /// Must be called while connected. Fails if the set is overfull and `pg_bloom.overfill` is
+    /// `error` (22023), and if counting the set does.
+    pub fn add(&mut self, addition: &Addition) -> Result<()> {
+        self.rows_before.add_sample(addition.rows_before);
+        self.added += addition.new;
+        let is_of_interest = match self.overfill {
+            Overfill::Ignore => false,
+            Overfill::Warn => !self.set.has_warned.get(),
+            Overfill::Error => true,
+        };
+        if is_of_interest && !self.is_overfull && addition.new > 0 {
+            self.is_overfull = self.shows_overfull() || self.is_overfull_by_count(addition)?;
         }
+
+        if self.is_overfull && self.overfill == Overfill::Error {
+            return Err(self.overfull());
+        }
+        Ok(())
+    }
+
+    /// Warns, once in a session and set, if the additions have made the set overfull.
+    pub fn warn_if_overfull(&self) {
+        if self.is_overfull && !self.set.has_warned.replace(true) {
+            warn(self.overfull());
+        }
+    }
+
+    /// Returns whether the rows that the call adds to show that the set is overfull, beyond chance.
+    fn shows_overfull(&self) -> bool {
+        let most = most_elements(&self.set.parameters, self.set.form);
+        let added = self.added as f64;
+        added > most || self.rows_before.shows_more_than(most - added)
+    }
+
+    /// Counts the set, if that is due and may show something new, and returns whether the set is
+    /// overfull with an addition. Fails if reading its rows does.
+    fn is_overfull_by_count(&mut self, addition: &Addition) -> Result<bool> {
+        let most = most_elements(&self.set.parameters, self.set.form);
+        let is_suspicious = self.rows_before.suggests_more_than(most - self.added as f64);
+        if !addition.is_count_due || !is_suspicious {
+            return Ok(false);
+        }
+
+        let form = self.set.form;
+        let now = self.set.now();
+        let hashes = self.set.each_page(Sees::Now, |rows| {
+            let entries = rows.iter().flat_map(|row| &row.entries);
+            Ok(entries.filter(|entry| form.remembers(entry.slice, now)).count())
+        })?;
+        // The call's earlier additions are in the rows, and this one isn't yet.
+        let added_before = self.added - addition.new;
+        self.counted_before = Some(hashes.saturating_sub(added_before));
+        Ok(self.elements_now() > most)
+    }
+
+    /// Returns how many elements the set has with those that the call adds: by the last count, or
+    /// judging by the rows that it adds to.
+    fn elements_now(&self) -> f64 {
+        let before = match self.counted_before {
+            Some(counted) => counted as f64,
+            None => self.rows_before.hashes_of_set(),
+        };
+        before + self.added as f64
+    }
+
+    /// Returns the error or the warning for an overfull set.
+    fn overfull(&self) -> Error {
+        let Parameters { capacity, fpr, .. } = self.set.parameters;
+        let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
+        let judgement = match self.counted_before {
+            Some(_) => "It",
+            None => "Judging by the rows that change, it",
+        };
+        let elements = self.elements_now();
+        let rate = self.set.form.rate(elements);
+        // Small rates are shown with three significant digits.
+        let digits = (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize;
+        let set = self.set.quoted_name();
+        invalid_parameter(format!("filter set {set} holds more than its capacity of {capacity}"))
+            .detail(format!(
+                "{judgement} has about {elements:.0} elements with those added, and a false positive rate of about \
+                 {rate:.digits$}: that share of the new elements is taken for old ones. It was made for a rate of {fpr}.",
+            ))
+            .hint("Make a set with a larger capacity, and use both for a while. Capacity costs only a few bits an element.")
     }
 }
 
@@ -89,17 +237,4 @@ fn is_more_than_chance(found: f64, expected: f64) -> bool {
     }
     let exponent = found - expected - found * (found / expected).ln();
     exponent < -18.0
-}
-
-/// Returns the error or the warning for an overfull set, whose false positive rate is now `rate`.
-fn overfull(set: &Set, rate: f64) -> Error {
-    let Parameters { capacity, fpr, .. } = set.parameters;
-    let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
-    // Small rates are shown with three significant digits.
-    let digits = (2.0 - rate.log10().floor()).clamp(1.0, 9.0) as usize;
-    invalid_parameter(format!("filter set {} holds more than its capacity of {capacity}", set.quoted_name()))
-        .detail(format!(
-            "Judging by the rows that change, its false positive rate is about {rate:.digits$}, not {fpr}: that share of the new elements is taken for old ones.",
-        ))
-        .hint("Make a set with a larger capacity, and use both for a while. Capacity costs only a few bits an element.")
 }

@@ -33,10 +33,9 @@ impl Set {
             if self.depth.get().is_none() {
                 self.read_at(&rest[..1], 0..=bits, 1, &mut [None], |_, _| ())?;
             }
-            let depth = self
-                .depth
-                .get()
-                .ok_or_else(|| self.missing(tree::covering(first.hash, tree::FIRST_DEPTH)))?;
+            let Some(depth) = self.depth.get() else {
+                return self.fail_for_missing_row(tree::covering(first.hash, tree::FIRST_DEPTH));
+            };
             let leaves = rest
                 .chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
             let (batch, later) =
@@ -51,7 +50,7 @@ impl Set {
                 };
                 self.read_at(batch, 0..=bits, MOST_AT_ALL_DEPTHS, &mut leaves, &mut each)?;
                 if leaves[first].is_none() {
-                    return Err(self.missing(tree::covering(batch[first].hash, depth)));
+                    return self.fail_for_missing_row(tree::covering(batch[first].hash, depth));
                 }
             }
             rest = later;

@@ -16,6 +16,7 @@
 //! | `create` | `bloom_set_create`; `bloom_set_check`, the constraint of every row |
 //! | `elements` | `bloom_set_add`, `bloom_set_remove`, `bloom_set_contains`, and their forms for arrays |
 //! | `all_rows` | `bloom_set_info`, `bloom_set_expire` |
+//! | `clear` | `bloom_set_clear`; the rows of a set without elements |
 //!
 //! The table has a constraint,
 //! `CHECK (bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew) IS TRUE)`. It
@@ -27,6 +28,7 @@
 
 mod all_rows;
 mod change;
+mod clear;
 mod create;
 mod elements;
 mod fullness;

@@ -1,9 +1,9 @@
 //! Reading and writing the rows of a set by its statements, and the errors for wrong rows.
 
 use super::statements::Changes;
-use super::table::Set;
+use super::table::{Set, retried};
 use crate::pg::call::{Error, Result, SqlState, interrupt};
-use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, execute};
 use crate::pg::value::time;
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
@@ -130,7 +130,7 @@ impl Set {
 
     /// Calls `each` with all rows of the set, while connected: some at a time, in the order of
     /// their buckets, and the two halves of a bucket together. Returns the sum of what `each`
-    /// returns. Errors: those of reading and of `each`.
+    /// returns. Fails if reading or `each` does.
     pub fn each_page(
         &self,
         sees: Sees,
@@ -301,15 +301,62 @@ impl Set {
             .hint("Restore the row from a backup, or make a new set.")
     }
 
-    /// Returns the error for a bucket that should have a row: neither it nor one above or below it
-    /// has.
+    /// Fails because neither a bucket nor one above or below it has a row that the call sees.
+    ///
+    /// Must be called while connected, with the snapshot by which the rows were read. The error is
+    /// 40001 if the table got its rows after that snapshot, and otherwise 55000.
     #[cold]
-    pub fn missing(&self, bucket: u64) -> Error {
+    pub fn fail_for_missing_row<T>(&self, bucket: u64) -> Result<T> {
+        if self.has_visible_rows(Sees::CallingQuery)? {
+            return Err(self.missing_row(bucket));
+        }
+        if self.has_visible_rows(Sees::Catalogs)? {
+            let set = self.quoted_name();
+            return Err(retried(
+                "truncation",
+                format!("Filter set {set} was cleared, truncated or rewritten after the snapshot."),
+            ));
+        }
+        let error = if self.has_active_policies()? {
+            self.missing_row(bucket)
+        } else {
+            self.without_rows()
+        };
+        Err(error)
+    }
+
+    /// Returns whether a snapshot sees any row of the table. Must be called while connected.
+    fn has_visible_rows(&self, sees: Sees) -> Result<bool> {
+        let statement: [&[u8]; 3] = [b"SELECT FROM ", &self.table, b" LIMIT 1"];
+        let count = execute(&statement, &[], sees, |_| Ok(()))?;
+        Ok(count > 0)
+    }
+
+    /// Returns whether row-level security applies to the caller, so that rows may be hidden. Must
+    /// be called while connected.
+    fn has_active_policies(&self) -> Result<bool> {
+        const ASK: &[u8] = b"SELECT WHERE pg_catalog.row_security_active($1)";
+        let count = execute(&[ASK], &[Parameter::Oid(self.oid)], Sees::Catalogs, |_| Ok(()))?;
+        Ok(count > 0)
+    }
+
+    /// Returns the error for a bucket without a row, in a table that has other rows, or whose rows
+    /// policies may hide.
+    fn missing_row(&self, bucket: u64) -> Error {
         let message = format!("filter set {} has no row for bucket {bucket}", self.quoted_name());
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Neither that row nor one above or below it is visible. If it was deleted, the elements in it are lost.")
-            .hint("If the table was truncated or rewritten meanwhile, run that again. Else restore the row from a \
-                backup, make a new set, or change the policy that hides the row. An unlogged set loses its rows in a crash.")
+            .hint("Restore the row from a backup, make a new set, change the policy that hides the row, or \
+                empty the set with bloom_set_clear.")
+    }
+
+    /// Returns the error for a table without any row.
+    fn without_rows(&self) -> Error {
+        let message = format!("filter set {} has no rows", self.quoted_name());
+        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .detail("Its table was truncated or copied without its rows, or is unlogged and was emptied by a crash. \
+                A set without elements has rows.")
+            .hint("Make it an empty set with bloom_set_clear, or restore its rows from a backup.")
     }
 
     /// Returns the error for two rows that cover the same hashes: rows of two buckets, or of one.
@@ -337,7 +384,7 @@ impl Set {
 
     /// Returns the error for rows that a statement didn't store or return as they were given to it.
     #[cold]
-    fn changed_otherwise(&self) -> Error {
+    pub fn changed_otherwise(&self) -> Error {
         let message = format!(
             "rows of filter set {} were not stored as they were written",
             self.quoted_name()

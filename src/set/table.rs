@@ -63,14 +63,41 @@ pub fn kind_code(element: &ElementType) -> i64 {
     hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
 }
 
-/// What a set is opened for. To change it the table is locked as for UPDATE from the start: a
-/// session that first read an index, and then waited for REINDEX to release the table, would hold
-/// what REINDEX waits for.
+/// What a set is opened for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
+    /// Reading its rows.
     Ask,
-    Add,
-    Remove,
+    /// Adding or removing elements.
+    Change,
+    /// Making it empty, whatever its table has in it.
+    Clear,
+}
+
+impl Purpose {
+    /// Returns the lock of the table that is taken when the set is opened.
+    ///
+    /// A set that will be changed is locked as for UPDATE from the start. A session that first read
+    /// an index, and then waited for REINDEX to release the table, would hold what REINDEX waits
+    /// for.
+    fn lock(self) -> pg_sys::LOCKMODE {
+        let lock = match self {
+            Purpose::Ask => pg_sys::AccessShareLock,
+            Purpose::Change => pg_sys::RowExclusiveLock,
+            Purpose::Clear => pg_sys::AccessExclusiveLock,
+        };
+        lock as pg_sys::LOCKMODE
+    }
+
+    /// Returns the rights of the table that a call needs, whatever is in the set, besides SELECT,
+    /// which the statements check.
+    fn rights(self) -> &'static [u32] {
+        match self {
+            Purpose::Ask => &[],
+            Purpose::Change => &[pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE],
+            Purpose::Clear => &[pg_sys::ACL_TRUNCATE, pg_sys::ACL_INSERT],
+        }
+    }
 }
 
 /// What a session remembers of a set.
@@ -85,6 +112,8 @@ pub struct Set {
     pub slice: Option<Timestamp>,
     /// Whether the table may have other values after an UPDATE than that returned.
     pub is_changed_after: bool,
+    /// Whether the table may have other rows after a TRUNCATE and an INSERT than that was given.
+    pub may_insert_others: bool,
     pub read: Prepared,
     /// The statement that reads rows in their order.
     pub page: Prepared,
@@ -106,18 +135,26 @@ session_locals! {
 }
 
 impl Set {
-    /// Errors: 42P01 if there is no such table, 42501 without the right to use its schema, 42809
-    /// for a table that is not a set, 40001 for one that was renamed while the call waited for it.
+    /// Locks the table of a set until the transaction ends, checks that it is a set, and returns
+    /// what the session knows of it.
+    ///
+    /// Fails if there is no such table (42P01), if the caller lacks a right (42501), if the table
+    /// isn't a set (42809), if it was renamed while the call waited for it, or if its constraint is
+    /// newer than the snapshot by which the call reads (40001), and, unless the purpose is to ask,
+    /// in a transaction that may only read (25006).
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
-        let lock = match purpose {
-            Purpose::Ask => pg_sys::AccessShareLock,
-            Purpose::Add | Purpose::Remove => {
-                sql::require_writable(c"changing a filter set");
-                pg_sys::RowExclusiveLock
-            }
-        };
+        if purpose != Purpose::Ask {
+            sql::require_writable(c"changing a filter set");
+        }
         let name = sql::relation(oid);
-        let Some(table) = Opened::if_there(call, oid, lock as pg_sys::LOCKMODE) else {
+        if name.is_some() {
+            // Without the rights a caller must not be able to lock out others.
+            owner::require_usage_of_schema(oid);
+            for &right in purpose.rights() {
+                owner::require(oid, right);
+            }
+        }
+        let Some(table) = Opened::if_there(call, oid, purpose.lock()) else {
             let name =
                 name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
             return Err(Error::new(
@@ -125,7 +162,6 @@ impl Set {
                 format!("relation {name} does not exist"),
             ));
         };
-        owner::require_usage_of_schema(oid);
         let name_now = sql::relation(oid).unwrap_or_default();
         if name.is_some_and(|before| before != name_now) {
             return Err(renamed(&name_now));
@@ -135,15 +171,16 @@ impl Set {
             Some(known) if known.is_current.get() && known.table == name_now => known,
             before => learn(call, table.relation(), name_now, before)?,
         };
-        if purpose != Purpose::Ask {
-            // Which of them a call needs must not depend on what is in the set.
-            for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE] {
-                owner::require(oid, right);
-            }
+        if purpose != Purpose::Clear {
+            set.element.borrow_mut().refresh(call)?;
         }
-        set.element.borrow_mut().refresh(call)?;
-        // A change takes a snapshot after the table was locked, unless the transaction has one.
-        if purpose == Purpose::Ask || sql::has_one_snapshot() {
+        let reads_by_snapshot_of_query = match purpose {
+            Purpose::Ask => true,
+            // A change takes a snapshot after the table was locked, unless the transaction has one.
+            Purpose::Change => sql::has_one_snapshot(),
+            Purpose::Clear => false,
+        };
+        if reads_by_snapshot_of_query {
             set.check_snapshot_of_constraint()?;
         }
         Ok(set)
@@ -261,6 +298,7 @@ fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -
         form,
         slice,
         is_changed_after: definition::is_changed_afterwards(table),
+        may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
         depth: Cell::new(before.as_ref().and_then(|known| known.depth.get())),
         has_warned: Cell::new(before.is_some_and(|known| known.has_warned.get())),
@@ -390,7 +428,7 @@ fn renamed(name: &[u8]) -> Error {
 }
 
 #[cold]
-fn retried(what: &str, detail: String) -> Error {
+pub fn retried(what: &str, detail: String) -> Error {
     let message = format!("could not serialize access due to concurrent {what}");
     Error::new(SqlState::ERRCODE_T_R_SERIALIZATION_FAILURE, message)
         .detail(detail)

@@ -17,6 +17,7 @@ pub mod files;
 pub mod followed;
 pub mod objects;
 pub mod page;
+pub mod process;
 pub mod python;
 pub mod standby;
 

@@ -1,7 +1,7 @@
 //! Sets grow by whatever comes, from whatever sessions: nothing of how full one is depends on what
 //! a session remembers.
 
-use crate::common::{bound, run, value};
+use crate::common::{bound, run, sqlstate, value};
 use crate::{add_all, named, server};
 use postgres::{Client, IsolationLevel};
 use std::thread;
@@ -106,18 +106,69 @@ fn two_hundred_connections_that_each_call_once_keep_the_rate() {
     }
 }
 
-/// Rows of a small set have few elements each, so it takes more of them to know.
-#[test]
-fn a_small_set_that_gets_single_elements_is_noticed() {
-    let mut client = server().database("small");
+/// Adds arrays of so many elements, each in a transaction, a hundred in each session, until that is
+/// refused. Returns how many elements the set has then.
+fn elements_when_refused(database: &str, batch: i32) -> i64 {
+    let mut client = named(database, "adder");
     run(
         &mut client,
-        "SELECT bloom_set_create('g', 'int4', 1000, 0.01); SET pg_bloom.overfill = error",
+        "CREATE OR REPLACE PROCEDURE fill(next integer, batch integer) LANGUAGE plpgsql AS $$
+         BEGIN
+            FOR i IN 1 .. 100 LOOP
+                IF batch = 1 THEN
+                    PERFORM bloom_set_add('s', next);
+                ELSE
+                    PERFORM bloom_set_add_all('s', ARRAY(SELECT generate_series(next, next + batch - 1)));
+                END IF;
+                next := next + batch;
+                COMMIT;
+            END LOOP;
+         END $$",
     );
-    let add = "SELECT count(*) FROM generate_series($1::integer, $1 + 99) AS i WHERE bloom_set_add('g', i)";
-    let refused = (0..100).find(|i| client.query_one(add, &[&(i * 100)]).is_err());
-    // 2^17 hashes have 1 % with 1,311 elements.
-    assert!(refused.is_some_and(|i| (13..80).contains(&i)), "refused after {refused:?} hundreds");
+    for session in 0..2000 {
+        let mut client = named(database, "adder");
+        run(&mut client, "SET pg_bloom.overfill = error");
+        if sqlstate(&mut client, &format!("CALL fill({}, {batch})", session * 100 * batch))
+            == "22023"
+        {
+            return value::<f64>(&mut client, "SELECT elements FROM bloom_set_info('s')") as i64;
+        }
+    }
+    panic!("no addition was refused");
+}
+
+/// However it is filled, a set with a capacity refuses elements before it has twice as many, and not
+/// before it has its capacity. Rows of a small set have few elements each, so it is counted.
+#[test]
+fn a_set_refuses_elements_before_it_has_twice_its_capacity() {
+    let mut client = server().database("refusing");
+    // 5,243 is the capacity of those near it whose rate is reached last, with 2^20 hashes.
+    for (capacity, fpr, batches) in [
+        (1, 0.01, &[1, 2][..]),
+        (10, 0.01, &[1, 5]),
+        (100, 0.01, &[1, 10, 100]),
+        (500, 0.01, &[1, 5, 50, 100]),
+        (1000, 0.001, &[1, 10, 100]),
+        (5243, 0.01, &[1, 100]),
+        (20_000, 0.01, &[100]),
+    ] {
+        for &batch in batches {
+            run(
+                &mut client,
+                &format!(
+                    "DROP TABLE IF EXISTS s; SELECT bloom_set_create('s', 'integer', {capacity}, {fpr})"
+                ),
+            );
+            let elements = elements_when_refused("refusing", batch);
+            println!("{elements} elements of {capacity} at {fpr}, by arrays of {batch}");
+            // A batch is refused whole.
+            let least = (capacity + 1 - i64::from(batch)).max(0);
+            assert!(
+                (least..=2 * capacity).contains(&elements),
+                "{elements} elements of {capacity} at {fpr}, by arrays of {batch}"
+            );
+        }
+    }
 }
 
 /// A set that is fuller than promised warns in every session, or fails if the setting says so; a

@@ -1,26 +1,11 @@
 //! A call takes no more memory than its rows, and `work_mem` of these.
 
+use crate::common::process::kilobytes;
 use crate::common::{Server, run, value};
-use postgres::Client;
 
 /// Kilobytes that may differ by chance: PostgreSQL's caches, what the memory of a process is
 /// rounded to.
 const SLACK: i64 = 12_000;
-
-/// A number that Linux reports of a session's process, in kilobytes.
-fn memory(client: &mut Client, name: &str) -> i64 {
-    let pid: i32 = value(client, "SELECT pg_backend_pid()");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
-        .expect("Linux tells about processes");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with(name))
-        .expect("the number is there");
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .expect("it is a number")
-}
 
 #[test]
 fn a_call_takes_no_more_memory_than_its_rows() {
@@ -53,9 +38,9 @@ fn a_call_takes_no_more_memory_than_its_rows() {
         (200_000, "(NULL::t, 'id', repeat('long', 50))".into()),
     ] {
         let sql = format!("{counted}{call}");
-        let before = memory(&mut client, "VmRSS:");
+        let before = kilobytes(&mut client, "VmRSS:");
         assert_eq!(value::<i64>(&mut client, &sql), rows);
-        let grown = memory(&mut client, "VmHWM:") - before;
+        let grown = kilobytes(&mut client, "VmHWM:") - before;
         println!("{grown} kB: {sql}");
         assert!(grown <= SLACK, "{grown} kB: {sql}");
     }

@@ -50,6 +50,19 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
     }
 }
 
+/// Returns whether triggers or rules may make of a TRUNCATE and an INSERT something else than the
+/// table without its old rows and with the new ones. As in [`is_changed_afterwards`], a table that
+/// has partitions counts as one that has them.
+pub fn may_insert_others(table: Relation) -> bool {
+    // SAFETY: an open relation's triggers are null or there.
+    let triggers = unsafe { (*table.raw()).trigdesc.as_ref() };
+    let has_triggers = triggers.is_some_and(|triggers| {
+        (triggers.trig_insert_before_row || triggers.trig_insert_before_statement)
+            || (triggers.trig_truncate_before_statement || triggers.trig_truncate_after_statement)
+    });
+    has_triggers || is_changed_afterwards(table)
+}
+
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are
     // read as their tags say.

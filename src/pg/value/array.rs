@@ -68,6 +68,8 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
                 memory::push(&mut elements, Element { datum: *values.add(i) });
             }
         }
+        pg_sys::pfree(values.cast());
+        pg_sys::pfree(nulls.cast());
         elements
     }
 }

@@ -1,0 +1,86 @@
+//! `bloom_set_clear`, and the rows that a set without elements has.
+
+use super::table::{Purpose, Set};
+use crate::pg::call::{Call, Outcome, Result};
+use crate::pg::sql::{Parameter, Sees, connected, execute};
+use crate::pg::value::varlena::PgBuffer;
+use pg_bloom_core::memory;
+use pg_bloom_core::set::{Form, Row, tree};
+use pgrx::pg_sys::Datum;
+
+/// `bloom_set_clear(set)`: makes a set empty, whatever its table has in it.
+///
+/// TRUNCATE locks out all other sessions until the transaction ends. What it removes includes rows
+/// that aren't rows of a set: damaged ones, and those of tables that inherit from this one.
+fn clear(call: &Call) -> Outcome {
+    let Some(oid) = call.oid(0) else {
+        return Ok(None);
+    };
+    let set = Set::open(call, oid, Purpose::Clear)?;
+    connected(|| {
+        execute(&[b"TRUNCATE TABLE ", &set.table], &[], Sees::Now, |_| Ok(()))?;
+        let inserted = insert_first_rows(&set.table, set.form)?;
+        set.check_name()?;
+        if inserted != first_buckets().count() as u64 {
+            return Err(set.changed_otherwise());
+        }
+        if set.may_insert_others {
+            set.check_is_empty()?;
+        }
+        Ok(())
+    })?;
+
+    set.depth.set(Some(tree::FIRST_DEPTH));
+    set.has_warned.set(false);
+    let void = Datum::from(0);
+    Ok(Some(void))
+}
+
+/// Returns the buckets of the rows that a set without elements has.
+fn first_buckets() -> impl Iterator<Item = u64> {
+    1 << tree::FIRST_DEPTH..2 << tree::FIRST_DEPTH
+}
+
+/// Inserts the rows that a set without elements has into a table without rows, and returns how many
+/// rows PostgreSQL inserted. `table` is its name as SQL writes it.
+///
+/// The caller needs no right to read the table. Fails if the statement does.
+pub fn insert_first_rows(table: &[u8], form: Form) -> Result<u64> {
+    let buckets: Vec<u64> = memory::collect(first_buckets());
+    let rows: Vec<PgBuffer> =
+        memory::collect(first_buckets().map(|bucket| Row::empty(bucket).write(form)));
+    let statement: [&[u8]; 3] = [
+        b"INSERT INTO ",
+        table,
+        b" (bucket, hashes) SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n",
+    ];
+    let values = [Parameter::I64s(&buckets), Parameter::Byteas(&rows)];
+    execute(&statement, &values, Sees::Now, |_| Ok(()))
+}
+
+impl Set {
+    /// Checks, by reading all rows of the table, that it has those of a set without elements and no
+    /// others: triggers, rules and partitions may store rows other than they are given.
+    ///
+    /// Must be called while connected. Fails if the table has other rows (27000), or if the caller
+    /// may not read it.
+    fn check_is_empty(&self) -> Result<()> {
+        let mut expected = first_buckets();
+        self.each_page(Sees::Now, |rows| {
+            for row in &rows {
+                if !row.entries.is_empty() || expected.next() != Some(row.bucket) {
+                    return Err(self.changed_otherwise());
+                }
+            }
+            Ok(0)
+        })?;
+        match expected.next() {
+            Some(_) => Err(self.changed_otherwise()),
+            None => Ok(()),
+        }
+    }
+}
+
+pg_functions! {
+    bloom_set_clear => clear;
+}
