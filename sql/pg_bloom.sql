@@ -748,10 +748,11 @@ CREATE FUNCTION bloom_set_create(
     capacity bigint DEFAULT NULL,
     fpr double precision DEFAULT NULL,
     keep interval DEFAULT NULL,
-    renew boolean DEFAULT false
+    renew boolean DEFAULT false,
+    if_not_exists boolean DEFAULT false
 ) RETURNS regclass
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision, interval, boolean) IS
+COMMENT ON FUNCTION bloom_set_create(text, regtype, bigint, double precision, interval, boolean, boolean) IS
     'makes a table that is a set of elements of that type, which grows, and may forget them after some time';
 
 CREATE FUNCTION bloom_set_add(set regclass, element anyelement) RETURNS boolean
@@ -1264,6 +1265,21 @@ CREATE FUNCTION counting_bloom_contained(element "char", filter counting_bloom) 
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION counting_bloom_contained("char", counting_bloom) IS
     'whether the element may be in the filter; false is certain';
+
+CREATE FUNCTION counting_bloom_count(filter counting_bloom, element anyelement) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_count(counting_bloom, anyelement) IS
+    'how many copies of the element are in the filter, never too few: 15 is 15 or more';
+
+CREATE FUNCTION counting_bloom_count(filter counting_bloom, element text) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_count(counting_bloom, text) IS
+    'how many copies of the element are in the filter, never too few: 15 is 15 or more';
+
+CREATE FUNCTION counting_bloom_count(filter counting_bloom, element "char") RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+COMMENT ON FUNCTION counting_bloom_count(counting_bloom, "char") IS
+    'how many copies of the element are in the filter, never too few: 15 is 15 or more';
 
 CREATE FUNCTION counting_bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;

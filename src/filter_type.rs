@@ -81,6 +81,15 @@ impl<'a> Whole<'a> {
         }
     }
 
+    /// Returns how many copies of the element with this hash are in it, as
+    /// [`Counting::count`] does. Bits count one copy.
+    pub fn count(&self, hash: u64) -> u8 {
+        match self {
+            Whole::Bits(view) => u8::from(build::contains(view, hash)),
+            Whole::Counters(counting) => counting.count(hash),
+        }
+    }
+
     /// Prefetches the memory that [`Whole::contains`] needs.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
@@ -123,6 +132,19 @@ impl<'a> Start<'a> {
         match self {
             Start::Bits(start) => start.contains(hash, read),
             Start::Counters(header) => counting::contains_in_slices(header, hash, read),
+        }
+    }
+
+    /// Returns how many copies of the element are in the filter, of which `read` reads slices. Fails
+    /// for a damaged value (22P03).
+    pub fn count<B: AsRef<[u8]>>(
+        &self,
+        hash: u64,
+        read: impl FnMut(usize, usize) -> Result<B>,
+    ) -> Result<u8> {
+        match self {
+            Start::Bits(start) => start.contains(hash, read).map(u8::from),
+            Start::Counters(header) => counting::count_in_slices(header, hash, read),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Probing a filter: `bloom_contains` and its operators `@>` and `<@`, `bloom_contains_any`,
-//! `bloom_contains_all`, `bloom_present`, `bloom_absent`, `bloom_query`.
+//! `bloom_contains_all`, `bloom_present`, `bloom_absent`, `bloom_query`, `counting_bloom_count`.
 
 use crate::element::ElementType;
 use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
@@ -8,7 +8,7 @@ use crate::pg::call::{Call, Element, Outcome, Result};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{ResultColumn, row};
-use crate::probe::{FilterCache, probe};
+use crate::probe::{self, FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::Datum;
 
@@ -17,6 +17,12 @@ use pgrx::pg_sys::Datum;
 #[inline(always)]
 fn contains(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
     Ok(probe(call, filter_type, filter)?.map(Datum::from))
+}
+
+/// `counting_bloom_count(filter, element)`.
+fn count(call: &Call) -> Outcome {
+    let copies = probe::count(call, "counting_bloom_count")?;
+    Ok(copies.map(|copies| Datum::from(i32::from(copies))))
 }
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the
@@ -74,6 +80,7 @@ pg_functions! {
     bloom_contained => |call| contains(call, Bloom, 1);
     counting_bloom_contains => |call| contains(call, CountingBloom, 0);
     counting_bloom_contained => |call| contains(call, CountingBloom, 1);
+    counting_bloom_count => count;
     bloom_contains_any => |call| decided_by(call, true);
     bloom_contains_all => |call| decided_by(call, false);
     bloom_present => |call| elements_answered(call, true);

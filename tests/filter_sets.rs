@@ -8,6 +8,8 @@ mod clear;
 mod copies;
 #[path = "filter_sets/crash.rs"]
 mod crash;
+#[path = "filter_sets/creating.rs"]
+mod creating;
 #[path = "filter_sets/forgetting.rs"]
 mod forgetting;
 #[path = "filter_sets/growing.rs"]

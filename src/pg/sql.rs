@@ -475,6 +475,19 @@ impl NewName {
         qualified(self.schema, &self.name).unwrap_or_default()
     }
 
+    /// Locks the name, against other calls of this function only, until the transaction ends. Then
+    /// what a transaction that had locked it has made is seen.
+    pub fn lock(&self, function: Oid) {
+        let key = pg_bloom_core::hash::hash(&self.qualified()) as u16;
+        // SAFETY: an object that is there. Part `key` of it is locked, which nothing else locks:
+        // names with the same key wait for each other.
+        unsafe {
+            let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+            pg_sys::LockDatabaseObject(pg_sys::ProcedureRelationId, function, key, lock);
+        }
+    }
+
+    /// Returns the relation that has this name now; `None` if none has.
     pub fn relation(&self) -> Option<pg_sys::Oid> {
         // SAFETY: reads the catalog.
         valid(unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) })

@@ -113,13 +113,40 @@ impl Filter<'_> {
         let Some(hash) = hash else { return Ok(false) };
         match self {
             Filter::Whole(whole) => Ok(whole.contains(hash)),
-            Filter::Slices(start, pointer, slices) => start.contains(hash, |from, length| {
-                **slices += 1;
-                // SAFETY: the pointer is the argument of this call.
-                Ok(unsafe { Value::owned(slice(*pointer, from, length)?) })
-            }),
+            // SAFETY: the pointer is the argument of this call.
+            Filter::Slices(start, pointer, slices) => unsafe {
+                start.contains(hash, |from, length| read_slice(*pointer, slices, from, length))
+            },
         }
     }
+
+    /// Returns how many copies of the element with this hash are in it; `None` is an element that
+    /// can't be. Fails for a damaged value (22P03).
+    pub fn count(&mut self, hash: Option<u64>) -> Result<u8> {
+        let Some(hash) = hash else { return Ok(0) };
+        match self {
+            Filter::Whole(whole) => Ok(whole.count(hash)),
+            // SAFETY: the pointer is the argument of this call.
+            Filter::Slices(start, pointer, slices) => unsafe {
+                start.count(hash, |from, length| read_slice(*pointer, slices, from, length))
+            },
+        }
+    }
+}
+
+/// Reads a slice of a value that is out of line, and counts it.
+///
+/// # Safety
+/// The pointer must be that of a value out of line.
+unsafe fn read_slice(
+    pointer: *mut pg_sys::varlena,
+    slices: &mut usize,
+    from: usize,
+    length: usize,
+) -> Result<Value<'static>> {
+    *slices += 1;
+    // SAFETY: promised by the caller; the slice is a copy.
+    Ok(unsafe { Value::owned(slice(pointer, from, length)?) })
 }
 
 impl FilterCache {

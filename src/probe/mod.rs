@@ -74,6 +74,25 @@ fn probe_any(
     Ok(Some(found))
 }
 
+/// Returns how many copies of argument 1, an element, are in argument 0, a `counting_bloom`; `None`
+/// if either is NULL. `function` is the name of the SQL function.
+///
+/// Fails for an element of another kind than the filter's (42804), for what can't be an element
+/// (0A000), and for a damaged filter (22P03).
+pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
+    let site = site(call, FilterType::CountingBloom, 0)?;
+    let Some(element) = call.element(1) else {
+        return Ok(None);
+    };
+    let Some(mut filter) = site.filters.filter(call, 0, 1)? else {
+        return Ok(None);
+    };
+    site.element.refresh(call)?;
+    let hasher = site.element.hasher_for(filter.header(), function)?;
+    // SAFETY: the type is that of the argument.
+    filter.count(unsafe { hasher.hash(element) }).map(Some)
+}
+
 /// Whether each of these elements may be in the filter that argument `filter` is, where the other
 /// argument is the element of a row.
 ///

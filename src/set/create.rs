@@ -1,70 +1,173 @@
 //! `bloom_set_create`, and `bloom_set_check`, the constraint of every row of a set.
 
 use super::clear::insert_first_rows;
-use super::table::{kind_code, slice_of};
+use super::table::{Parameters, Purpose, Set, kind_code, slice_of};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
+use crate::pg::call::error::notice;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::catalog;
-use crate::pg::sql::{NewName, Parameter, Sees, execute, qualified};
+use crate::pg::sql::{NewName, Sees, execute, qualified, require_writable};
 use crate::pg::value::time::Interval;
 use crate::settings;
+use pg_bloom_core::Layout;
 use pg_bloom_core::set::tree::DEFAULT_CAPACITY;
 use pg_bloom_core::set::{Form, Row};
-use pg_bloom_core::{Layout, sizing};
+use pg_bloom_core::sizing::{self, GREATEST_FPR};
 use pgrx::pg_sys::Datum;
 
-/// With less of each page free for the next versions of its rows, batches that change all rows
-/// double the size.
+/// The share of each page that new rows fill, in percent. With less of a page free for the next
+/// versions of its rows, batches that change all rows double the size of the table.
 const FILLFACTOR: &str = "70";
 
-/// `bloom_set_create(name, element, capacity, fpr, keep, renew)`.
-#[rustfmt::skip]
+/// `bloom_set_create(name, element, capacity, fpr, keep, renew, if_not_exists)`: creates and fills
+/// the table of a set, and returns its identifier.
 fn create(call: &Call) -> Outcome {
     let name = required(call.value(0), "name")?;
+    let made_for = requested_parameters(call)?;
+    let form = requested_form(&made_for)?;
+    let is_conditional = call.datum(6).is_some_and(|datum| datum.value() != 0);
+
+    require_writable(c"CREATE TABLE");
+    let new = NewName::parse(&name);
+    // Of sessions that create a set of one name, one does so. The others wait here for the end of
+    // its transaction, and then see the set.
+    new.lock(call.function()?);
+    if is_conditional
+        && let Some(existing) = new.relation()
+        && let Ok(set) = Set::lock(call, existing, Purpose::Ask)
+    {
+        require_same(&set, &made_for)?;
+        notice(Error::new(
+            SqlState::ERRCODE_DUPLICATE_TABLE,
+            format!("filter set {} already exists, skipping", set.quoted_name()),
+        ));
+        return Ok(Some(Datum::from(existing)));
+    }
+
+    // If the name belongs to anything else than a set, this fails.
+    create_table(call, &new, &made_for)?;
+    insert_first_rows(&new.qualified(), form)?;
+    Ok(new.relation().map(Datum::from))
+}
+
+/// Returns what the caller wants a set to be made for. Fails for arguments that no set can have
+/// (22004, 22023), and for a type that elements can't have.
+fn requested_parameters(call: &Call) -> Result<Parameters> {
     let element = required(call.oid(1), "element type")?;
     let capacity = call.i64(2).map(check_capacity).transpose()?;
     let fpr = call.f64(3).unwrap_or_else(|| settings::DEFAULT_FPR.get());
     // SAFETY: the argument is declared to be an interval.
     let keep = call.datum(4).map(|datum| unsafe { Interval::of(datum) });
     let renews = call.datum(5).is_some_and(|datum| datum.value() != 0);
-    sizing::check_fpr(Layout::Blocked, fpr)?;
+    check_fpr(fpr)?;
     check_keep(keep, renews)?;
-    let most = capacity.unwrap_or(DEFAULT_CAPACITY);
-    let form = Form::new(most, fpr, keep.is_some()).ok_or_else(|| {
-        let message = format!("a filter set cannot hold {most} elements at a false positive rate of {fpr:e}");
+
+    let element_type = ElementType::of_later_elements(call, element)?;
+    let kind = kind_code(&element_type);
+    Ok(Parameters { element, kind, capacity, fpr, keep, renews })
+}
+
+/// Returns the form of the rows of a set. Fails if they would need too many bits of each hash
+/// (54000).
+fn requested_form(made_for: &Parameters) -> Result<Form> {
+    let capacity = made_for.capacity.unwrap_or(DEFAULT_CAPACITY);
+    let fpr = made_for.fpr;
+    Form::new(capacity, fpr, made_for.keep.is_some()).ok_or_else(|| {
+        let message = format!(
+            "a filter set cannot hold {capacity} elements at a false positive rate of {fpr:e}"
+        );
         Error::new(SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
             .detail("Capacity divided by rate must be at most 2^60.")
             .hint("Use a smaller capacity or a higher rate.")
-    })?;
-    let element_type = ElementType::of_later_elements(call, element)?;
+    })
+}
+
+/// Creates the table of a set, without rows. Fails if PostgreSQL doesn't create it: the name may be
+/// taken (42P07).
+fn create_table(call: &Call, new: &NewName, made_for: &Parameters) -> Result<()> {
+    let own_schema = catalog::namespace_of_function(call.function()?);
+    let set_check = qualified(own_schema, c"bloom_set_check").unwrap_or_default();
+    let Parameters { element, kind, capacity, fpr, keep, renews } = *made_for;
     let arguments = format!(
-        "'{}'::pg_catalog.regtype, '{}'::pg_catalog.int8, {}::pg_catalog.int8, '{fpr}'::pg_catalog.float8, \
+        "'{}'::pg_catalog.regtype, '{kind}'::pg_catalog.int8, {}::pg_catalog.int8, '{fpr}'::pg_catalog.float8, \
          {}::pg_catalog.interval, {renews}",
         element.to_u32(),
-        kind_code(&element_type),
         capacity.map_or("NULL".into(), |capacity| format!("'{capacity}'")),
         keep.map_or("NULL".into(), |keep| format!("'{keep}'")),
     );
-    let new = NewName::parse(&name);
-    let own_schema = catalog::namespace_of_function(call.function()?);
-    let (table, set_check) = (new.qualified(), qualified(own_schema, c"bloom_set_check").unwrap_or_default());
-    let execute = |sql: &[&[u8]], values: &[Parameter<'_>]| execute(sql, values, Sees::Now, |_| Ok(()));
-    // A bare call in CHECK is misread by tools that expect two pairs of parentheses around a condition,
-    // as pg_get_constraintdef writes it for every other expression: ActiveRecord and drizzle-kit.
-    execute(
-        &[
-            b"CREATE TABLE ", &table, b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, ",
-            b"CONSTRAINT filter_set CHECK (", &set_check, b"(bucket, hashes, ", arguments.as_bytes(), b") IS TRUE)) ",
-            b"WITH (fillfactor = ", FILLFACTOR.as_bytes(), b")",
-        ],
-        &[],
-    )?;
-    insert_first_rows(&table, form)?;
-    Ok(new.relation().map(Datum::from))
+    // A bare call in CHECK is misread by tools that expect two pairs of parentheses around a
+    // condition, as pg_get_constraintdef writes it for every other expression: ActiveRecord and
+    // drizzle-kit.
+    let statement: [&[u8]; 9] = [
+        b"CREATE TABLE ",
+        &new.qualified(),
+        b" (bucket pg_catalog.int8 PRIMARY KEY, hashes pg_catalog.bytea NOT NULL, CONSTRAINT filter_set CHECK (",
+        &set_check,
+        b"(bucket, hashes, ",
+        arguments.as_bytes(),
+        b") IS TRUE)) WITH (fillfactor = ",
+        FILLFACTOR.as_bytes(),
+        b")",
+    ];
+    execute(&statement, &[], Sees::Now, |_| Ok(()))?;
+    Ok(())
 }
 
-/// Checks that the time for which a set remembers can be cut into slices.
+/// Checks that a set that exists is made for what the caller wants. Fails if it isn't (42P07).
+fn require_same(existing: &Set, wanted: &Parameters) -> Result<()> {
+    let Some(difference) = difference(&existing.parameters, wanted) else {
+        return Ok(());
+    };
+    let message = format!("relation {} already exists", existing.quoted_name());
+    Err(Error::new(SqlState::ERRCODE_DUPLICATE_TABLE, message)
+        .detail(format!("It is a filter set that was made for something else: its {difference}."))
+        .hint("Ask for a set as it is, or choose another name."))
+}
+
+/// Returns in which parameter two sets differ, with both values; `None` if they are made for the
+/// same.
+fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
+    let names = [existing, wanted].map(|set| catalog::display_name(set.element));
+    let capacities = [existing, wanted].map(|set| set.capacity.unwrap_or(DEFAULT_CAPACITY));
+    // Intervals of different forms may be equally long.
+    let keeps = [existing, wanted].map(|set| set.keep.and_then(|keep| keep.microseconds()));
+
+    if existing.element != wanted.element {
+        Some(format!("elements are of type {}, not {}", names[0], names[1]))
+    } else if existing.kind != wanted.kind {
+        Some(format!("elements are of type {} as that was before it was altered", names[0]))
+    } else if capacities[0] != capacities[1] {
+        Some(format!("capacity is {}, not {}", capacities[0], capacities[1]))
+    } else if existing.fpr != wanted.fpr {
+        Some(format!("false positive rate is {}, not {}", existing.fpr, wanted.fpr))
+    } else if keeps[0] != keeps[1] {
+        let [old, new] =
+            [existing, wanted].map(|set| set.keep.map_or("null".into(), |keep| keep.shown()));
+        Some(format!("\"keep\" is {old}, not {new}"))
+    } else if existing.renews != wanted.renews {
+        Some(format!("\"renew\" is {}, not {}", existing.renews, wanted.renews))
+    } else {
+        None
+    }
+}
+
+/// Checks a false positive rate. Fails unless a set can be made for it (22023).
+fn check_fpr(fpr: f64) -> Result<()> {
+    if sizing::is_possible_fpr(Layout::Blocked, fpr) {
+        return Ok(());
+    }
+    let least = sizing::least_fpr(Layout::Blocked);
+    let message = format!(
+        "false positive rate of a filter set must be between {least:e} and {GREATEST_FPR}, not {fpr:?}"
+    );
+    Err(invalid_parameter(message).hint(
+        "A set reaches the rate with as many elements as its capacity; until then it is lower. For a lower rate, give a larger capacity.",
+    ))
+}
+
+/// Checks for how long a set is to remember elements, if it forgets them. Fails if that time can't be
+/// cut into time slices, or if there is none and elements are to be renewed (22023).
 fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
     match keep {
         None if renews => Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
@@ -77,6 +180,7 @@ fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
     }
 }
 
+/// Returns a capacity if a set can have it. Fails if not (22023).
 fn check_capacity(capacity: i64) -> Result<u64> {
     u64::try_from(capacity).ok().filter(|&capacity| capacity > 0).ok_or_else(|| {
         invalid_parameter(format!("capacity of a filter set must be at least 1, not {capacity}"))
@@ -84,7 +188,7 @@ fn check_capacity(capacity: i64) -> Result<u64> {
     })
 }
 
-/// An argument that can't be NULL.
+/// Returns an argument that can't be NULL. Fails if it is (22004); `what` names it.
 fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     argument.ok_or_else(|| {
         Error::new(
@@ -94,7 +198,8 @@ fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     })
 }
 
-/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`.
+/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`: whether a row belongs
+/// to a set that was made for this.
 fn check(call: &Call) -> Outcome {
     let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else {
         return Ok(None);

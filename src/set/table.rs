@@ -34,7 +34,7 @@ pub struct Parameters {
     /// The type of its elements, as given then.
     pub element: Oid,
     /// The kind that elements of this type had then, by [`kind_code`].
-    kind: i64,
+    pub kind: i64,
     /// Elements with which it reaches its rate; `None` if none were given.
     pub capacity: Option<u64>,
     /// The rate at that capacity.
@@ -80,7 +80,7 @@ impl Purpose {
     /// A set that will be changed is locked as for UPDATE from the start. A session that first read
     /// an index, and then waited for REINDEX to release the table, would hold what REINDEX waits
     /// for.
-    fn lock(self) -> pg_sys::LOCKMODE {
+    fn lock_mode(self) -> pg_sys::LOCKMODE {
         let lock = match self {
             Purpose::Ask => pg_sys::AccessShareLock,
             Purpose::Change => pg_sys::RowExclusiveLock,
@@ -135,42 +135,12 @@ session_locals! {
 }
 
 impl Set {
-    /// Locks the table of a set until the transaction ends, checks that it is a set, and returns
-    /// what the session knows of it.
+    /// Locks the table of a set, as [`Set::lock`] does, for a call that uses its rows.
     ///
-    /// Fails if there is no such table (42P01), if the caller lacks a right (42501), if the table
-    /// isn't a set (42809), if it was renamed while the call waited for it, or if its constraint is
-    /// newer than the snapshot by which the call reads (40001), and, unless the purpose is to ask,
-    /// in a transaction that may only read (25006).
+    /// Fails as that does, and if the constraint of the table is newer than the snapshot by which
+    /// the call reads (40001).
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
-        if purpose != Purpose::Ask {
-            sql::require_writable(c"changing a filter set");
-        }
-        let name = sql::relation(oid);
-        if name.is_some() {
-            // Without the rights a caller must not be able to lock out others.
-            owner::require_usage_of_schema(oid);
-            for &right in purpose.rights() {
-                owner::require(oid, right);
-            }
-        }
-        let Some(table) = Opened::if_there(call, oid, purpose.lock()) else {
-            let name =
-                name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
-            return Err(Error::new(
-                SqlState::ERRCODE_UNDEFINED_TABLE,
-                format!("relation {name} does not exist"),
-            ));
-        };
-        let name_now = sql::relation(oid).unwrap_or_default();
-        if name.is_some_and(|before| before != name_now) {
-            return Err(renamed(&name_now));
-        }
-        let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
-        let set = match known {
-            Some(known) if known.is_current.get() && known.table == name_now => known,
-            before => learn(call, table.relation(), name_now, before)?,
-        };
+        let set = Set::lock(call, oid, purpose)?;
         if purpose != Purpose::Clear {
             set.element.borrow_mut().refresh(call)?;
         }
@@ -184,6 +154,43 @@ impl Set {
             set.check_snapshot_of_constraint()?;
         }
         Ok(set)
+    }
+
+    /// Locks the table of a set until the transaction ends, checks that it is a set, and returns
+    /// what the session knows of it.
+    ///
+    /// Fails if there is no such table (42P01), if the caller lacks a right (42501), if the table
+    /// isn't a set (42809), if it was renamed while the call waited for it (40001), and, unless the
+    /// purpose is to ask, in a transaction that may only read (25006).
+    pub fn lock(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
+        if purpose != Purpose::Ask {
+            sql::require_writable(c"changing a filter set");
+        }
+        let name = sql::relation(oid);
+        if name.is_some() {
+            // Without the rights a caller must not be able to lock out others.
+            owner::require_usage_of_schema(oid);
+            for &right in purpose.rights() {
+                owner::require(oid, right);
+            }
+        }
+        let Some(table) = Opened::if_there(call, oid, purpose.lock_mode()) else {
+            let name =
+                name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
+            return Err(Error::new(
+                SqlState::ERRCODE_UNDEFINED_TABLE,
+                format!("relation {name} does not exist"),
+            ));
+        };
+        let name_now = sql::relation(oid).unwrap_or_default();
+        if name.is_some_and(|before| before != name_now) {
+            return Err(renamed(&name_now));
+        }
+        let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
+        match known {
+            Some(known) if known.is_current.get() && known.table == name_now => Ok(known),
+            before => learn(call, table.relation(), name_now, before),
+        }
     }
 
     /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set

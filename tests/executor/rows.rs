@@ -325,6 +325,7 @@ const WAYS: [&str; 29] = [
     "counting_bloom_remove(counting_bloom_empty(9), X)",
     "counting_bloom_remove_all(counting_bloom_empty(9), ARRAY[X])",
     "counting_bloom_contains(counting_bloom_empty(9), X)",
+    "counting_bloom_count(counting_bloom_empty(9), X)",
     "counting_bloom_contained(X, counting_bloom_empty(9))",
     "bloom_key(X)",
     "bloom_keys(ARRAY[X])",

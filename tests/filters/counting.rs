@@ -160,12 +160,14 @@ const SEEDS: &str = "
 
 /// What is done with each filter f that was accepted, beside a filter g. Each must end, in a value
 /// or a refusal.
-const USES: [&str; 20] = [
+const USES: [&str; 22] = [
     "counting_bloom_info(f)",
     "counting_bloom_cardinality(f)",
     "bloom_info(f::bloom)",
     "f::bloom | f::bloom",
     "f @> 1",
+    "counting_bloom_count(f, 1)",
+    "counting_bloom_count(f, 'a'::text)",
     "'x'::text <@ f",
     "inet '::1' <@ f",
     "f || 5",

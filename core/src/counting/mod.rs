@@ -120,21 +120,46 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     Ok(header)
 }
 
-/// Whether the element with this hash may be in a filter of which only slices are read:
-/// `read(from, length)` reads one. Errors: those of `read`; [`crate::Class::InvalidBinary`] if it
-/// returns too few bytes.
+/// Returns whether the element with this hash may be in a filter of which only slices are read:
+/// `read(from, length)` returns one.
+///
+/// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
-    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+    read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
+    in_block(header, hash, read, |block| counters::block_contains(block, header.shape(), hash))
+}
+
+/// Returns how many copies of the element with this hash are in a filter of which only slices are
+/// read, as [`Counting::count`] does.
+///
+/// `read(from, length)` returns a slice. Fails if `read` does, or if it returns too few bytes
+/// ([`crate::Class::InvalidBinary`]).
+pub fn count_in_slices<E: From<Error>, B: AsRef<[u8]>>(
+    header: &Header<'_>,
+    hash: u64,
+    read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+) -> std::result::Result<u8, E> {
+    in_block(header, hash, read, |block| counters::block_count(block, header.shape(), hash))
+}
+
+/// Reads the block of an element, and returns what `ask` says of it; the default, false or 0, for a
+/// filter of no size.
+fn in_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
+    header: &Header<'_>,
+    hash: u64,
+    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+    ask: impl FnOnce(&[u8; BLOCK_BYTES]) -> T,
+) -> std::result::Result<T, E> {
     if header.is_unsized() {
-        return Ok(false);
+        return Ok(T::default());
     }
     let block = header.shape().block_of(hash) as usize;
     let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
     let block = bytes.as_ref().try_into().map_err(|_| damaged("it is cut off"))?;
-    Ok(counters::block_contains(block, header.shape(), hash))
+    Ok(ask(block))
 }
 
 impl<'a> Counting<'a> {
@@ -164,6 +189,18 @@ impl<'a> Counting<'a> {
     #[inline]
     pub fn contains(&self, hash: u64) -> bool {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
+    }
+
+    /// Returns how many copies of the element with this hash are in the filter: never less than were
+    /// added and not removed, and 15 for 15 or more.
+    ///
+    /// It may be more, since other elements have the same counters; that it is has about the
+    /// probability of a false positive.
+    pub fn count(&self, hash: u64) -> u8 {
+        if self.header.is_unsized() {
+            return 0;
+        }
+        counters::count(self.counters, self.header.shape(), hash)
     }
 
     #[inline]

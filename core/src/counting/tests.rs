@@ -129,12 +129,47 @@ fn slices_answer_as_the_whole_does() {
         for &hash in &hashes {
             let read = |from: usize, length: usize| Ok::<_, Error>(&value[from..from + length]);
             assert_eq!(contains_in_slices(&start, hash, read).unwrap(), filter.contains(hash));
+            assert_eq!(count_in_slices(&start, hash, read).unwrap(), filter.count(hash));
         }
         assert!(contains_in_slices(&start, 1, |_, _| Ok::<_, Error>([0u8; 3])).is_err());
         assert!(
             parse_start(&value[..crate::filter::slices::START_BYTES], value.len() - 1).is_err()
         );
     }
+}
+
+/// The count of an element is at least the number of its copies, and exact where no other element
+/// shares all of its counters. At 15 it ends.
+#[test]
+fn copies_are_counted() {
+    let header = sized_header(1000, 0.01, u64::MAX).unwrap();
+    let element = |i: u64| hash(&i.to_le_bytes());
+    let copies = |i: u64| i % 20;
+    let added_copies: Vec<u64> = (0..1000)
+        .flat_map(|i| std::iter::repeat_n(element(i), copies(i) as usize))
+        .collect();
+    let value = added(&empty::<Vec<u8>>(&header), Kind::of(Tag::Text), &added_copies);
+    let filter = Counting::parse(&value).unwrap();
+    let (mut exact, mut absent_counted) = (0, 0);
+    for i in 0..1000 {
+        let count = u64::from(filter.count(element(i)));
+        assert!(count >= copies(i).min(15), "{count} of {}", copies(i));
+        exact += u64::from(count == copies(i).min(15));
+        absent_counted += u64::from(filter.count(element(i + 1000)) > 0);
+        assert_eq!(filter.count(element(i + 1000)) > 0, filter.contains(element(i + 1000)));
+    }
+    assert!(exact > 980 && absent_counted < 20, "{exact} exact, {absent_counted} of 1000 absent");
+    // Removed again, up to 14 copies are gone.
+    let removed: Vec<u8> = filter.remove(&vec![element(3); 2]).unwrap();
+    let count = Counting::parse(&removed).unwrap().count(element(3));
+    assert_eq!(count, filter.count(element(3)) - 2);
+    let nothing: Vec<u8> = empty(&header);
+    assert_eq!(Counting::parse(&nothing).unwrap().count(element(1)), 0);
+    let no_size: Vec<u8> = empty(&unsized_header(0.01).unwrap());
+    assert_eq!(Counting::parse(&no_size).unwrap().count(element(1)), 0);
+    let read = |_, _| Ok::<[u8; 0], Error>([]);
+    assert_eq!(count_in_slices(&unsized_header(0.01).unwrap(), 1, read).unwrap(), 0);
+    assert!(count_in_slices(&header, 1, read).is_err());
 }
 
 #[test]

@@ -83,6 +83,11 @@ pub fn warn(warning: Error) {
         .report(PgLogLevel::WARNING);
 }
 
+/// Reports a notice, with its own SQLSTATE.
+pub fn notice(notice: Error) {
+    notice.report(PgLogLevel::NOTICE);
+}
+
 pub fn info(finding: Error) {
     finding.report(PgLogLevel::INFO);
 }

@@ -152,3 +152,27 @@ SELECT count(*) FILTER (WHERE f @> i AND i <= 50000) AS found, count(*) FILTER (
 UPDATE kept SET f = counting_bloom_remove(f, 7) WHERE id = 3;
 SELECT f @> 7 AS removed, f @> 8 AS still FROM kept WHERE id = 3;
 DROP TABLE c, b, kept;
+
+-- How many copies of an element there are: never too few, up to 15.
+SELECT n, counting_bloom_count(f, 'x') AS x, counting_bloom_count(f, 'y'::text) AS y,
+    counting_bloom_count(counting_bloom_remove(f, 'x'), 'x') AS one_less
+FROM unnest(ARRAY[1, 2, 14, 15, 16, 100]) AS n,
+    LATERAL (SELECT counting_bloom_agg('x', 100) AS f FROM generate_series(1, n)) AS v;
+SELECT counting_bloom_count(f, 3::smallint) AS smallint, counting_bloom_count(f, 3::bigint) AS bigint,
+    counting_bloom_count(f + f, 3) AS of_the_sum, counting_bloom_count(f, NULL::integer) IS NULL AS no_element,
+    counting_bloom_count(NULL, 3) IS NULL AS no_filter, pg_typeof(counting_bloom_count(f, 3)) AS type
+FROM (SELECT counting_bloom_agg(i % 10, 100) AS f FROM generate_series(1, 40) AS i) AS v;
+SELECT counting_bloom_count(counting_bloom_empty(100), 'x') AS empty, counting_bloom_count(counting_bloom_empty(), 1) AS no_size;
+SELECT call, state, message, hint FROM unnest(ARRAY['f, ''a''', 'f, ARRAY[1]', 'f, 1.5', 'f, ''{}''::json']) AS call,
+    failure('SELECT counting_bloom_count(' || call || ') FROM (SELECT counting_bloom_empty(10) || 1 AS f) AS v');
+-- In a table, read by slices and then whole: the count is zero where the filter says no.
+CREATE TABLE counted AS SELECT counting_bloom_agg(i / 3, 40000) AS f FROM generate_series(0, 119999) AS i;
+SELECT octet_length(f::bytea) > 100000 AS out_of_line FROM counted;
+SELECT counting_bloom_count(f, 7) FROM counted;
+SELECT min(n), count(*) FILTER (WHERE n > 3) < 60 AS few_too_many FROM (SELECT counting_bloom_count(f, i) AS n FROM counted,
+    generate_series(0, 39999, 10) AS i) AS counts;
+SELECT bool_and((counting_bloom_count(f, i) > 0) = (f @> i)) AS as_probed FROM counted, generate_series(36000, 43999) AS i;
+ALTER TABLE counted ALTER f SET STORAGE EXTENDED;
+UPDATE counted SET f = counting_bloom_remove(f, 7);
+SELECT counting_bloom_count(f, 7) AS one_less, counting_bloom_count(f, 8) AS as_before FROM counted;
+DROP TABLE counted;
