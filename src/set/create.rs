@@ -154,16 +154,15 @@ fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
 
 /// Checks a false positive rate. Fails unless a set can be made for it (22023).
 fn check_fpr(fpr: f64) -> Result<()> {
-    if sizing::is_possible_fpr(Layout::Blocked, fpr) {
-        return Ok(());
-    }
-    let least = sizing::least_fpr(Layout::Blocked);
-    let message = format!(
-        "false positive rate of a filter set must be between {least:e} and {GREATEST_FPR}, not {fpr:?}"
-    );
-    Err(invalid_parameter(message).hint(
-        "A set reaches the rate with as many elements as its capacity; until then it is lower. For a lower rate, give a larger capacity.",
-    ))
+    sizing::check_fpr(Layout::Blocked, fpr).map_err(|error| {
+        let error = Error::from(error);
+        let is_too_small = fpr > 0.0 && fpr < GREATEST_FPR;
+        if is_too_small {
+            error.hint("A set has this rate at its capacity, and a lower one before: give a larger capacity.")
+        } else {
+            error
+        }
+    })
 }
 
 /// Checks for how long a set is to remember elements, if it forgets them. Fails if that time can't be

@@ -33,7 +33,7 @@ impl Action {
 
 /// Which elements of an array a function returns.
 #[derive(Clone, Copy, PartialEq)]
-enum Returned {
+enum Selection {
     /// Those that may be in the set, or that the call changed.
     Found,
     /// The others.
@@ -62,7 +62,7 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
 
 /// Executes a function of a set and an array: returns some of the array's elements, in their order.
 /// Of equal elements only the first is changed. `function` is its name in SQL.
-fn elements_of_array(call: &Call, function: &str, action: Action, returned: Returned) -> Outcome {
+fn elements_of_array(call: &Call, function: &str, action: Action, selection: Selection) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
     };
@@ -73,9 +73,9 @@ fn elements_of_array(call: &Call, function: &str, action: Action, returned: Retu
     let mut elements = elements(call, 1, element_type.oid);
     let items = sorted_items(&elements, element_type, action);
     let mut are_returned: Vec<bool> =
-        memory::collect(elements.iter().map(|_| returned == Returned::NotFound));
+        memory::collect(elements.iter().map(|_| selection == Selection::NotFound));
     look_or_change(&set, action, &items, &mut |place| {
-        are_returned[place] = returned == Returned::Found;
+        are_returned[place] = selection == Selection::Found;
     })?;
     drop(items);
 
@@ -139,10 +139,10 @@ const REMOVE: Action = Action::Change(Verb::Remove);
 #[rustfmt::skip]
 pg_functions! {
     bloom_set_contains => |call| one_element(call, "bloom_set_contains", Action::Look);
-    bloom_set_present => |call| elements_of_array(call, "bloom_set_present", Action::Look, Returned::Found);
-    bloom_set_absent => |call| elements_of_array(call, "bloom_set_absent", Action::Look, Returned::NotFound);
+    bloom_set_present => |call| elements_of_array(call, "bloom_set_present", Action::Look, Selection::Found);
+    bloom_set_absent => |call| elements_of_array(call, "bloom_set_absent", Action::Look, Selection::NotFound);
     bloom_set_add => |call| one_element(call, "bloom_set_add", ADD);
-    bloom_set_add_all => |call| elements_of_array(call, "bloom_set_add_all", ADD, Returned::Found);
+    bloom_set_add_all => |call| elements_of_array(call, "bloom_set_add_all", ADD, Selection::Found);
     bloom_set_remove => |call| one_element(call, "bloom_set_remove", REMOVE);
-    bloom_set_remove_all => |call| elements_of_array(call, "bloom_set_remove_all", REMOVE, Returned::Found);
+    bloom_set_remove_all => |call| elements_of_array(call, "bloom_set_remove_all", REMOVE, Selection::Found);
 }

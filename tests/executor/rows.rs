@@ -305,7 +305,7 @@ fn an_aggregate_refuses_a_type_that_is_altered_meanwhile() {
 }
 
 /// Each way to hand over the element X.
-const WAYS: [&str; 29] = [
+const WAYS: [&str; 30] = [
     "bloom_agg(X)",
     "bloom_agg(X, 100)",
     "bloom_add(bloom_empty(9), X)",

@@ -148,7 +148,7 @@ fn copies_are_counted() {
     let added_copies: Vec<u64> = (0..1000)
         .flat_map(|i| std::iter::repeat_n(element(i), copies(i) as usize))
         .collect();
-    let value = added(&empty::<Vec<u8>>(&header), Kind::of(Tag::Text), &added_copies);
+    let value = added(&empty::<Vec<u8>>(&header), Kind::unnamed(Tag::Text), &added_copies);
     let filter = Counting::parse(&value).unwrap();
     let (mut exact, mut absent_counted) = (0, 0);
     for i in 0..1000 {
