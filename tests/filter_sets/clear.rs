@@ -190,6 +190,7 @@ fn a_session_that_knows_a_large_set_finds_the_rows_of_a_small_one() {
     run(&mut client, "SELECT bloom_set_create('s', 'integer', fpr => 1e-8)");
     let mut other = server().connect("shrunk");
     for _ in 0..2 {
+        run(&mut other, "SELECT bloom_set_clear('s')");
         let grow =
             "SELECT cardinality(bloom_set_add_all('s', ARRAY(SELECT generate_series(1, 400000))))";
         assert_eq!(value::<i32>(&mut client, grow), 400_000);
