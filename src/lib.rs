@@ -5,7 +5,7 @@
 //! `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`. `settings`
 //! has the settings, and `read_ahead` what no statement names: Bloom Scan. ARCHITECTURE.md says
 //! what these rooms know, and what is below them: `probe`, `overfull`, `arguments`,
-//! `key_condition`, `filter_type`, `element`, `error`, `heap` and `pg`.
+//! `key_condition`, `filter_type`, `element`, `error`, `heap`, `other_extensions` and `pg`.
 
 #![deny(clippy::disallowed_methods)]
 #![deny(ffi_unwind_calls)]
@@ -33,6 +33,7 @@ mod key;
 mod key_condition;
 mod membership;
 mod merge;
+mod other_extensions;
 mod overfull;
 mod parquet;
 mod planner;

@@ -251,7 +251,13 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
         "src",
         &[
             &["pg"],
-            &["error", "settings", "heap", "key_condition"],
+            &[
+                "error",
+                "settings",
+                "heap",
+                "key_condition",
+                "other_extensions",
+            ],
             &["element"],
             &["filter_type", "arguments"],
             &["overfull"],

@@ -15,11 +15,11 @@ use condition::{Asked, LookedFor};
 
 use crate::error::unsupported;
 use crate::index;
+use crate::other_extensions;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState, interrupt};
 use crate::pg::catalog::{self, lookup, operators, owner};
 use crate::pg::memory::in_scratch;
 use crate::pg::query::Output;
-use crate::pg::sql;
 use crate::pg::storage::relation::{ACCESS_SHARE, Opened, Relation};
 use crate::pg::value::encoding;
 use pgrx::pg_sys;
@@ -51,7 +51,7 @@ fn table(call: &Call) -> Result<Opened<'_>> {
     }
     owner::require_all_columns(table);
     require_no_row_security(table)?;
-    if sql::is_distributed_by_citus(oid)? {
+    if other_extensions::is_distributed_by_citus(oid)? {
         let message = format!("table \"{}\" has its rows in shards of Citus", table.name());
         return Err(unsupported(message, "Query it as it is."));
     }
@@ -137,7 +137,7 @@ fn find(call: &Call, is_array: bool) -> Outcome {
     let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else {
         return Ok(None);
     };
-    let compressed = sql::compressed_by_timescale()?;
+    let compressed = other_extensions::compressed_by_timescale()?;
     let add_rows = |leaf: Relation| {
         let has_all = !compressed.contains(&leaf.oid());
         // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's

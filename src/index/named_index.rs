@@ -1,9 +1,9 @@
 //! An index that a user names in a function.
 
+use crate::other_extensions::is_distributed_by_citus;
 use crate::pg::call::{Call, Error, Result, SqlState};
 use crate::pg::catalog::lookup;
 use crate::pg::catalog::owner::{self, AsOwner};
-use crate::pg::sql;
 use crate::pg::storage::relation::{self, ACCESS_SHARE, Opened, Relation};
 use pgrx::pg_sys;
 
@@ -25,7 +25,7 @@ impl<'c> NamedIndex<'c> {
         let table = lookup::valid(lookup::IndexGetRelation(oid, true))
             .ok_or_else(|| wrong(&relation::name_of(oid)))?;
         owner::require_maintenance(table);
-        if sql::is_distributed_by_citus(table)? {
+        if is_distributed_by_citus(table)? {
             let message =
                 format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)

@@ -63,7 +63,7 @@
 //! | [`memory`] | memory contexts, Rust's own allocations, temporary files |
 //! | [`value`] | values of variable length, those out of line, and those that are made of others; text |
 //! | [`catalog`] | what the catalogs say about types, operators, tables and rights |
-//! | [`sql`] | statements of SQL |
+//! | [`sql`] | statements, transactions, names as SQL writes them |
 //! | [`regex`] | the automata of regular expressions |
 //! | [`query`] | a query on a table that stands for its parent |
 //! | [`storage`] | relations, their pages under locks, and changes with their WAL records |
