@@ -86,6 +86,9 @@ fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<Strin
 
 /// What to do about an element of another kind.
 pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> String {
+    if without_hash(filter) == without_hash(element) {
+        return "The type is the same, and hashed otherwise now: by another function, or in another encoding of the database. Build the filter again.".into();
+    }
     let is_array_of = |array: &str, member: &str| array.strip_prefix("array of ") == Some(member);
     if !is_array_of(element, filter) && !is_array_of(filter, element) {
         return format!("Cast the element to a type of kind {filter}.");
@@ -114,6 +117,29 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     } else {
         format!("To use the array's members, call {of_members}.")
     }
+}
+
+/// The name of a kind without what follows `@` in it: how the types are hashed.
+fn without_hash(kind: &str) -> String {
+    let mut rest = String::new();
+    let mut is_quoted = false;
+    let mut is_hash = false;
+    let mut depth = 0;
+    for character in kind.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            '@' if !is_quoted => is_hash = true,
+            '(' if is_hash && !is_quoted => depth += 1,
+            ')' if is_hash && !is_quoted && depth > 0 => depth -= 1,
+            // What follows the type in the name of a kind that is made of it.
+            ',' | ')' if !is_quoted => is_hash = false,
+            _ => {}
+        }
+        if !is_hash {
+            rest.push(character);
+        }
+    }
+    rest
 }
 
 fn of_parameter(problem: &InvalidParameter) -> Option<String> {

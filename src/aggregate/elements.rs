@@ -96,8 +96,9 @@ pub struct ElementSite {
     header: Header<'static>,
     header_cache: HeaderCache,
     hasher: Hasher,
-    /// Whether all rows must have the arguments of the first one, and the type of the elements can't
-    /// be altered in the meantime.
+    /// Whether all rows must have the arguments of the first one.
+    has_fixed_arguments: bool,
+    /// Whether, moreover, the type of the elements can't be altered in the meantime.
     is_same_for_all_rows: bool,
 }
 
@@ -114,6 +115,7 @@ impl ElementSite {
         let hasher = element.hasher(header.layout);
         let has_fixed_arguments = (2..call.nargs()).all(|index| nodes::is_fixed(call, index));
         Ok(ElementSite {
+            has_fixed_arguments,
             is_same_for_all_rows: has_fixed_arguments && !element.is_alterable(),
             element,
             arguments,
@@ -136,6 +138,9 @@ impl ElementSite {
             self.hasher = self.element.hasher(self.header.layout);
         }
 
+        if self.has_fixed_arguments {
+            return Ok(());
+        }
         let arguments = Arguments::of(call, 2);
         if self.arguments != arguments {
             self.header = H::requested_header(&arguments)?;

@@ -1,18 +1,13 @@
-//! Elements: which SQL values may be added and probed for, and as which key kind.
-//!
-//! Types whose equality our hash cannot follow are refused rather than answered wrongly: text under
-//! a nondeterministic collation; `citext`, which compares by its own rules; names of objects, which
-//! are kept as identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter of
-//! filters where a merge was meant; and what is made of any of these.
+//! A type of elements, as a call site remembers it: its key kind, and how its values are hashed for a
+//! filter.
 
 use super::hasher::{Form, Hasher, ProbeKey, other_form};
-use super::resolve::{Resolved, Resolver, built_in};
+use super::resolve::{Dependencies, ResolvedType, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Element, Error, Result, SqlState, nodes};
 use crate::pg::catalog::{self, Shape};
 use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
-use crate::pg::value::row_type::version_of;
 use pg_bloom_core::error::InvalidParameter;
 use pg_bloom_core::filter::build::unify_with_element;
 use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
@@ -23,8 +18,8 @@ pub struct ElementType {
     /// As it was given: it may be a domain, which may be dropped while a plan still names it.
     pub oid: Oid,
     base: Oid,
-    resolved: Resolved,
-    rows: Vec<(Oid, u64)>,
+    resolved: ResolvedType,
+    dependencies: Dependencies,
 }
 
 impl ElementType {
@@ -68,21 +63,54 @@ impl ElementType {
     }
 
     fn new(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
-        let mut resolver = Resolver::new(function, base, encoding::foreign_encoding().is_some());
+        ElementType::in_encoding(function, oid, base, encoding::foreign_encoding())
+    }
+
+    fn in_encoding(
+        function: Oid,
+        oid: Oid,
+        base: Oid,
+        encoding: Option<&'static str>,
+    ) -> Result<ElementType> {
+        let mut resolver = Resolver::new(function, base, encoding);
         let resolved = resolver.part(base)?;
-        Ok(ElementType { oid, base, resolved, rows: resolver.rows })
+        Ok(ElementType { oid, base, resolved, dependencies: resolver.dependencies })
     }
 
-    /// Whether what these elements are made of can be altered.
+    /// Returns the encoding of a database in which this type has a kind for which `is_it` holds; UTF8
+    /// stands for SQL_ASCII as well. `None` if there is none. Fails if the type can't be an element.
+    pub fn encoding_where(
+        &self,
+        call: &Call,
+        is_it: impl Fn(&ElementType) -> bool,
+    ) -> Result<Option<&'static str>> {
+        let function = call.function()?;
+        for encoding in std::iter::once(None).chain(encoding::foreign_encodings().map(Some)) {
+            let there = ElementType::in_encoding(function, self.oid, self.base, encoding)?;
+            if is_it(&there) {
+                return Ok(Some(encoding.unwrap_or("UTF8")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether what these elements are made of, or how they are hashed, can be altered.
     pub fn is_alterable(&self) -> bool {
-        !self.rows.is_empty()
+        !self.dependencies.is_empty()
     }
 
-    /// Resolves the type again if what its elements are made of was altered since. Returns what it
-    /// was before in that case. Errors: 0A000 for a type that can no longer be an element.
+    /// Whether nothing of that was altered since the type was resolved.
+    #[inline(always)]
+    pub fn is_current(&self) -> bool {
+        self.dependencies.is_empty() || self.dependencies.are_current()
+    }
+
+    /// Resolves the type again if what its elements are made of, or how they are hashed, was altered
+    /// since. Returns what it was before in that case. Fails with 0A000 for a type that can no longer
+    /// be an element.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
-        if self.rows.iter().all(|&(oid, known)| version_of(oid) == known) {
+        if self.is_current() {
             return Ok(None);
         }
         let now = ElementType::new(call.function()?, self.oid, self.base)?;
@@ -141,7 +169,7 @@ impl ElementType {
     /// # Safety
     /// The element must be of this type.
     pub unsafe fn probe_key(&self, element: Option<Element>) -> ProbeKey {
-        let Resolved { tag, parquet, ref name, .. } = self.resolved;
+        let ResolvedType { tag, parquet, ref name, .. } = self.resolved;
         let int32 = (tag == Tag::Integer).then_some(Form::Int32);
         let float32 = (tag == Tag::Float).then_some(Form::Float32);
         // SAFETY: promised by the caller.
@@ -157,7 +185,7 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
     let tag = match built_in(base) {
-        Some((_, _, tag)) => Some(tag),
+        Some(built_in) => Some(built_in.parquet),
         None => (is_type && catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
     };
     tag.filter(|tag| tag.is_parquet()).ok_or_else(|| {

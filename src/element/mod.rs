@@ -17,7 +17,7 @@ mod members;
 mod resolve;
 mod scalar;
 
-pub use column::Column;
+pub use column::{Column, HASH};
 pub use element_type::{ElementType, Given, hashes_of, out_of_range, parquet_tag};
 pub use hasher::{Hasher, ProbeKey};
 pub use scalar::with_value;

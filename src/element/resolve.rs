@@ -1,10 +1,27 @@
-//! What each type is as an element, or as a part of one: how it is read, and its key kind.
+//! What each type is as an element, or as a part of one: how its values are read, and its key kind.
+//!
+//! Types whose equality a hash of ours cannot follow are refused rather than answered wrongly: text
+//! under a nondeterministic collation; `citext`, which compares by its own rules; names of objects,
+//! which are kept as identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter
+//! of filters where a merge was meant; and what is made of any of these.
+//!
+//! A kind must stand for one hash for as long as filters are stored. Of most types the canonical
+//! bytes are ours. The others, of kind "other", are hashed by a function of PostgreSQL's catalogs. If
+//! the type's name alone doesn't say which function that is, the kind names the function too:
+//!
+//! | type | hashed by | kind |
+//! |---|---|---|
+//! | `inet` | `hashinetextended`, which nobody can replace | `pg_catalog.inet` |
+//! | `hstore` of the extension | the extension's function | `public.hstore` |
+//! | `tick`, which a cast `WITHOUT FUNCTION` makes a `bigint` | the function of `bigint`, until `tick` gets an operator class | `public.tick@pg_catalog.hashint8extended(pg_catalog.int8)` |
+//! | `tick` with a class of its own | the function of that class, until it is dropped | `public.tick@public.tick_hash(public.tick)` |
 
 use super::members::{Member, Parts, RangeType, Reader};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, interrupt};
-use crate::pg::catalog::{self, Shape, Storage};
+use crate::pg::catalog::default_class::{self, TypeHash, Unhashable};
+use crate::pg::catalog::{self, Shape, Storage, invalidation};
 use crate::pg::value::encoding;
 use crate::pg::value::range::RangeEntry;
 use crate::pg::value::row_type::{RowType, version_of};
@@ -13,29 +30,39 @@ use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How each type that is not "other" is read, and its kinds: in general, and in the `parquet`
-/// layout.
-pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
-    let general = |source, tag| (source, tag, tag);
+/// How the values of a type that is not made of others are read, and its kinds.
+#[derive(Clone, Copy)]
+pub struct BuiltIn {
+    pub source: Source,
+    pub tag: Tag,
+    /// The kind in a filter of the `parquet` layout.
+    pub parquet: Tag,
+}
+
+/// Returns how a type of PostgreSQL's is read; `None` if it is of kind "other" or made of others.
+pub fn built_in(oid: Oid) -> Option<BuiltIn> {
+    let with_parquet = |source, tag, parquet| BuiltIn { source, tag, parquet };
+    let general = |source, tag| BuiltIn { source, tag, parquet: tag };
+    let text = |source| BuiltIn { source, tag: Tag::Text, parquet: Tag::ParquetByteArray };
     Some(match BuiltinOid::try_from(oid).ok()? {
-        BuiltinOid::INT2OID => (Source::Int2, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT4OID => (Source::Int4, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT8OID => (Source::Int8, Tag::Integer, Tag::ParquetInt64),
-        BuiltinOid::FLOAT4OID => (Source::Float4, Tag::Float, Tag::ParquetFloat),
-        BuiltinOid::FLOAT8OID => (Source::Float8, Tag::Float, Tag::ParquetDouble),
+        BuiltinOid::INT2OID => with_parquet(Source::Int2, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT4OID => with_parquet(Source::Int4, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT8OID => with_parquet(Source::Int8, Tag::Integer, Tag::ParquetInt64),
+        BuiltinOid::FLOAT4OID => with_parquet(Source::Float4, Tag::Float, Tag::ParquetFloat),
+        BuiltinOid::FLOAT8OID => with_parquet(Source::Float8, Tag::Float, Tag::ParquetDouble),
         BuiltinOid::NUMERICOID => general(Source::Numeric, Tag::Numeric),
-        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => {
-            (Source::Text, Tag::Text, Tag::ParquetByteArray)
+        BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => text(Source::Text),
+        BuiltinOid::BPCHAROID => text(Source::Bpchar),
+        BuiltinOid::CHAROID => text(Source::Char),
+        BuiltinOid::NAMEOID => text(Source::Name),
+        BuiltinOid::BYTEAOID => with_parquet(Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
+        BuiltinOid::UUIDOID => with_parquet(Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
+        BuiltinOid::DATEOID => with_parquet(Source::Date, Tag::Date, Tag::ParquetDate),
+        BuiltinOid::TIMESTAMPOID => {
+            with_parquet(Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp)
         }
-        BuiltinOid::BPCHAROID => (Source::Bpchar, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::CHAROID => (Source::Char, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::NAMEOID => (Source::Name, Tag::Text, Tag::ParquetByteArray),
-        BuiltinOid::BYTEAOID => (Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
-        BuiltinOid::UUIDOID => (Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
-        BuiltinOid::DATEOID => (Source::Date, Tag::Date, Tag::ParquetDate),
-        BuiltinOid::TIMESTAMPOID => (Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp),
         BuiltinOid::TIMESTAMPTZOID => {
-            (Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
+            with_parquet(Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
         }
         BuiltinOid::BOOLOID => general(Source::Bool, Tag::Boolean),
         BuiltinOid::TIMEOID => general(Source::Time, Tag::Time),
@@ -48,8 +75,9 @@ pub fn built_in(oid: Oid) -> Option<(Source, Tag, Tag)> {
     })
 }
 
+/// What a type is as an element.
 #[derive(Clone)]
-pub struct Resolved {
+pub struct ResolvedType {
     pub reader: Reader,
     pub tag: Tag,
     /// The kind in a filter of the `parquet` layout.
@@ -58,9 +86,9 @@ pub struct Resolved {
     pub name: String,
 }
 
-impl Resolved {
-    fn composite(parts: Parts, tag: Tag, name: String) -> Resolved {
-        Resolved {
+impl ResolvedType {
+    fn composite(parts: Parts, tag: Tag, name: String) -> ResolvedType {
+        ResolvedType {
             reader: Reader::Composite(Rc::new(parts)),
             tag,
             parquet: tag,
@@ -68,71 +96,124 @@ impl Resolved {
         }
     }
 
+    /// The kind, as it is written in the name of a kind that is made of this one.
     fn kind(&self) -> &str {
         if self.tag.has_name() { &self.name } else { self.tag.name() }
     }
+}
+
+/// What can change what a type is as an element, as it was when the type was resolved.
+#[derive(Default)]
+pub struct Dependencies {
+    rows: Vec<RowVersion>,
+    /// The version of all operator classes, if values are compared or hashed by some that somebody can
+    /// make or drop.
+    classes: Option<u64>,
+}
+
+/// A composite type that is part of a type, or the whole of it.
+struct RowVersion {
+    oid: Oid,
+    version: u64,
+}
+
+impl Dependencies {
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.classes.is_none()
+    }
+
+    /// Whether nothing has changed since.
+    pub fn are_current(&self) -> bool {
+        let is_known = |seen| seen == invalidation::known_version_of_classes();
+        self.classes.is_none_or(is_known)
+            && self.rows.iter().all(|row| version_of(row.oid) == row.version)
+    }
+
+    fn add_row(&mut self, oid: Oid) {
+        self.rows.push(RowVersion { oid, version: version_of(oid) });
+    }
+
+    /// Must be called before the catalogs are read.
+    fn add_classes(&mut self) {
+        // The oldest version counts.
+        self.classes.get_or_insert_with(invalidation::version_of_classes);
+    }
+}
+
+/// A type whose hash function another one can replace.
+#[derive(Clone, Copy)]
+pub struct Unsettled {
+    pub oid: Oid,
+    pub hash: Oid,
 }
 
 /// Finds out what a type is, and all that it is made of.
 pub struct Resolver {
     /// A function of the extension, which tells its schema.
     function: Oid,
-    /// What the user sees.
+    /// The type that the user sees.
     whole: Oid,
-    convert: bool,
+    /// The encoding from which text is converted to UTF-8, if it must be.
+    encoding: Option<&'static str>,
     /// What is known so far, so that the time taken depends on the number of types rather than on
-    /// how they are combined; nothing yet of a type that is being looked at.
-    known: HashMap<Oid, Option<Resolved>>,
-    /// The types of rows in it, and their versions.
-    pub rows: Vec<(Oid, u64)>,
+    /// how they are combined; `None` while a type is being looked at.
+    known: HashMap<Oid, Option<ResolvedType>>,
+    pub dependencies: Dependencies,
+    /// The first type in it whose hash function can be replaced.
+    pub unsettled: Option<Unsettled>,
 }
 
 impl Resolver {
-    pub fn new(function: Oid, whole: Oid, convert: bool) -> Resolver {
+    /// A resolver for the type `whole` and its parts. Text is converted to UTF-8 if it is in
+    /// `encoding`; without one it is taken as it is.
+    pub fn new(function: Oid, whole: Oid, encoding: Option<&'static str>) -> Resolver {
         Resolver {
             function,
             whole,
-            convert,
+            encoding,
             known: HashMap::new(),
-            rows: Vec::new(),
+            dependencies: Dependencies::default(),
+            unsettled: None,
         }
     }
 
-    /// Errors: 0A000 for a type that can't be an element, or a part of one; 54001 for a type that
-    /// is too complex.
-    pub fn part(&mut self, oid: Oid) -> Result<Resolved> {
+    /// Returns what the type `oid` is. Fails with 0A000 for a type that can't be an element, or a part
+    /// of one, and with 54001 for a type that is too complex.
+    pub fn part(&mut self, oid: Oid) -> Result<ResolvedType> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
-        if let Some((source, tag, parquet)) = built_in(oid) {
-            return self.plain(source, tag, parquet, oid);
+        if let Some(BuiltIn { source, tag, parquet }) = built_in(oid) {
+            return Ok(self.scalar(source, tag, parquet));
         }
         if let Some(known) = self.known.get(&oid) {
             return known.clone().ok_or_else(|| self.refuse_unhashable(oid));
         }
         self.known.insert(oid, None);
-        let resolved = self.made_of_parts(oid)?;
+        let resolved = self.of_shape(oid)?;
         self.known.insert(oid, Some(resolved.clone()));
         Ok(resolved)
     }
 
-    fn made_of_parts(&mut self, oid: Oid) -> Result<Resolved> {
+    fn of_shape(&mut self, oid: Oid) -> Result<ResolvedType> {
         let shape = catalog::shape(oid);
-        let is_made_by_users = matches!(
+        let compares_by_members = matches!(
             shape,
-            Shape::Enum | Shape::Range(..) | Shape::Multirange(_) | Shape::Composite
+            Shape::Enum
+                | Shape::Array(_)
+                | Shape::Range(..)
+                | Shape::Multirange(_)
+                | Shape::Composite
         );
-        if is_made_by_users && catalog::has_own_operator_class(oid) {
-            return Err(self.refuse(format!(
-                "Type {} has an operator class of its own, whose equality a hash of its values does not follow. Cast it to text.",
-                catalog::display_name(oid)
-            )));
+        if compares_by_members {
+            self.check_no_own_operator_class(oid)?;
         }
         match shape {
-            Shape::Enum => self.plain(Source::Enum, Tag::Text, Tag::ParquetByteArray, oid),
+            Shape::Enum => Ok(self.scalar(Source::Enum, Tag::Text, Tag::ParquetByteArray)),
             Shape::Domain(base) => self.part(base),
             Shape::Array(element) => {
                 let (kind, member) = self.member(element, catalog::storage(element))?;
-                Ok(Resolved::composite(Parts::Array(member), Tag::Array, format!("array of {kind}")))
+                let name = format!("array of {kind}");
+                Ok(ResolvedType::composite(Parts::Array(member), Tag::Array, name))
             }
             Shape::Range(..) => self.range(oid, oid, Parts::Range, Tag::Range),
             Shape::Multirange(range) => self.range(oid, range, Parts::Multirange, Tag::Multirange),
@@ -141,13 +222,7 @@ impl Resolver {
                 "an anonymous row cannot be an element of a bloom filter",
                 "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
             )),
-            Shape::ForeignString if oid == self.whole => Err(self.refuse(
-                "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
-            )),
-            Shape::ForeignString => Err(self.refuse(format!(
-                "It has {} in it, which compares by rules that a hash of its bytes does not follow. Cast that to text.",
-                catalog::display_name(oid)
-            ))),
+            Shape::ForeignString => Err(self.refuse_foreign_string(oid)),
             Shape::ObjectName => Err(self.refuse(
                 "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
             )),
@@ -158,21 +233,24 @@ impl Resolver {
     /// The kind of members of a type, and how they are read when they are kept like this.
     fn member(&mut self, oid: Oid, storage: Storage) -> Result<(String, Member)> {
         let resolved = self.part(oid)?;
-        Ok((resolved.kind().to_owned(), Member { reader: resolved.reader, storage }))
+        let kind = resolved.kind().to_owned();
+        Ok((kind, Member { reader: resolved.reader, storage }))
     }
 
+    /// The type `oid`, of ranges of the type `range`, or of multiranges of them.
     fn range(
         &mut self,
         oid: Oid,
         range: Oid,
         parts: fn(RangeType) -> Parts,
         tag: Tag,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedType> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));
         };
         self.check_collation(collation)?;
-        if !catalog::compares_as_its_bounds(range, subtype) {
+        self.dependencies.add_classes();
+        if !default_class::compares_as_its_bounds(range, subtype) {
             return Err(self.refuse(format!(
                 "Type {} compares its bounds by an operator class that is not the default of their type. Cast it to text.",
                 catalog::display_name(range)
@@ -180,16 +258,18 @@ impl Resolver {
         }
         let (kind, bound) = self.member(subtype, catalog::storage(subtype))?;
         let parts = parts(RangeType { entry: RangeEntry::of(range), bound });
-        Ok(Resolved::composite(parts, tag, format!("{} of {kind}", catalog::qualified_name(oid))))
+        let name = format!("{} of {kind}", catalog::qualified_name(oid));
+        Ok(ResolvedType::composite(parts, tag, name))
     }
 
     /// Row types are distinguished by their names and the names and kinds of their columns, in
     /// order. Only the name of a column tells it from another that was dropped, and is kept by a
     /// dump.
-    fn row(&mut self, oid: Oid) -> Result<Resolved> {
-        self.rows.push((oid, version_of(oid)));
+    fn row(&mut self, oid: Oid) -> Result<ResolvedType> {
+        self.dependencies.add_row(oid);
         let row = RowType::new(oid);
-        let (mut members, mut kinds) = (Vec::new(), Vec::new());
+        let mut members = Vec::new();
+        let mut kinds = Vec::new();
         for column in row.columns() {
             if column.attisdropped {
                 members.push(None);
@@ -197,32 +277,107 @@ impl Resolver {
             }
             self.check_collation(column.attcollation)?;
             let (kind, member) = self.member(column.atttypid, Storage::of(&column))?;
-            kinds.push(format!("{} {kind}", catalog::quoted(&encoding::name(&column.attname))));
+            let column_name = catalog::quoted(&encoding::name(&column.attname));
+            kinds.push(format!("{column_name} {kind}"));
             members.push(Some(member));
         }
         let name = format!("{}({})", catalog::qualified_name(oid), kinds.join(", "));
-        Ok(Resolved::composite(Parts::Row(row, members), Tag::Row, name))
+        Ok(ResolvedType::composite(Parts::Row(row, members), Tag::Row, name))
     }
 
-    /// A type that is known by its name and its own hash only.
-    fn other(&self, oid: Oid) -> Result<Resolved> {
+    /// A type that is hashed by a function of its own.
+    fn other(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.refuse_filter(oid)?;
-        Ok(Resolved {
-            name: shortened_name(other_name(oid)),
-            ..self.plain(Source::Other, Tag::Other, Tag::Other, oid)?
+        let hash = self.hash_of(oid)?;
+        let name = shortened_name(self.name_of_other(oid, &hash));
+        let reader = ScalarReader {
+            source: Source::Other,
+            convert: self.encoding.is_some(),
+            extended_hash: default_class::prepared_function(hash.function),
+        };
+        Ok(ResolvedType {
+            reader: Reader::Scalar(reader),
+            tag: Tag::Other,
+            parquet: Tag::Other,
+            name,
         })
     }
 
-    /// A type that is not made of others, without a name of its kind.
-    fn plain(&self, source: Source, tag: Tag, parquet: Tag, oid: Oid) -> Result<Resolved> {
-        let extended_hash = match source {
-            Source::Other => {
-                catalog::extended_hash(oid).ok_or_else(|| self.refuse_unhashable(oid))?
+    /// How a type hashes its values. Fails with 0A000 if it doesn't, or otherwise than its values are
+    /// equal.
+    fn hash_of(&mut self, oid: Oid) -> Result<TypeHash> {
+        self.dependencies.add_classes();
+        let hash = match default_class::type_hash(oid) {
+            Ok(hash) => hash,
+            Err(Unhashable::NoFunction) => return Err(self.refuse_unhashable(oid)),
+            Err(Unhashable::OtherEquality) => {
+                return Err(self.refuse(format!(
+                    "The default operator classes of type {} for btree and hash have different operators =. Cast it to text.",
+                    catalog::display_name(oid)
+                )));
             }
-            _ => std::ptr::null_mut(),
         };
-        let reader = Reader::Scalar(ScalarReader { source, convert: self.convert, extended_hash });
-        Ok(Resolved { reader, tag, parquet, name: String::new() })
+        // The type is hashed as the other one is: what can't be an element of that can't be of this.
+        if hash.class_type != oid {
+            if catalog::shape(hash.class_type) == Shape::ForeignString {
+                return Err(self.refuse_foreign_string(oid));
+            }
+            self.refuse_filter(hash.class_type)?;
+        }
+        if !hash.is_settled && self.unsettled.is_none() {
+            self.unsettled = Some(Unsettled { oid, hash: hash.function });
+        }
+        Ok(hash)
+    }
+
+    /// The name that tells a type with a hash of its own from others. It has what the hash depends on
+    /// beside the type: a function, if that can be replaced; the encoding of the database and the
+    /// CPU, where they may matter. A filter that was moved, or whose type was altered, then gives an
+    /// error and no wrong answer.
+    fn name_of_other(&self, oid: Oid, hash: &TypeHash) -> String {
+        let mut name = catalog::qualified_name(oid);
+        if !hash.is_settled {
+            name.push('@');
+            name.push_str(&default_class::hash_function_name(hash.function));
+        }
+        if let Some(encoding) = self.encoding
+            && !is_without_text(oid)
+        {
+            name.push('@');
+            name.push_str(encoding);
+        }
+        if cfg!(target_endian = "big") {
+            name.push_str("@big-endian");
+        }
+        name
+    }
+
+    /// A type that is not made of others, and whose kind has no name.
+    fn scalar(&self, source: Source, tag: Tag, parquet: Tag) -> ResolvedType {
+        let reader = ScalarReader {
+            source,
+            convert: self.encoding.is_some(),
+            extended_hash: std::ptr::null_mut(),
+        };
+        ResolvedType {
+            reader: Reader::Scalar(reader),
+            tag,
+            parquet,
+            name: String::new(),
+        }
+    }
+
+    /// Checks a type whose values are equal if their members are: fails with 0A000 if it has an
+    /// operator class of its own, which may hold others equal.
+    fn check_no_own_operator_class(&mut self, oid: Oid) -> Result<()> {
+        self.dependencies.add_classes();
+        if !default_class::has_own_operator_class(oid) {
+            return Ok(());
+        }
+        Err(self.refuse(format!(
+            "Type {} has an operator class of its own, whose equality a hash of its values does not follow. Cast it to text.",
+            catalog::display_name(oid)
+        )))
     }
 
     /// Refuses a filter as an element, or in one.
@@ -240,6 +395,18 @@ impl Resolver {
         Err(self.refuse(hint))
     }
 
+    fn refuse_foreign_string(&self, oid: Oid) -> Error {
+        if oid == self.whole {
+            return self.refuse(
+                "It compares by rules that a hash of its bytes does not follow. Cast it to text, for instance lower(x::text).",
+            );
+        }
+        self.refuse(format!(
+            "It has {} in it, which compares by rules that a hash of its bytes does not follow. Cast that to text.",
+            catalog::display_name(oid)
+        ))
+    }
+
     fn check_collation(&self, collation: Oid) -> Result<()> {
         if catalog::is_deterministic(collation) {
             return Ok(());
@@ -248,18 +415,13 @@ impl Resolver {
     }
 
     fn refuse(&self, hint: impl Into<String>) -> Error {
-        unsupported(
-            format!(
-                "type {} cannot be an element of a bloom filter",
-                catalog::display_name(self.whole)
-            ),
-            hint,
-        )
+        let name = catalog::display_name(self.whole);
+        unsupported(format!("type {name} cannot be an element of a bloom filter"), hint)
     }
 
     fn refuse_unhashable(&self, part: Oid) -> Error {
         let subject = if part == self.whole {
-            "The type".into()
+            "The type".to_owned()
         } else {
             format!("Type {} in it", catalog::display_name(part))
         };
@@ -269,21 +431,8 @@ impl Resolver {
     }
 }
 
-/// The name that tells a type with a hash of its own from others. Where that hash may depend on the
-/// encoding of the database or on the CPU, so does the name: a filter that was moved then gives an
-/// error and no wrong answer.
-fn other_name(oid: Oid) -> String {
-    let mut name = catalog::qualified_name(oid);
-    if let Some(encoding) = encoding::foreign_encoding().filter(|_| !is_without_text(oid)) {
-        name += &format!("@{encoding}");
-    }
-    if cfg!(target_endian = "big") {
-        name.push_str("@big-endian");
-    }
-    name
-}
-
-/// Whether values of a type certainly contain no text. Types that are not known here may.
+/// Whether values of a type certainly contain no text, whose hash would depend on its encoding. Types
+/// that are not known here may.
 fn is_without_text(oid: Oid) -> bool {
     use BuiltinOid as B;
     matches!(

@@ -2,9 +2,12 @@
 //! from there.
 
 use super::{kind, kind_of, options, ranges, session, validate};
+use crate::element::HASH;
+use crate::error::unsupported;
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::guard::Entry;
 use crate::pg::call::{Call, Element, Outcome, Result, raise};
+use crate::pg::catalog::operators;
 use crate::pg::memory;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{RowBatch, keys};
@@ -30,7 +33,7 @@ fn handler(_: &Call) -> Outcome {
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
-    amsupport: ranges::PARTS.cast_unsigned(),
+    amsupport: HASH.cast_unsigned(),
     amsearcharray: true,
     ambuild: Some(ambuild),
     ambuildempty: Some(ambuildempty),
@@ -40,6 +43,7 @@ static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     amcostestimate: Some(amcostestimate),
     amoptions: Some(amoptions),
     amvalidate: Some(amvalidate),
+    amadjustmembers: Some(amadjustmembers),
     ambeginscan: Some(ambeginscan),
     amrescan: Some(amrescan),
     amgetbitmap: Some(amgetbitmap),
@@ -163,6 +167,28 @@ unsafe extern "C-unwind" fn amoptions(options: Datum, validate: bool) -> *mut pg
 unsafe extern "C-unwind" fn amvalidate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| validate(class))
+}
+
+/// Refuses support functions that are added to a family later, also by another operator class. They
+/// decide what an index keeps of a value, and how it is hashed: an index with a class of the family
+/// would miss its rows from then on.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn amadjustmembers(
+    family: pg_sys::Oid,
+    class: pg_sys::Oid,
+    _operators: *mut pg_sys::List,
+    functions: *mut pg_sys::List,
+) {
+    // SAFETY: PostgreSQL calls this; without functions there is no list.
+    unsafe { Entry::new() }.run(|| {
+        let is_new = class != pg_sys::InvalidOid && operators::family_operators(family).is_empty();
+        if !is_new && !functions.is_null() {
+            raise(unsupported(
+                "support functions cannot be added to an operator family for access method bloom_filter",
+                "Name them in CREATE OPERATOR CLASS, in a family of its own.",
+            ));
+        }
+    });
 }
 
 #[pgrx::pg_guard]

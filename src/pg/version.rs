@@ -6,7 +6,7 @@
 
 use super::call::guard::guard;
 use pgrx::pg_sys::{self, Oid};
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -17,6 +17,23 @@ pub use pg_sys::{InitMaterializedSRF as begin_set, RelFileLocator as Locator};
 /// file.
 #[cfg(feature = "before_pg16")]
 pub use pg_sys::{RelFileNode as Locator, SetSingleFuncCall as begin_set};
+
+/// The number of one of PostgreSQL's caches of catalogs, as its callbacks get it.
+#[cfg(feature = "before_pg19")]
+pub type CacheNumber = std::ffi::c_int;
+#[cfg(not(feature = "before_pg19"))]
+pub type CacheNumber = pg_sys::SysCacheIdentifier::Type;
+
+/// The name of an encoding; empty for a number that is none's.
+pub fn encoding_name(encoding: i32) -> &'static str {
+    #[cfg(feature = "before_pg17")]
+    use pg_sys::pg_encoding_to_char;
+    #[cfg(not(feature = "before_pg17"))]
+    use pg_sys::pg_encoding_to_char_private as pg_encoding_to_char;
+    // SAFETY: takes any number; names are static C strings.
+    let name = unsafe { CStr::from_ptr(pg_encoding_to_char(encoding)) };
+    name.to_str().unwrap_or_default()
+}
 
 /// How many items an array has, as far as the planner can tell.
 ///

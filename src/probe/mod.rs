@@ -38,8 +38,8 @@ fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut Prob
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;
-    // Elements of a type that can't be altered are always read the same way.
-    if !site.element.is_alterable()
+    // The remembered hasher is that of the type as it was resolved.
+    if site.element.is_current()
         && let Some((whole, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(1 - filter)
     {

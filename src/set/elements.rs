@@ -48,7 +48,7 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     };
     let element_type = ElementType::remembered(call, 1, Given::Element)?;
     let set = Set::open(call, oid, action.purpose())?;
-    set.check_kind(element_type, function)?;
+    set.check_kind(call, element_type, function)?;
 
     let mut is_found = false;
     // SAFETY: the type is that of the argument.
@@ -68,7 +68,7 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
     };
     let element_type = ElementType::remembered(call, 1, Given::Array)?;
     let set = Set::open(call, oid, action.purpose())?;
-    set.check_kind(element_type, function)?;
+    set.check_kind(call, element_type, function)?;
 
     let mut elements = elements(call, 1, element_type.oid);
     let items = sorted_items(&elements, element_type, action);

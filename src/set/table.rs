@@ -15,7 +15,7 @@ use crate::pg::catalog::definition::{self, CheckArgument};
 use crate::pg::catalog::{self, invalidation, owner};
 use crate::pg::sql::{self, Prepared, Sees};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
-use crate::pg::value::encoding;
+use crate::pg::value::encoding::{self, database_encoding_name};
 use crate::pg::value::time::{Interval, Timestamp};
 use pg_bloom_core::set::Form;
 use pg_bloom_core::set::tree::{DEFAULT_CAPACITY, SLICES};
@@ -216,15 +216,10 @@ impl Set {
 
     /// Checks for the function `operation` that elements of this type are of the set's kind.
     /// Errors: 42804 if not.
-    pub fn check_kind(&self, element: &ElementType, operation: &str) -> Result<()> {
+    pub fn check_kind(&self, call: &Call, element: &ElementType, operation: &str) -> Result<()> {
         let own = self.element.borrow();
         if kind_code(&own) != self.parameters.kind {
-            let name = catalog::display_name(self.parameters.element);
-            let message =
-                format!("type {name} was altered since filter set {} was made", self.quoted_name());
-            return Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
-                .detail("Elements that were added before would never be found.")
-                .hint("Make a new set, or restore the type."));
+            return Err(self.refuse_altered_kind(call, &own));
         }
         let (own, given) = (own.kind(Layout::Blocked), element.kind(Layout::Blocked));
         if own.unify(given).is_some() {
@@ -237,6 +232,36 @@ impl Set {
         Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
             .detail(format!("The set is for elements of kind {own}."))
             .hint(advice_on_kinds(&own.to_string(), &given.to_string(), Some(operation))))
+    }
+
+    /// The error for a set whose elements, of the type `own`, now have another kind than those that
+    /// were added: 42804, or what resolving the type fails with.
+    #[cold]
+    fn refuse_altered_kind(&self, call: &Call, own: &ElementType) -> Error {
+        let set = self.quoted_name();
+        let name = catalog::display_name(self.parameters.element);
+        let is_of_set = |there: &ElementType| kind_code(there) == self.parameters.kind;
+        let (message, hint) = match own.encoding_where(call, is_of_set) {
+            Err(error) => return error,
+            Ok(Some(encoding)) => (
+                format!(
+                    "filter set {set} was made in a database in encoding {encoding}, and this one is in {}",
+                    database_encoding_name()
+                ),
+                format!(
+                    "The hash of type {name} depends on the encoding. Make a new set, and add its elements."
+                ),
+            ),
+            Ok(None) => (
+                format!(
+                    "type {name}, or how it is hashed, was altered since filter set {set} was made"
+                ),
+                "Make a new set, or restore the type and its operator classes.".to_owned(),
+            ),
+        };
+        Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+            .detail("Elements that were added before would never be found.")
+            .hint(hint)
     }
 
     /// The name of the table, quoted as messages have it.

@@ -15,7 +15,7 @@ pub const FILTERS: usize = LAYOUTS.len() * SIZES.len();
 const SIZES: [&str; 3] = ["1000000, 0.01", "50, 0.001", "NULL, 0.05"];
 
 /// More types, with the first version of PostgreSQL that has them.
-const OTHERS: [(i32, Kind); 36] = [
+const OTHERS: [(i32, Kind); 37] = [
     (13, ("cidr", "(inet '10.0.0.0' + i)::cidr")),
     (13, ("macaddr", "('0800' || lpad(to_hex(i), 8, '0'))::macaddr")),
     (13, ("macaddr8", "('08002b01' || lpad(to_hex(i), 8, '0'))::macaddr8")),
@@ -69,6 +69,7 @@ const OTHERS: [(i32, Kind); 36] = [
             "datemultirange(daterange(NULL, '1999-01-01'), daterange('2000-01-01', date '2000-01-01' + i))",
         ),
     ),
+    (13, ("tick", "i::text::tick")),
     (
         13,
         (
@@ -78,8 +79,13 @@ const OTHERS: [(i32, Kind); 36] = [
     ),
 ];
 
-/// Makes the types of [`OTHERS`] that PostgreSQL doesn't have.
+/// Makes the types of [`OTHERS`] that PostgreSQL doesn't have. A `tick` is hashed as what it is cast to.
 pub const MORE_TYPES: &str = "
+    CREATE TYPE tick;
+    CREATE FUNCTION tick_in(cstring) RETURNS tick LANGUAGE internal IMMUTABLE STRICT AS 'int8in';
+    CREATE FUNCTION tick_out(tick) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int8out';
+    CREATE TYPE tick (INPUT = tick_in, OUTPUT = tick_out, LIKE = int8);
+    CREATE CAST (tick AS bigint) WITHOUT FUNCTION AS IMPLICIT;
     CREATE TYPE half AS (a boolean, b \"char\");
     CREATE TYPE wide AS (a date, b timestamptz, c varchar, d numeric, e integer[], f half);";
 

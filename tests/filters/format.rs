@@ -6,7 +6,7 @@ use postgres::Client;
 
 /// Elements as expressions of the integer i, the key kind that the reader is given, and its text of
 /// an element x.
-const ELEMENTS: [(&str, &str, &str); 18] = [
+const ELEMENTS: [(&str, &str, &str); 19] = [
     ("i", "integer", "x::text"),
     ("i * 1000000007::bigint", "integer", "x::text"),
     ("'text é ' || i", "text", "x"),
@@ -26,6 +26,11 @@ const ELEMENTS: [(&str, &str, &str); 18] = [
         "inet '10.0.0.0' + i",
         r#"{"other": ["pg_catalog", "inet"]}"#,
         "hashinetextended(x, 0)::text",
+    ),
+    (
+        "i::text::\"Own type\"",
+        r#"{"other": ["public", "Own type"], "function": ["pg_catalog", "hashint8extended"], "takes": ["pg_catalog", "int8"]}"#,
+        "hashint8extended(x, 0)::text",
     ),
     (
         "time '10:00' + i * interval '1 second'",
@@ -51,10 +56,19 @@ const ELEMENTS: [(&str, &str, &str); 18] = [
     ),
 ];
 
+/// A type without an operator class, whose values are those of another type.
+const OWN_TYPE: &str = r#"
+    CREATE TYPE "Own type";
+    CREATE FUNCTION own_in(cstring) RETURNS "Own type" LANGUAGE internal IMMUTABLE STRICT AS 'int8in';
+    CREATE FUNCTION own_out("Own type") RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int8out';
+    CREATE TYPE "Own type" (INPUT = own_in, OUTPUT = own_out, LIKE = int8);
+    CREATE CAST ("Own type" AS bigint) WITHOUT FUNCTION AS IMPLICIT"#;
+
 #[test]
 fn the_reader_answers_as_the_server_does() {
     let mut client = server().database("format");
     run(&mut client, "SET pg_bloom.overfill = ignore");
+    run(&mut client, OWN_TYPE);
     let (mut lines, mut expected) = (String::new(), Vec::new());
     for (elements, kind, text) in ELEMENTS {
         let builds = LAYOUTS.map(|layout| (format!(", '{layout}'"), "bloom_agg"));

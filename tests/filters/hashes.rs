@@ -9,7 +9,7 @@ use crate::common::{run, value};
 use crate::server;
 
 /// The hash of the element number 7 of each type of the corpus, as its filter keeps it.
-const HASHES: [(&str, &str); 60] = [
+const HASHES: [(&str, &str); 61] = [
     ("smallint", "55e4fd6a40cd7608"),
     ("integer", "55e4fd6a40cd7608"),
     ("bigint", "dfbb984032a6e55e"),
@@ -69,6 +69,7 @@ const HASHES: [(&str, &str); 60] = [
     ("tsrange", "e30a537111d4a258"),
     ("tstzrange", "607ce749c1c30e97"),
     ("datemultirange", "eef727b9fb6900ec"),
+    ("tick", "89835488ef03b188"),
     ("wide", "f58a12e07fd94031"),
 ];
 

@@ -15,6 +15,7 @@
 //! | `large` | builds that outgrow the cache, `work_mem` or a process |
 //! | `limits` | what statements that fail or are cancelled leave behind |
 //! | `oracle` | filters against sets |
+//! | `own_types` | types whose hash function comes and goes |
 //! | `parallel` | aggregates in every plan |
 //! | `real_urls` | two lists of URLs |
 //! | `reference` | docs/reference.md against the catalogs |
@@ -40,6 +41,7 @@ mod kinds;
 mod large;
 mod limits;
 mod oracle;
+mod own_types;
 mod parallel;
 mod real_urls;
 mod reference;

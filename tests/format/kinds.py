@@ -3,7 +3,9 @@
 A kind without a name is a string, as in the table of key kinds. The others say what they are made of:
 
     {"other": ["pg_catalog", "inet"]}                                   schema and name of the type; with "encoding": "LATIN1"
-                                                                        if the name of the kind ends with one
+                                                                        if the name of the kind ends with one, and with
+                                                                        "function": ["s", "f"], "takes": ["s", "t"] if
+                                                                        it has the function that hashes values
     {"array": kind}
     {"row": ["public", "r"], "columns": [["a", "integer"], ["b", kind]]}
     {"range": ["pg_catalog", "int4range"], "of": "integer"}
@@ -73,6 +75,9 @@ def called(kind):
         return fit(f"array of {called(kind['array'])}")
     name = ".".join(map(quoted, kind[what]))
     if what == "other":
+        if "function" in kind:
+            function, takes = (".".join(map(quoted, kind[key])) for key in ("function", "takes"))
+            name = f"{name}@{function}({takes})"
         return fit(f"{name}@{kind['encoding']}" if "encoding" in kind else name)
     if what == "row":
         columns = (f"{quoted(column)} {called(part)}" for column, part in kind["columns"])

@@ -4,7 +4,7 @@
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
 use super::vacuum;
-use crate::element::Column;
+use crate::element::{Column, HASH};
 use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index};
@@ -16,6 +16,7 @@ use crate::pg::storage::wal::{self, NewPages};
 use pg_bloom_core::index::page::{RowId, RowSet};
 use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Tiles};
 use pg_bloom_core::memory;
+use pgrx::pg_sys::Oid;
 
 /// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose
 /// rate follows the table.
@@ -154,10 +155,11 @@ impl Building<'_> {
 /// is there already is rebuilt.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
-    if matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
-        && !index.is_being_reindexed()
-    {
-        Column::new(index.handler(), index.column_type(), index.column_class().2)?;
+    let is_compared_as_another = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
+        && index.support_function(HASH) == Oid::INVALID;
+    if is_compared_as_another && !index.is_being_reindexed() {
+        let (_, _, collation) = index.column_class();
+        Column::check(index.handler(), index.column_type(), collation)?;
     }
     Ok(column)
 }

@@ -27,6 +27,7 @@ lookups! {
     get_multirange_range(oid: Oid) -> Oid;
     get_collation_isdeterministic(collation: Oid) -> bool;
     get_func_namespace(function: Oid) -> Oid;
+    get_func_rettype(function: Oid) -> Oid;
     get_opcode(operator: Oid) -> Oid;
     get_opclass_family(class: Oid) -> Oid;
     get_opclass_input_type(class: Oid) -> Oid;

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`lookup`] | PostgreSQL's functions that may be given any identifier |
 //! | [`operators`] | operator classes and families |
+//! | [`default_class`] | how values of a type are compared and hashed: its default operator classes |
 //! | [`definition`] | what a table has beside its columns |
 //! | [`invalidation`] | what changed since, and which transactions failed |
 //! | [`owner`] | rights, and running a table's expressions as its owner |
 
+pub mod default_class;
 pub mod definition;
 pub mod invalidation;
 pub mod lookup;
@@ -15,6 +17,8 @@ pub mod operators;
 pub mod owner;
 
 pub use self::lookup::get_func_namespace as namespace_of_function;
+/// The type that a function returns. Raises an error for an unknown function.
+pub use self::lookup::get_func_rettype as result_type;
 /// The collation that a type has by itself; invalid if its values don't compare by one.
 pub use self::lookup::get_typcollation as collation;
 /// The type under all domains.
@@ -95,6 +99,12 @@ pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
         pg_sys::get_func_signature(function, &mut types, &mut count);
         (i < count as usize).then(|| *types.add(i))
     }
+}
+
+/// The name of a function and the types that it takes, as users write them.
+pub fn function_signature(function: pg_sys::Oid) -> String {
+    // SAFETY: the result is a C string in the memory of this call.
+    unsafe { encoding::utf8_of(pg_sys::format_procedure(function)) }.unwrap_or_default()
 }
 
 /// Whether a function computes an aggregate's states or its result, from the aggregate's arguments
@@ -210,38 +220,34 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
     .contains(&oid)
 }
 
-/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are
-/// by that type's `=`.
-pub fn compares_as_its_bounds(range: pg_sys::Oid, subtype: pg_sys::Oid) -> bool {
-    // SAFETY: entries of the type cache live as long as the process.
-    let (own, usual) = unsafe {
-        let own = pg_sys::lookup_type_cache(range, pg_sys::TYPECACHE_RANGE_INFO as i32);
-        let usual = pg_sys::lookup_type_cache(subtype, pg_sys::TYPECACHE_CMP_PROC as i32);
-        ((*own).rng_cmp_proc_finfo.fn_oid, (*usual).cmp_proc)
-    };
-    let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
-    own == usual || patterns.iter().any(|&function| own.to_u32() == function)
-}
-
 /// The schema-qualified name of a type, in UTF-8, as the catalogs have it, each part [`quoted`].
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: the cache has rows of pg_type. The name of a schema is null or a C string in the
-    // memory of this call.
-    unsafe {
-        let qualified = |row: &pg_sys::FormData_pg_type| {
-            let schema = match pg_sys::isAnyTempNamespace(row.typnamespace) {
-                true => Some("pg_temp".into()),
-                false => encoding::utf8_of(pg_sys::get_namespace_name(row.typnamespace)),
-            };
-            format!(
-                "{}.{}",
-                quoted(&schema.unwrap_or_default()),
-                quoted(&encoding::name(&row.typname))
-            )
-        };
-        with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, qualified)
-            .unwrap_or_else(|| oid.to_u32().to_string())
-    }
+    let name = |row: &pg_sys::FormData_pg_type| qualified(row.typnamespace, &row.typname);
+    // SAFETY: the cache has rows of pg_type.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, name) }
+        .unwrap_or_else(|| oid.to_u32().to_string())
+}
+
+/// The schema-qualified name of a function, without its arguments, as [`qualified_name`] writes it.
+pub fn qualified_function(oid: pg_sys::Oid) -> String {
+    let name = |row: &pg_sys::FormData_pg_proc| qualified(row.pronamespace, &row.proname);
+    // SAFETY: the cache has rows of pg_proc.
+    unsafe { with_row(pg_sys::SysCacheIdentifier::PROCOID, oid, name) }
+        .unwrap_or_else(|| oid.to_u32().to_string())
+}
+
+/// A schema and a name in it, each [`quoted`]. Schemas of temporary objects are `pg_temp`.
+fn qualified(schema: pg_sys::Oid, name: &pg_sys::NameData) -> String {
+    // SAFETY: reads the catalog; the name of a schema is null or a C string in the memory of this
+    // call.
+    let schema = unsafe {
+        if pg_sys::isAnyTempNamespace(schema) {
+            Some("pg_temp".to_owned())
+        } else {
+            encoding::utf8_of(pg_sys::get_namespace_name(schema))
+        }
+    };
+    format!("{}.{}", quoted(&schema.unwrap_or_default()), quoted(&encoding::name(name)))
 }
 
 /// A name, quoted as in SQL if it is not of lower-case letters, digits and underscores; reserved
@@ -262,16 +268,6 @@ pub fn quoted(name: &str) -> String {
 pub fn display_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
     unsafe { encoding::utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
-}
-
-pub fn extended_hash(oid: pg_sys::Oid) -> Option<*mut pg_sys::FmgrInfo> {
-    let flags = pg_sys::TYPECACHE_HASH_EXTENDED_PROC | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
-    // SAFETY: entries of the type cache live as long as the process.
-    unsafe {
-        let entry = pg_sys::lookup_type_cache(oid, flags as i32);
-        ((*entry).hash_extended_proc != pg_sys::InvalidOid)
-            .then_some(&raw mut (*entry).hash_extended_proc_finfo)
-    }
 }
 
 /// Whether a collation compares by bytes; values without one do.
@@ -297,13 +293,4 @@ pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     let none = pg_sys::Datum::null();
     // SAFETY: reads the catalog; the name is a C string.
     unsafe { pg_sys::GetSysCacheOid(cache, column, name, schema, none, none) }
-}
-
-/// Whether a type has a default operator class for hashing or sorting that isn't one of many types,
-/// as of all enums.
-pub fn has_own_operator_class(oid: pg_sys::Oid) -> bool {
-    [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
-        let class = valid(lookup::GetDefaultOpClass(oid, method));
-        class.is_some_and(|class| lookup::get_opclass_input_type(class) == oid)
-    })
 }

@@ -2,6 +2,7 @@
 //!
 //! A database in the encoding SQL_ASCII has bytes of any encoding; PostgreSQL doesn't convert them.
 
+use crate::pg::version;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -29,9 +30,20 @@ pub fn foreign_encoding() -> Option<&'static str> {
     if is_utf8() || is_sql_ascii() {
         return None;
     }
-    // SAFETY: the name is a static C string.
-    let name = unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) };
-    name.to_str().ok()
+    Some(database_encoding_name())
+}
+
+/// Returns the names of all encodings whose text must be converted to get UTF-8.
+pub fn foreign_encodings() -> impl Iterator<Item = &'static str> {
+    let as_they_are = [pg_sys::pg_enc::PG_UTF8, pg_sys::pg_enc::PG_SQL_ASCII];
+    (0..pg_sys::pg_enc::_PG_LAST_ENCODING_)
+        .filter(move |encoding| !as_they_are.contains(encoding))
+        .map(|encoding| version::encoding_name(encoding as i32))
+}
+
+/// Returns the name of the database's encoding.
+pub fn database_encoding_name() -> &'static str {
+    version::encoding_name(database_encoding())
 }
 
 /// Returns text of the database as a Rust string.

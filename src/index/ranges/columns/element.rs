@@ -4,8 +4,12 @@
 //! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the
 //! operator of the default operator class for sorting, or for hashing. An operator class with
 //! another operator would miss rows.
+//!
+//! The hash of the types of PostgreSQL and of extensions stays what it is. For other types, whose
+//! default operator class for hashing may be another one tomorrow, the operator class of the index
+//! has the hash function: support function 4.
 
-use crate::element::{Column, Hasher};
+use crate::element::{Column, HASH, Hasher};
 use crate::error::unsupported;
 use crate::pg::call::error::info;
 use crate::pg::call::{Error, Result};
@@ -35,7 +39,12 @@ impl ElementColumn {
         } else {
             declared
         };
-        let column = Column::new(relation.handler(), compared, collation)?;
+        let hash = relation.support_function(HASH);
+        let column = if hash == Oid::INVALID {
+            Column::new(relation.handler(), compared, collation)?
+        } else {
+            Column::hashed_by(hash, compared, collation)?
+        };
         if !is_usual_equality(family, declared, declared) {
             return Err(refuse_comparison(declared, declared));
         }
@@ -104,6 +113,12 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
             "the operator class has no equality of {}",
             catalog::display_name(declared)
         ));
+    }
+    if let Some(hash) = operators::family_function(family, declared, HASH)
+        && let Err(error) = Column::hashed_by(hash, declared, Oid::INVALID)
+    {
+        is_valid = false;
+        info(error);
     }
     is_valid
 }

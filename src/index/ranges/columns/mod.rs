@@ -24,11 +24,10 @@ use class::PARTS;
 use element::ElementColumn;
 use text::TextColumn;
 
-use crate::element::{Column, with_value};
+use crate::element::with_value;
 use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
 use crate::pg::call::{Element, Result};
-use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
@@ -57,20 +56,12 @@ impl IndexColumn for RangesColumn {
         if support == Oid::INVALID {
             return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
         }
-        let (family, _, collation) = relation.column_class();
+        let (family, _, _) = relation.column_class();
         class::check(family, support)?;
         Ok(match support.to_u32() {
             class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
             class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
-            class::JSON => {
-                // It refuses what can't be in an index.
-                Column::new(
-                    relation.handler(),
-                    catalog::base_type(relation.column_type()),
-                    collation,
-                )?;
-                RangesColumn::Json
-            }
+            class::JSON => RangesColumn::Json,
             // No other class but that of words was allowed.
             _ => RangesColumn::Words,
         })

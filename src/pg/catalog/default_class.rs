@@ -1,0 +1,162 @@
+//! How values of a type are compared and hashed: by its default operator classes.
+//!
+//! Which class is a type's default can change while values of the type are stored: classes are
+//! created and dropped, a support function of a family is replaced, and a type without a class of its
+//! own uses that of a type to which a cast `WITHOUT FUNCTION` leads. The type cache notices only some
+//! of these changes, so the catalogs are read.
+
+use super::lookup::{self, valid};
+use super::operators::{self, equality, family_function, family_member};
+use super::{argument_type, qualified_function};
+use crate::pg::memory::{self, Context};
+use pgrx::pg_sys::{self, Oid};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// The support function of a B-tree's operator class that compares two values.
+const COMPARE: i16 = pg_sys::BTORDER_PROC as i16;
+/// The support function of a hash operator class that takes a seed, and returns 64 bits.
+const HASH_EXTENDED: i16 = pg_sys::HASHEXTENDED_PROC as i16;
+/// The strategy of `=` in a hash operator class.
+const HASH_EQUAL: i16 = pg_sys::HTEqualStrategyNumber as i16;
+
+/// How values of a type are hashed to 64 bits.
+pub struct TypeHash {
+    pub function: Oid,
+    /// The type whose class that is: the type itself, or one to which a cast `WITHOUT FUNCTION` leads.
+    pub class_type: Oid,
+    /// Whether the type has this function for as long as it exists: PostgreSQL or one extension has
+    /// made the type, its operator class and the function.
+    pub is_settled: bool,
+}
+
+/// Why values of a type can't be hashed.
+pub enum Unhashable {
+    /// It has no default operator class with such a function.
+    NoFunction,
+    /// Its default classes for sorting and for hashing have different operators `=`.
+    OtherEquality,
+}
+
+/// Returns how the default operator class of a type, which is no domain, hashes its values to 64
+/// bits. Values that the type's `=` holds equal have one hash.
+pub fn type_hash(oid: Oid) -> Result<TypeHash, Unhashable> {
+    let class = default_class(oid, pg_sys::HASH_AM_OID).ok_or(Unhashable::NoFunction)?;
+    let function = family_function(class.family, class.of, HASH_EXTENDED);
+    let function = function.ok_or(Unhashable::NoFunction)?;
+    let hashed_as_equal = family_member(class.family, class.of, class.of, HASH_EQUAL);
+    if hashed_as_equal.is_none() || hashed_as_equal != equality(oid, oid) {
+        return Err(Unhashable::OtherEquality);
+    }
+    Ok(TypeHash {
+        function,
+        class_type: class.of,
+        is_settled: is_of_postgres(oid, &class, function) || is_of_extension(oid, &class, function),
+    })
+}
+
+/// The default operator class of a type for an access method.
+struct DefaultClass {
+    oid: Oid,
+    family: Oid,
+    /// The type that it was made for.
+    of: Oid,
+}
+
+fn default_class(oid: Oid, method: Oid) -> Option<DefaultClass> {
+    let class = valid(lookup::GetDefaultOpClass(oid, method))?;
+    let (family, of) = operators::operator_class(class);
+    Some(DefaultClass { oid: class, family, of })
+}
+
+/// Whether all that leads from a type to its hash function came with PostgreSQL, and can't be dropped.
+/// A class that somebody makes for the type later didn't.
+fn is_of_postgres(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
+    let casts = pg_sys::SysCacheIdentifier::CASTSOURCETARGET as i32;
+    let column = pg_sys::Anum_pg_cast_oid as i16;
+    let (source, target, none) =
+        (pg_sys::Datum::from(oid), pg_sys::Datum::from(class.of), pg_sys::Datum::null());
+    // SAFETY: reads the catalogs; an identifier that is invalid is none of a pinned object.
+    unsafe {
+        let is_pinned =
+            |catalog, object| object != Oid::INVALID && pg_sys::IsPinnedObject(catalog, object);
+        let is_reached = class.of == oid || {
+            let cast = pg_sys::GetSysCacheOid(casts, column, source, target, none, none);
+            is_pinned(pg_sys::CastRelationId, cast)
+        };
+        is_reached
+            && is_pinned(pg_sys::TypeRelationId, oid)
+            && is_pinned(pg_sys::OperatorClassRelationId, class.oid)
+            && is_pinned(pg_sys::ProcedureRelationId, function)
+    }
+}
+
+/// Whether one extension has a type, an operator class for just this type, and a function that takes
+/// just this type. PostgreSQL refuses to drop these while the extension is there.
+fn is_of_extension(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
+    let owner = |catalog, object| {
+        // SAFETY: reads the catalog.
+        valid(unsafe { pg_sys::getExtensionOfObject(catalog, object) })
+    };
+    let extension = owner(pg_sys::TypeRelationId, oid);
+    extension.is_some()
+        && class.of == oid
+        && argument_type(function, 0) == Some(oid)
+        && owner(pg_sys::OperatorClassRelationId, class.oid) == extension
+        && owner(pg_sys::ProcedureRelationId, function) == extension
+}
+
+/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are
+/// by that type's `=`.
+pub fn compares_as_its_bounds(range: Oid, subtype: Oid) -> bool {
+    // SAFETY: entries of the type cache live as long as the process. A range's operator class is
+    // fixed.
+    let own = unsafe {
+        let entry = pg_sys::lookup_type_cache(range, pg_sys::TYPECACHE_RANGE_INFO as i32);
+        (*entry).rng_cmp_proc_finfo.fn_oid
+    };
+    let usual = default_class(subtype, pg_sys::BTREE_AM_OID)
+        .and_then(|class| family_function(class.family, class.of, COMPARE));
+    let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
+    usual == Some(own) || patterns.iter().any(|&function| own.to_u32() == function)
+}
+
+/// Whether a type has a default operator class for hashing or sorting that isn't one of many types,
+/// as of all enums.
+pub fn has_own_operator_class(oid: Oid) -> bool {
+    [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID]
+        .into_iter()
+        .any(|method| default_class(oid, method).is_some_and(|class| class.of == oid))
+}
+
+session_locals! {
+    /// The functions that this session has called by [`prepared_function`].
+    static PREPARED: RefCell<BTreeMap<u32, *mut pg_sys::FmgrInfo>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// What PostgreSQL needs to call a function, which stays there as long as the process. Raises an
+/// error if there is no such function.
+pub fn prepared_function(function: Oid) -> *mut pg_sys::FmgrInfo {
+    let known = PREPARED.with(|all| all.borrow().get(&function.to_u32()).copied());
+    if let Some(known) = known {
+        return known;
+    }
+    // SAFETY: the memory lives as long as the process, and has room for what is written there.
+    let prepared = unsafe {
+        let context = Context::new(pg_sys::TopMemoryContext);
+        let prepared = memory::allocate(context, size_of::<pg_sys::FmgrInfo>()).cast();
+        pg_sys::fmgr_info_cxt(function, prepared, context.raw());
+        prepared
+    };
+    PREPARED.with(|all| all.borrow_mut().insert(function.to_u32(), prepared));
+    prepared
+}
+
+/// The name of a hash function as SQL has it, in UTF-8: schema, name and the type that it takes, each
+/// part quoted as by [`quoted`](super::quoted), without its second argument, the seed.
+pub fn hash_function_name(function: Oid) -> String {
+    let takes = argument_type(function, 0)
+        .map(super::qualified_name)
+        .unwrap_or_default();
+    format!("{}({takes})", qualified_function(function))
+}
