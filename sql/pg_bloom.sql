@@ -1678,9 +1678,11 @@ CREATE OPERATOR CLASS jsonb_ops DEFAULT FOR TYPE jsonb USING bloom_filter AS
     OPERATOR 9 ? (jsonb, text),
     OPERATOR 10 ?| (jsonb, text[]),
     OPERATOR 11 ?& (jsonb, text[]),
+    OPERATOR 14 @? (jsonb, jsonpath),
+    OPERATOR 15 @@ (jsonb, jsonpath),
     FUNCTION 3 jsonb_contains(jsonb, jsonb);
-COMMENT ON OPERATOR CLASS jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?& and = of jsonb, by what is in it';
-COMMENT ON OPERATOR FAMILY jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?& and = of jsonb, by what is in it';
+COMMENT ON OPERATOR CLASS jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?&, @?, @@ and = of jsonb, by what is in it';
+COMMENT ON OPERATOR FAMILY jsonb_ops USING bloom_filter IS '@>, ?, ?|, ?&, @?, @@ and = of jsonb, by what is in it';
 
 CREATE OPERATOR CLASS tsvector_ops DEFAULT FOR TYPE tsvector USING bloom_filter AS
     OPERATOR 8 @@ (tsvector, tsquery),

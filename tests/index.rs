@@ -13,6 +13,7 @@
 //! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `parts` | what is in values: random documents, random questions of each operator |
+//! | `json_paths` | random expressions of jsonpath |
 //! | `many` | many values in one condition, after random histories |
 //! | `late_splits` | pages that are split while others write |
 //! | `splits` | pages that are split among ranges, after random histories |
@@ -51,6 +52,8 @@ mod failures;
 mod heap_filter;
 #[path = "index/history.rs"]
 mod history;
+#[path = "index/json_paths.rs"]
+mod json_paths;
 #[path = "index/late_splits.rs"]
 mod late_splits;
 #[path = "index/levels.rs"]

@@ -4,7 +4,7 @@
 
 use crate::common::asking::{agree, check};
 use crate::common::{Random, Server, plan, run};
-use crate::{random, server, times};
+use crate::{json_paths, random, server, times};
 use postgres::Client;
 
 /// Rows of a table, half of them before the index is made.
@@ -241,7 +241,7 @@ fn tsquery(random: &mut Random, depth: usize) -> String {
     }
 }
 
-const TRIALS: [Trial; 5] = [
+const TRIALS: [Trial; 6] = [
     Trial {
         name: "texts",
         class: "text_ngram_ops",
@@ -302,6 +302,15 @@ const TRIALS: [Trial; 5] = [
         ],
         document: |random, letters| json_value(random, letters, 3),
         question: json_question,
+        letters: &JSON,
+    },
+    Trial {
+        name: "paths",
+        class: "jsonb_ops",
+        sql_type: "jsonb",
+        operators: &[("@?", "jsonpath"), ("@@", "jsonpath")],
+        document: |random, letters| json_value(random, letters, 3),
+        question: |random, operator, _| json_paths::expression(random, operator),
         letters: &JSON,
     },
     Trial {

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`varlena`], [`toast`] | values of variable length, and those out of line |
 //! | [`array`](mod@array), [`range`], [`row`], [`row_type`] | values that are made of others |
+//! | [`jsonpath`] | expressions of jsonpath |
 //! | [`time`] | points in time, and intervals |
 //! | [`encoding`] | text in the encoding of the database, and in UTF-8 |
 
 pub mod array;
 pub mod encoding;
+pub mod jsonpath;
 pub mod range;
 pub mod row;
 pub mod row_type;

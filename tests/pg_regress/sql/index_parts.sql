@@ -58,6 +58,25 @@ SELECT condition, finds(condition) FROM unnest(ARRAY[
     $$attributes ?| '{nobody,tag}'$$, $$attributes ?| '{}'$$, $$attributes ?& '{id,nobody}'$$, $$attributes ?& '{}' AND id < 0$$,
     $$attributes ?| ARRAY[NULL, 'tag']$$, $$attributes ?& ARRAY[NULL, 'tag']$$, $$attributes = '{}'$$, $$attributes = '"tag"'$$,
     $$attributes = '{"id": 4, "size": 2.0, "user": {"name": "u4", "roles": ["r4"]}}'$$]) AS condition;
+-- Expressions of jsonpath, in lax and in strict mode.
+SELECT condition, finds(condition) FROM unnest(ARRAY[
+    $$attributes @? '$.id ? (@ == 4711)'$$, $$attributes @? '$ ? (@.id == 4711.0)'$$, $$attributes @@ '$.id == 4711'$$,
+    $$attributes @@ '4711 == $.id'$$, $$attributes @@ 'strict $.id == 4711'$$, $$attributes @@ '$."id" == 4711'$$,
+    $$attributes @? '$.user ? (@.name == "u4711").roles[*] ? (@ == "r1")'$$, $$attributes @? '$.user.roles ? (@ == "r1") ? (@ == "u4711")'$$,
+    $$attributes @@ '$.user.name == "u4711" && $.user.roles[*] == "r1"'$$, $$attributes @@ '$.id == 4711 || $.user.name == "u4712"'$$,
+    $$attributes @@ '$.id == 4711 && $.size > 7'$$, $$attributes @@ '!(!($.id == 4711) || $.size < 7)'$$,
+    $$attributes @@ 'exists($.user ? (@.name == "u4711"))'$$, $$attributes @? '$ ? (exists(@.user.roles[*] ? (@ == "r1")) && @.id == 4711)'$$,
+    $$attributes @? '$.user ? (@.name == "u4711" && $.id == 4711)'$$, $$attributes @? '$ ? (@.id == 4711).user.*'$$,
+    $$attributes @? '$.id ? (@ == "4711")'$$, $$attributes @? '$ ? (@ == "tag")'$$, $$attributes @? '$[*] ? (@ == "tag")'$$,
+    $$attributes @? 'strict $[*] ? (@ == "tag")'$$, $$attributes @? '$[*].k ? (@ == null)'$$, $$attributes @@ '$.flag'$$,
+    $$attributes @? '$.id ? (@ == -4711)'$$, $$attributes @? NULL$$]) AS condition;
+-- What it can't tell reads the table.
+SELECT condition, finds(condition) FROM unnest(ARRAY[
+    $$attributes @? '$.id ? (@ > 19998)'$$, $$attributes @? '$.k'$$, $$attributes @? '$[*].k'$$, $$attributes @@ '$.id < 3'$$,
+    $$attributes @@ '$.id == 4711 || $.size < 1.5'$$, $$attributes @@ '!($.id != 4711)'$$, $$attributes @@ '$.*.name == "u4711"'$$,
+    $$attributes @@ '$.id.double() == 4711'$$, $$attributes @@ '$.user.name.type() == "string" && $.id < 2'$$,
+    $$attributes @@ '$.user.name starts with "u4711"'$$, $$attributes @@ '($.id == 4711) is unknown'$$, $$attributes @@ '$.id == $.id && $.id < 2'$$,
+    $$attributes @? '($.id == 4711) ? (@ == true)'$$, $$attributes @? '$.id == 4711' AND id < 2$$]) AS condition;
 SELECT condition, finds(condition) FROM unnest(ARRAY[
     $$words @@ '4711'$$, $$words @@ '4711 & u4711'$$, $$words @@ '4711 | u4712'$$, $$words @@ '4711 & !u4711'$$,
     $$words @@ '4711 <-> done'$$, $$words @@ 'done <-> 4711'$$, $$words @@ '!request'$$, $$words @@ '!!4711'$$,
@@ -87,6 +106,9 @@ CREATE TABLE many AS WITH numbers AS (SELECT i * 977 AS i FROM generate_series(0
     UNION ALL SELECT '&&', format('tags && %L', array_agg(i)) FROM numbers
     UNION ALL SELECT '&& of equal', format('tags && %L', array_agg(977 + i % 2)) FROM numbers
     UNION ALL SELECT 'jsonb @> ANY', format('attributes @> ANY (%L)', array_agg(jsonb_build_object('id', i))) FROM numbers
+    UNION ALL SELECT 'jsonb @?', format('attributes @? %L', '$ ? (' || string_agg('@.id == ' || i, ' || ') || ')') FROM numbers
+    UNION ALL SELECT 'jsonb @@', format('attributes @@ %L', '$.size > 1 && (' || string_agg('$.id == ' || i, ' || ') || ')') FROM numbers
+    UNION ALL SELECT 'jsonb @@ ANY', format('attributes @@ ANY (%L)', array_agg('$.id == ' || i)) FROM numbers
     UNION ALL SELECT 'jsonb ?|', format('attributes ?| %L', array_agg('key' || i) || '{tag}') FROM numbers
     UNION ALL SELECT '@@', format('words @@ %L', string_agg('u' || i, ' | ')) FROM numbers
     UNION ALL SELECT '@@ with &', format('words @@ %L', '(' || string_agg('u' || i, ' | ') || ') & !977 & done') FROM numbers

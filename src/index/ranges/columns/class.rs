@@ -19,7 +19,7 @@ pub const WORDS: u32 = pg_sys::F_TS_MATCH_VQ;
 pub const TEXT: u32 = pg_sys::F_TEXTLIKE;
 
 /// What an operator asks, by its strategy, a number in the catalogs: `=`, `@>`, `&&`, `LIKE`,
-/// `ILIKE`, `^@`, `@@`, `?`, `?|`, `?&`, `~`, `~*`.
+/// `ILIKE`, `^@`, `@@` of a tsquery, `?`, `?|`, `?&`, `~`, `~*`, `@?` and `@@` of a jsonpath.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Strategy {
     Equal = 1,
@@ -34,9 +34,18 @@ pub enum Strategy {
     HasAllKeys = 11,
     Regex = 12,
     RegexIgnoringCase = 13,
+    PathExists = 14,
+    PathMatches = 15,
 }
 
-pub const MOST_STRATEGIES: i16 = Strategy::RegexIgnoringCase as i16;
+impl Strategy {
+    /// Whether the operator's other side is a jsonpath.
+    pub fn is_of_jsonpath(self) -> bool {
+        matches!(self, Strategy::PathExists | Strategy::PathMatches)
+    }
+}
+
+pub const MOST_STRATEGIES: i16 = Strategy::PathMatches as i16;
 
 /// The strategies of the operator class with this support function, with their operators'
 /// functions; none if unknown.
@@ -53,6 +62,8 @@ fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
             (Strategy::HasKey, pg_sys::F_JSONB_EXISTS),
             (Strategy::HasAnyKey, pg_sys::F_JSONB_EXISTS_ANY),
             (Strategy::HasAllKeys, pg_sys::F_JSONB_EXISTS_ALL),
+            (Strategy::PathExists, pg_sys::F_JSONB_PATH_EXISTS_OPR),
+            (Strategy::PathMatches, pg_sys::F_JSONB_PATH_MATCH_OPR),
         ],
         WORDS => &[(Strategy::Matches, pg_sys::F_TS_MATCH_VQ)],
         TEXT => &[

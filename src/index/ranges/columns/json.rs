@@ -16,31 +16,30 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     jsonb::each_key(document, |key| visit(conditions::key(key)));
 }
 
-/// What a document must have in it for which an operator holds with this value, in the memory of
-/// the call.
+/// Returns what a document must have in it for which an operator holds with this value, in the memory
+/// of the call. Operators of jsonpath are for the module `jsonpath`.
 ///
 /// # Safety
 /// The value must be of the type of the operator's other side.
 pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
-    let of_key = |key: Element| {
-        // SAFETY: a text is of variable length.
-        Condition::Has(conditions::key(&unsafe { Value::detoast(key.datum) }))
-    };
     match strategy {
-        Strategy::HasKey => of_key(asked),
+        // SAFETY: the other side of this operator is a text.
+        Strategy::HasKey => unsafe { has_key(asked) },
         Strategy::HasAnyKey | Strategy::HasAllKeys => {
             // SAFETY: the other side of these operators is an array of texts.
-            let keys = unsafe { array::elements_of(asked.datum) };
-            let keys = memory::collect(keys.into_iter().map(of_key));
+            let keys = unsafe {
+                let keys = array::elements_of(asked.datum);
+                memory::collect(keys.into_iter().map(|key| has_key(key)))
+            };
             if strategy == Strategy::HasAnyKey {
                 Condition::any(keys)
             } else {
                 Condition::all(keys)
             }
         }
+        // What is equal has the same leaves.
         _ => {
             let mut hashes = Vec::new();
-            // What is equal has the same leaves.
             // SAFETY: the other side of all others is a document.
             each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| {
                 memory::push(&mut hashes, hash)
@@ -50,18 +49,29 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     }
 }
 
+/// # Safety
+/// The key must be a text.
+unsafe fn has_key(key: Element) -> Condition {
+    // SAFETY: promised by the caller; a text is of variable length.
+    Condition::Has(conditions::key(&unsafe { Value::detoast(key.datum) }))
+}
+
 /// Calls `visit` with the hash of each value of a document.
 fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
     each_scalar(jsonb, JsonPath::ROOT, JsonPath::key, |path, scalar| {
-        visit(match scalar {
-            Scalar::Null => path.leaf(Leaf::Null, |_| ()),
-            Scalar::Bool(is_true) => {
-                path.leaf(if is_true { Leaf::True } else { Leaf::False }, |_| ())
-            }
-            Scalar::Number(number) => {
-                path.leaf(Leaf::Number, |stream| jsonb::write_numeric(number, stream))
-            }
-            Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
-        });
+        visit(hash_of_leaf(path, &scalar));
     });
+}
+
+/// The hash of a value, which has no others in it, at a path of a document.
+pub fn hash_of_leaf(path: JsonPath, scalar: &Scalar<'_>) -> u64 {
+    match *scalar {
+        Scalar::Null => path.leaf(Leaf::Null, |_| ()),
+        Scalar::Bool(false) => path.leaf(Leaf::False, |_| ()),
+        Scalar::Bool(true) => path.leaf(Leaf::True, |_| ()),
+        Scalar::Number(number) => {
+            path.leaf(Leaf::Number, |stream| jsonb::write_numeric(number, stream))
+        }
+        Scalar::String(string) => path.leaf(Leaf::String, |stream| stream.write(string)),
+    }
 }

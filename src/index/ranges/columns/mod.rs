@@ -6,7 +6,7 @@
 //! | `element` | the element |
 //! | `array` | the array as a whole, and its members |
 //! | `text` | the windows of a text |
-//! | `json` | the values of a document by their paths, and its keys |
+//! | `json`, `jsonpath` | the values of a document by their paths, and its keys |
 //! | `words` | the words of a tsvector |
 //! | `class` | the operator classes over parts, and what their operators are |
 //!
@@ -16,6 +16,7 @@ mod array;
 pub mod class;
 pub mod element;
 mod json;
+mod jsonpath;
 mod text;
 mod words;
 
@@ -126,6 +127,9 @@ impl Index<'_> {
                     RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
                     RangesColumn::Text(texts) => {
                         Ok(texts.condition(strategy, &Value::detoast(asked.datum)))
+                    }
+                    RangesColumn::Json if strategy.is_of_jsonpath() => {
+                        Ok(jsonpath::condition(strategy, asked))
                     }
                     RangesColumn::Json => Ok(json::condition(strategy, asked)),
                     RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
