@@ -19,10 +19,10 @@ pub use pg_sys::{InitMaterializedSRF as begin_set, RelFileLocator as Locator};
 pub use pg_sys::{RelFileNode as Locator, SetSingleFuncCall as begin_set};
 
 /// The number of one of PostgreSQL's caches of catalogs, as its callbacks get it.
-#[cfg(feature = "before_pg19")]
-pub type CacheNumber = std::ffi::c_int;
 #[cfg(not(feature = "before_pg19"))]
-pub type CacheNumber = pg_sys::SysCacheIdentifier::Type;
+pub use pg_sys::SysCacheIdentifier::Type as CacheNumber;
+#[cfg(feature = "before_pg19")]
+pub use std::ffi::c_int as CacheNumber;
 
 /// The name of an encoding; empty for a number that is none's.
 pub fn encoding_name(encoding: i32) -> &'static str {
