@@ -3,13 +3,13 @@
 use crate::canonical::members;
 use crate::canonical::numeric::Numeric;
 use crate::canonical::{ByteCounter, Sink, scalar};
-use crate::error::{InvalidParameter, KindMismatch, Result};
+use crate::error::{Error, InvalidParameter, KindMismatch, Result};
 use crate::hash::{HashSink, hash};
 use crate::kind::{Kind, Tag, shortened_name};
 use crate::layout::Layout;
 use std::borrow::Cow;
 
-/// An element. Two elements that PostgreSQL's `=` of their type holds equal have the same hash.
+/// An element of a filter. Elements of one type that are equal in PostgreSQL have the same hash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Element<'a> {
     /// smallint, integer, bigint.
@@ -57,62 +57,85 @@ pub enum Element<'a> {
 /// An array of elements of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<'a> {
-    /// The name of its kind; empty if no member says which it is.
+    /// The name of its kind; empty if all members are NULL, since then no member tells the kind.
     name: String,
+    /// The length of each dimension; empty if there are no members.
     lengths: Vec<i32>,
+    /// The members in order of storage; `None` is NULL.
     members: Vec<Option<Element<'a>>>,
 }
 
 impl<'a> Array<'a> {
-    /// An array of dimensions with these lengths and with the lower bound 1, from its members in
-    /// order of storage; a member that is `None` is NULL. One without members has no dimensions.
-    /// Errors: [`crate::Class::KindMismatch`] for members of different kinds;
-    /// [`crate::Class::InvalidParameter`] for more or fewer members than the lengths say, and for
-    /// arrays in arrays, which PostgreSQL has as dimensions.
+    /// Returns the array whose dimensions have these lengths and the lower bound 1, and which has
+    /// these members in order of storage: those of the last dimension next to each other. A member
+    /// that is `None` is NULL. An array without members has no dimensions, whatever the lengths.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if members have different kinds, and with
+    /// [`crate::Class::InvalidParameter`] if there are more or fewer members than the lengths say,
+    /// or if members are arrays: in PostgreSQL, these are dimensions.
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
-        let kinds = || members.iter().flatten().map(|member| member.kind(Layout::Blocked));
-        let first = kinds().next();
-        if let Some((first, other)) = first.zip(kinds().find(|kind| Some(*kind) != first)) {
-            return Err(KindMismatch::Members { a: first.to_string(), b: other.to_string() }.into());
-        }
-        let counted = lengths
+        let kind = kind_of_members(&members)?;
+
+        let num_members = lengths
             .iter()
-            .try_fold(1i64, |count, &length| count.checked_mul(i64::from(length)));
-        let is_whole = if lengths.is_empty() {
+            .try_fold(1, |product: i64, &length| product.checked_mul(i64::from(length)));
+        let has_as_many_as_lengths_say = if lengths.is_empty() {
             members.is_empty()
         } else {
-            counted == Some(members.len() as i64)
+            num_members == Some(members.len() as i64)
         };
-        if !is_whole || first.is_some_and(|kind| kind.tag == Tag::Array) {
+        let has_arrays = kind.is_some_and(|kind| kind.tag == Tag::Array);
+        if !has_as_many_as_lengths_say || has_arrays {
             return Err(InvalidParameter::Ragged.into());
         }
-        let name = first.map_or(String::new(), |kind| shortened_name(format!("array of {kind}")));
-        Ok(Array {
-            name,
-            lengths: if members.is_empty() { Vec::new() } else { lengths },
-            members,
-        })
+
+        let name = match kind {
+            Some(kind) => shortened_name(format!("array of {kind}")),
+            None => String::new(),
+        };
+        let lengths = if members.is_empty() { Vec::new() } else { lengths };
+        Ok(Array { name, lengths, members })
     }
 
+    /// Writes the canonical bytes.
     fn write(&self, into: &mut impl Sink) {
-        members::write_array_start(self.lengths.iter().map(|&length| (length, 1)), into);
+        const LOWER_BOUND: i32 = 1;
+        let dimensions = self.lengths.iter().map(|&length| (length, LOWER_BOUND));
+        members::write_array_start(dimensions, into);
+
         for member in &self.members {
-            match member {
-                None => members::write_null(into),
-                Some(member) => {
-                    members::write_value_start(
-                        ByteCounter::count(|counter| member.write(counter)),
-                        into,
-                    );
-                    member.write(into);
-                }
-            }
+            let Some(member) = member else {
+                members::write_null(into);
+                continue;
+            };
+            // The length comes first, so the member is written twice.
+            let length = ByteCounter::count(|counter| member.write(counter));
+            members::write_value_start(length, into);
+            member.write(into);
         }
     }
 }
 
+/// Returns the kind of the members of an array; `None` if all are NULL.
+///
+/// Fails with [`KindMismatch::Members`] if they have different kinds.
+fn kind_of_members<'m>(members: &'m [Option<Element<'_>>]) -> Result<Option<Kind<'m>>> {
+    // Members have the kinds of elements of the general layouts.
+    let mut kinds = members.iter().flatten().map(|member| member.kind(Layout::Blocked));
+    let Some(first) = kinds.next() else {
+        return Ok(None);
+    };
+    match kinds.find(|&kind| kind != first) {
+        Some(other) => {
+            let mismatch = KindMismatch::Members { a: first.to_string(), b: other.to_string() };
+            Err(mismatch.into())
+        }
+        None => Ok(Some(first)),
+    }
+}
+
 impl Element<'_> {
-    /// The same, with memory of its own.
+    /// Returns the same element, which borrows nothing any more.
     pub fn into_owned(self) -> Element<'static> {
         match self {
             Element::Text(text) => Element::Text(text.into_owned().into()),
@@ -128,11 +151,11 @@ impl Element<'_> {
             Element::Float(value) => Element::Float(value),
             Element::Numeric(value) => Element::Numeric(value),
             Element::Uuid(value) => Element::Uuid(value),
-            Element::Date(value) => Element::Date(value),
-            Element::Timestamp(value) => Element::Timestamp(value),
-            Element::Timestamptz(value) => Element::Timestamptz(value),
+            Element::Date(days) => Element::Date(days),
+            Element::Timestamp(microseconds) => Element::Timestamp(microseconds),
+            Element::Timestamptz(microseconds) => Element::Timestamptz(microseconds),
             Element::Boolean(value) => Element::Boolean(value),
-            Element::Time(value) => Element::Time(value),
+            Element::Time(microseconds) => Element::Time(microseconds),
             Element::Timetz { microseconds, zone } => Element::Timetz { microseconds, zone },
             Element::Interval { months, days, microseconds } => {
                 Element::Interval { months, days, microseconds }
@@ -140,11 +163,11 @@ impl Element<'_> {
         }
     }
 
-    /// The kind that it gives an empty filter of this layout. An integer is a bigint, a float a
-    /// double precision.
+    /// Returns the kind that an empty filter of this layout gets from this element. An integer is
+    /// taken for a `bigint`, a float for a `double precision`.
     #[inline]
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
-        let (general, parquet) = match self {
+        let (general_tag, parquet_tag) = match self {
             Element::Integer(_) => (Tag::Integer, Tag::ParquetInt64),
             Element::Text(_) => (Tag::Text, Tag::ParquetByteArray),
             Element::Bytea(_) => (Tag::Bytea, Tag::ParquetByteArray),
@@ -160,58 +183,73 @@ impl Element<'_> {
             Element::Interval { .. } => (Tag::Interval, Tag::Interval),
             Element::Array(array) => return Kind { tag: Tag::Array, name: &array.name },
         };
-        Kind::unnamed(if layout == Layout::Parquet { parquet } else { general })
+        match layout {
+            Layout::Parquet => Kind::unnamed(parquet_tag),
+            Layout::Blocked | Layout::Classic => Kind::unnamed(general_tag),
+        }
     }
 
-    /// Its hash in filters of a kind and layout; `None` for a number that the kind doesn't have, as
-    /// no such filter has the element. Errors: [`crate::Class::KindMismatch`] for another kind.
+    /// Returns the hash that the element has in filters of this kind and layout. The kind may be
+    /// that of a filter without elements.
+    ///
+    /// Returns `None` if the element is a number that elements of the kind can't be, such as 2^40
+    /// where they have 32 bits: no such filter has it. Fails with [`crate::Class::KindMismatch`] if
+    /// the element has another kind.
     #[inline]
     pub fn hash_in(&self, kind: Kind<'_>, layout: Layout) -> Result<Option<u64>> {
         match (self, kind.tag) {
             (Element::Integer(value), Tag::ParquetInt32) => {
-                return Ok(i32::try_from(*value).ok().map(|narrow| hash(&narrow.to_le_bytes())));
+                let Ok(narrow) = i32::try_from(*value) else {
+                    return Ok(None);
+                };
+                Ok(Some(hash(&narrow.to_le_bytes())))
             }
             (Element::Float(value), Tag::ParquetFloat) => {
                 let narrow = *value as f32;
                 let is_exact = value.is_nan() || f64::from(narrow) == *value;
-                return Ok(is_exact.then(|| hash(&scalar::float32(narrow))));
-            }
-            // An array without members that tell its kind is of any.
-            (Element::Array(array), Tag::Array) if array.name.is_empty() => {}
-            _ if kind.unify(self.kind(layout)).is_none() => {
-                return Err(KindMismatch::Element {
-                    filter: kind.to_string(),
-                    element: self.kind(layout).to_string(),
+                if !is_exact {
+                    return Ok(None);
                 }
-                .into());
+                Ok(Some(hash(&scalar::float32(narrow))))
             }
-            _ => {}
+            // If all members of an array are NULL, it may be one of any kind.
+            (Element::Array(array), Tag::Array) if array.name.is_empty() => Ok(Some(self.hash())),
+            _ => {
+                let own_kind = self.kind(layout);
+                if kind.unify(own_kind).is_none() {
+                    return Err(mismatch(kind, own_kind));
+                }
+                Ok(Some(self.hash()))
+            }
         }
-        Ok(Some(self.hash()))
     }
 
+    /// Returns the hash of the canonical bytes.
     #[inline]
     fn hash(&self) -> u64 {
         match self {
+            // Bytes that are at hand are hashed faster than those that are written to a sink.
             Element::Integer(value) => hash(&scalar::integer(*value)),
-            Element::Text(value) => hash(value.as_bytes()),
-            _ => HashSink::hash(|stream| self.write(stream)),
+            Element::Text(text) => hash(text.as_bytes()),
+            _ => HashSink::hash(|sink| self.write(sink)),
         }
     }
 
+    /// Writes the canonical bytes.
     fn write(&self, into: &mut impl Sink) {
         match self {
-            Element::Integer(value) | Element::Time(value) => into.write(&scalar::integer(*value)),
-            Element::Text(value) => into.write(value.as_bytes()),
-            Element::Bytea(value) => into.write(value),
+            Element::Integer(value) => into.write(&scalar::integer(*value)),
+            Element::Text(text) => into.write(text.as_bytes()),
+            Element::Bytea(bytes) => into.write(bytes),
             Element::Float(value) => into.write(&scalar::float(*value)),
-            Element::Numeric(value) => into.write(&value.0),
-            Element::Uuid(value) => into.write(value),
+            Element::Numeric(Numeric(text)) => into.write(text),
+            Element::Uuid(bytes) => into.write(bytes),
             Element::Date(days) => into.write(&scalar::date(*days)),
-            Element::Timestamp(time) | Element::Timestamptz(time) => {
-                into.write(&scalar::timestamp(*time))
+            Element::Timestamp(microseconds) | Element::Timestamptz(microseconds) => {
+                into.write(&scalar::timestamp(*microseconds))
             }
             Element::Boolean(value) => into.write(&scalar::boolean(*value)),
+            Element::Time(microseconds) => into.write(&scalar::integer(*microseconds)),
             Element::Timetz { microseconds, zone } => {
                 into.write(&scalar::timetz(*microseconds, *zone))
             }
@@ -223,7 +261,16 @@ impl Element<'_> {
     }
 }
 
-macro_rules! elements {
+/// Returns the error for an element of kind `element` in a filter of kind `filter`.
+#[cold]
+fn mismatch(filter: Kind<'_>, element: Kind<'_>) -> Error {
+    let filter = filter.to_string();
+    let element = element.to_string();
+    KindMismatch::Element { filter, element }.into()
+}
+
+/// Implements the conversion of types of Rust into elements.
+macro_rules! impl_into_element {
     ($($from:ty => $variant:ident),*) => {
         $(impl<'a> From<$from> for Element<'a> {
             fn from(value: $from) -> Element<'a> {
@@ -233,7 +280,7 @@ macro_rules! elements {
     };
 }
 
-elements! {
+impl_into_element! {
     i64 => Integer, i32 => Integer, i16 => Integer, &'a str => Text, String => Text, &'a [u8] => Bytea, Vec<u8> => Bytea,
     f64 => Float, f32 => Float, bool => Boolean, Numeric => Numeric, Array<'a> => Array
 }

@@ -15,49 +15,57 @@ use crate::canonical::Sink;
 use crate::interrupt::{Meter, STRIDE_BYTES};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
-/// Identifies this scheme in the stored form.
+/// The number that stands for this way of hashing in stored filters.
 pub const HASH_ID: u8 = 1;
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The seed of the hash of an element.
+const ELEMENT_SEED: u64 = 0;
+/// The seed of the hash that chooses the shard of an element.
+const SHARD_SEED: u64 = 1;
+/// 2^64 divided by the golden ratio, as an odd number: the step of SplitMix64.
+const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The hash of an element's canonical bytes: XXH64, seed 0.
+/// Returns the hash of an element, given its canonical bytes: XXH64 with seed 0.
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
-    xxh64(bytes, 0)
+    xxh64(bytes, ELEMENT_SEED)
 }
 
-/// The hash of bytes that are not an element: XXH64 with a seed of their own.
+/// Returns the hash of bytes that are not an element: XXH64 with another seed than 0.
 #[inline]
 pub fn hash_with_seed(bytes: &[u8], seed: u64) -> u64 {
     xxh64(bytes, seed)
 }
 
-/// The same hash as of an element, in strides that can be cancelled.
+/// Returns the hash of an element, as [`hash`] does. Can be cancelled, so the canonical bytes may be
+/// many.
 pub fn hash_long(bytes: &[u8]) -> u64 {
     if bytes.len() <= STRIDE_BYTES {
         hash(bytes)
     } else {
-        HashSink::hash(|stream| stream.write(bytes))
+        HashSink::hash(|sink| sink.write(bytes))
     }
 }
 
-/// The same hash of bytes that are written piece by piece, which can be cancelled in between.
+/// Hashes bytes that are written piece by piece. It can be cancelled in between.
 pub struct HashSink {
     state: Xxh64,
     meter: Meter,
 }
 
 impl HashSink {
-    /// The hash of what `write` writes.
+    /// Returns the hash of an element whose canonical bytes `write` writes. It is that of [`hash`]
+    /// for the same bytes.
     pub fn hash(write: impl FnOnce(&mut HashSink)) -> u64 {
-        HashSink::hash_with_seed(0, write)
+        HashSink::hash_with_seed(ELEMENT_SEED, write)
     }
 
-    /// The same, as by [`hash_with_seed`].
+    /// Returns the hash of the bytes that `write` writes. It is that of [`hash_with_seed`] for the
+    /// same bytes.
     pub fn hash_with_seed(seed: u64, write: impl FnOnce(&mut HashSink)) -> u64 {
-        let mut stream = HashSink { state: Xxh64::new(seed), meter: Meter::default() };
-        write(&mut stream);
-        stream.state.digest()
+        let mut sink = HashSink { state: Xxh64::new(seed), meter: Meter::default() };
+        write(&mut sink);
+        sink.state.digest()
     }
 }
 
@@ -70,30 +78,38 @@ impl Sink for HashSink {
     }
 }
 
-/// The shard of an element among `shards`. XXH64 with seed 1 over its hash, as eight little-endian
-/// bytes, chooses it: the hash itself has no bits left to choose with.
+/// Returns the number, below `shards`, of the shard that an element belongs to, given its hash.
+///
+/// The shard is chosen by a hash of the hash. If its bits were used themselves, the elements of a
+/// shard would agree in them, and a filter of that shard would set only some of its bits.
 pub fn shard(hash: u64, shards: u32) -> u32 {
-    reduce(hash_with_seed(&hash.to_le_bytes(), 1), u64::from(shards)) as u32
+    let random = hash_with_seed(&hash.to_le_bytes(), SHARD_SEED);
+    reduce(random, u64::from(shards)) as u32
 }
 
-#[inline(always)]
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// The `j`-th word derived from a hash.
+/// Returns word `j` of a hash: 64 further bits, which look random and independent of those of other
+/// words.
 #[inline(always)]
 pub fn word(hash: u64, j: u32) -> u64 {
-    mix(hash.wrapping_add((u64::from(j) + 1).wrapping_mul(GOLDEN)))
+    let steps = u64::from(j) + 1;
+    mix(hash.wrapping_add(steps.wrapping_mul(GOLDEN_RATIO)))
 }
 
-/// Maps a uniform 64-bit number to `0..n` by multiply-shift: the high half of `x · n`.
+/// Mixes the bits of a number, so that numbers that differ in one bit differ in half of their bits
+/// afterwards: the finaliser of SplitMix64, whose constants these are.
+#[inline(always)]
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+/// Maps a uniform 64-bit number to a uniform one from 0 to `n - 1` by multiply-shift: the high half
+/// of the product `x · n` (Lemire: Fast Random Integer Generation in an Interval, 2019).
 ///
-/// It keeps order, so that position `i` of `n` becomes one of `q·i … q·i + q - 1` of `q·n`: which
-/// is what spreading and folding need (Lemire: Fast Random Integer Generation in an Interval,
-/// 2019).
+/// The result keeps the order of `x`: what becomes `i` for `n` becomes one of `q·i` to `q·i + q - 1`
+/// for `q·n`. This is what allows a filter to be spread to `q` times as many blocks, and folded
+/// back.
 #[inline(always)]
 pub fn reduce(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64

@@ -11,32 +11,33 @@ use crate::hash::hash;
 use crate::layout::Layout;
 use std::fmt;
 
-/// The longest name of a kind, in bytes.
+/// The most bytes that the name of a kind has. Longer ones are cut by [`shortened_name`].
 pub const MAX_NAME_BYTES: usize = 512;
 
-/// A name of at most [`MAX_NAME_BYTES`] bytes: the end of a longer one is replaced by `#` and the 16
-/// hexadecimal digits of the hash of the whole name.
+/// Returns the name of a kind, cut to at most [`MAX_NAME_BYTES`] bytes: the end of a longer name is
+/// replaced by `#` and the 16 hexadecimal digits of the hash of the whole name, so that different
+/// names stay different.
 pub fn shortened_name(name: String) -> String {
-    const TAIL: usize = 17;
+    const TAIL_BYTES: usize = "#0123456789abcdef".len();
     if name.len() <= MAX_NAME_BYTES {
         return name;
     }
-    let end = name.floor_char_boundary(MAX_NAME_BYTES - TAIL);
+    let end = name.floor_char_boundary(MAX_NAME_BYTES - TAIL_BYTES);
     format!("{}#{:016x}", &name[..end], hash(name.as_bytes()))
 }
 
-/// Defines [`Tag`], and the list of all tags with the names shown to users. After a colon is what
-/// elements these are, unless the name says it.
+/// Defines [`Tag`], and the list of all tags with the names shown to users. The text after a colon
+/// says which elements have the tag, unless the name says it.
 macro_rules! tags {
     ($($tag:ident = $code:literal, $name:literal $(: $elements:literal)?;)*) => {
-        /// The code of a key kind, as stored. Frozen.
+        /// The part of a key kind that is stored as a number. The numbers are frozen.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Tag {
             $(#[doc = concat!($name $(, ": ", $elements)?)] $tag = $code,)*
         }
 
-        /// Every tag with its name, in the order of the codes.
+        /// Every tag with the name that users see, in the order of the codes.
         const TAGS: &[(Tag, &str)] = &[$((Tag::$tag, $name)),*];
     };
 }
@@ -76,86 +77,102 @@ tags! {
 }
 
 impl Tag {
-    /// The tag with this stored code.
+    /// Returns the tag with a stored code; `None` if there is none.
     pub fn from_code(code: u8) -> Option<Tag> {
         TAGS.iter().map(|&(tag, _)| tag).find(|&tag| tag as u8 == code)
     }
 
-    /// The name shown to users.
+    /// Returns the name that users see.
     pub fn name(self) -> &'static str {
-        TAGS.iter()
-            .find(|&&(tag, _)| tag == self)
-            .map_or("none", |&(_, name)| name)
+        let found = TAGS.iter().find(|&&(tag, _)| tag == self);
+        let (_, name) = found.expect("every tag is in the list");
+        name
     }
 
-    /// Whether kinds with this tag are distinguished by a name.
+    /// Returns whether kinds with this tag have a name that tells them apart: there are many kinds
+    /// of arrays, for instance.
     pub fn has_name(self) -> bool {
         matches!(self, Tag::Other | Tag::Array | Tag::Row | Tag::Range | Tag::Multirange)
     }
 
-    /// Whether this is a type of Parquet.
+    /// Returns whether elements with this tag are hashed as the Parquet format says.
     pub fn is_parquet(self) -> bool {
         self as u8 >= Tag::ParquetInt32 as u8
     }
 
-    /// Whether a filter of this layout may have this kind. In `parquet`, types without a Parquet
-    /// form keep their general kind.
+    /// Returns whether elements with this tag may be in a filter of a layout.
+    ///
+    /// Only layout `parquet` has the tags of Parquet. It uses them wherever the Parquet format says
+    /// how a type is hashed, so it doesn't have the general tags of these types.
     pub fn is_allowed_in(self, layout: Layout) -> bool {
         use Tag::{Bytea, Date, Float, Integer, Text, Timestamp, Timestamptz, Uuid};
-        let has_parquet_form =
-            matches!(self, Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz);
-        if layout == Layout::Parquet { !has_parquet_form } else { !self.is_parquet() }
+        match layout {
+            Layout::Blocked | Layout::Classic => !self.is_parquet(),
+            Layout::Parquet => {
+                let is_type_of_parquet = matches!(
+                    self,
+                    Integer | Text | Bytea | Float | Uuid | Date | Timestamp | Timestamptz
+                );
+                !is_type_of_parquet
+            }
+        }
     }
 }
 
-/// A key kind: its tag and, for those that [have one](Tag::has_name), its name: that of the type
-/// with its schema, arrays excepted, and what the values are made of.
+/// A key kind. Only elements of one kind can be in one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<'a> {
-    /// Which kind.
+    /// The part of the kind that is stored as a number.
     pub tag: Tag,
-    /// The name, or empty.
+    /// The name, if the [tag needs one](Tag::has_name), else empty. It is the name of the type with
+    /// its schema, except for arrays, and the kinds that the values are made of.
     pub name: &'a str,
 }
 
 impl<'a> Kind<'a> {
-    /// No element yet.
+    /// The kind of a filter that never had an element.
     pub const NONE: Kind<'static> = Kind { tag: Tag::None, name: "" };
 
-    /// A kind that needs no name.
+    /// Returns the kind with this tag, which needs no name.
     pub const fn unnamed(tag: Tag) -> Self {
         Kind { tag, name: "" }
     }
 
-    /// Elements of a type that is known by its name only.
+    /// Returns the kind of elements of a type that is known only by its name, and hashed by its own
+    /// hash function.
     pub const fn other(name: &'a str) -> Self {
         Kind { tag: Tag::Other, name }
     }
 
-    /// Whether no element was added yet.
+    /// Returns whether this is the kind of a filter that never had an element.
     pub fn is_none(self) -> bool {
         self.tag == Tag::None
     }
 
-    /// The kind of a filter with elements of both kinds, if there is one: without elements it
-    /// adopts the other's.
+    /// Returns the kind of a filter that gets the elements of two filters of these kinds: the kind
+    /// that both have, or the only one, if the other filter never had an element.
+    ///
+    /// Returns `None` if the kinds differ, so that no filter can have the elements of both.
     pub fn unify(self, other: Kind<'a>) -> Option<Kind<'a>> {
-        match (self.is_none(), other.is_none()) {
-            (true, _) => Some(other),
-            (_, true) => Some(self),
-            // Most kinds have no name: memcmp takes 100 ns for empty names, as it loads from their
-            // dangling addresses.
-            _ if self.name.is_empty() && other.name.is_empty() => {
-                (self.tag == other.tag).then_some(self)
-            }
-            _ => (self == other).then_some(self),
+        if self.is_none() {
+            return Some(other);
         }
+        if other.is_none() {
+            return Some(self);
+        }
+
+        // Most kinds have no name. Comparing empty names by memcmp takes 100 ns, since it loads
+        // from their dangling addresses.
+        let are_unnamed = self.name.is_empty() && other.name.is_empty();
+        let are_equal = self.tag == other.tag && (are_unnamed || self.name == other.name);
+        are_equal.then_some(self)
     }
 }
 
 impl fmt::Display for Kind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.name.is_empty() { self.tag.name() } else { self.name })
+        let name = if self.name.is_empty() { self.tag.name() } else { self.name };
+        f.write_str(name)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Memory that operations need: for their results a [`Buffer`] of the caller's, and what they need
-//! besides.
+//! Memory whose size depends on data.
 //!
-//! All other memory whose size depends on a filter is allocated here. Without enough memory the
-//! installed hook raises an error and the process goes on; Rust's own collections would abort it.
+//! Results are written into a [`Buffer`], which the caller allocates as it likes. Everything else
+//! that grows with the data is allocated by the functions of this module: if there is too little
+//! memory, they call the installed hook, which ends the operation with an error. Rust's own
+//! collections would abort the process.
 
 use crate::interrupt;
 use std::alloc::{Layout, handle_alloc_error};
@@ -10,80 +11,105 @@ use std::sync::OnceLock;
 
 static HOOK: OnceLock<fn(usize) -> !> = OnceLock::new();
 
-/// Installs what is called for lack of so many bytes, once. The hook must unwind or end the
-/// process.
+/// The room that the first [`push`] makes in an empty list.
+const LEAST_CAPACITY: usize = 4;
+
+/// Installs the function that is called, with the number of bytes, if that much memory can't be
+/// allocated. It must unwind or end the process.
+///
+/// The first hook stays: later calls have no effect.
 pub fn set_hook(hook: fn(usize) -> !) {
     HOOK.get_or_init(|| hook);
 }
 
-/// Fails for lack of this many bytes. Without a hook the process is aborted, as by Rust's own
-/// collections.
+/// Ends the operation because `bytes` bytes can't be allocated: calls the installed hook, or aborts
+/// the process if there is none.
 #[cold]
 pub fn exhausted(bytes: usize) -> ! {
-    match HOOK.get() {
-        Some(hook) => hook(bytes),
-        None => {
-            handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>()))
-        }
+    if let Some(hook) = HOOK.get() {
+        hook(bytes);
+    }
+    // More bytes than a `Layout` can describe are reported as one.
+    let layout = Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>());
+    handle_alloc_error(layout)
+}
+
+/// Makes room for exactly `additional` more items in a list. Without enough memory the operation
+/// ends, as by [`exhausted`].
+pub fn reserve<T>(list: &mut Vec<T>, additional: usize) {
+    if list.try_reserve_exact(additional).is_err() {
+        let items = list.len().saturating_add(additional);
+        exhausted(items.saturating_mul(size_of::<T>()));
     }
 }
 
-pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
-    if list.try_reserve_exact(more).is_err() {
-        exhausted(list.len().saturating_add(more).saturating_mul(size_of::<T>()));
-    }
-}
-
-pub fn with_capacity<T>(room: usize) -> Vec<T> {
+/// Returns an empty list with room for `capacity` items. Without enough memory the operation ends,
+/// as by [`exhausted`].
+pub fn with_capacity<T>(capacity: usize) -> Vec<T> {
     let mut list = Vec::new();
-    reserve(&mut list, room);
+    reserve(&mut list, capacity);
     list
 }
 
-/// Adds one item to a list of any length.
+/// Adds an item to the end of a list, whose room doubles when it is full. Without enough memory the
+/// operation ends, as by [`exhausted`].
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, item: T) {
     if list.len() == list.capacity() {
-        reserve(list, list.len().max(4));
+        reserve(list, list.len().max(LEAST_CAPACITY));
     }
     list.push(item);
 }
 
-/// The items as a list.
+/// Returns the items as a list. Without enough memory the operation ends, as by [`exhausted`].
 pub fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all = with_capacity(items.size_hint().0);
-    // `push` makes room if the iterator yields more than it says.
-    items.for_each(|item| push(&mut all, item));
-    all
+    let (least_items, _) = items.size_hint();
+    let mut list = with_capacity(least_items);
+    // Chained iterators are faster with `for_each` than in a loop.
+    items.for_each(|item| push(&mut list, item));
+    list
 }
 
-/// As [`collect`], until one of the items is an error. Errors: those of the items.
+/// Returns the items as a list, or the first error among them. Without enough memory the operation
+/// ends, as by [`exhausted`].
 pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
-    let mut all = with_capacity(items.size_hint().0);
+    let (least_items, _) = items.size_hint();
+    let mut list = with_capacity(least_items);
     for item in items {
-        push(&mut all, item?);
+        push(&mut list, item?);
     }
-    Ok(all)
+    Ok(list)
 }
 
+/// Returns a copy of the bytes. Can be cancelled. Without enough memory the operation ends, as by
+/// [`exhausted`].
 pub fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = with_capacity(bytes.len());
-    interrupt::strides(bytes).for_each(|stride| copy.extend_from_slice(stride));
+    for stride in interrupt::strides(bytes) {
+        copy.extend_from_slice(stride);
+    }
     copy
 }
 
+/// Returns a list of `len` items that all have their default value, which is 0 for numbers. Can be
+/// cancelled. Without enough memory the operation ends, as by [`exhausted`].
 pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
+    let items_per_stride = interrupt::STRIDE_BYTES / size_of::<T>();
     let mut zeros = with_capacity(len);
     while zeros.len() < len {
-        zeros.resize(len.min(zeros.len() + interrupt::STRIDE_BYTES / size_of::<T>()), T::default());
+        let next_len = len.min(zeros.len() + items_per_stride);
+        zeros.resize(next_len, T::default());
         interrupt::check();
     }
     zeros
 }
 
-/// Memory that an operation writes its result into; the caller chooses how it is allocated.
+/// Memory for the result of an operation. The caller chooses the type, and so how it is allocated.
 pub trait Buffer {
+    /// Allocates `len` bytes, all 0.
     fn zeroed(len: usize) -> Self;
+
+    /// Returns all bytes of the buffer, to read or write.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -91,22 +117,36 @@ impl Buffer for Vec<u8> {
     fn zeroed(len: usize) -> Self {
         zeroed(len)
     }
+
     fn bytes_mut(&mut self) -> &mut [u8] {
         self
     }
 }
 
-/// What `\x` and hexadecimal digits, as psql and COPY show bytes, stand for; `None` for other text.
+/// Returns the bytes that a text stands for, in the form that psql and COPY show bytes in: `\x` and
+/// two hexadecimal digits for each byte, in either case. Can be cancelled.
+///
+/// Returns `None` for any other text.
 pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
-    let (pairs, []) = text.strip_prefix(b"\\x")?.as_chunks::<2>() else {
+    let digits = text.strip_prefix(b"\\x")?;
+    let (pairs, unpaired) = digits.as_chunks::<2>();
+    if !unpaired.is_empty() {
         return None;
-    };
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    }
+
     let mut buffer = B::zeroed(pairs.len());
-    for (byte, &[high, low]) in interrupt::cancellable(buffer.bytes_mut().iter_mut().zip(pairs)) {
-        *byte = digit(high)? << 4 | digit(low)?;
+    let bytes = buffer.bytes_mut().iter_mut();
+    for (byte, &[high, low]) in interrupt::cancellable(bytes.zip(pairs)) {
+        *byte = hex_digit(high)? << 4 | hex_digit(low)?;
     }
     Some(buffer)
+}
+
+/// Returns the number, from 0 to 15, that a hexadecimal digit stands for; `None` for any other
+/// character.
+fn hex_digit(character: u8) -> Option<u8> {
+    let digit = char::from(character).to_digit(16)?;
+    Some(digit as u8)
 }
 
 #[cfg(test)]

@@ -88,10 +88,7 @@ impl ScalarReader {
                     work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32))))
                 }
                 Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
-                Source::Char => {
-                    let (bytes, len) = scalar::single_char(datum.value() as u8);
-                    work(&bytes[..len])
-                }
+                Source::Char => work(scalar::single_char(datum.value() as u8).as_bytes()),
                 Source::Name => self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), work),
                 Source::Enum => {
                     let label =

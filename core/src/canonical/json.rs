@@ -1,29 +1,36 @@
-//! The compact text of JSON, which is the same for equal values: no blanks, keys in [`compare_keys`],
-//! numbers as [`super::numeric`] writes them, strings as [`write_string`] does.
+//! The compact text of JSON, which is the same for equal values: no blanks, members of an object in
+//! the order of [`compare_keys`], numbers as [`super::numeric`] writes them, strings as
+//! [`write_string`] does.
 
 use super::Sink;
 use std::cmp::Ordering;
 
-/// Writes a string, given in UTF-8, between quotes. What must be escaped is: `"`, `\` and bytes
-/// below 32, these as `\b`, `\f`, `\n`, `\r`, `\t` or `\u00xx` in lower case.
+/// Bytes below this one are control characters, which JSON doesn't allow in strings.
+const FIRST_PRINTABLE: u8 = 32;
+
+/// Writes a string, given as UTF-8, as JSON: between quotes, with only those bytes escaped that must
+/// be: `"`, `\` and control characters.
 pub fn write_string(text: &[u8], into: &mut impl Sink) {
     into.write(b"\"");
     let mut rest = text;
-    while let Some(plain) = rest
-        .iter()
-        .position(|&byte| byte < 32 || byte == b'"' || byte == b'\\')
-    {
+    while let Some(plain) = rest.iter().position(|&byte| must_be_escaped(byte)) {
         into.write(&rest[..plain]);
-        escape(rest[plain], into);
+        write_escaped(rest[plain], into);
         rest = &rest[plain + 1..];
     }
     into.write(rest);
     into.write(b"\"");
 }
 
-fn escape(byte: u8, into: &mut impl Sink) {
+fn must_be_escaped(byte: u8) -> bool {
+    byte < FIRST_PRINTABLE || byte == b'"' || byte == b'\\'
+}
+
+/// Writes the escape sequence of a byte: `\` and one character if there is such a form, else
+/// `\u00xx` with lower-case digits.
+fn write_escaped(byte: u8, into: &mut impl Sink) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let short = match byte {
+    let character = match byte {
         8 => b'b',
         9 => b't',
         10 => b'n',
@@ -31,18 +38,16 @@ fn escape(byte: u8, into: &mut impl Sink) {
         13 => b'r',
         b'"' | b'\\' => byte,
         _ => {
-            let digits = [
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ];
-            return into.write(&[b'\\', b'u', b'0', b'0', digits[0], digits[1]]);
+            let high = DIGITS[usize::from(byte >> 4)];
+            let low = DIGITS[usize::from(byte & 15)];
+            return into.write(&[b'\\', b'u', b'0', b'0', high, low]);
         }
     };
-    into.write(&[b'\\', short]);
+    into.write(&[b'\\', character]);
 }
 
-/// Which of two keys, in UTF-8, comes first: the shorter, and of two of a length that with the
-/// smaller bytes.
+/// Compares two keys of an object, given as UTF-8: a shorter one comes first; keys of one length
+/// are compared byte by byte.
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }

@@ -1,4 +1,5 @@
-//! Composed values: what is written around the canonical bytes of their members.
+//! Composed values: arrays, rows, ranges and multiranges. Their canonical bytes are those of their
+//! members, with what is written around them:
 //!
 //! ```text
 //! member      00                                    NULL
@@ -15,54 +16,66 @@
 
 use super::Sink;
 
-/// The flags of a range: it is empty, and has no bounds; its lower, its upper bound is in it; it
-/// has no lower, no upper bound.
+/// The byte of a member that is NULL.
+const NULL_MEMBER: u8 = 0;
+/// The first byte of any other member.
+const VALUE_MEMBER: u8 = 1;
+
+/// The flags of a range. The first byte of its canonical bytes is the sum of those that hold.
 pub mod flags {
+    /// The range is empty. It has no other flags and no bounds.
     pub const EMPTY: u8 = 1;
+    /// The lower bound belongs to the range.
     pub const LOWER_IN: u8 = 2;
+    /// The upper bound belongs to the range.
     pub const UPPER_IN: u8 = 4;
+    /// There is no lower bound.
     pub const NO_LOWER: u8 = 8;
+    /// There is no upper bound.
     pub const NO_UPPER: u8 = 16;
 }
 
 /// Writes a member that is NULL.
 pub fn write_null(into: &mut impl Sink) {
-    into.write(&[0]);
+    into.write(&[NULL_MEMBER]);
 }
 
-/// Writes what comes before the canonical bytes of a composed member.
+/// Writes what precedes the canonical bytes of a member that is composed itself.
 pub fn write_composite_start(into: &mut impl Sink) {
-    into.write(&[1]);
+    into.write(&[VALUE_MEMBER]);
 }
 
-/// Writes what comes before the canonical bytes of any other member.
+/// Writes what precedes the canonical bytes of a member that is not composed, given how many bytes
+/// these are.
 pub fn write_value_start(length: u64, into: &mut impl Sink) {
-    let mut start = [1; 9];
+    let mut start = [VALUE_MEMBER; 9];
     start[1..].copy_from_slice(&length.to_le_bytes());
     into.write(&start);
 }
 
-/// Writes such a member, with its bytes.
+/// Writes a member that is not composed, given its canonical bytes.
 pub fn write_value(bytes: &[u8], into: &mut impl Sink) {
     write_value_start(bytes.len() as u64, into);
     into.write(bytes);
 }
 
-/// Writes what comes before the members of an array with these lengths and lower bounds.
+/// Writes what precedes the members of an array, given the length and the lower bound of each
+/// dimension.
 pub fn write_array_start(
-    dimensions: impl ExactSizeIterator<Item = (i32, i32)>,
+    lengths_and_lower_bounds: impl ExactSizeIterator<Item = (i32, i32)>,
     into: &mut impl Sink,
 ) {
-    into.write(&(dimensions.len() as u32).to_le_bytes());
-    for (length, lower_bound) in dimensions {
+    let num_dimensions = lengths_and_lower_bounds.len() as u32;
+    into.write(&num_dimensions.to_le_bytes());
+    for (length, lower_bound) in lengths_and_lower_bounds {
         into.write(&length.to_le_bytes());
         into.write(&lower_bound.to_le_bytes());
     }
 }
 
-/// Writes what comes before the ranges of a multirange.
-pub fn write_multirange_start(ranges: u32, into: &mut impl Sink) {
-    into.write(&ranges.to_le_bytes());
+/// Writes what precedes the ranges of a multirange, given how many these are.
+pub fn write_multirange_start(num_ranges: u32, into: &mut impl Sink) {
+    into.write(&num_ranges.to_le_bytes());
 }
 
 #[cfg(test)]

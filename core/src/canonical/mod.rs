@@ -1,11 +1,14 @@
-//! Canonical bytes that are written piece by piece, because there may be many: decimals, JSON, and
-//! composed values. Those of the other kinds are in [`scalar`].
+//! Canonical bytes: what an element is hashed as. Equal elements have the same.
+//!
+//! Those that may be many are written piece by piece to a [`Sink`]: decimals, JSON, and composed
+//! values. Those of all other kinds are returned as a whole, by [`scalar`].
 //!
 //! | key kind | canonical bytes |
 //! |---|---|
 //! | numeric | [`numeric`]: plain decimal text without zeros at its end |
 //! | jsonb | [`json`]: compact text |
 //! | array, row, range, multirange | [`members`]: a frame, and the canonical bytes of the members |
+//! | the others | [`scalar`] |
 
 pub mod json;
 pub mod members;
@@ -14,13 +17,13 @@ pub mod scalar;
 
 use crate::interrupt::Meter;
 
-/// What canonical bytes are written to.
+/// A destination for canonical bytes: a hash, a counter or a list.
 pub trait Sink {
-    /// Takes the next bytes. Long series of calls can be cancelled.
+    /// Takes the next bytes. May check for interrupts.
     fn write(&mut self, bytes: &[u8]);
 }
 
-/// Counts bytes.
+/// A sink that only counts the bytes. It can be cancelled.
 #[derive(Debug, Default)]
 pub struct ByteCounter {
     total: u64,
@@ -28,7 +31,7 @@ pub struct ByteCounter {
 }
 
 impl ByteCounter {
-    /// How many bytes `write` writes.
+    /// Returns how many bytes `write` writes.
     pub fn count(write: impl FnOnce(&mut ByteCounter)) -> u64 {
         let mut counter = ByteCounter::default();
         write(&mut counter);

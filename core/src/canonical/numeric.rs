@@ -5,15 +5,14 @@
 use super::Sink;
 use crate::memory;
 use std::iter;
+use std::ops::Range;
 
-/// Decimal digits of a group.
-const GROUP: usize = 4;
-/// Digits before the point that PostgreSQL's type can have.
-const MOST_WHOLE: i64 = 131_072;
-/// Digits after it.
-const MOST_FRACTION: i64 = 16_383;
+/// The most digits before the point that PostgreSQL's type can have.
+const MOST_WHOLE_DIGITS: i64 = 131_072;
+/// The most digits after the point that PostgreSQL's type can have.
+const MOST_FRACTION_DIGITS: i64 = 16_383;
 
-/// Whether a number is below zero.
+/// The sign of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     Positive,
@@ -26,8 +25,10 @@ pub struct Numeric(pub(crate) Vec<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`,
-    /// `-Infinity`, in any case. `None` for other text, and for a number with more than 131,072
-    /// digits before the point or 16,383 after it, which PostgreSQL's type doesn't have.
+    /// `-Infinity`, in any case.
+    ///
+    /// Returns `None` for other text, and for a number that PostgreSQL's type doesn't have: one
+    /// with more than 131,072 digits before the point or 16,383 after it.
     ///
     /// ```
     /// # use pg_bloom_core::Numeric;
@@ -35,7 +36,7 @@ impl Numeric {
     /// assert_eq!(Numeric::parse("1e200000"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Numeric> {
-        let (sign, magnitude) = match text.strip_prefix('-') {
+        let (minus, magnitude) = match text.strip_prefix('-') {
             Some(magnitude) => ("-", magnitude),
             None => ("", text.strip_prefix('+').unwrap_or(text)),
         };
@@ -43,103 +44,167 @@ impl Numeric {
             return Some(Numeric(b"NaN".into()));
         }
         if magnitude.eq_ignore_ascii_case("infinity") {
-            return Some(Numeric(format!("{sign}Infinity").into()));
+            return Some(Numeric(format!("{minus}Infinity").into()));
         }
-        let (number, exponent) = match magnitude.split_once(['e', 'E']) {
-            Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
+
+        let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
             None => (magnitude, 0),
         };
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        finite(sign, whole, fraction, exponent).map(Numeric)
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+
+        let decimal = Decimal::parse(whole, fraction, exponent)?;
+        if decimal.digits.is_empty() {
+            // Zero has no sign.
+            return Some(Numeric(b"0".into()));
+        }
+        let plain_text = decimal.plain_text(minus)?;
+        Some(Numeric(plain_text))
     }
 }
 
-/// The number that has these digits before and after the point, times a power of ten.
-fn finite(sign: &str, whole: &str, fraction: &str, exponent: i64) -> Option<Vec<u8>> {
-    if (whole.is_empty() && fraction.is_empty())
-        || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
-    {
-        return None;
-    }
-    let mut digits = memory::collect(whole.bytes().chain(fraction.bytes()));
-    // The number is its digits, without zeros at either end, times this power of ten.
-    let mut exponent = exponent.checked_sub(fraction.len() as i64)?;
-    while digits.last() == Some(&b'0') {
-        digits.pop();
-        exponent = exponent.checked_add(1)?;
-    }
-    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
-    let digits = &digits[zeros..];
-    if digits.is_empty() {
-        return Some(b"0".into());
-    }
-    // So many digits are before the point.
-    let point = exponent.checked_add(digits.len() as i64)?;
-    if exponent < -MOST_FRACTION || point > MOST_WHOLE {
-        return None;
-    }
-    let (whole, fraction) = digits.split_at(point.clamp(0, digits.len() as i64) as usize);
-    let [before_point, after_point] =
-        [exponent, -point].map(|zeros| iter::repeat_n(b'0', zeros.max(0) as usize));
-    let mut plain = memory::with_capacity(
-        sign.len() + digits.len() + before_point.len() + after_point.len() + 2,
-    );
-    plain.extend_from_slice(sign.as_bytes());
-    plain.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
-    plain.extend(before_point);
-    if exponent < 0 {
-        plain.push(b'.');
-        plain.extend(after_point);
-        plain.extend_from_slice(fraction);
-    }
-    Some(plain)
+/// A finite number of no sign: an integer, times ten to the power of `exponent`.
+///
+/// Example: 0.0120 has the digits `12` and the exponent -3.
+struct Decimal {
+    /// The decimal digits of the integer, in ASCII, without zeros at either end; none for zero.
+    digits: Vec<u8>,
+    exponent: i64,
 }
 
-/// Writes a finite number: the sum of `groups[i] · 10000^(weight - i)`, negated if the sign is negative.
-/// Each group is below 10,000. Zero has no sign.
+impl Decimal {
+    /// Reads the number that has these digits before and after the point, times ten to the power of
+    /// `exponent`.
+    ///
+    /// Returns `None` if there are no digits or other characters, or if the exponent is out of the
+    /// range of an `i64`.
+    fn parse(whole: &str, fraction: &str, exponent: i64) -> Option<Decimal> {
+        let characters = || whole.bytes().chain(fraction.bytes());
+        let has_digits = characters().next().is_some();
+        let has_only_digits = characters().all(|character| character.is_ascii_digit());
+        if !has_digits || !has_only_digits {
+            return None;
+        }
+
+        // The point moves behind the last digit, and zeros there become part of the exponent.
+        let mut digits = memory::collect(characters());
+        let mut exponent = exponent.checked_sub(fraction.len() as i64)?;
+        while digits.last() == Some(&b'0') {
+            digits.pop();
+            exponent = exponent.checked_add(1)?;
+        }
+
+        let leading_zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+        digits.drain(..leading_zeros);
+        Some(Decimal { digits, exponent })
+    }
+
+    /// Returns the number, which must not be zero, without an exponent. `minus` is written before
+    /// it.
+    ///
+    /// Returns `None` if it has more digits than PostgreSQL's type allows.
+    fn plain_text(&self, minus: &str) -> Option<Vec<u8>> {
+        let Decimal { digits, exponent } = self;
+        // If the number is less than 0.1, this is negative: -1 means one zero after the point.
+        let digits_before_point = exponent.checked_add(digits.len() as i64)?;
+        let digits_after_point = exponent.checked_neg()?;
+        if digits_before_point > MOST_WHOLE_DIGITS || digits_after_point > MOST_FRACTION_DIGITS {
+            return None;
+        }
+
+        // The digits may follow `0.` and zeros, or be followed by zeros.
+        let zeros = if *exponent > 0 { *exponent } else { (-digits_before_point).max(0) };
+        let room = minus.len() + b"0.".len() + digits.len() + zeros as usize;
+        let mut text = memory::with_capacity(room);
+        text.extend_from_slice(minus.as_bytes());
+
+        let zeros = iter::repeat_n(b'0', zeros as usize);
+        if digits_after_point <= 0 {
+            text.extend_from_slice(digits);
+            text.extend(zeros);
+        } else if digits_before_point <= 0 {
+            text.extend_from_slice(b"0.");
+            text.extend(zeros);
+            text.extend_from_slice(digits);
+        } else {
+            let (whole, fraction) = digits.split_at(digits_before_point as usize);
+            text.extend_from_slice(whole);
+            text.push(b'.');
+            text.extend_from_slice(fraction);
+        }
+        Some(text)
+    }
+}
+
+/// Writes a finite number as plain decimal text. Its magnitude is the sum of
+/// `groups[i] · 10000^(weight - i)`; each group is below 10,000. Zero is written without a sign.
+///
+/// Example: weight 0 and the groups 12, 3400, 100 are `12` `3400` `0100`, with the point after the
+/// group of power 0, so `12.340001` is written once the zeros at the end are dropped.
 pub fn write_groups(
     sign: Sign,
     weight: i32,
     groups: impl Iterator<Item = u16> + Clone,
     into: &mut impl Sink,
 ) {
-    let (skipped, used) = significant(groups.clone());
-    if used == 0 {
+    let significant = significant_groups(groups.clone());
+    if significant.is_empty() {
         return into.write(b"0");
     }
     if sign == Sign::Negative {
         into.write(b"-");
     }
-    // The powers of 10,000 of the first and the last group, and of the first that is written.
-    let (first, last) = (i64::from(weight) - skipped as i64, i64::from(weight) - used as i64 + 1);
-    let highest = first.max(0);
-    let mut groups = groups.skip(skipped);
-    for power in (last.min(0)..=highest).rev() {
-        let group = if (last..=first).contains(&power) { groups.next().unwrap_or(0) } else { 0 };
-        let text = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
-        let is_zero = |digit: &&u8| **digit == b'0';
-        let leading = if power == highest {
-            text[..GROUP - 1].iter().take_while(is_zero).count()
-        } else {
-            0
-        };
-        let trailing = if power == last && last < 0 {
-            text.iter().rev().take_while(is_zero).count()
-        } else {
-            0
-        };
+
+    // The powers of 10,000 of the first and the last group that is not 0.
+    let first_power = i64::from(weight) - significant.start as i64;
+    let last_power = i64::from(weight) - (significant.end as i64 - 1);
+    // The group of power 0, before the point, is written in any case.
+    let highest_power = first_power.max(0);
+    let lowest_power = last_power.min(0);
+
+    let mut groups = groups.skip(significant.start);
+    for power in (lowest_power..=highest_power).rev() {
+        let is_given = (last_power..=first_power).contains(&power);
+        let group = if is_given { groups.next().unwrap_or(0) } else { 0 };
+        let digits = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
+
         if power == -1 {
             into.write(b".");
         }
-        into.write(&text[leading..GROUP - trailing]);
+        into.write(if power == highest_power {
+            without_leading_zeros(&digits)
+        } else if power == last_power && power < 0 {
+            without_trailing_zeros(&digits)
+        } else {
+            &digits
+        });
     }
 }
 
-/// Which groups are between the first and the last that are not 0: from, and before.
-fn significant(groups: impl Iterator<Item = u16>) -> (usize, usize) {
-    let mut used = groups.enumerate().filter(|&(_, group)| group != 0).map(|(i, _)| i);
-    used.next()
-        .map_or((0, 0), |first| (first, used.last().unwrap_or(first) + 1))
+/// Returns the positions of the groups from the first to the last that is not 0; an empty range if
+/// all are.
+fn significant_groups(groups: impl Iterator<Item = u16>) -> Range<usize> {
+    let mut positions = groups
+        .enumerate()
+        .filter(|&(_, group)| group != 0)
+        .map(|(position, _)| position);
+    match positions.next() {
+        Some(first) => first..positions.last().unwrap_or(first) + 1,
+        None => 0..0,
+    }
+}
+
+/// Returns the digits without zeros before them. The last digit is kept even if it is 0.
+fn without_leading_zeros(digits: &[u8]) -> &[u8] {
+    let last = digits.len() - 1;
+    let zeros = digits[..last].iter().take_while(|&&digit| digit == b'0').count();
+    &digits[zeros..]
+}
+
+/// Returns the digits without zeros after them.
+fn without_trailing_zeros(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().rev().take_while(|&&digit| digit == b'0').count();
+    &digits[..digits.len() - zeros]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Canonical bytes: the bytes of an element that are hashed.
+//! Canonical bytes of values that are not composed: the bytes of an element that are hashed.
 //!
 //! Elements that compare equal must have the same canonical bytes, whatever their SQL type within
 //! one key kind, whatever the CPU, build or server encoding. Frozen like the hash.
@@ -21,18 +21,22 @@
 //! | jsonb, array, row, range, multirange | [`crate::canonical`] |
 //! | other | the type's own 64-bit extended hash, little-endian |
 
-/// Days from 1970-01-01 to 2000-01-01, PostgreSQL's day zero.
+/// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
 const EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
+/// As PostgreSQL compares intervals.
+const DAYS_PER_MONTH: i128 = 30;
+const MICROSECONDS_PER_DAY: i128 = 86_400_000_000;
 
-/// An integer of any width, a time of day, a `pg_lsn` or an `xid8`.
+/// Returns the canonical bytes of an integer of any width, a time of day, a `pg_lsn` or an `xid8`.
 #[inline(always)]
 pub fn integer(value: i64) -> [u8; 8] {
     value.to_le_bytes()
 }
 
-/// A float of either width: -0 becomes 0, every NaN the same one.
+/// Returns the canonical bytes of a float of either width. -0 is taken for 0, and every NaN for the
+/// same one, since they are equal in SQL.
 #[inline]
 pub fn float(value: f64) -> [u8; 8] {
     const NAN: f64 = f64::from_bits(0x7FF8_0000_0000_0000);
@@ -41,42 +45,44 @@ pub fn float(value: f64) -> [u8; 8] {
     value.to_bits().to_le_bytes()
 }
 
-/// A float in Parquet's 32-bit form, normalised as by [`float`].
+/// Returns the canonical bytes of a float in Parquet's 32-bit form. -0 is taken for 0, and every
+/// NaN for the same one, since they are equal in SQL.
 #[inline]
 pub fn float32(value: f32) -> [u8; 4] {
     const NAN: f32 = f32::from_bits(0x7FC0_0000);
+    // -0 + 0 is 0.
     let value = if value.is_nan() { NAN } else { value + 0.0 };
     value.to_bits().to_le_bytes()
 }
 
+/// Returns the canonical byte of a boolean.
 pub fn boolean(value: bool) -> [u8; 1] {
     [u8::from(value)]
 }
 
-/// A date in PostgreSQL's form (days since 2000-01-01); the two infinities stay the smallest and
-/// largest.
+/// Returns the canonical bytes of a date, given in days since 2000-01-01, as PostgreSQL stores it.
 pub fn date(days: i32) -> [u8; 4] {
-    let days = if days == i32::MIN || days == i32::MAX {
-        days
-    } else {
-        days.wrapping_add(EPOCH_DAYS)
-    };
-    days.to_le_bytes()
+    // The smallest and the largest number stand for -infinity and infinity.
+    let is_infinite = days == i32::MIN || days == i32::MAX;
+    let days_since_1970 = if is_infinite { days } else { days.wrapping_add(EPOCH_DAYS) };
+    days_since_1970.to_le_bytes()
 }
 
-/// A timestamp in PostgreSQL's form (microseconds since 2000-01-01); the two infinities stay as
-/// [`date`]'s do.
+/// Returns the canonical bytes of a timestamp, given in microseconds since 2000-01-01, as
+/// PostgreSQL stores it.
 pub fn timestamp(microseconds: i64) -> [u8; 8] {
-    let microseconds = if microseconds == i64::MIN || microseconds == i64::MAX {
+    // The smallest and the largest number stand for -infinity and infinity.
+    let is_infinite = microseconds == i64::MIN || microseconds == i64::MAX;
+    let microseconds_since_1970 = if is_infinite {
         microseconds
     } else {
         microseconds.wrapping_add(EPOCH_MICROSECONDS)
     };
-    microseconds.to_le_bytes()
+    microseconds_since_1970.to_le_bytes()
 }
 
-/// A time of day with its zone in seconds west of UTC. The same instant in another zone is another
-/// value.
+/// Returns the canonical bytes of a time of day with a time zone: microseconds since midnight, and
+/// the zone in seconds west of UTC. The same instant in another zone is another value.
 pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&microseconds.to_le_bytes());
@@ -84,35 +90,48 @@ pub fn timetz(microseconds: i64, zone: i32) -> [u8; 12] {
     bytes
 }
 
-/// An interval in microseconds, with months of 30 days and days of 24 hours, so that equal
-/// intervals are the same.
+/// Returns the canonical bytes of an interval, given in the three parts that PostgreSQL stores:
+/// its length in microseconds, so that equal intervals have the same.
 pub fn interval(months: i32, days: i32, microseconds: i64) -> [u8; 16] {
-    const DAY: i128 = 86_400_000_000;
-    let days = i128::from(months) * 30 + i128::from(days);
-    (days * DAY + i128::from(microseconds)).to_le_bytes()
+    let total_days = i128::from(months) * DAYS_PER_MONTH + i128::from(days);
+    let total_microseconds = total_days * MICROSECONDS_PER_DAY + i128::from(microseconds);
+    total_microseconds.to_le_bytes()
 }
 
-/// A `char(n)` value: its trailing blanks are not significant.
-pub fn without_trailing_blanks(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|&b| b != b' ').map_or(0, |i| i + 1);
-    &bytes[..end]
+/// Returns the canonical bytes of a `char(n)` value, given in UTF-8: blanks at its end are not
+/// significant.
+pub fn without_trailing_blanks(text: &[u8]) -> &[u8] {
+    let last = text.iter().rposition(|&byte| byte != b' ');
+    let length = last.map_or(0, |last| last + 1);
+    &text[..length]
 }
 
-/// A `"char"`: the empty string for zero, itself below 128, and `\ooo` above, as PostgreSQL 16 and
-/// later print it; the byte alone would be no UTF-8. Returns the bytes and how many of them count.
-pub fn single_char(value: u8) -> ([u8; 4], usize) {
+/// The canonical bytes of a value of type `"char"`, at most four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SingleChar {
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl SingleChar {
+    /// Returns the canonical bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Returns the canonical bytes of a value of type `"char"`, which is one byte, as PostgreSQL 16 and
+/// later print it: 0 as nothing, bytes below 128 as they are, and the others as `\` and three octal
+/// digits, since alone they would not be UTF-8.
+pub fn single_char(value: u8) -> SingleChar {
     match value {
-        0 => ([0; 4], 0),
-        1..=127 => ([value, 0, 0, 0], 1),
-        _ => (
-            [
-                b'\\',
-                b'0' + (value >> 6),
-                b'0' + ((value >> 3) & 7),
-                b'0' + (value & 7),
-            ],
-            4,
-        ),
+        0 => SingleChar { bytes: [0; 4], length: 0 },
+        1..=127 => SingleChar { bytes: [value, 0, 0, 0], length: 1 },
+        128..=255 => {
+            let octal_digits = [value >> 6, (value >> 3) & 7, value & 7];
+            let [high, middle, low] = octal_digits.map(|digit| b'0' + digit);
+            SingleChar { bytes: [b'\\', high, middle, low], length: 4 }
+        }
     }
 }
 

@@ -11,21 +11,31 @@ fn codes_are_frozen() {
 }
 
 #[test]
-fn meet_adopts_and_refuses() {
-    let (text, int) = (Kind::unnamed(Tag::Text), Kind::unnamed(Tag::Integer));
+fn unify_adopts_and_refuses() {
+    let text = Kind::unnamed(Tag::Text);
+    assert_eq!(text.unify(text), Some(text));
     assert_eq!(Kind::NONE.unify(text), Some(text));
     assert_eq!(text.unify(Kind::NONE), Some(text));
-    assert_eq!(text.unify(int), None);
-    assert_eq!(Kind::other("a").unify(Kind::other("b")), None);
-    assert_eq!(Kind::other("a").unify(Kind { tag: Tag::Array, name: "a" }), None);
+    assert_eq!(text.unify(Kind::unnamed(Tag::Integer)), None);
+
+    let inet = Kind::other("inet");
+    assert_eq!(inet.unify(inet), Some(inet));
+    assert_eq!(inet.unify(Kind::other("cidr")), None);
+    assert_eq!(inet.unify(Kind { tag: Tag::Array, name: "inet" }), None);
 }
 
 proptest! {
+    /// Long names become short, and different names stay different.
     #[test]
-    fn names_fit(name in ".{0,700}", other in ".{0,700}", common in "[aก😀]{0,300}") {
-        let (name, other) = (format!("{common}{name}"), format!("{common}{other}"));
-        let (short, other_short) = (shortened_name(name.clone()), shortened_name(other.clone()));
-        prop_assert!(short.len() <= MAX_NAME_BYTES && short.len() + 4 > name.len().min(MAX_NAME_BYTES));
+    fn shortened_names_are_short_and_different(name in ".{0,700}", other in ".{0,700}", common in "[aก😀]{0,300}") {
+        let name = format!("{common}{name}");
+        let other = format!("{common}{other}");
+        let short = shortened_name(name.clone());
+        let other_short = shortened_name(other.clone());
+
+        // A character of up to four bytes may not fit any more.
+        prop_assert!(short.len() <= MAX_NAME_BYTES);
+        prop_assert!(short.len() + 4 > name.len().min(MAX_NAME_BYTES));
         prop_assert_eq!(name.len() <= MAX_NAME_BYTES, short == name);
         prop_assert_eq!(&shortened_name(short.clone()), &short);
         prop_assert_eq!(name == other, short == other_short);

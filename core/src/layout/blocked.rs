@@ -13,35 +13,60 @@ use crate::hash::word;
 
 pub const BLOCK_BYTES: usize = 64;
 
-/// Positions that one word has bits for.
-const POSITIONS_PER_WORD: u32 = 7;
+/// Bits of a number below 512, which is the number of bits of a block.
+const POSITION_BITS: u32 = 9;
+/// How many positions one word has bits for.
+const POSITIONS_PER_WORD: u32 = u64::BITS / POSITION_BITS;
 
-/// The words that have an element's positions, each with how many of them are to be used.
-#[inline(always)]
-fn words(num_hashes: u32, hash: u64) -> impl Iterator<Item = (u64, u32)> {
-    (0..num_hashes.div_ceil(POSITIONS_PER_WORD))
-        .map(move |j| (word(hash, j), POSITIONS_PER_WORD.min(num_hashes - j * POSITIONS_PER_WORD)))
+/// Up to seven positions in a block, packed into one number: 9 bits each, the first one lowest.
+struct PackedPositions {
+    bits: u64,
+    count: u32,
 }
 
+/// Returns the positions of the `num_hashes` bits of an element in its block.
+#[inline(always)]
+fn positions(num_hashes: u32, hash: u64) -> impl Iterator<Item = PackedPositions> {
+    let num_words = num_hashes.div_ceil(POSITIONS_PER_WORD);
+    (0..num_words).map(move |j| {
+        let remaining = num_hashes - j * POSITIONS_PER_WORD;
+        PackedPositions {
+            bits: word(hash, j),
+            count: remaining.min(POSITIONS_PER_WORD),
+        }
+    })
+}
+
+/// Sets the `num_hashes` bits of an element in its block.
 #[inline(always)]
 pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
-    for (mut positions, count) in words(num_hashes, hash) {
-        for _ in 0..count {
-            let bytes = &mut block.as_chunks_mut::<8>().0[(positions >> 6) as usize & 7];
-            *bytes = (u64::from_le_bytes(*bytes) | 1 << (positions & 63)).to_le_bytes();
-            positions >>= 9;
+    let (words, _) = block.as_chunks_mut::<8>();
+    for mut packed in positions(num_hashes, hash) {
+        for _ in 0..packed.count {
+            // The lowest 9 bits are a position: 3 bits choose one of 8 words, 6 bits one of its 64
+            // bits.
+            let word = &mut words[(packed.bits >> 6) as usize & 7];
+            let bit = 1 << (packed.bits & 63);
+            *word = (u64::from_le_bytes(*word) | bit).to_le_bytes();
+            packed.bits >>= POSITION_BITS;
         }
     }
 }
 
+/// Returns whether all `num_hashes` bits of an element are set in its block.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
-    words(num_hashes, hash).all(|(mut positions, count)| {
-        let mut all = 1;
-        for _ in 0..count {
-            all &= block[(positions >> 3) as usize & 63] >> (positions & 7);
-            positions >>= 9;
+    positions(num_hashes, hash).all(|mut packed| {
+        // The lowest bit stays set while all bits that were looked at are. Bits of one word are
+        // looked at without branches, which would be mispredicted.
+        let mut are_set = 1;
+        for _ in 0..packed.count {
+            // The lowest 9 bits are a position: 6 bits choose one of 64 bytes, 3 bits one of its 8
+            // bits.
+            let byte = block[(packed.bits >> 3) as usize & 63];
+            are_set &= byte >> (packed.bits & 7);
+            packed.bits >>= POSITION_BITS;
         }
-        all & 1 == 1
+        are_set & 1 == 1
     })
 }

@@ -20,10 +20,12 @@ use crate::hash::{reduce, word};
 use crate::interrupt::{self, Meter, STRIDE_BYTES, paired_strides};
 use crate::simd::{PREFETCH_AHEAD, prefetch};
 
-/// Elements whose bits are set between two checks for interrupts.
-const UNCANCELLED: usize = 1 << 16;
+/// How many elements are added to a payload between two checks for interrupts. This takes about a
+/// millisecond.
+const ELEMENTS_BETWEEN_CHECKS: usize = 1 << 16;
 
-/// A layout by name, as chosen by users and kept in the stored form.
+/// The way in which the bits of an element are chosen. Users choose it by name; the codes are
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Layout {
@@ -39,12 +41,12 @@ impl Layout {
     /// Every layout.
     pub const ALL: [Layout; 3] = [Layout::Blocked, Layout::Classic, Layout::Parquet];
 
-    /// The layout with this stored code.
+    /// Returns the layout with a stored code; `None` if there is none.
     pub fn from_code(code: u8) -> Option<Layout> {
-        Layout::ALL.into_iter().find(|&l| l as u8 == code)
+        Layout::ALL.into_iter().find(|&layout| layout as u8 == code)
     }
 
-    /// The name users write.
+    /// Returns the name that users write.
     pub const fn name(self) -> &'static str {
         match self {
             Layout::Blocked => "blocked",
@@ -53,12 +55,12 @@ impl Layout {
         }
     }
 
-    /// The layout with this name.
+    /// Returns the layout with this name, in lower case; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Layout> {
-        Layout::ALL.into_iter().find(|l| l.name() == name)
+        Layout::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
-    /// Bits of a block.
+    /// Returns how many bits a block has.
     pub const fn block_bits(self) -> u64 {
         match self {
             Layout::Blocked => 8 * blocked::BLOCK_BYTES as u64,
@@ -67,49 +69,64 @@ impl Layout {
         }
     }
 
-    /// Bytes of the dense payload of `blocks` blocks.
+    /// Returns how many bytes the bits of `blocks` blocks take.
     pub fn payload_bytes(self, blocks: u64) -> u64 {
         blocks.saturating_mul(self.block_bits()).div_ceil(8)
     }
 
-    /// ORs every block of `small` into the `q` blocks of `large` that hold its elements.
-    pub fn spread(self, small: &[u8], large: &mut [u8], q: u64) {
+    /// Spreads the bits of a filter to one with `factor` times as many blocks: ORs block `i` of
+    /// `small` into blocks `factor·i` to `factor·i + factor - 1` of `large`. Afterwards all
+    /// elements of `small` are in `large`. Can be cancelled.
+    pub fn spread(self, small: &[u8], large: &mut [u8], factor: u64) {
+        if factor == 1 {
+            return or_bytes(large, small);
+        }
         match self {
-            _ if q == 1 => or_bytes(large, small),
-            Layout::Blocked => spread_blocks::<{ blocked::BLOCK_BYTES }>(small, large, q),
-            Layout::Classic => classic::spread(small, large, q),
-            Layout::Parquet => spread_blocks::<{ parquet::BLOCK_BYTES }>(small, large, q),
+            Layout::Blocked => spread_blocks::<{ blocked::BLOCK_BYTES }>(small, large, factor),
+            Layout::Classic => classic::spread(small, large, factor),
+            Layout::Parquet => spread_blocks::<{ parquet::BLOCK_BYTES }>(small, large, factor),
         }
     }
 
-    /// ORs each `q` neighbouring blocks of `large` into one of `small`.
-    pub fn fold(self, large: &[u8], small: &mut [u8], q: u64) {
+    /// Folds the bits of a filter to one with `factor` times fewer blocks: ORs blocks `factor·i` to
+    /// `factor·i + factor - 1` of `large` into block `i` of `small`. Afterwards all elements of
+    /// `large` are in `small`. Can be cancelled.
+    pub fn fold(self, large: &[u8], small: &mut [u8], factor: u64) {
+        if factor == 1 {
+            return or_bytes(small, large);
+        }
         match self {
-            _ if q == 1 => or_bytes(small, large),
-            Layout::Blocked => fold_blocks::<{ blocked::BLOCK_BYTES }>(large, small, q),
-            Layout::Classic => classic::fold(large, small, q),
-            Layout::Parquet => fold_blocks::<{ parquet::BLOCK_BYTES }>(large, small, q),
+            Layout::Blocked => fold_blocks::<{ blocked::BLOCK_BYTES }>(large, small, factor),
+            Layout::Classic => classic::fold(large, small, factor),
+            Layout::Parquet => fold_blocks::<{ parquet::BLOCK_BYTES }>(large, small, factor),
         }
     }
 }
 
-/// The smallest rate that a layout can keep at any size.
-pub fn least_fpr(layout: Layout) -> f64 {
-    if layout == Layout::Parquet { 1e-6 } else { 1e-9 }
-}
-
-/// The greatest rate that a filter may promise: it finds half of the absent elements.
+/// The greatest false positive rate that a filter may promise: it finds half of the absent
+/// elements.
 pub const GREATEST_FPR: f64 = 0.5;
 
+/// Returns the smallest false positive rate that filters of a layout can keep at any size.
+pub fn least_fpr(layout: Layout) -> f64 {
+    match layout {
+        Layout::Blocked | Layout::Classic => 1e-9,
+        // The number of hashes is fixed, so lower rates would take too many bits.
+        Layout::Parquet => 1e-6,
+    }
+}
+
+/// Returns whether filters of a layout may promise this false positive rate.
 pub fn is_possible_fpr(layout: Layout, fpr: f64) -> bool {
     (least_fpr(layout)..=GREATEST_FPR).contains(&fpr)
 }
 
-/// The most hashes (k) that a filter may have.
+/// The most hashes per element (k) that a filter may have.
 pub const MAX_HASHES: u32 = 64;
 
-/// Layout, number of hashes and number of blocks, which decide the bits that an element sets. A
-/// payload always has [`Shape::payload_bytes`] bytes.
+/// The parameters of a filter that decide which bits an element sets.
+///
+/// Functions that take a payload expect one of [`Shape::payload_bytes`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub layout: Layout,
@@ -119,11 +136,13 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Returns how many bytes the bits of a filter of this shape take.
     pub fn payload_bytes(self) -> u64 {
         self.layout.payload_bytes(self.blocks)
     }
 
-    /// The first block that an element touches; in `classic`, its first bit.
+    /// Returns the number of the block that has the bits of an element; in `classic`, where a block
+    /// is one bit, that of its first bit.
     #[inline(always)]
     pub fn block_of(self, hash: u64) -> u64 {
         match self.layout {
@@ -133,51 +152,68 @@ impl Shape {
         }
     }
 
-    /// The bits of an element in the `classic` layout.
+    /// Returns the positions in the payload of the bits that an element sets in layout `classic`.
     #[inline(always)]
     pub fn classic_bits(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..self.num_hashes).map(move |j| reduce(word(hash, j), self.blocks))
     }
 
-    /// Sets the bits of many elements in a dense payload.
+    /// Sets the bits of many elements, given by their hashes, in a payload. Can be cancelled.
     pub fn insert_all(self, payload: &mut [u8], hashes: &[u64]) {
-        for (i, piece) in hashes.chunks(UNCANCELLED).enumerate() {
-            if i > 0 {
+        for (batch, hashes) in hashes.chunks(ELEMENTS_BETWEEN_CHECKS).enumerate() {
+            // A call for a few elements is not cancelled.
+            if batch > 0 {
                 interrupt::check();
             }
-            for (i, &hash) in piece.iter().enumerate() {
-                self.prefetch_ahead(payload, piece, i);
+            for (i, &hash) in hashes.iter().enumerate() {
+                self.prefetch_ahead(payload, hashes, i);
                 self.insert(payload, hash);
             }
         }
     }
 
+    /// Sets the bits of an element in a payload.
     #[inline(always)]
     fn insert(self, payload: &mut [u8], hash: u64) {
         let block = self.block_of(hash) as usize;
         match self.layout {
             Layout::Blocked => {
-                blocked::insert(&mut payload.as_chunks_mut().0[block], self.num_hashes, hash)
+                let (blocks, _) = payload.as_chunks_mut();
+                blocked::insert(&mut blocks[block], self.num_hashes, hash);
             }
-            Layout::Classic => self.classic_bits(hash).for_each(|bit| classic::set(payload, bit)),
-            Layout::Parquet => parquet::insert(&mut payload.as_chunks_mut().0[block], hash),
+            Layout::Classic => {
+                for position in self.classic_bits(hash) {
+                    classic::set(payload, position);
+                }
+            }
+            Layout::Parquet => {
+                let (blocks, _) = payload.as_chunks_mut();
+                parquet::insert(&mut blocks[block], hash);
+            }
         }
     }
 
-    /// Whether every bit of one element is set in a dense payload.
+    /// Returns whether all bits of an element are set in a payload.
     #[inline]
     pub fn contains(self, payload: &[u8], hash: u64) -> bool {
         let block = self.block_of(hash) as usize;
         match self.layout {
             Layout::Blocked => {
-                blocked::contains(&payload.as_chunks().0[block], self.num_hashes, hash)
+                let (blocks, _) = payload.as_chunks();
+                blocked::contains(&blocks[block], self.num_hashes, hash)
             }
-            Layout::Classic => self.classic_bits(hash).all(|bit| classic::has(payload, bit)),
-            Layout::Parquet => parquet::contains(&payload.as_chunks().0[block], hash),
+            Layout::Classic => self
+                .classic_bits(hash)
+                .all(|position| classic::is_set(payload, position)),
+            Layout::Parquet => {
+                let (blocks, _) = payload.as_chunks();
+                parquet::contains(&blocks[block], hash)
+            }
         }
     }
 
-    /// Probes many elements in a dense payload. Calls `found` with each result, in order.
+    /// Probes many elements, given by their hashes, in a payload. Calls `found` for each, in order,
+    /// with whether all its bits are set.
     pub fn contains_each(self, payload: &[u8], hashes: &[u64], mut found: impl FnMut(bool)) {
         for (i, &hash) in hashes.iter().enumerate() {
             self.prefetch_ahead(payload, hashes, i);
@@ -185,74 +221,87 @@ impl Shape {
         }
     }
 
-    /// Prefetches the memory that a probe for this element needs.
+    /// Prefetches the memory that a later probe for this element will read.
     #[inline(always)]
     pub fn prefetch(self, payload: &[u8], hash: u64) {
         let start = payload.as_ptr();
         match self.layout {
             Layout::Blocked => prefetch(start, self.block_of(hash) as usize * blocked::BLOCK_BYTES),
-            Layout::Classic => self
-                .classic_bits(hash)
-                .for_each(|bit| prefetch(start, (bit >> 3) as usize)),
+            Layout::Classic => {
+                for position in self.classic_bits(hash) {
+                    prefetch(start, (position >> 3) as usize);
+                }
+            }
             Layout::Parquet => prefetch(start, self.block_of(hash) as usize * parquet::BLOCK_BYTES),
         }
     }
 
-    /// Prefetches what one of the elements after the `i`-th needs.
+    /// While element `i` of a batch is processed, prefetches the memory of an element that follows
+    /// it, if there is one.
     #[inline(always)]
     fn prefetch_ahead(self, payload: &[u8], hashes: &[u64], i: usize) {
-        if let Some(&ahead) = hashes.get(i + PREFETCH_AHEAD) {
-            self.prefetch(payload, ahead);
+        if let Some(&later_hash) = hashes.get(i + PREFETCH_AHEAD) {
+            self.prefetch(payload, later_hash);
         }
     }
 }
 
-/// ORs `from` into `into`, byte by byte, in strides that can be cancelled.
+/// ORs the bytes of `from` into those of `into`. Can be cancelled.
 pub fn or_bytes(into: &mut [u8], from: &[u8]) {
     for (into, from) in paired_strides(into, from) {
-        into.iter_mut().zip(from).for_each(|(i, &f)| *i |= f);
+        or_stride(into, from);
     }
 }
 
-/// ANDs `from` into `into`, byte by byte, in strides that can be cancelled.
+/// ANDs the bytes of `from` into those of `into`. Can be cancelled.
 pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     for (into, from) in paired_strides(into, from) {
-        into.iter_mut().zip(from).for_each(|(i, &f)| *i &= f);
-    }
-}
-
-/// Spreading for layouts whose blocks are `N` whole bytes.
-fn spread_blocks<const N: usize>(small: &[u8], large: &mut [u8], q: u64) {
-    let mut meter = Meter::default();
-    for (block, copies) in small
-        .as_chunks::<N>()
-        .0
-        .iter()
-        .zip(large.as_chunks_mut::<N>().0.chunks_mut(q as usize))
-    {
-        for copies in copies.chunks_mut(STRIDE_BYTES / N) {
-            copies
-                .iter_mut()
-                .for_each(|copy| copy.iter_mut().zip(block).for_each(|(c, &b)| *c |= b));
-            meter.add_bytes(copies.len() * N);
+        for (into, from) in into.iter_mut().zip(from) {
+            *into &= from;
         }
     }
 }
 
-/// Folding for layouts whose blocks are `N` whole bytes.
-fn fold_blocks<const N: usize>(large: &[u8], small: &mut [u8], q: u64) {
+/// ORs the bytes of `from` into those of `into`.
+#[inline(always)]
+fn or_stride(into: &mut [u8], from: &[u8]) {
+    for (into, from) in into.iter_mut().zip(from) {
+        *into |= from;
+    }
+}
+
+/// ORs each block of `small` into `factor` blocks of `large`, for layouts whose blocks have
+/// `BLOCK_BYTES` bytes. Can be cancelled.
+fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], factor: u64) {
+    let (small_blocks, _) = small.as_chunks::<BLOCK_BYTES>();
+    let (large_blocks, _) = large.as_chunks_mut::<BLOCK_BYTES>();
+    let groups = large_blocks.chunks_mut(factor as usize);
+
     let mut meter = Meter::default();
-    for (block, copies) in small
-        .as_chunks_mut::<N>()
-        .0
-        .iter_mut()
-        .zip(large.as_chunks::<N>().0.chunks(q as usize))
-    {
-        for copies in copies.chunks(STRIDE_BYTES / N) {
-            copies
-                .iter()
-                .for_each(|copy| block.iter_mut().zip(copy).for_each(|(b, &c)| *b |= c));
-            meter.add_bytes(copies.len() * N);
+    for (block, copies) in small_blocks.iter().zip(groups) {
+        for copies in copies.chunks_mut(STRIDE_BYTES / BLOCK_BYTES) {
+            for copy in copies.iter_mut() {
+                or_stride(copy, block);
+            }
+            meter.add_bytes(copies.len() * BLOCK_BYTES);
+        }
+    }
+}
+
+/// ORs each `factor` neighbouring blocks of `large` into one block of `small`, for layouts whose
+/// blocks have `BLOCK_BYTES` bytes. Can be cancelled.
+fn fold_blocks<const BLOCK_BYTES: usize>(large: &[u8], small: &mut [u8], factor: u64) {
+    let (small_blocks, _) = small.as_chunks_mut::<BLOCK_BYTES>();
+    let (large_blocks, _) = large.as_chunks::<BLOCK_BYTES>();
+    let groups = large_blocks.chunks(factor as usize);
+
+    let mut meter = Meter::default();
+    for (block, originals) in small_blocks.iter_mut().zip(groups) {
+        for originals in originals.chunks(STRIDE_BYTES / BLOCK_BYTES) {
+            for original in originals {
+                or_stride(block, original);
+            }
+            meter.add_bytes(originals.len() * BLOCK_BYTES);
         }
     }
 }
