@@ -60,17 +60,19 @@ pub const DEFAULT_FPR: f64 = 0.01;
 /// a PostgreSQL value.
 pub const MAX_STORED_BYTES: u64 = 511 * 1024 * 1024;
 
-/// The most blocks that index arithmetic and the stored form allow.
+/// Returns the most blocks that a filter of this layout can have.
 pub fn max_blocks(layout: Layout) -> u64 {
     match layout {
         // The Parquet format multiplies 32-bit numbers, of which the block count is a signed one.
         Layout::Parquet => (1 << 31) - 1,
-        _ => MAX_STORED_BYTES * 8 / layout.block_bits(),
+        Layout::Blocked | Layout::Classic => MAX_STORED_BYTES * 8 / layout.block_bits(),
     }
 }
 
-/// Checks a rate. Errors: [`InvalidParameter::Rate`] unless
-/// `least_fpr(layout) ≤ fpr ≤ GREATEST_FPR`.
+/// Checks a false positive rate.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have it: it must be from
+/// [`least_fpr`] to [`GREATEST_FPR`].
 pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
     if is_possible_fpr(layout, fpr) {
         Ok(())
@@ -79,36 +81,44 @@ pub fn check_fpr(layout: Layout, fpr: f64) -> Result<()> {
     }
 }
 
-/// Checks a capacity. Errors: [`InvalidParameter::Capacity`] unless it is at least one.
+/// Returns a capacity as an unsigned number.
+///
+/// Fails with [`InvalidParameter::Capacity`] if it is less than 1.
 pub fn check_capacity(capacity: i64) -> Result<u64> {
-    u64::try_from(capacity)
-        .ok()
-        .filter(|&c| c > 0)
-        .ok_or_else(|| InvalidParameter::Capacity(capacity).into())
+    match u64::try_from(capacity) {
+        Ok(elements) if elements > 0 => Ok(elements),
+        _ => Err(InvalidParameter::Capacity(capacity).into()),
+    }
 }
 
-/// The least m of the grid. From as many blocks up sizes are on it.
-const GRID: f64 = 64.0;
-/// The blocks from which sizes are on it in `classic`, where a block is a bit.
-const LEAST_CLASSIC_ON_GRID: f64 = 1024.0;
+/// From this number of blocks on, block counts are rounded up to one of the form m · 2^e, where m is
+/// at least this number and less than twice as large.
+const LEAST_ROUNDED: f64 = 64.0;
+/// From this number of blocks on, they are rounded in layout `classic`, where a block is one bit.
+const LEAST_ROUNDED_CLASSIC: f64 = 1024.0;
 
-/// Hashes per element and the bits per element costs, at one rate in the limit of many blocks.
+/// What filters of one layout and rate have in common, whatever their size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Density {
     /// Hashes per element (k).
     pub num_hashes: u32,
+    /// Bits per element, in the limit of many blocks.
     pub bits: f64,
 }
 
-/// The hashes and bits per element that `layout` needs for `fpr`. Errors: those of [`check_fpr`].
+/// Returns the hashes and the bits per element that a layout needs for a false positive rate.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     thread_local! {
-        /// The last result: a query usually needs the same one many times.
+        /// The last result, by layout and rate: a query usually needs the same one many times.
         static LAST: Cell<Option<(Layout, u64, Density)>> = const { Cell::new(None) };
     }
     check_fpr(layout, fpr)?;
-    if let Some((l, f, density)) = LAST.get()
-        && (l, f) == (layout, fpr.to_bits())
+
+    if let Some((last_layout, last_fpr, density)) = LAST.get()
+        && last_layout == layout
+        && last_fpr == fpr.to_bits()
     {
         return Ok(density);
     }
@@ -117,12 +127,17 @@ pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     Ok(density)
 }
 
+/// Returns the number of hashes that needs the fewest bits per element for a false positive rate,
+/// and these bits.
 fn find_density(layout: Layout, fpr: f64) -> Density {
-    let candidates = if layout == Layout::Parquet {
-        PARQUET_HASHES..=PARQUET_HASHES
-    } else {
-        let guess = table::best_row(layout, fpr).map_or(MAX_HASHES, |row| row.best_hashes());
-        guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
+    let candidates = match layout {
+        Layout::Parquet => PARQUET_HASHES..=PARQUET_HASHES,
+        Layout::Blocked | Layout::Classic => {
+            // The best number for whole bits per element is at most 2 away from the best one.
+            let row = table::best_row(layout, fpr);
+            let guess = row.map_or(MAX_HASHES, |row| row.best_hashes());
+            guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
+        }
     };
     candidates
         .map(|num_hashes| Density { num_hashes, bits: bits_per_element(layout, num_hashes, fpr) })
@@ -130,72 +145,109 @@ fn find_density(layout: Layout, fpr: f64) -> Density {
         .expect("there is at least one candidate")
 }
 
-/// Bits per element at which `hashes` hashes give `fpr`, in the limit of many blocks and in 64 of
-/// them.
+/// The relative error of the load from which the bits per element are computed. Stored sizes depend
+/// on it.
+const LOAD_PRECISION: f64 = 1e-12;
+
+/// Returns how many bits per element keep the false positive rate with this number of hashes, both
+/// in the limit of many blocks and in 64 blocks.
 fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
-    let k = f64::from(num_hashes);
     if layout == Layout::Classic {
-        // ln(1 - fpr^(1/k)).
-        return -k / (-(fpr.ln() / k).exp_m1()).ln();
+        // The rate is the k-th power of the share of bits that are set, so 1 - fpr^(1/k) are clear.
+        // With so many bits per element, e^(-k / bits) are.
+        let k = f64::from(num_hashes);
+        let share_clear = -(fpr.ln() / k).exp_m1();
+        return -k / share_clear.ln();
     }
-    let bits = layout.block_bits() as f64;
-    // The load is between two rows of the table.
-    let row = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
-    let load =
-        greatest_load(bits / row, 1e-12, |load| rate::at_load(layout, num_hashes, load) <= fpr);
+
+    // The lookup table says about how many bits are enough.
+    let block_bits = layout.block_bits() as f64;
+    let table_bits = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
+    let keeps_rate = |load| rate::at_load(layout, num_hashes, load) <= fpr;
+    let load = greatest_load(block_bits / table_bits, LOAD_PRECISION, keeps_rate);
+
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
-    let mut density = bits / load;
-    while rate::expected(Shape { layout, num_hashes, blocks: GRID as u64 }, GRID * bits / density)
-        > fpr
-    {
-        density *= 1.0 + 1e-5;
+    let mut bits = block_bits / load;
+    let few_blocks = Shape { layout, num_hashes, blocks: LEAST_ROUNDED as u64 };
+    while rate::expected(few_blocks, LEAST_ROUNDED * block_bits / bits) > fpr {
+        bits *= 1.0 + 1e-5;
     }
-    density
+    bits
 }
 
-/// How much more than in the limit of many bits a `classic` filter of 1,024 bits needs, as a
-/// factor: the variance of its fill raises the logarithm of the rate by about C(k,2) · Var / μ²,
-/// and one percent more bits lower it by `slope` percent. Half a bit more, since n throws leave a
-/// bit clear with (1 - 1/m)^n rather than e^(-n/m); a hundredth is more than the terms left out.
+/// Returns the factor by which a `classic` filter of 1,024 bits must be larger than in the limit of
+/// many bits to keep its rate.
+///
+/// The rate of a filter of m bits is E[F^k], where F is the share of bits that are set: μ on
+/// average, with variance V/m. The logarithm of the rate is greater than that of μ^k by about
+/// `excess` / m, where `excess` is C(k, 2) · V / μ². A share s of more bits lowers it by `slope` · s,
+/// where `slope` is the derivative of -ln(μ^k) by ln m. So s is `excess` / (`slope` · m).
+///
+/// Half a bit is added since n throws leave a bit clear with probability (1 - 1/m)^n, which is about
+/// e^(-n / (m - 1/2)), and not with e^(-n/m); and one hundredth of a bit, which is more than the
+/// terms that were left out.
 fn classic_surplus(density: Density) -> f64 {
+    const HALF_A_BIT_AND_MORE: f64 = 0.51;
     let k = f64::from(density.num_hashes);
-    let load = k / density.bits;
-    let empty = (-load).exp();
-    let variance = empty * (1.0 - (1.0 + load) * empty);
-    let raised = k * (k - 1.0) / 2.0 * variance / ((1.0 - empty) * (1.0 - empty));
-    let slope = k * load * empty / (1.0 - empty);
-    ((raised / slope + 0.51) / LEAST_CLASSIC_ON_GRID).exp()
+    let throws_per_bit = k / density.bits;
+    let clear = (-throws_per_bit).exp();
+    let set = 1.0 - clear;
+
+    let variance = clear * (1.0 - (1.0 + throws_per_bit) * clear);
+    let excess = k * (k - 1.0) / 2.0 * variance / (set * set);
+    let slope = k * throws_per_bit * clear / set;
+    ((excess / slope + HALF_A_BIT_AND_MORE) / LEAST_ROUNDED_CLASSIC).exp()
 }
 
-fn least_on_grid(layout: Layout) -> f64 {
-    if layout == Layout::Classic { LEAST_CLASSIC_ON_GRID } else { GRID }
+/// Returns the number of blocks from which on block counts are rounded up.
+fn least_rounded(layout: Layout) -> f64 {
+    match layout {
+        Layout::Classic => LEAST_ROUNDED_CLASSIC,
+        Layout::Blocked | Layout::Parquet => LEAST_ROUNDED,
+    }
 }
 
-/// The smallest `m · 2^e ≥ needed` with m from 64 to 126, or 128, for `needed ≥ 64`.
-fn round_up_to_grid(needed: f64) -> f64 {
-    let step = (needed / GRID).log2().floor().exp2();
-    let m = (needed / step).ceil();
-    if m == 127.0 { 128.0 * step } else { m * step }
+/// Returns the smallest number that is at least `blocks`, which must be 64 or more, and has the form
+/// m · 2^e with m from 64 to 126.
+///
+/// Example: 155 is 77.5 · 2, so it is rounded up to 78 · 2 = 156.
+fn round_up(blocks: f64) -> f64 {
+    let power_of_two = (blocks / LEAST_ROUNDED).log2().floor().exp2();
+    let m = (blocks / power_of_two).ceil();
+    // Without 127, the sizes of capacities in a power-of-two ratio always divide: see the module's
+    // page.
+    if m == 127.0 { 128.0 * power_of_two } else { m * power_of_two }
 }
 
-/// Blocks by the limit of many blocks.
+/// Returns how many blocks keep the rate for this capacity in the limit of many blocks. The result
+/// is not rounded.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
-    let surplus = if layout == Layout::Classic { classic_surplus(density) } else { 1.0 };
+    let surplus = match layout {
+        Layout::Classic => classic_surplus(density),
+        Layout::Blocked | Layout::Parquet => 1.0,
+    };
     capacity * density.bits * surplus / layout.block_bits() as f64
 }
 
+/// Returns how many blocks a filter for this capacity has: the fewest that keep the rate if these
+/// are few, else a rounded number. `density` is that of the layout and the rate.
 fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
     let needed = needed(layout, density, capacity);
-    if needed >= least_on_grid(layout) {
-        return round_up_to_grid(needed);
+    if needed >= least_rounded(layout) {
+        return round_up(needed);
     }
-    least_number(needed.ceil() as u64, |blocks| {
-        rate::expected(Shape { layout, num_hashes: density.num_hashes, blocks }, capacity) <= fpr
-    }) as f64
+    let keeps_rate = |blocks| {
+        let shape = Shape { layout, num_hashes: density.num_hashes, blocks };
+        rate::expected(shape, capacity) <= fpr
+    };
+    least_number(needed.ceil() as u64, keeps_rate) as f64
 }
 
-/// The size of a filter, whether or not that may be stored. Errors: [`InvalidParameter::Rate`] for
-/// a rate that the layout can't keep; [`TooLarge::Bits`].
+/// Returns the size of a filter for this capacity and false positive rate. It may be larger than a
+/// stored filter may be.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate, and with
+/// [`TooLarge::Bits`] if the filter would have 2^63 bits or more.
 pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<FilterSize> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
@@ -211,94 +263,123 @@ pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<Filt
     })
 }
 
-/// The size of an unsized build that saw `elements` distinct elements: the smallest power-of-two
-/// block count that keeps the rate, and the capacity that this has. Errors: those of [`density`].
+/// Returns the size of a filter that was built without a capacity and got `elements` distinct
+/// elements: the smallest power of two of blocks that keeps the rate. Its capacity is the most
+/// elements that so many blocks hold.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<FilterSize> {
     let density = density(layout, fpr)?;
     let elements = elements.max(1) as f64;
-    let mut blocks = 1u64;
-    while (blocks as f64) < needed(layout, density, elements) / 4.0 {
-        blocks *= 2;
+    let mut shape = Shape { layout, num_hashes: density.num_hashes, blocks: 1 };
+
+    // A quarter of the blocks that are needed in the limit is surely too few. The exact rate of
+    // larger numbers takes longer to compute.
+    let surely_too_few = needed(layout, density, elements) / 4.0;
+    while (shape.blocks as f64) < surely_too_few {
+        shape.blocks *= 2;
     }
-    let shape = |blocks| Shape { layout, num_hashes: density.num_hashes, blocks };
-    while rate::expected(shape(blocks), elements) > fpr {
-        blocks *= 2;
+    while rate::expected(shape, elements) > fpr {
+        shape.blocks *= 2;
     }
-    let capacity = capacity_of(shape(blocks), fpr);
+
     Ok(FilterSize {
         layout,
-        num_hashes: density.num_hashes,
-        blocks,
-        capacity,
+        num_hashes: shape.num_hashes,
+        blocks: shape.blocks,
+        capacity: capacity_of(shape, fpr),
         fpr,
     })
 }
 
-/// The most elements that `blocks` blocks hold at `fpr`, at least one.
+/// Returns the most distinct elements with which a filter of this shape keeps a false positive
+/// rate; 1 if not even one element does.
 pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
-    let Shape { layout, num_hashes, blocks } = shape;
-    let k = f64::from(num_hashes);
-    // The textbook formula: the fill whose k-th power is the rate.
+    // By the textbook formula, n elements leave the share e^(-k·n / bits) of the bits clear, and the
+    // rate is the k-th power of the others: so 1 - fpr^(1/k) are clear.
+    let k = f64::from(shape.num_hashes);
     let share_clear = -(fpr.ln() / k).exp_m1();
-    let guess = -share_clear.ln() / k * (blocks as f64 * layout.block_bits() as f64);
-    let too_many = least_number(guess as u64, |n| rate::expected(shape, n as f64) > fpr);
+    let bits = shape.blocks as f64 * shape.layout.block_bits() as f64;
+    let textbook_capacity = -share_clear.ln() / k * bits;
+
+    let exceeds_rate = |elements| rate::expected(shape, elements as f64) > fpr;
+    let too_many = least_number(textbook_capacity as u64, exceeds_rate);
     (too_many - 1).max(1)
 }
 
-/// The largest capacity whose dense payload has at most this number of bytes; 0 if not even one
-/// element fits. Errors: those of [`density`].
+/// Returns the largest capacity whose filter has at most `bytes` bytes of bits; 0 if not even a
+/// filter for one element fits.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
     let density = density(layout, fpr)?;
-    let blocks = match layout {
+    let blocks_that_fit = match layout {
         Layout::Classic => bytes.saturating_mul(8),
-        _ => bytes / (layout.block_bits() / 8),
-    };
-    let estimate = (blocks as f64 / needed(layout, density, 1.0)) as u64;
-    let too_many = least_number(estimate, |capacity| {
-        blocks_for(layout, density, fpr, capacity as f64) > blocks as f64
-    });
+        Layout::Blocked | Layout::Parquet => bytes / (layout.block_bits() / 8),
+    } as f64;
+
+    let blocks_per_element = needed(layout, density, 1.0);
+    let estimate = (blocks_that_fit / blocks_per_element) as u64;
+    let does_not_fit =
+        |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks_that_fit;
+    let too_many = least_number(estimate, does_not_fit);
+    // SQL's capacities are signed.
     Ok((too_many - 1).min(i64::MAX as u64))
 }
 
-/// The least number from 1 on for which a condition holds, given that it then holds for all greater
-/// ones. The search starts at `guess`, with steps that double.
+/// Returns the least number, from 1 on, for which `holds` is true; `u64::MAX` if it is for none.
+/// `holds` must be true for all numbers above one for which it is.
+///
+/// The search is fast if `guess` is near the result: it takes steps from there that double until the
+/// result is passed, and then halves the interval.
 pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    // It holds for `yes`, or that is the greatest number, and not for `no`.
-    let (mut no, mut yes) = (0, u64::MAX);
-    let (mut next, mut step) = (guess.clamp(1, u64::MAX - 1), 1);
-    while yes - no > 1 {
+    // It doesn't hold for `too_small`. It holds for `enough`, unless that is the greatest number.
+    let mut too_small = 0;
+    let mut enough = u64::MAX;
+    let mut next = guess.clamp(1, u64::MAX - 1);
+    let mut step = 1;
+    while enough - too_small > 1 {
         if holds(next) {
-            yes = next;
+            enough = next;
         } else {
-            no = next;
+            too_small = next;
         }
-        next = match (no, yes) {
-            (0, _) => yes.saturating_sub(step).max(1),
-            (_, u64::MAX) => no.saturating_add(step).min(u64::MAX - 1),
-            _ => no + (yes - no) / 2,
+
+        next = if too_small == 0 {
+            enough.saturating_sub(step).max(1)
+        } else if enough == u64::MAX {
+            too_small.saturating_add(step).min(u64::MAX - 1)
+        } else {
+            too_small + (enough - too_small) / 2
         };
         step = step.saturating_mul(2);
     }
-    yes
+    enough
 }
 
-/// The greatest load for which a condition holds, up to a relative error of `precision`. The search
-/// starts between half of `guess` and `guess`, and tries small loads first, since the rates of
-/// large ones take long to compute.
+/// Returns the greatest load for which `holds` is true, with a relative error of at most
+/// `precision`. `holds` must be true for all smaller loads, and false for some.
+///
+/// The result should be between half of `guess` and `guess`. Small loads are tried first, since
+/// computing the rates of large ones takes long.
 pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    let (mut enough, mut too_many) = (guess / 2.0, guess);
+    let mut enough = guess / 2.0;
+    let mut too_much = guess;
     while !holds(enough) {
-        (enough, too_many) = (enough / 2.0, enough);
+        too_much = enough;
+        enough /= 2.0;
     }
-    while holds(too_many) {
-        (enough, too_many) = (too_many, too_many * 1.5);
+    while holds(too_much) {
+        enough = too_much;
+        too_much *= 1.5;
     }
-    while too_many / enough > 1.0 + precision {
-        let middle = (enough * too_many).sqrt();
+
+    while too_much / enough > 1.0 + precision {
+        let middle = (enough * too_much).sqrt();
         if holds(middle) {
             enough = middle;
         } else {
-            too_many = middle;
+            too_much = middle;
         }
     }
     enough

@@ -16,6 +16,9 @@
 //!
 //! [`at_load`] is the same with Poisson in place of Binomial: the limit of many blocks, from which
 //! sizes start.
+//!
+//! Bits are called *cells* here, and setting one of an element's k bits is a *throw*: each of an
+//! element's throws hits one cell, and may hit one that was hit before.
 
 use crate::layout::{Layout, Shape};
 use std::cell::RefCell;
@@ -23,248 +26,382 @@ use std::collections::HashMap;
 use std::iter;
 
 /// Bits of a block of the layout `blocked`.
-const BLOCK: u32 = 512;
-/// Up to this many bits a `classic` filter's rate is computed by the occupancy chain itself.
-const EXACT_CELLS: u64 = 1024;
-/// With fewer throws per cell, nearly every hit cell was hit once.
+const BLOCKED_BITS: u32 = 512;
+/// Bits of a word of the layout `parquet`, in which an element sets one bit.
+const PARQUET_WORD_BITS: u32 = 32;
+/// Words of a block of the layout `parquet`.
+const PARQUET_WORDS: i32 = 8;
+/// Up to this number of bits, the rate of a `classic` filter is computed by the occupancy chain.
+const MOST_CELLS_OF_CHAIN: u64 = 1024;
+/// Below this number of throws per cell, nearly every hit cell was hit once.
 const SPARSE_LOAD: f64 = 1e-5;
-/// With more throws per cell, fewer than one cell in 10^17 is not hit.
-const FULL: f64 = 40.0;
+/// Above this number of throws per cell, fewer than one cell in 10^17 is not hit.
+const FULL_LOAD: f64 = 40.0;
+/// Terms of a mean whose weight is below this share of the largest weight are left out. A sum of
+/// floats doesn't change by them.
+const NEGLIGIBLE_WEIGHT: f64 = 1e-22;
+/// Probabilities below this are taken for 0. No sum of floats changes by them.
+const NEGLIGIBLE_PROBABILITY: f64 = 1e-40;
 
-/// The false positive rate of a filter that holds `elements` distinct elements, averaged over sets.
+/// Returns the false positive rate of a filter with `elements` distinct elements, as a mean over
+/// all sets of so many elements.
 pub fn expected(shape: Shape, elements: f64) -> f64 {
     let Shape { layout, num_hashes, blocks } = shape;
-    // Sums of many terms end a little above one.
     match layout {
-        Layout::Blocked => expected_in_blocks(BLOCK, num_hashes, blocks, elements),
+        Layout::Blocked => expected_in_blocks(BLOCKED_BITS, num_hashes, blocks, elements),
         _ if elements <= 0.0 => 0.0,
         _ if is_full(shape, elements) => 1.0,
-        Layout::Classic => classic(num_hashes, blocks, elements).min(1.0),
+        // A sum of many terms may be a little above one.
+        Layout::Classic => classic_rate(num_hashes, blocks, elements).min(1.0),
         Layout::Parquet => {
-            binomial_mean(elements, 1.0 / blocks as f64, &mut parquet_block).min(1.0)
+            let share_of_block = 1.0 / blocks as f64;
+            binomial_mean(elements, share_of_block, &mut parquet_block_rate).min(1.0)
         }
     }
 }
 
-/// Whether this number of elements hits every cell.
+/// Returns whether a filter with this number of elements has practically all bits set.
 pub(crate) fn is_full(shape: Shape, elements: f64) -> bool {
-    elements * f64::from(shape.num_hashes)
-        / (shape.blocks as f64 * shape.layout.block_bits() as f64)
-        > FULL
+    let throws = elements * f64::from(shape.num_hashes);
+    let cells = shape.blocks as f64 * shape.layout.block_bits() as f64;
+    throws / cells > FULL_LOAD
 }
 
-/// The false positive rate at a mean of `load` elements per block, in the limit of many blocks.
+/// Returns the false positive rate of filters with many blocks that have `load` elements per block
+/// on average; in `classic`, per bit.
 pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     match layout {
-        Layout::Blocked => at_load_in_blocks(BLOCK, num_hashes, load),
-        Layout::Classic => (-(-load * f64::from(num_hashes)).exp_m1()).powi(num_hashes as i32),
-        Layout::Parquet => poisson_mean(load, &mut parquet_block),
+        Layout::Blocked => at_load_in_blocks(BLOCKED_BITS, num_hashes, load),
+        Layout::Classic => {
+            // A bit is set with probability 1 - e^(-load·k), and an absent element has k of them.
+            let fill = -(-load * f64::from(num_hashes)).exp_m1();
+            fill.powi(num_hashes as i32)
+        }
+        Layout::Parquet => poisson_mean(load, &mut parquet_block_rate),
     }
 }
 
-/// [`expected`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
+/// Returns the same as [`expected`] for a filter that is like one of layout `blocked`, but has
+/// blocks of `block_bits` bits.
 pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
     }
-    if elements * f64::from(num_hashes) / (blocks as f64 * f64::from(block_bits)) > FULL {
+    let throws = elements * f64::from(num_hashes);
+    let cells = blocks as f64 * f64::from(block_bits);
+    if throws / cells > FULL_LOAD {
         return 1.0;
     }
-    let mean = |o: &mut Occupancy| binomial_mean(elements, 1.0 / blocks as f64, &mut |j| o.rate(j));
-    Occupancy::with(block_bits, num_hashes, num_hashes, mean).min(1.0)
+
+    let share_of_block = 1.0 / blocks as f64;
+    let rate = BlockMoments::with_cached(block_bits, num_hashes, num_hashes, |rates| {
+        binomial_mean(elements, share_of_block, &mut |j| rates.after_elements(j))
+    });
+    // A sum of many terms may be a little above one.
+    rate.min(1.0)
 }
 
-/// [`at_load`] for a filter like those of layout `blocked` whose blocks have `block_bits` bits.
+/// Returns the same as [`at_load`] for filters that are like those of layout `blocked`, but have
+/// blocks of `block_bits` bits.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
-    Occupancy::with(block_bits, num_hashes, num_hashes, |o| poisson_mean(load, &mut |j| o.rate(j)))
+    BlockMoments::with_cached(block_bits, num_hashes, num_hashes, |rates| {
+        poisson_mean(load, &mut |j| rates.after_elements(j))
+    })
 }
 
-/// What decides how the rates of filters vary from set to set: moments of one block's share of
-/// them.
-pub(crate) struct Spread {
-    /// The mean, over blocks and sets.
-    pub mean: f64,
-    /// The variance and the third central moment of what the number of elements in the block
-    /// doesn't explain.
-    pub variance: f64,
-    pub third: f64,
+/// Moments of the rate of one block, which decide how much the rates of filters vary from set to
+/// set.
+pub(crate) struct RateMoments {
+    /// The mean over blocks and sets.
+    pub(crate) mean: f64,
+    /// The variance of that part of the rate which the number of elements in the block doesn't
+    /// explain.
+    pub(crate) variance: f64,
+    /// The third central moment of the same part.
+    pub(crate) third: f64,
 }
 
-/// The spread of the rates of blocks with J ~ Poisson(`load`) elements, for filters of exactly
-/// their capacity.
+/// Returns the moments of the rate of a block, among the many blocks of a `blocked` or `parquet`
+/// filter that has exactly as many elements as its capacity, `load` per block on average.
 ///
-/// The sum of all J is given, so what a block's rate owes to J linearly cancels out: what is left
-/// is the residual of the regression on J (L. Holst, "Two conditional limit theorems with
-/// applications", Annals of Statistics 7, 1979).
-pub(crate) fn spread(layout: Layout, num_hashes: u32, load: f64) -> Spread {
+/// A block has J ~ Poisson(load) elements, and a rate Y. All blocks together have a given number of
+/// elements, so that part of Y which is linear in J cancels out over the filter. What is left is the
+/// residual of the regression on J: Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J)
+/// and Var(J) = load (L. Holst, "Two conditional limit theorems with applications", Annals of
+/// Statistics 7, 1979).
+pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMoments {
     // E[Y^i] of a block with j elements.
-    let moment = |i: u32, j: usize| match layout {
-        Layout::Parquet => Occupancy::with(32, 1, i, |o| o.rate(j)).powi(8),
-        _ => Occupancy::with(BLOCK, num_hashes, i * num_hashes, |o| o.rate(j)),
-    };
+    let moment = |i: u32, j: usize| moment_of_block_rate(layout, num_hashes, i, j);
     let mean = poisson_mean(load, &mut |j| moment(1, j));
-    let slope = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load)) / load;
-    let expected = |j: usize| mean + slope * (j as f64 - load);
+    let covariance = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load));
+    let slope = covariance / load;
+
+    // With c = mean + slope · (j - load), the moments of Y - c given j are E[Y²] - 2c E[Y] + c² and
+    // E[Y³] - 3c E[Y²] + 3c² E[Y] - c³.
+    let explained = |j: usize| mean + slope * (j as f64 - load);
     let variance = poisson_mean(load, &mut |j| {
-        let c = expected(j);
+        let c = explained(j);
         moment(2, j) - 2.0 * c * moment(1, j) + c * c
     });
     let third = poisson_mean(load, &mut |j| {
-        let c = expected(j);
+        let c = explained(j);
         moment(3, j) - 3.0 * c * moment(2, j) + 3.0 * c * c * moment(1, j) - c * c * c
     });
-    Spread { mean, variance: variance.max(0.0), third: third.max(0.0) }
+
+    // Differences of nearly equal floats may be a little below 0.
+    RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// The rate of a block of `parquet` with this number of elements.
-fn parquet_block(elements: usize) -> f64 {
-    (1.0 - (31f64 / 32.0).powi(elements as i32)).powi(8)
+/// Returns E[Y^power], where Y is the false positive rate of a `blocked` or `parquet` block with this
+/// number of elements.
+fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
+    if layout == Layout::Parquet {
+        // Y is the product of the fills of eight words, which are independent. An element sets one
+        // bit in each.
+        let of_word = BlockMoments::with_cached(PARQUET_WORD_BITS, 1, power, |word| {
+            word.after_elements(elements)
+        });
+        return of_word.powi(PARQUET_WORDS);
+    }
+    // Y is the k-th power of the fill.
+    BlockMoments::with_cached(BLOCKED_BITS, num_hashes, power * num_hashes, |block| {
+        block.after_elements(elements)
+    })
 }
 
-/// The mean of `f(J)`, J ~ Binomial(n, p).
+/// Returns the false positive rate of a block of layout `parquet` that has this number of elements:
+/// an absent element is probed at one bit in each of eight words.
+fn parquet_block_rate(elements: usize) -> f64 {
+    // A word of 32 bits has one set by each element.
+    let share_clear = (31f64 / 32.0).powi(elements as i32);
+    (1.0 - share_clear).powi(PARQUET_WORDS)
+}
+
+/// Returns the mean of `f(J)` for J ~ Binomial(n, p).
 fn binomial_mean(n: f64, p: f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     if p >= 1.0 {
         return f(n as usize);
     }
     let odds = p / (1.0 - p);
-    weighted_mean(n * p, |j| (n - j).max(0.0) / (j + 1.0) * odds, f)
+    // P(j + 1) / P(j).
+    let ratio = |j: f64| (n - j).max(0.0) / (j + 1.0) * odds;
+    weighted_mean(n * p, ratio, f)
 }
 
-/// The mean of `f(J)`, J ~ Poisson(mean).
+/// Returns the mean of `f(J)` for J ~ Poisson(mean).
 fn poisson_mean(mean: f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
-    weighted_mean(mean, |j| mean / (j + 1.0), f)
+    // P(j + 1) / P(j).
+    let ratio = |j: f64| mean / (j + 1.0);
+    weighted_mean(mean, ratio, f)
 }
 
-/// The mean of `f` over a distribution that falls to both sides of `mode`, given the ratio of the
-/// weight of j + 1 to that of j. Terms below 1e-22 of the largest are left out.
+/// A number, and its probability relative to that of the most probable number.
+struct WeightedNumber {
+    j: f64,
+    weight: f64,
+}
+
+/// Returns the mean of `f(J)` for a random number J of 0, 1, 2 … that is most probable at `mode`,
+/// and less so the further away it is. `ratio(j)` is the probability of j + 1 divided by that of j.
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
-    const NEGLIGIBLE: f64 = 1e-22;
-    let top = Some((mode.floor(), 1.0));
-    let up = iter::successors(top, |&(j, weight)| Some((j + 1.0, weight * ratio(j))));
-    let down =
-        iter::successors(top, |&(j, weight)| (j > 0.0).then(|| (j - 1.0, weight / ratio(j - 1.0))));
-    let counts = |&(_, weight): &(f64, f64)| weight >= NEGLIGIBLE;
-    let (mut total, mut sum) = (0.0, 0.0);
-    for (j, weight) in up.take_while(counts).chain(down.skip(1).take_while(counts)) {
-        total += weight;
-        sum += weight * f(j as usize);
+    let most_probable = || Some(WeightedNumber { j: mode.floor(), weight: 1.0 });
+    let upwards = iter::successors(most_probable(), |last| {
+        let weight = last.weight * ratio(last.j);
+        Some(WeightedNumber { j: last.j + 1.0, weight })
+    });
+    let downwards = iter::successors(most_probable(), |last| {
+        if last.j <= 0.0 {
+            return None;
+        }
+        let weight = last.weight / ratio(last.j - 1.0);
+        Some(WeightedNumber { j: last.j - 1.0, weight })
+    });
+
+    // Weights fall in both directions, so all after the first negligible one are negligible.
+    let counts = |number: &WeightedNumber| number.weight >= NEGLIGIBLE_WEIGHT;
+    let below_mode = downwards.skip(1).take_while(counts);
+    let mut total_weight = 0.0;
+    let mut sum = 0.0;
+    for number in upwards.take_while(counts).chain(below_mode) {
+        total_weight += number.weight;
+        sum += number.weight * f(number.j as usize);
     }
-    sum / total
+    sum / total_weight
 }
 
-/// E[(X/cells)^power] after j elements of `num_hashes` throws, computed as far as it was needed.
-struct Occupancy {
+/// Moments of the fill of a block, by the number of its elements: E[(X/cells)^power], where X is
+/// the number of cells that are hit. They are computed as far as they were needed.
+///
+/// With power = k, this is the false positive rate of the block.
+struct BlockMoments {
+    /// Throws of an element (k).
     num_hashes: u32,
     power: u32,
-    /// After `rates.len() - 1` elements.
+    /// The moments of blocks with 0, 1, 2 … elements.
+    moments: Vec<f64>,
+    /// The state after the elements of the last of these moments.
     chain: OccupancyChain,
-    rates: Vec<f64>,
 }
 
-impl Occupancy {
-    fn with<T>(cells: u32, num_hashes: u32, power: u32, f: impl FnOnce(&mut Occupancy) -> T) -> T {
+impl BlockMoments {
+    /// Returns what `work` returns for the moments of blocks with this number of cells. Moments are
+    /// cached for the thread. `work` must not call this function.
+    fn with_cached<T>(
+        cells: u32,
+        num_hashes: u32,
+        power: u32,
+        work: impl FnOnce(&mut BlockMoments) -> T,
+    ) -> T {
         thread_local! {
-            static KNOWN: RefCell<HashMap<(u32, u32, u32), Occupancy>> = RefCell::new(HashMap::new());
+            /// By cells, hashes and power.
+            static CACHE: RefCell<HashMap<(u32, u32, u32), BlockMoments>> =
+                RefCell::new(HashMap::new());
         }
-        let new = || Occupancy {
-            num_hashes,
-            power,
-            chain: OccupancyChain::new(cells as usize),
-            rates: vec![0.0],
-        };
-        KNOWN
-            .with_borrow_mut(|known| f(known.entry((cells, num_hashes, power)).or_insert_with(new)))
+        CACHE.with_borrow_mut(|cache| {
+            let moments = cache
+                .entry((cells, num_hashes, power))
+                .or_insert_with(|| BlockMoments {
+                    num_hashes,
+                    power,
+                    // Without elements no cell is hit.
+                    moments: vec![0.0],
+                    chain: OccupancyChain::new(cells as usize),
+                });
+            work(moments)
+        })
     }
 
-    fn rate(&mut self, elements: usize) -> f64 {
-        let full = (FULL * self.chain.cells()) as usize / self.num_hashes as usize;
+    /// Returns the moment of a block with this number of elements.
+    fn after_elements(&mut self, elements: usize) -> f64 {
+        // From this number on, all cells are hit.
+        let full = (FULL_LOAD * self.chain.cells()) as usize / self.num_hashes as usize;
         let elements = elements.min(full);
-        while self.rates.len() <= elements {
-            (0..self.num_hashes).for_each(|_| self.chain.throw());
-            self.rates.push(self.chain.moment(self.power));
+        while self.moments.len() <= elements {
+            for _ in 0..self.num_hashes {
+                self.chain.throw();
+            }
+            self.moments.push(self.chain.moment(self.power));
         }
-        self.rates[elements]
+        self.moments[elements]
     }
 }
 
-/// The occupancy chain: how many of a number of cells are hit after some throws.
+/// The distribution of the number of cells that are hit after some throws, each of which hits any
+/// cell with the same probability.
 struct OccupancyChain {
-    /// Probability that x cells are hit. Those of less than [`NEGLIGIBLE`] at both ends are left
-    /// out.
-    hit: Vec<f64>,
-    /// The least and the most cells that may be hit.
+    /// The probability that x cells are hit, for each x from 0 to the number of cells.
+    probabilities: Vec<f64>,
+    /// The least x whose probability is not 0.
     first: usize,
+    /// The greatest x whose probability is not 0.
     last: usize,
 }
 
-/// Probabilities below this don't change any sum.
-const NEGLIGIBLE: f64 = 1e-40;
-
 impl OccupancyChain {
-    /// Before the first throw.
+    /// Returns the state before the first throw.
     fn new(cells: usize) -> Self {
-        let mut hit = vec![0.0; cells + 1];
-        hit[0] = 1.0;
-        OccupancyChain { hit, first: 0, last: 0 }
+        let mut probabilities = vec![0.0; cells + 1];
+        probabilities[0] = 1.0;
+        OccupancyChain { probabilities, first: 0, last: 0 }
     }
 
+    /// Returns the number of cells.
     fn cells(&self) -> f64 {
-        (self.hit.len() - 1) as f64
+        (self.probabilities.len() - 1) as f64
     }
 
+    /// Changes the distribution to that after one more throw.
+    ///
+    /// If x of c cells are hit afterwards, either x were hit before and the throw hit one of these,
+    /// with probability x/c; or x - 1 were, and it hit another one, with probability
+    /// 1 - (x - 1)/c.
     fn throw(&mut self) {
-        let a_cell = 1.0 / self.cells();
-        self.last = (self.last + 1).min(self.hit.len() - 1);
-        let mut before = 0.0;
-        for (x, hit) in (self.first..).zip(&mut self.hit[self.first..=self.last]) {
-            let old = x as f64 * a_cell;
-            (before, *hit) = (*hit, *hit * old + before * (1.0 + a_cell - old));
+        let one_cell = 1.0 / self.cells();
+        self.last = (self.last + 1).min(self.probabilities.len() - 1);
+
+        let mut previous_of_fewer = 0.0;
+        let possible = &mut self.probabilities[self.first..=self.last];
+        for (x, probability) in (self.first..).zip(possible) {
+            let hits_old = x as f64 * one_cell;
+            let hits_new_of_fewer = 1.0 + one_cell - hits_old;
+            let previous = *probability;
+            *probability = previous * hits_old + previous_of_fewer * hits_new_of_fewer;
+            previous_of_fewer = previous;
         }
-        while self.hit[self.first] < NEGLIGIBLE {
-            self.hit[self.first] = 0.0;
+
+        while self.probabilities[self.first] < NEGLIGIBLE_PROBABILITY {
+            self.probabilities[self.first] = 0.0;
             self.first += 1;
         }
-        while self.hit[self.last] < NEGLIGIBLE {
-            self.hit[self.last] = 0.0;
+        while self.probabilities[self.last] < NEGLIGIBLE_PROBABILITY {
+            self.probabilities[self.last] = 0.0;
             self.last -= 1;
         }
     }
 
-    /// E[(X/cells)^k].
-    fn moment(&self, k: u32) -> f64 {
+    /// Returns E[(X/cells)^power], where X is the number of cells that are hit.
+    fn moment(&self, power: u32) -> f64 {
         let cells = self.cells();
         (self.first..=self.last)
-            .map(|x| self.hit[x] * (x as f64 / cells).powi(k as i32))
+            .map(|x| self.probabilities[x] * (x as f64 / cells).powi(power as i32))
             .sum()
     }
 }
 
-/// The mean and the variance of the share of many cells that so many throws hit.
-pub(crate) fn fill(cells: u64, throws: f64) -> (f64, f64) {
+/// The mean and the variance of the share of cells that are hit.
+pub(crate) struct FillMoments {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+}
+
+/// Returns the moments of the share of many cells that `throws` throws hit.
+///
+/// With m cells and a = throws/m, a cell is not hit with probability q = (1 - 1/m)^throws, and two
+/// given cells are not with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share
+/// is 1 - q, and its variance is q/m + (1 - 1/m) q² (1 - a/m) - q², which is q (1 - (1 + a) q) / m
+/// up to terms of 1/m².
+pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     let m = cells as f64;
     let load = throws / m;
     if load < SPARSE_LOAD {
-        // The differences below would be between numbers near one. These are the first terms of
-        // their series.
-        return (load - load * load / 2.0, load * load * (0.5 - load / 3.0) / m);
+        // The formulas below would subtract floats that are nearly equal. With q = e^(-a), these
+        // are the first terms of their series in a.
+        return FillMoments {
+            mean: load - load * load / 2.0,
+            variance: load * load * (0.5 - load / 3.0) / m,
+        };
     }
-    let empty = (throws * (-1.0 / m).ln_1p()).exp();
-    (1.0 - empty, (empty * (1.0 - (1.0 + load) * empty) / m).max(0.0))
+
+    let not_hit = (throws * (-1.0 / m).ln_1p()).exp();
+    let variance = not_hit * (1.0 - (1.0 + load) * not_hit) / m;
+    FillMoments { mean: 1.0 - not_hit, variance: variance.max(0.0) }
 }
 
-fn classic(k: u32, bits: u64, elements: f64) -> f64 {
-    let throws = elements * f64::from(k);
-    if bits <= EXACT_CELLS {
+/// Returns the false positive rate of a `classic` filter of `bits` bits: E[F^k], where F is the
+/// share of bits that are set.
+fn classic_rate(num_hashes: u32, bits: u64, elements: f64) -> f64 {
+    let throws = elements * f64::from(num_hashes);
+    if bits <= MOST_CELLS_OF_CHAIN {
         let mut chain = OccupancyChain::new(bits as usize);
-        (0..throws.round() as u64).for_each(|_| chain.throw());
-        return chain.moment(k);
+        for _ in 0..throws.round() as u64 {
+            chain.throw();
+        }
+        return chain.moment(num_hashes);
     }
-    let (mean, variance) = fill(bits, throws);
+
+    // F is nearly normal. With mean μ and v = Var/μ², the deviation d = F/μ - 1 has E[d²] = v and
+    // E[d⁴] = 3v², and its odd moments are 0. So E[F^k] = μ^k · E[(1 + d)^k], where the binomial
+    // theorem gives E[(1 + d)^k] = 1 + C(k, 2) v + 3 C(k, 4) v² + ….
+    let FillMoments { mean, variance } = fill_moments(bits, throws);
     let v = variance / (mean * mean);
-    let choose = |n: f64| {
-        (0..n as u32).fold(1.0, |c, i| c * (f64::from(k) - f64::from(i)) / f64::from(i + 1))
-    };
-    mean.powi(k as i32) * (1.0 + choose(2.0) * v + 3.0 * choose(4.0) * v * v)
+    let pairs = binomial_coefficient(num_hashes, 2);
+    let fours = binomial_coefficient(num_hashes, 4);
+    mean.powi(num_hashes as i32) * (1.0 + pairs * v + 3.0 * fours * v * v)
+}
+
+/// Returns how many ways there are to choose `i` of `n` items.
+fn binomial_coefficient(n: u32, i: u32) -> f64 {
+    (0..i).fold(1.0, |product, j| product * (f64::from(n) - f64::from(j)) / f64::from(j + 1))
 }
 
 #[cfg(test)]

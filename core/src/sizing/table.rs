@@ -19,40 +19,53 @@ mod data;
 use crate::error::{InvalidParameter, Result};
 use crate::layout::{Layout, PARQUET_HASHES, is_possible_fpr};
 
-/// One row of a table.
+/// One row of a table: the false positive rates of filters with so many bits per element.
 #[derive(Clone, Copy, Debug)]
 pub struct SizingRow {
+    /// Bits per element.
     pub bits: u32,
-    /// The hash count of the first cell.
+    /// The hash count of the first cell; the next cell has one more, and so on.
     pub first_hashes: u32,
-    /// False positive rates by hash count.
+    /// The false positive rate of each cell.
     pub rates: &'static [f64],
 }
 
-impl SizingRow {
-    /// The cells: hash count and rate.
-    pub fn cells(self) -> impl Iterator<Item = (u32, f64)> {
-        (self.first_hashes..).zip(self.rates.iter().copied())
-    }
-
-    /// The hash count with the lowest rate.
-    pub fn best_hashes(self) -> u32 {
-        self.cells()
-            .min_by(|a, b| a.1.total_cmp(&b.1))
-            .map_or(1, |(num_hashes, _)| num_hashes)
-    }
-}
-
-/// A result of the table.
+/// One cell of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BestPractice {
-    pub bits: u32,
+pub struct SizingCell {
+    /// Hashes per element (k).
     pub num_hashes: u32,
-    /// The rate that the table gives for them.
+    /// The false positive rate.
     pub fpr: f64,
 }
 
-/// The rows of a layout's table, by growing bits.
+impl SizingRow {
+    /// Returns the cells of the row, by ascending hash count.
+    pub fn cells(self) -> impl Iterator<Item = SizingCell> {
+        (self.first_hashes..)
+            .zip(self.rates.iter().copied())
+            .map(|(num_hashes, fpr)| SizingCell { num_hashes, fpr })
+    }
+
+    /// Returns the hash count with the lowest rate.
+    pub fn best_hashes(self) -> u32 {
+        let best = self.cells().min_by(|a, b| a.fpr.total_cmp(&b.fpr));
+        best.expect("every row has a cell").num_hashes
+    }
+}
+
+/// The bits and hashes that a table recommends for a false positive rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BestPractice {
+    /// Bits per element.
+    pub bits: u32,
+    /// Hashes per element (k).
+    pub num_hashes: u32,
+    /// The rate that the table gives for them, which may be lower than the requested one.
+    pub fpr: f64,
+}
+
+/// Returns the rows of a layout's table, by ascending bits.
 pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
     let (first_hashes, rates) = match layout {
         Layout::Blocked => (1, data::BLOCKED),
@@ -66,28 +79,31 @@ pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
     })
 }
 
-/// The smallest row that meets a rate.
-pub fn best_row(layout: Layout, fpr: f64) -> Option<SizingRow> {
-    rows(layout).find(|row| row.rates.iter().any(|&rate| rate <= fpr))
+/// Returns the row with the fewest bits that has a rate of at most `max_fpr`; `None` if no row has.
+pub fn best_row(layout: Layout, max_fpr: f64) -> Option<SizingRow> {
+    rows(layout).find(|row| row.rates.iter().any(|&fpr| fpr <= max_fpr))
 }
 
-/// Bits and hashes for a rate. Errors: [`InvalidParameter::Rate`] for a rate that no filter keeps
-/// or no row meets.
+/// Returns the bits and hashes per element that the table of a layout recommends for a rate of at
+/// most `max_fpr`: the fewest bits, and with these the fewest hashes.
+///
+/// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
-    let row = best_row(layout, max_fpr).filter(|_| is_possible_fpr(layout, max_fpr));
-    let row = row.ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
-    // Two bits meet 0.400 with two hashes and 0.393 with one; like ClickHouse, take two where they
-    // do.
-    let fewest = if layout == Layout::Classic && row.bits == 2 && row.rates[1] <= max_fpr {
-        2
-    } else {
-        0
-    };
-    let cell = row
+    let row = best_row(layout, max_fpr)
+        .filter(|_| is_possible_fpr(layout, max_fpr))
+        .ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
+
+    // Two bits give 0.393 with one hash and 0.400 with two. ClickHouse recommends two hashes
+    // wherever these are enough.
+    let two_hashes_of_two_bits = row
         .cells()
-        .find(|&(num_hashes, rate)| num_hashes >= fewest && rate <= max_fpr);
-    let (num_hashes, fpr) = cell.expect("the row was chosen because a cell meets the rate");
-    Ok(BestPractice { bits: row.bits, num_hashes, fpr })
+        .nth(1)
+        .filter(|_| layout == Layout::Classic && row.bits == 2);
+    let mut candidates = two_hashes_of_two_bits.into_iter().chain(row.cells());
+    let cell = candidates
+        .find(|cell| cell.fpr <= max_fpr)
+        .expect("the row was chosen because a cell meets the rate");
+    Ok(BestPractice { bits: row.bits, num_hashes: cell.num_hashes, fpr: cell.fpr })
 }
 
 #[cfg(test)]

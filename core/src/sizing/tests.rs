@@ -21,14 +21,14 @@ fn rates(layout: Layout, count: u32) -> impl Iterator<Item = f64> {
     })
 }
 
-fn is_on_grid(layout: Layout, blocks: u64) -> bool {
-    blocks as f64 >= least_on_grid(layout)
+fn is_rounded(layout: Layout, blocks: u64) -> bool {
+    blocks as f64 >= least_rounded(layout)
 }
 
-/// Every capacity up to the grid and beyond: the fewest blocks that meet the rate, and never fewer
+/// Every capacity up to rounded sizes and beyond: the fewest blocks that meet the rate, and never fewer
 /// for more.
 #[test]
-fn below_the_grid_sizes_are_the_least_and_never_fall() {
+fn unrounded_sizes_are_the_least_and_never_fall() {
     for layout in Layout::ALL {
         for fpr in rates(layout, 15) {
             let mut last = 1;
@@ -37,13 +37,13 @@ fn below_the_grid_sizes_are_the_least_and_never_fall() {
                 let meets =
                     |blocks| rate::expected(Shape { blocks, ..s.shape() }, capacity as f64) <= fpr;
                 assert!(s.blocks >= last, "{s:?} after {last}");
-                assert!(is_on_grid(layout, s.blocks) || meets(s.blocks), "{s:?}");
+                assert!(is_rounded(layout, s.blocks) || meets(s.blocks), "{s:?}");
                 assert!(
-                    is_on_grid(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1),
+                    is_rounded(layout, s.blocks) || s.blocks == 1 || !meets(s.blocks - 1),
                     "{s:?}"
                 );
                 last = s.blocks;
-                if is_on_grid(layout, s.blocks * 2 / 3) {
+                if is_rounded(layout, s.blocks * 2 / 3) {
                     break;
                 }
             }
@@ -52,11 +52,11 @@ fn below_the_grid_sizes_are_the_least_and_never_fall() {
 }
 
 #[test]
-fn where_the_grid_begins_every_rate_is_met() {
+fn where_rounding_begins_every_rate_is_met() {
     for layout in Layout::ALL {
         for fpr in rates(layout, 2000) {
             let density = density(layout, fpr).unwrap();
-            let first = (least_on_grid(layout) / needed(layout, density, 1.0)) as u64;
+            let first = (least_rounded(layout) / needed(layout, density, 1.0)) as u64;
             let mut last = 1;
             for capacity in first.max(4) - 3..first + 4 {
                 let s = size_for_capacity(layout, capacity, fpr).unwrap();
@@ -201,10 +201,10 @@ proptest! {
         doublings in 1u32..8,
     ) {
         let fpr = least_fpr(layout).powf(exponent) * 0.5f64.powf(1.0 - exponent);
-        let blocks = blocks * least_on_grid(layout) / 64.0;
+        let blocks = blocks * least_rounded(layout) / 64.0;
         let capacity = (blocks / needed(layout, density(layout, fpr).unwrap(), 1.0)) as u64;
         let (small, large) = (size_for_capacity(layout, capacity, fpr).unwrap(), size_for_capacity(layout, capacity << doublings, fpr).unwrap());
-        prop_assume!(is_on_grid(layout, small.blocks));
+        prop_assume!(is_rounded(layout, small.blocks));
         prop_assert_eq!(large.blocks % small.blocks, 0, "{:?} {:?}", small, large);
     }
 
@@ -220,7 +220,7 @@ proptest! {
         prop_assert!(size_for_capacity(layout, capacity + 1, fpr).unwrap().blocks >= s.blocks);
         prop_assert!(rate::expected(s.shape(), capacity as f64) <= fpr);
         let least = fewest(layout, s.num_hashes, capacity, fpr) as f64;
-        let most = if !is_on_grid(layout, s.blocks) {
+        let most = if !is_rounded(layout, s.blocks) {
             least
         } else if layout == Layout::Classic {
             // The surplus of 1,024 bits is a share of all sizes.

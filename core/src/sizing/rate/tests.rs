@@ -3,20 +3,20 @@ use super::*;
 #[test]
 fn occupancy_matches_hand_computed_values() {
     // Two throws into 512 cells: the second hits the first's cell once in 512.
-    let mut chain = OccupancyChain::new(BLOCK as usize);
+    let mut chain = OccupancyChain::new(BLOCKED_BITS as usize);
     chain.throw();
     chain.throw();
-    assert!((chain.hit[1] - 1.0 / 512.0).abs() < 1e-15);
-    assert!((chain.hit[2] - 511.0 / 512.0).abs() < 1e-15);
+    assert!((chain.probabilities[1] - 1.0 / 512.0).abs() < 1e-15);
+    assert!((chain.probabilities[2] - 511.0 / 512.0).abs() < 1e-15);
 }
 
 #[test]
 fn moments_join_the_exact_chain_smoothly() {
     for (k, n) in [(1, 150.0), (6, 107.0), (10, 71.0), (20, 36.0), (30, 24.0)] {
-        let bits = EXACT_CELLS + 1;
+        let bits = MOST_CELLS_OF_CHAIN + 1;
         let mut chain = OccupancyChain::new(bits as usize);
         (0..(n * f64::from(k)) as u64).for_each(|_| chain.throw());
-        let (exact, approximate) = (chain.moment(k), classic(k, bits, n));
+        let (exact, approximate) = (chain.moment(k), classic_rate(k, bits, n));
         assert!((approximate / exact - 1.0).abs() < 0.02, "k {k}: {approximate} for {exact}");
     }
 }
@@ -30,12 +30,12 @@ fn nearly_empty_filters_have_tiny_rates() {
         (2, 1 << 30, 3000.0),
     ] {
         let expected = (n * f64::from(k) / bits as f64).powi(k as i32);
-        let found = classic(k, bits, n);
+        let found = classic_rate(k, bits, n);
         assert!((found / expected - 1.0).abs() < 1e-4, "k {k}: {found:e} for {expected:e}");
     }
     // Where the series ends and the differences begin.
     let rates = [0.999_999, 1.000_001]
-        .map(|share| classic(5, 1 << 40, SPARSE_LOAD * share / 5.0 * 40f64.exp2()));
+        .map(|share| classic_rate(5, 1 << 40, SPARSE_LOAD * share / 5.0 * 40f64.exp2()));
     assert!((rates[1] / rates[0] - 1.0).abs() < 1e-4, "{rates:?}");
 }
 
