@@ -94,7 +94,7 @@ impl Spill {
     /// written.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         let range_ends = std::array::from_fn(|range| {
-            let end = hashes.partition_point(|&hash| range_of(sparse::value(&hash)) <= range);
+            let end = hashes.partition_point(|&hash| range_of(sparse::hash_in(&hash)) <= range);
             // A state has fewer hashes than a u32 can count.
             end as u32
         });

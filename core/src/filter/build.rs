@@ -22,7 +22,8 @@ pub struct Request {
 }
 
 impl Default for Request {
-    /// Sized for what it gets, at [`sizing::DEFAULT_FPR`], in layout `blocked`.
+    /// Returns a request for a filter that is sized for the elements that it gets, at
+    /// [`sizing::DEFAULT_FPR`], in layout `blocked`.
     fn default() -> Request {
         Request {
             capacity: None,
@@ -33,23 +34,28 @@ impl Default for Request {
 }
 
 impl Request {
-    /// The header of an empty filter. Errors: those of [`sizing::size_for_capacity`];
-    /// [`crate::Class::TooLarge`] if it would have more than `limit` bytes when dense.
+    /// Returns the header of an empty filter as requested, without a key kind.
+    ///
+    /// Fails if the layout can't keep the rate, and with [`crate::Class::TooLarge`] if the filter
+    /// would have more than `limit` bytes as stored when dense.
     pub fn header<'a>(&self, limit: u64) -> Result<Header<'a>> {
         let Some(capacity) = self.capacity else {
-            return sizing::check_fpr(self.layout, self.fpr)
-                .map(|()| Header::without_size(self.layout, self.fpr));
+            sizing::check_fpr(self.layout, self.fpr)?;
+            return Ok(Header::without_size(self.layout, self.fpr));
         };
-        let header = Header::with_size(
-            sizing::size_for_capacity(self.layout, capacity, self.fpr)?,
-            Kind::NONE,
-        );
-        header.check_size(limit).map(|()| header)
+        let size = sizing::size_for_capacity(self.layout, capacity, self.fpr)?;
+        let header = Header::with_size(size, Kind::NONE);
+        header.check_size(limit)?;
+        Ok(header)
     }
 }
 
-/// The header of an unsized build that ended. Errors: [`crate::Class::TooLarge`] for more than
-/// `limit` bytes.
+/// Returns the header of a build that has ended with `elements` distinct elements. If `header` has
+/// no size, the result has the one that so many elements need; none without elements. Otherwise it
+/// is `header` itself.
+///
+/// Fails with [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes as stored
+/// when dense.
 pub fn size_unsized_build<'a>(
     header: &Header<'a>,
     elements: usize,
@@ -58,37 +64,43 @@ pub fn size_unsized_build<'a>(
     if !header.is_unsized() || elements == 0 {
         return Ok(*header);
     }
-    let settled = Header::with_size(
-        sizing::power_of_two_size(header.layout, elements as u64, header.fpr)?,
-        header.kind,
-    );
-    settled.check_size(limit).map(|()| settled)
+    let size = sizing::power_of_two_size(header.layout, elements as u64, header.fpr)?;
+    let sized = Header::with_size(size, header.kind);
+    sized.check_size(limit)?;
+    Ok(sized)
 }
 
-/// The header of an unsized build that became dense before it had all elements. It has the most
-/// blocks, a power of two, that a filter of at most `limit` bytes can have, and can be folded to
-/// the size that any number of elements needs. Errors: those of [`sizing::power_of_two_size`];
-/// [`crate::Class::TooLarge`] if not even the smallest filter fits.
+/// Returns the header of a build without a size that must set bits before it has all its elements.
+/// It has the most blocks, a power of two, that a filter of at most `limit` bytes can have, and can
+/// be folded to the size that any number of elements needs: [`fold_unsized_build`].
+///
+/// Fails if the layout can't keep the rate, and with [`crate::Class::TooLarge`] if not even the
+/// smallest filter fits.
 pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>> {
-    let size = sizing::power_of_two_size(header.layout, 1, header.fpr)?;
+    let size_for_one = sizing::power_of_two_size(header.layout, 1, header.fpr)?;
     let mut largest = Header {
         capacity: Capacity::ToBeFolded,
-        ..Header::with_size(size, header.kind)
+        ..Header::with_size(size_for_one, header.kind)
     };
     largest.check_size(limit)?;
+
     loop {
         let blocks = largest.blocks * 2;
-        let twice = Header { blocks, base_blocks: blocks, ..largest };
-        if twice.dense_bytes() > limit || blocks > max_blocks(header.layout) {
+        let twice_as_large = Header { blocks, base_blocks: blocks, ..largest };
+        let fits = twice_as_large.dense_bytes() <= limit && blocks <= max_blocks(header.layout);
+        if !fits {
             return Ok(largest);
         }
-        largest = twice;
+        largest = twice_as_large;
     }
 }
 
-/// Ends an unsized build that became dense early: folds it to the smallest power of two of blocks
-/// that keeps the rate with so many elements. Errors: [`crate::Class::TooLarge`] for more than
-/// `limit` bytes.
+/// Ends a build with a header by [`largest_header`]: folds its bits to the smallest power of two of
+/// blocks that keeps the rate with `elements` distinct elements, and returns the filter.
+///
+/// If even more blocks were needed, the bits stay as they are, and the capacity is what their size
+/// holds. Fails with [`crate::Class::TooLarge`] if the filter that is needed would have more than
+/// `limit` bytes as stored.
 pub fn fold_unsized_build<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -98,42 +110,51 @@ pub fn fold_unsized_build<B: Buffer>(
     let mut size = sizing::power_of_two_size(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
         Header::with_size(size, header.kind).check_size(limit)?;
-        // The bits can't be separated into more blocks again. The capacity is what this size holds.
+        // Folded bits can't be separated into more blocks again.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(size.shape(), header.fpr);
     }
-    let sized = Header::with_size(size, header.kind);
-    let settled = Header { base_blocks: header.base_blocks.min(size.blocks), ..sized };
-    settled.check_size(limit)?;
-    let mut value: B = settled.dense();
-    let payload = payload_mut(&mut value, &settled);
-    header.layout.fold(bits, payload, header.blocks / settled.blocks);
+
+    let folded = Header {
+        base_blocks: header.base_blocks.min(size.blocks),
+        ..Header::with_size(size, header.kind)
+    };
+    folded.check_size(limit)?;
+
+    let mut value: B = folded.dense();
+    let payload = payload_mut(&mut value, &folded);
+    header.layout.fold(bits, payload, header.blocks / folded.blocks);
     Ok(value)
 }
 
-/// The filter of these distinct hashes, which ascend. If `header` has no size, it has the smallest
-/// power of two of blocks that keeps the rate. Errors: [`crate::Class::TooLarge`] for more than
-/// `limit` bytes.
+/// Returns the filter with these elements, given by their hashes, which must be distinct and
+/// ascending. If `header` has no size, the filter gets the one that the elements need.
+///
+/// Fails with [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes as stored.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
-    from_more_hashes(header, hashes, SizeLimit { max_bytes: limit, given_payload_bytes: 0 })
+    filter_of(header, hashes, SizeLimit::bytes(limit))
 }
 
-/// The same for the elements of an existing filter, whose payload has `given` bytes, and more: the
-/// result may exceed the limit up to that size.
-fn from_more_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: SizeLimit) -> Result<B> {
+/// Returns the filter with these elements, given by their hashes, which must be distinct and
+/// ascending. It is sparse if the hashes take no more bytes than bits would.
+///
+/// Fails with [`crate::Class::TooLarge`] if the filter is larger than `limit` allows.
+fn filter_of<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: SizeLimit) -> Result<B> {
     let header = size_unsized_build(header, hashes.len(), limit.max_bytes)?;
     if header.fits_sparse(hashes.len()) {
-        return list_of(&header, hashes, limit);
+        return sparse_filter(&header, hashes, limit);
     }
     header.check_growth(header.payload_bytes(), limit)?;
     let mut value: B = header.dense();
-    header.shape().insert_all(payload_mut(&mut value, &header), hashes);
+    let payload = payload_mut(&mut value, &header);
+    header.shape().insert_all(payload, hashes);
     Ok(value)
 }
 
-/// The list of these hashes, in ascending order, with the check of its size by
-/// [`Header::check_growth`].
-pub(super) fn list_of<B: Buffer>(
+/// Returns the sparse filter with these hashes, which must be distinct and ascending.
+///
+/// Fails with [`crate::Class::TooLarge`] if the filter is larger than `limit` allows.
+pub(super) fn sparse_filter<B: Buffer>(
     header: &Header<'_>,
     hashes: &[u64],
     limit: SizeLimit,
@@ -144,37 +165,41 @@ pub(super) fn list_of<B: Buffer>(
     Ok(value)
 }
 
-/// Writes hashes to the payload of a list of as many.
+/// Writes hashes to the payload of a sparse filter, which must have room for exactly these. Can be
+/// cancelled.
 pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
-    let slots = payload.as_chunks_mut::<8>().0.iter_mut().zip(hashes);
-    interrupt::cancellable(slots).for_each(|(slot, hash)| *slot = hash.to_le_bytes());
+    let (entries, _) = payload.as_chunks_mut::<8>();
+    for (entry, hash) in interrupt::cancellable(entries.iter_mut().zip(hashes)) {
+        *entry = hash.to_le_bytes();
+    }
 }
 
-/// Sets the bits of a sparse filter's elements in a dense payload of its size.
-pub(crate) fn insert_entries(payload: &mut [u8], header: &Header<'_>, entries: &[[u8; 8]]) {
-    let mut batch = [0u64; 256];
-    for entries in entries.chunks(batch.len()) {
-        let filled = &mut batch[..entries.len()];
-        filled
-            .iter_mut()
-            .zip(sparse::values(entries))
-            .for_each(|(slot, hash)| *slot = hash);
-        header.shape().insert_all(payload, filled);
+/// Sets the bits of the elements of a sparse filter in a dense payload, which must have the size
+/// that `header` tells. Can be cancelled.
+pub(crate) fn insert_list(payload: &mut [u8], header: &Header<'_>, list: &[[u8; 8]]) {
+    // Hashes are decoded in batches, since `insert_all` fetches memory for many at once.
+    let mut batch = [0; 256];
+    for entries in list.chunks(batch.len()) {
+        let hashes = &mut batch[..entries.len()];
+        for (hash, entry) in hashes.iter_mut().zip(entries) {
+            *hash = sparse::hash_in(entry);
+        }
+        header.shape().insert_all(payload, hashes);
         interrupt::check();
     }
 }
 
-/// Whether the element with this hash may be in the filter.
+/// Returns whether the element with this hash may be in the filter.
 #[inline]
 pub fn contains(view: &View<'_>, hash: u64) -> bool {
-    let h = &view.header;
     match view.body {
-        Body::Dense(bits) => h.shape().contains(bits, hash),
-        Body::Sparse(entries) => sparse::contains(entries, hash),
+        Body::Dense(bits) => view.header.shape().contains(bits, hash),
+        Body::Sparse(list) => sparse::contains(list, hash),
     }
 }
 
-/// Prefetches the memory that a probe for this element of a dense filter needs.
+/// Prefetches the memory that a later probe of a dense filter for this element will read. Does
+/// nothing if the filter is sparse.
 #[inline]
 pub fn prefetch(view: &View<'_>, hash: u64) {
     if let Body::Dense(bits) = view.body {
@@ -182,43 +207,45 @@ pub fn prefetch(view: &View<'_>, hash: u64) {
     }
 }
 
-/// The kind of a filter to which an element is added, or in which it is probed. Errors:
-/// [`KindMismatch::Element`].
-pub fn unify_with_element<'a>(held: Kind<'a>, given: Kind<'a>) -> Result<Kind<'a>> {
-    held.unify(given).ok_or_else(|| {
-        KindMismatch::Element { filter: held.to_string(), element: given.to_string() }.into()
+/// Returns the kind that a filter of kind `filter` has once an element of kind `element` was added:
+/// that of the element if it is the first one, else its own.
+///
+/// Fails with [`KindMismatch::Element`] if the filter has elements of another kind, so that the
+/// element can be neither added nor probed.
+pub fn unify_with_element<'a>(filter: Kind<'a>, element: Kind<'a>) -> Result<Kind<'a>> {
+    filter.unify(element).ok_or_else(|| {
+        let filter = filter.to_string();
+        let element = element.to_string();
+        KindMismatch::Element { filter, element }.into()
     })
 }
 
-/// The filter with more elements, whose hashes ascend; one of no size gets the size that these
-/// need. Errors: [`KindMismatch::Element`]; [`crate::Class::TooLarge`] if it would grow to more
-/// than `limit` bytes.
+/// Returns the filter with more elements of kind `kind`, given by their hashes, which must be
+/// distinct and ascending. A filter of no size gets the one that these elements need.
+///
+/// Fails with [`KindMismatch::Element`] if the filter has elements of another kind, and with
+/// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes as stored.
 pub fn add_hashes<B: Buffer>(
     view: &View<'_>,
     kind: Kind<'_>,
     hashes: &[u64],
     limit: u64,
 ) -> Result<B> {
-    let header = Header {
-        kind: unify_with_element(view.header.kind, kind)?,
-        ..view.header
-    };
+    let kind = unify_with_element(view.header.kind, kind)?;
+    let header = Header { kind, ..view.header };
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
-        Body::Sparse(entries) => {
-            let mut all = memory::with_capacity(entries.len() + hashes.len());
-            all.extend(interrupt::cancellable(sparse::values(entries)));
-            let sorted = all.len();
+        Body::Sparse(list) => {
+            let mut all = memory::with_capacity(list.len() + hashes.len());
+            all.extend(interrupt::cancellable(sparse::hashes_in(list)));
             all.extend(hashes);
-            let distinct = sparse::sort_distinct(&mut all, sorted);
-            from_more_hashes(
-                &header,
-                &all[..distinct],
-                SizeLimit {
-                    max_bytes: limit,
-                    given_payload_bytes: view.payload_bytes() as u64,
-                },
-            )
+            let distinct = sparse::sort_distinct(&mut all, list.len());
+
+            let limit = SizeLimit {
+                max_bytes: limit,
+                given_payload_bytes: view.payload_bytes() as u64,
+            };
+            filter_of(&header, &all[..distinct], limit)
         }
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();

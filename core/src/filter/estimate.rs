@@ -31,7 +31,7 @@
 //! **Rate.** The mean over blocks of fill^k; in `parquet` of the product of the fills of a block's
 //! eight words, since an absent element is probed at one bit of each.
 
-use super::build::insert_entries;
+use super::build::insert_list;
 use super::header::Header;
 use super::merge::{merged_header, or_into, union};
 use super::sparse;
@@ -45,210 +45,302 @@ use std::borrow::Cow;
 /// Two estimates agree if they differ by at most this many standard errors of the coarser one.
 const AGREEMENT: f64 = 2.0;
 
-/// Unions of up to this many bytes are built to be counted.
+/// A union of at most this number of bytes is built to be counted. This takes a few milliseconds.
 const SMALL_UNION_BYTES: u64 = 16 << 20;
 
-/// Figures of a filter.
+/// Bits of a block of the layout `blocked`.
+const BLOCKED_BITS: f64 = 512.0;
+
+/// What can be told of a filter from its header and its bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterInfo {
     /// Bits of the dense form.
     pub num_bits: u64,
-    /// Bits that are set, in a sparse filter those of its dense form.
+    /// Bits that are set in the dense form.
     pub bits_set: u64,
+    /// The share of bits that are set; 0 in a filter of no size.
     pub fill_ratio: f64,
     /// Estimated distinct elements; infinite if every bit is set.
     pub cardinality: f64,
+    /// The share of absent elements that the filter reports as present.
     pub current_fpr: f64,
-    /// Whether every bit is set, so that every element may be in it.
+    /// Whether the filter is dense and every bit is set, so that any element may be in it.
     pub saturated: bool,
 }
 
+/// Returns how many bits are set. Can be cancelled.
 pub fn count_ones(bits: &[u8]) -> u64 {
     interrupt::strides(bits).map(simd::count_ones).sum()
 }
 
-/// The rate of one block: the chance that an absent element's bits are all set.
+/// Returns the false positive rate of one block of a `blocked` or `parquet` filter: the probability
+/// that all bits at which an absent element is probed are set.
 fn block_rate(layout: Layout, num_hashes: u32, block: &[u8]) -> f64 {
-    match layout {
-        Layout::Parquet => {
-            let words = block.as_chunks::<4>().0;
-            words
-                .iter()
-                .map(|w| f64::from(u32::from_le_bytes(*w).count_ones()) / 32.0)
-                .product()
-        }
-        _ => (simd::count_ones(block) as f64 / 512.0).powi(num_hashes as i32),
+    if layout == Layout::Parquet {
+        // One bit of each 32-bit word is probed.
+        let (words, _) = block.as_chunks::<4>();
+        return words
+            .iter()
+            .map(|word| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0)
+            .product();
     }
+    let fill = simd::count_ones(block) as f64 / BLOCKED_BITS;
+    fill.powi(num_hashes as i32)
 }
 
-/// The present rate of a dense payload of `header`'s size.
+/// Returns the present false positive rate of a `classic` filter, given how many of its bits are
+/// set.
+fn classic_rate(shape: Shape, bits_set: u64) -> f64 {
+    let fill = bits_set as f64 / shape.blocks as f64;
+    fill.powi(shape.num_hashes as i32)
+}
+
+/// Returns the present false positive rate of a dense filter, given its bits. Can be cancelled.
 pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
-    let (layout, num_hashes) = (header.layout, header.num_hashes);
-    if layout == Layout::Classic {
-        return (count_ones(bits) as f64 / header.blocks as f64).powi(num_hashes as i32);
+    let shape = header.shape();
+    if shape.layout == Layout::Classic {
+        return classic_rate(shape, count_ones(bits));
     }
-    let bytes = (layout.block_bits() / 8) as usize;
-    let of_block = |block: &[u8]| block_rate(layout, num_hashes, block);
-    let of_stride = |stride: &[u8]| stride.chunks_exact(bytes).map(of_block).sum::<f64>();
-    interrupt::strides(bits).map(of_stride).sum::<f64>() / header.blocks as f64
+
+    // An absent element is probed in any block with the same probability.
+    let block_bytes = (shape.layout.block_bits() / 8) as usize;
+    let sum: f64 = interrupt::strides(bits)
+        .map(|stride| {
+            let blocks = stride.chunks_exact(block_bytes);
+            blocks
+                .map(|block| block_rate(shape.layout, shape.num_hashes, block))
+                .sum::<f64>()
+        })
+        .sum();
+    sum / shape.blocks as f64
 }
 
-/// The most positions of a `classic` filter's elements that are kept as numbers; more are marked in
-/// windows of bits.
-const MOST_POSITIONS: usize = 1 << 20;
-/// Bits of such a window.
-const WINDOW: u64 = 8 * (64 << 20);
+/// Up to this number of positions are counted by sorting them, in 8 MB of memory.
+const MOST_SORTED_POSITIONS: usize = 1 << 20;
+/// More positions are counted by marking them in bits: 64 MB of bits at a time.
+const MARKED_AT_ONCE: u64 = 8 * (64 << 20);
 
-/// The number of bits that the dense form of a sparse `classic` filter would have set.
-fn distinct_positions(header: &Header<'_>, entries: &[[u8; 8]]) -> u64 {
-    let count = entries.len() * header.num_hashes as usize;
-    let positions = || sparse::values(entries).flat_map(|hash| header.shape().classic_bits(hash));
-    if count <= MOST_POSITIONS {
-        let mut list = memory::with_capacity(count);
-        list.extend(positions());
-        list.sort_unstable();
-        list.dedup();
-        return list.len() as u64;
+/// Returns how many bits the elements of a sparse `classic` filter would set in its dense form,
+/// which may be much larger than memory. Can be cancelled.
+fn bits_set_in_classic(header: &Header<'_>, list: &[[u8; 8]]) -> u64 {
+    let shape = header.shape();
+    let positions = || sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash));
+
+    let num_positions = list.len() * shape.num_hashes as usize;
+    if num_positions <= MOST_SORTED_POSITIONS {
+        let mut sorted = memory::with_capacity(num_positions);
+        sorted.extend(positions());
+        sorted.sort_unstable();
+        sorted.dedup();
+        return sorted.len() as u64;
     }
-    let mut ones = 0;
-    for first in (0..header.blocks).step_by(WINDOW as usize) {
-        let mut marked = memory::zeroed(WINDOW.min(header.blocks - first).div_ceil(8) as usize);
-        for bit in
-            interrupt::cancellable(positions()).filter_map(|position| position.checked_sub(first))
-        {
+
+    // One part of the filter after the other.
+    let mut bits_set = 0;
+    for part_start in (0..shape.blocks).step_by(MARKED_AT_ONCE as usize) {
+        let part_bits = MARKED_AT_ONCE.min(shape.blocks - part_start);
+        let mut marked: Vec<u8> = memory::zeroed(part_bits.div_ceil(8) as usize);
+        for position in interrupt::cancellable(positions()) {
+            let Some(bit) = position.checked_sub(part_start) else {
+                continue;
+            };
             if let Some(byte) = marked.get_mut((bit >> 3) as usize) {
                 *byte |= 1 << (bit & 7);
             }
         }
-        ones += count_ones(&marked);
+        bits_set += count_ones(&marked);
     }
-    ones
+    bits_set
 }
 
-/// The number of set bits of a sparse filter's dense form, and its rate, in memory that depends
-/// only on the number of hashes.
-pub(crate) fn dense_form_of(header: &Header<'_>, entries: &[[u8; 8]]) -> (u64, f64) {
-    let (layout, num_hashes) = (header.layout, header.num_hashes);
-    if layout == Layout::Classic {
-        let ones = distinct_positions(header, entries);
-        return (ones, (ones as f64 / header.blocks as f64).powi(num_hashes as i32));
-    }
-    // Ascending hashes have ascending blocks, so one block at a time is enough.
+/// What a sparse filter would be as a dense one.
+pub(crate) struct DenseForm {
+    pub(crate) bits_set: u64,
+    /// Its false positive rate.
+    pub(crate) fpr: f64,
+}
+
+/// Returns what a sparse filter would be as a dense one of the size that `header` tells. The dense
+/// form is not built: memory depends only on the number of hashes. Can be cancelled.
+pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm {
     let shape = header.shape();
-    let one_block = Shape { blocks: 1, ..shape };
-    let mut block = vec![0u8; (layout.block_bits() / 8) as usize];
-    let (mut ones, mut sum) = (0, 0.0);
-    let index = |entry: &[u8; 8]| shape.block_of(sparse::value(entry));
-    for own in interrupt::cancellable(entries.chunk_by(|a, b| index(a) == index(b))) {
-        block.fill(0);
-        interrupt::cancellable(sparse::values(own))
-            .for_each(|hash| one_block.insert_all(&mut block, &[hash]));
-        ones += count_ones(&block);
-        sum += block_rate(layout, num_hashes, &block);
+    if shape.layout == Layout::Classic {
+        let bits_set = bits_set_in_classic(header, list);
+        return DenseForm { bits_set, fpr: classic_rate(shape, bits_set) };
     }
-    (ones, sum / header.blocks as f64)
+
+    // Ascending hashes have ascending blocks, so one block at a time is enough.
+    let only_block = Shape { blocks: 1, ..shape };
+    let mut block = vec![0u8; (shape.layout.block_bits() / 8) as usize];
+    let mut bits_set = 0;
+    let mut sum_of_rates = 0.0;
+    let block_of = |entry: &[u8; 8]| shape.block_of(sparse::hash_in(entry));
+    let lists_of_blocks = list.chunk_by(|first, second| block_of(first) == block_of(second));
+    for list_of_block in interrupt::cancellable(lists_of_blocks) {
+        block.fill(0);
+        for hash in interrupt::cancellable(sparse::hashes_in(list_of_block)) {
+            only_block.insert_all(&mut block, &[hash]);
+        }
+        bits_set += count_ones(&block);
+        sum_of_rates += block_rate(shape.layout, shape.num_hashes, &block);
+    }
+    DenseForm { bits_set, fpr: sum_of_rates / shape.blocks as f64 }
 }
 
-/// The present false positive rate of a filter. A sparse one compares whole hashes: n / 2^64.
+/// Returns the present false positive rate of a filter: the share of absent elements that it
+/// reports as present. Can be cancelled.
 pub fn current_fpr(view: &View<'_>) -> f64 {
     match view.body {
-        Body::Sparse(entries) => entries.len() as f64 / 64f64.exp2(),
         Body::Dense(bits) => rate_of_bits(&view.header, bits),
+        // An absent element is found if its 64-bit hash is that of one of the elements.
+        Body::Sparse(list) => list.len() as f64 / 64f64.exp2(),
     }
 }
 
-/// The number of elements that set this many of the bits of so many blocks; infinite for all of
-/// them.
-fn elements_for(shape: Shape, ones: u64) -> f64 {
-    let Shape { layout, num_hashes, blocks } = shape;
-    let (k, b, bits) = (f64::from(num_hashes), blocks as f64, blocks * layout.block_bits());
-    // ln(1 - a): the logarithm of the chance that an element leaves a given bit clear.
-    let log_clear = match layout {
-        Layout::Classic => k * (-1.0 / b).ln_1p(),
-        Layout::Blocked => ((k * (-1.0 / 512f64).ln_1p()).exp_m1() / b).ln_1p(),
-        Layout::Parquet => (-1.0 / (32.0 * b)).ln_1p(),
+/// Returns the number of distinct elements that set `bits_set` bits of a filter of this shape, on
+/// average; infinity if all bits are set.
+///
+/// If an element leaves a given bit clear with probability 1 - a, then n elements leave it clear
+/// with (1 - a)^n. So n is ln(share of clear bits) / ln(1 - a). The probability a is
+///
+/// - in `classic` 1 - (1 - 1/m)^k,
+/// - in `blocked` (1 - (1 - 1/512)^k) / B: that of the element's block, and of the bit in it,
+/// - in `parquet` 1 / (32 · B): that of the element's block, and of the bit in its word.
+fn elements_for(shape: Shape, bits_set: u64) -> f64 {
+    let bits = shape.blocks * shape.layout.block_bits();
+    if bits_set == 0 {
+        return 0.0;
+    }
+    if bits_set == bits {
+        return f64::INFINITY;
+    }
+
+    let k = f64::from(shape.num_hashes);
+    let blocks = shape.blocks as f64;
+    // ln(1 - a).
+    let log_clear_by_element = match shape.layout {
+        Layout::Classic => k * (-1.0 / blocks).ln_1p(),
+        Layout::Blocked => ((k * (-1.0 / BLOCKED_BITS).ln_1p()).exp_m1() / blocks).ln_1p(),
+        Layout::Parquet => (-1.0 / (32.0 * blocks)).ln_1p(),
     };
-    match ones {
-        0 => 0.0,
-        _ if ones == bits => f64::INFINITY,
-        _ => (-(ones as f64 / bits as f64)).ln_1p() / log_clear,
-    }
+    let log_clear = (-(bits_set as f64 / bits as f64)).ln_1p();
+    log_clear / log_clear_by_element
 }
 
-/// The estimated number of distinct elements: exact when sparse, infinite when every bit is set.
+/// Returns the estimated number of distinct elements. It is exact if the filter is sparse, and
+/// infinite if every bit is set. Can be cancelled.
 pub fn cardinality(view: &View<'_>) -> f64 {
-    let h = &view.header;
+    let header = &view.header;
     match view.body {
-        Body::Dense(bits) if h.base_blocks != h.blocks => finest_agreeing(h, &by_size(h, bits)),
+        // The filter was merged with one of another size, so bits may be there several times.
+        Body::Dense(bits) if header.base_blocks != header.blocks => {
+            finest_agreeing(header, &estimates_by_size(header, bits))
+        }
         _ => elements_by_fill(view),
     }
 }
 
-/// Block counts and the estimates at them, from the filter's own down to its base. Each divides the
-/// one before.
-fn by_size(h: &Header<'_>, bits: &[u8]) -> Vec<(u64, f64)> {
-    let mut blocks = h.blocks;
+/// The estimated number of distinct elements of a filter that was folded to some size.
+struct SizeEstimate {
+    blocks: u64,
+    elements: f64,
+}
+
+/// Returns the estimated number of elements of a dense filter at its own size and at smaller ones:
+/// folded by the smallest factor again and again, down to its base blocks. Can be cancelled.
+fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
+    let mut shape = header.shape();
     let mut bits = Cow::Borrowed(bits);
-    let mut sizes = Vec::new();
+    let mut estimates = Vec::new();
     loop {
-        sizes.push((blocks, elements_for(Shape { blocks, ..h.shape() }, count_ones(&bits))));
-        if blocks == h.base_blocks {
-            return sizes;
+        let elements = elements_for(shape, count_ones(&bits));
+        estimates.push(SizeEstimate { blocks: shape.blocks, elements });
+        if shape.blocks == header.base_blocks {
+            return estimates;
         }
-        // The smallest factor above one.
-        let n = blocks / h.base_blocks;
-        let factor = (2..)
-            .take_while(|i| i * i <= n)
-            .find(|&i| n.is_multiple_of(i))
-            .unwrap_or(n);
-        blocks /= factor;
-        let mut folded = memory::zeroed(h.layout.payload_bytes(blocks) as usize);
-        h.layout.fold(&bits, &mut folded, factor);
+
+        let factor = smallest_factor(shape.blocks / header.base_blocks);
+        shape.blocks /= factor;
+        let mut folded = memory::zeroed(shape.payload_bytes() as usize);
+        shape.layout.fold(&bits, &mut folded, factor);
         bits = Cow::Owned(folded);
     }
 }
 
-/// The estimate at the finest size that agrees with those at all coarser ones. Estimates at finer
-/// sizes vary less, but are higher for bits that were spread. A size with all bits set agrees with
-/// every estimate.
-fn finest_agreeing(h: &Header<'_>, sizes: &[(u64, f64)]) -> f64 {
-    let mut coarser: Vec<(f64, f64)> = Vec::new();
-    for &(blocks, elements) in sizes.iter().rev() {
-        if coarser
-            .iter()
-            .any(|&(other, error)| (elements - other).abs() > AGREEMENT * error)
-        {
-            break;
-        }
-        let error = standard_error(Shape { blocks, ..h.shape() }, elements);
-        coarser.push((elements, if elements.is_finite() { error } else { f64::INFINITY }));
-    }
-    coarser.last().map_or(0.0, |&(elements, _)| elements)
+/// Returns the smallest factor of a number that is greater than 1. It is a prime number.
+fn smallest_factor(n: u64) -> u64 {
+    (2..)
+        .take_while(|factor| factor * factor <= n)
+        .find(|&factor| n.is_multiple_of(factor))
+        .unwrap_or(n)
 }
 
-/// The estimated number of distinct elements of the union of two filters. A union that would be
-/// much larger than both is not built: sparse filters are then counted by their hashes, or folded
-/// to the size of the dense one. Errors: those of a union, except for its size.
+/// Returns the estimate at the finest size that agrees with those at all coarser ones, given the
+/// estimates from the finest to the coarsest size; 0 if there are none.
+///
+/// Estimates at finer sizes vary less, but are too high if bits were spread: these count several
+/// times. A size with all bits set says nothing, so its estimate agrees with every other.
+fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
+    /// An estimate that agrees with all coarser ones, and how far others may be from it.
+    struct Agreeing {
+        elements: f64,
+        tolerance: f64,
+    }
+
+    let mut agreeing: Vec<Agreeing> = Vec::new();
+    for &SizeEstimate { blocks, elements } in estimates.iter().rev() {
+        let disagrees = agreeing
+            .iter()
+            .any(|coarser| (elements - coarser.elements).abs() > coarser.tolerance);
+        if disagrees {
+            break;
+        }
+        let tolerance = if elements.is_finite() {
+            AGREEMENT * standard_error(Shape { blocks, ..header.shape() }, elements)
+        } else {
+            f64::INFINITY
+        };
+        agreeing.push(Agreeing { elements, tolerance });
+    }
+    agreeing.last().map_or(0.0, |finest| finest.elements)
+}
+
+/// Returns the estimated number of distinct elements that are in either of two filters. Can be
+/// cancelled.
+///
+/// A union that would be much larger than both filters is not built: if both are sparse, their
+/// hashes are counted, else the sparse one is added at the size of the dense one. Fails if the
+/// filters can't be merged, as [`merged_header`] does.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut header = merged_header(&a.header, &b.header)?;
-    // Nothing of the other filter is copied.
-    if a.header.is_unsized() || b.header.is_unsized() {
-        return Ok(cardinality(if a.header.is_unsized() { b } else { a }));
+
+    // A filter of no size has no elements.
+    if a.header.is_unsized() {
+        return Ok(cardinality(b));
     }
+    if b.header.is_unsized() {
+        return Ok(cardinality(a));
+    }
+
     if header.payload_bytes() <= SMALL_UNION_BYTES {
         let value: Vec<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
     }
-    if let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body) {
-        return Ok(sparse::union(x, y).count() as f64);
-    }
-    let dense = [a, b].into_iter().filter(|view| matches!(view.body, Body::Dense(_)));
-    header.blocks = dense.map(|view| view.header.blocks).max().unwrap_or(header.blocks);
+    header.blocks = match (a.body, b.body) {
+        (Body::Sparse(list_a), Body::Sparse(list_b)) => {
+            return Ok(sparse::union(list_a, list_b).count() as f64);
+        }
+        (Body::Dense(_), Body::Dense(_)) => header.blocks,
+        (Body::Dense(_), Body::Sparse(_)) => a.header.blocks,
+        (Body::Sparse(_), Body::Dense(_)) => b.header.blocks,
+    };
+
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
-            Body::Sparse(entries) if view.header.blocks > header.blocks => {
-                insert_entries(&mut bits, &header, entries)
+            // The list is of a larger size: its elements are added as to a folded filter.
+            Body::Sparse(list) if view.header.blocks > header.blocks => {
+                insert_list(&mut bits, &header, list);
             }
             _ => or_into(&mut bits, header.blocks, view),
         }
@@ -256,67 +348,103 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
 }
 
-/// The number of elements with which a filter would be as full as it is; more than it has if it was
-/// spread.
+/// Returns the number of distinct elements with which a filter would be as full as it is. This is
+/// more than it has if bits were spread. Can be cancelled.
 pub fn elements_by_fill(view: &View<'_>) -> f64 {
-    let h = &view.header;
     match view.body {
-        Body::Sparse(entries) => entries.len() as f64,
-        Body::Dense(bits) => elements_for(h.shape(), count_ones(bits)),
+        Body::Dense(bits) => elements_for(view.header.shape(), count_ones(bits)),
+        Body::Sparse(list) => list.len() as f64,
     }
 }
 
-/// The standard error of the estimate for a filter that holds `elements`, from the variance of its
-/// clear share.
+/// Returns the standard error of the number of elements that is estimated from the share of clear
+/// bits of a dense filter of this shape, if it has `elements` distinct elements.
 ///
-/// In the block layouts the loads of blocks vary too: with λ elements per block, `E[z]` =
-/// exp(-λ(1-q)) for one clear bit and exp(-λ(1-q₂)) for two of them, minus what follows from the
-/// total being `elements`.
+/// The shares of clear bits of all blocks have a sum, which varies from set to set, and falls by
+/// some slope for each element that is added. The standard error is the square root of the variance
+/// of the sum, divided by that slope.
 pub fn standard_error(shape: Shape, elements: f64) -> f64 {
-    let Shape { layout, num_hashes, blocks } = shape;
-    let (k, b) = (f64::from(num_hashes), blocks as f64);
-    let load = elements / b;
-    let clear = |untouched: f64| (-load * (1.0 - untouched)).exp();
-    let (touched, square) = match layout {
-        Layout::Classic => {
-            let clear = (-k * load).exp();
-            let variance = clear * (1.0 - (1.0 + k * load) * clear);
-            return (b * variance.max(0.0)).sqrt() / (k * clear);
-        }
-        Layout::Blocked => {
-            let (one, two) = ((511f64 / 512.0).powf(k), (510f64 / 512.0).powf(k));
-            (1.0 - one, clear(one) / 512.0 + clear(two) * 511.0 / 512.0)
-        }
-        Layout::Parquet => {
-            let (one, same_word) = (31.0 / 32.0, 30.0 / 32.0);
-            let square = clear(one) + 31.0 * clear(same_word) + 224.0 * clear(one * one);
-            (1.0 - one, square / 256.0)
-        }
-    };
-    let mean = (-load * touched).exp();
-    let variance = square - mean * mean * (1.0 + load * touched * touched);
-    (b * variance.max(0.0)).sqrt() / (touched * mean)
+    let blocks = shape.blocks as f64;
+    let load = elements / blocks;
+
+    if shape.layout == Layout::Classic {
+        // A block is a bit, which is clear with probability e^(-k·load). The variance is that of the
+        // number of empty cells after k·elements throws into so many cells.
+        let k = f64::from(shape.num_hashes);
+        let clear = (-k * load).exp();
+        let variance = clear * (1.0 - (1.0 + k * load) * clear);
+        let slope = k * clear;
+        return (blocks * variance.max(0.0)).sqrt() / slope;
+    }
+
+    // Let z be the share of clear bits of one block. E[z] falls by `slope` for each element of the
+    // block. The number of all elements is given, so the variance of z that comes from the number of
+    // elements in the block, load · slope², cancels out.
+    let sets_given_bit = 1.0 - chance_to_leave_clear(shape);
+    let mean = (-load * sets_given_bit).exp();
+    let slope = sets_given_bit * mean;
+    let mean_square = mean_square_of_clear_share(shape, load);
+    let variance = mean_square - mean * mean * (1.0 + load * sets_given_bit * sets_given_bit);
+    (blocks * variance.max(0.0)).sqrt() / slope
 }
 
+/// Returns the probability that an element of a `blocked` or `parquet` block leaves a given bit of
+/// it clear.
+fn chance_to_leave_clear(shape: Shape) -> f64 {
+    if shape.layout == Layout::Parquet {
+        // One bit of each 32-bit word is set.
+        return 31.0 / 32.0;
+    }
+    let k = f64::from(shape.num_hashes);
+    (511.0 / BLOCKED_BITS).powf(k)
+}
+
+/// Returns E[z²], where z is the share of clear bits of a `blocked` or `parquet` block that has
+/// J ~ Poisson(load) elements.
+///
+/// This is the probability that two bits of the block, chosen at random and perhaps the same, are
+/// both clear. If one element leaves them clear with probability u, J elements do with
+/// e^(-load·(1 - u)).
+fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
+    let all_leave_clear = |u: f64| (-load * (1.0 - u)).exp();
+    let leaves_one = chance_to_leave_clear(shape);
+    if shape.layout == Layout::Parquet {
+        // Of the 256 choices of the second bit, 1 is the first bit itself, 31 are in the same word,
+        // and 224 in other words, whose bits are independent.
+        let leaves_two_in_word = 30.0 / 32.0;
+        let sum = all_leave_clear(leaves_one)
+            + 31.0 * all_leave_clear(leaves_two_in_word)
+            + 224.0 * all_leave_clear(leaves_one * leaves_one);
+        return sum / 256.0;
+    }
+    // Of the 512 choices of the second bit, 1 is the first bit itself.
+    let k = f64::from(shape.num_hashes);
+    let leaves_two = (510.0 / BLOCKED_BITS).powf(k);
+    all_leave_clear(leaves_one) / BLOCKED_BITS + all_leave_clear(leaves_two) * 511.0 / BLOCKED_BITS
+}
+
+/// Returns what can be told of a filter. Can be cancelled.
 pub fn info(view: &View<'_>) -> FilterInfo {
-    let h = &view.header;
-    let num_bits = h.blocks * h.layout.block_bits();
+    let header = &view.header;
+    let num_bits = header.blocks * header.layout.block_bits();
     let bits_set = match view.body {
         Body::Dense(bits) => count_ones(bits),
-        Body::Sparse(entries) => dense_form_of(h, entries).0,
+        Body::Sparse(list) => dense_form_of(header, list).bits_set,
     };
+    let is_dense = matches!(view.body, Body::Dense(_));
     FilterInfo {
         num_bits,
         bits_set,
         fill_ratio: if num_bits == 0 { 0.0 } else { bits_set as f64 / num_bits as f64 },
         cardinality: cardinality(view),
         current_fpr: current_fpr(view),
-        saturated: num_bits > 0 && bits_set == num_bits && matches!(view.body, Body::Dense(_)),
+        saturated: is_dense && num_bits > 0 && bits_set == num_bits,
     }
 }
 
-/// The size of the intersection from |a|, |b| and |a ∪ b|, by inclusion–exclusion; never negative.
-/// Not a number if a filter is saturated.
+/// Returns the size of the intersection of two sets, given their sizes and that of their union,
+/// which may be estimates: |a| + |b| - |a ∪ b|, at least 0 and at most the smaller size. Not a
+/// number if the size of the union is infinite, as of filters with all bits set.
 pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     if union.is_infinite() {
         return f64::NAN;
@@ -324,7 +452,8 @@ pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     (a + b - union).max(0.0).min(a.min(b))
 }
 
-/// |a ∩ b| / |a ∪ b|; 1 for two empty sets.
+/// Returns the Jaccard similarity |a ∩ b| / |a ∪ b| of two sets, given their sizes and that of their
+/// union; 1 if both are empty.
 pub fn jaccard(a: f64, b: f64, union: f64) -> f64 {
     if union == 0.0 { 1.0 } else { intersection_cardinality(a, b, union) / union }
 }

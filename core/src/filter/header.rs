@@ -126,6 +126,13 @@ pub(crate) struct SizeLimit {
     pub(crate) given_payload_bytes: u64,
 }
 
+impl SizeLimit {
+    /// Returns the limit for a result that has at most this number of bytes as stored.
+    pub(crate) fn bytes(max_bytes: u64) -> SizeLimit {
+        SizeLimit { max_bytes, given_payload_bytes: 0 }
+    }
+}
+
 impl Header<'_> {
     /// Returns whether the final size of the filter is not known yet: it is an unsized build, which
     /// ends with the size that its elements need.

@@ -17,7 +17,7 @@
 //! too. Since a filter has a hash if and only if its spread form does, intersection is commutative
 //! and associative as well.
 
-use super::build::{contains, insert_entries, list_of};
+use super::build::{contains, insert_list, sparse_filter};
 use super::header::{Header, SizeLimit, payload_mut};
 use super::sparse;
 use super::view::{Body, View};
@@ -27,48 +27,59 @@ use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
 use crate::memory::{self, Buffer};
 use crate::sizing::DEFAULT_FPR;
+use std::cmp::Ordering;
 
-/// Greatest common divisor; that of 0 and n is n.
+/// Returns the greatest common divisor; that of 0 and `b` is `b`.
 pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The header of the merged filter: the larger by blocks, capacity and rate. The rest is for
-/// filters of no size.
+/// Returns the header from which a merged filter has its size, capacity and rate: that with more
+/// blocks, or of greater capacity, or of greater rate. The result doesn't depend on the order of
+/// the two.
 pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {
-    let order = a
-        .blocks
-        .cmp(&b.blocks)
-        .then(a.capacity.cmp(&b.capacity))
-        .then(is_plain(b).cmp(&is_plain(a)));
-    if order
-        .then(a.fpr.total_cmp(&b.fpr))
-        .then(b.layout.cmp(&a.layout))
-        .is_lt()
-    {
-        b
-    } else {
-        a
-    }
+    let by_blocks = a.blocks.cmp(&b.blocks);
+    let by_capacity = a.capacity.cmp(&b.capacity);
+    // Two filters of no size may differ in rate and layout. Any other is preferred to the default
+    // one, which nobody chose.
+    let by_choice = is_default(b).cmp(&is_default(a));
+    let by_rate = a.fpr.total_cmp(&b.fpr);
+    let by_layout = b.layout.cmp(&a.layout);
+
+    let order = by_blocks
+        .then(by_capacity)
+        .then(by_choice)
+        .then(by_rate)
+        .then(by_layout);
+    if order == Ordering::Less { b } else { a }
 }
 
-/// Whether this is the filter of no size with the default rate and layout, in place of which any
-/// other is taken.
-fn is_plain(h: &Header<'_>) -> bool {
-    h.is_unsized() && h.layout == Layout::Blocked && h.fpr == DEFAULT_FPR
+/// Returns whether this is the header of the filter of no size that has the default rate and layout.
+fn is_default(header: &Header<'_>) -> bool {
+    header.is_unsized() && header.layout == Layout::Blocked && header.fpr == DEFAULT_FPR
 }
 
-/// The header of two filters merged. Errors: [`KindMismatch::Filters`] for different key kinds,
-/// [`InvalidParameter::Mismatch`] for other layouts or hashes or block counts that don't divide.
+/// Returns the header of two filters merged. Its fields are those of the larger one; its kind is that
+/// of the one that has elements, and its base blocks the greatest common divisor of both.
+///
+/// Fails with [`KindMismatch::Filters`] if the filters have different key kinds, and with
+/// [`InvalidParameter::Mismatch`] if they differ in layout or number of hashes, or if neither number
+/// of blocks is a multiple of the other. A filter of no size can be merged with any of its kind.
 pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let kind = merged_kind(a.kind, b.kind)?;
-    let (small, large) = (a.blocks.min(b.blocks), a.blocks.max(b.blocks));
-    if small > 0 {
-        let sizes = (!large.is_multiple_of(small)).then_some(Mismatch::Sizes);
-        if let Some(why) = mismatch(a, b).or(sizes) {
+
+    let has_both_sizes = a.blocks > 0 && b.blocks > 0;
+    if has_both_sizes {
+        if let Some(why) = mismatch(a, b) {
             return Err(cannot_merge(a, b, why));
         }
+        let fewer = a.blocks.min(b.blocks);
+        let more = a.blocks.max(b.blocks);
+        if !more.is_multiple_of(fewer) {
+            return Err(cannot_merge(a, b, Mismatch::Sizes));
+        }
     }
+
     Ok(Header {
         kind,
         base_blocks: gcd(a.base_blocks, b.base_blocks),
@@ -76,59 +87,76 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     })
 }
 
-/// `Some(reason)` if two filters can't be merged whatever their sizes.
+/// Returns the reason why two filters can't be merged whatever their sizes; `None` if there is none.
 pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
-    let hashes = (a.num_hashes != b.num_hashes).then_some(Mismatch::Hashes);
-    if a.layout == b.layout { hashes } else { Some(Mismatch::Layouts) }
+    if a.layout != b.layout {
+        Some(Mismatch::Layouts)
+    } else if a.num_hashes != b.num_hashes {
+        Some(Mismatch::Hashes)
+    } else {
+        None
+    }
 }
 
+/// Returns the key kind of two filters merged: that which both have, or the only one, if the other
+/// filter never had an element.
+///
+/// Fails with [`KindMismatch::Filters`] if the kinds differ.
 pub(super) fn merged_kind<'a>(a: Kind<'a>, b: Kind<'a>) -> Result<Kind<'a>> {
     a.unify(b)
         .ok_or_else(|| KindMismatch::Filters { a: a.to_string(), b: b.to_string() }.into())
 }
 
+/// Returns the error for two filters that can't be merged.
 pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Error {
     let larger = larger(a, b).size();
     InvalidParameter::Mismatch { why, a: a.size(), b: b.size(), larger }.into()
 }
 
-/// ORs D(view), spread to `blocks` blocks, into a dense payload.
+/// Adds the elements of a filter to a dense payload of `blocks` blocks, which must be a multiple of
+/// the filter's own: ORs its bits, spread to so many blocks, into the payload. Can be cancelled.
 pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
-    let h = &view.header;
-    if h.is_unsized() {
+    let header = &view.header;
+    if header.is_unsized() {
         return;
     }
-    let q = blocks / h.blocks;
+    let factor = blocks / header.blocks;
     match view.body {
-        Body::Dense(bits) => h.layout.spread(bits, payload, q),
-        Body::Sparse(entries) if q == 1 => insert_entries(payload, h, entries),
+        Body::Dense(bits) => header.layout.spread(bits, payload, factor),
         Body::Sparse([]) => {}
-        Body::Sparse(entries) => {
-            let mut own = memory::zeroed(h.payload_bytes() as usize);
-            insert_entries(&mut own, h, entries);
-            h.layout.spread(&own, payload, q);
+        Body::Sparse(list) if factor == 1 => insert_list(payload, header, list),
+        Body::Sparse(list) => {
+            // A list stands for the bits of its own size, each block of which becomes several. In
+            // the larger size the hashes would set the bits of only one of these.
+            let mut own_bits = memory::zeroed(header.payload_bytes() as usize);
+            insert_list(&mut own_bits, header, list);
+            header.layout.spread(&own_bits, payload, factor);
         }
     }
 }
 
-/// The union of two filters. Errors: those of [`merged_header`]; [`crate::Class::TooLarge`] if the
-/// result has more than `limit` bytes and is larger than both filters.
+/// Returns the filter with the elements of both.
+///
+/// Fails if the filters can't be merged, as [`merged_header`] does, and with
+/// [`crate::Class::TooLarge`] if the result has more than `limit` bytes as stored and is larger than
+/// both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
-    if a.header.is_unsized() || b.header.is_unsized() {
-        let body = if a.header.is_unsized() { b.body } else { a.body };
-        return Ok(View { header, body }.to_buffer());
+
+    // A filter of no size has no elements.
+    if a.header.is_unsized() {
+        return Ok(View { header, body: b.body }.to_buffer());
     }
+    if b.header.is_unsized() {
+        return Ok(View { header, body: a.body }.to_buffer());
+    }
+
     let limit = SizeLimit {
         max_bytes: limit,
         given_payload_bytes: a.payload_bytes().max(b.payload_bytes()) as u64,
     };
-    if a.header.blocks == b.header.blocks
-        && let (Body::Sparse(x), Body::Sparse(y)) = (a.body, b.body)
-        && (header.fits_sparse(x.len() + y.len())
-            || header.fits_sparse(sparse::union(x, y).count()))
-    {
-        return list_of(&header, &memory::collect(sparse::union(x, y)), limit);
+    if let Some(hashes) = sparse_union(&header, a, b) {
+        return sparse_filter(&header, &hashes, limit);
     }
     header.check_growth(header.payload_bytes(), limit)?;
     let mut value: B = header.dense();
@@ -138,34 +166,63 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// The intersection of two filters, which is never larger than both. Errors: those of
-/// [`merged_header`].
+/// Returns the hashes of the union of two filters, ascending, if it is sparse: both filters are,
+/// they have equally many blocks, and their union may still be a list. `header` is that of the
+/// union.
+fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u64>> {
+    let (Body::Sparse(list_a), Body::Sparse(list_b)) = (a.body, b.body) else {
+        return None;
+    };
+    if a.header.blocks != b.header.blocks {
+        return None;
+    }
+    // Hashes that are in both lists are counted only if it matters.
+    let is_sparse = header.fits_sparse(list_a.len() + list_b.len())
+        || header.fits_sparse(sparse::union(list_a, list_b).count());
+    is_sparse.then(|| memory::collect(sparse::union(list_a, list_b)))
+}
+
+/// Returns the filter with the elements that both filters may have. It is never larger than both.
+///
+/// Fails if the filters can't be merged, as [`merged_header`] does.
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
+
+    // A filter of no size has no elements.
     if a.header.is_unsized() || b.header.is_unsized() {
         return Ok(header.sparse(0));
     }
-    let (entries, other) = match (a.body, b.body) {
-        (Body::Sparse(x), Body::Sparse(y)) if y.len() < x.len() => (y, a),
-        (Body::Sparse(x), _) => (x, b),
-        (_, Body::Sparse(y)) => (y, a),
+
+    match (a.body, b.body) {
         (Body::Dense(_), Body::Dense(_)) => {
             let mut value: B = header.dense();
             let payload = payload_mut(&mut value, &header);
             or_into(payload, header.blocks, a);
-            let mut spread = memory::zeroed(payload.len());
-            or_into(&mut spread, header.blocks, b);
-            and_bytes(payload, &spread);
-            return Ok(value);
+            let mut bits_of_b = memory::zeroed(payload.len());
+            or_into(&mut bits_of_b, header.blocks, b);
+            and_bytes(payload, &bits_of_b);
+            Ok(value)
         }
-    };
-    let common =
-        interrupt::cancellable(sparse::values(entries)).filter(|&hash| contains(other, hash));
-    list_of(
-        &header,
-        &memory::collect(common),
-        SizeLimit { max_bytes: u64::MAX, given_payload_bytes: 0 },
-    )
+        // Of two lists, the shorter one is gone through.
+        (Body::Sparse(list_a), Body::Sparse(list_b)) if list_b.len() < list_a.len() => {
+            common_elements(&header, list_b, a)
+        }
+        (Body::Sparse(list), _) => common_elements(&header, list, b),
+        (Body::Dense(_), Body::Sparse(list)) => common_elements(&header, list, a),
+    }
+}
+
+/// Returns the sparse filter of the hashes of a list that another filter has, too. `header` is that
+/// of the result.
+fn common_elements<B: Buffer>(
+    header: &Header<'_>,
+    list: &[[u8; 8]],
+    other: &View<'_>,
+) -> Result<B> {
+    let hashes = interrupt::cancellable(sparse::hashes_in(list));
+    let common = memory::collect(hashes.filter(|&hash| contains(other, hash)));
+    // No more hashes than in the list, which was given.
+    sparse_filter(header, &common, SizeLimit::bytes(u64::MAX))
 }
 
 #[cfg(test)]

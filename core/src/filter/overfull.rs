@@ -20,7 +20,7 @@ use super::estimate;
 use super::header::Header;
 use super::view::{Body, View};
 use crate::layout::{Layout, Shape};
-use crate::sizing::rate;
+use crate::sizing::rate::{self, FillMoments};
 use std::cell::Cell;
 
 /// A filter that gives wrong answers more often than it was made for.
@@ -36,63 +36,90 @@ pub struct Overfull {
     pub fpr: f64,
 }
 
-/// Standard deviations above what is expected, from which on a filter is overfull.
+/// How many standard deviations above the expected rate a filter must be to be overfull. One filter
+/// in a billion is by chance.
 const DEVIATIONS: f64 = 6.0;
 
-/// Whether a filter's rate is above its promise by more than chance.
+/// Returns how much more a filter has than it was made for, if its false positive rate is higher
+/// than promised, beyond random variation; else `None`.
 pub fn overfull(view: &View<'_>) -> Option<Overfull> {
-    let h = &view.header;
-    let capacity = h.capacity.elements()?;
+    let header = &view.header;
+    let capacity = header.capacity.elements()?;
+    // A list is exact to 2^-64.
     if matches!(view.body, Body::Sparse(_)) {
         return None;
     }
+
     let current_fpr = estimate::current_fpr(view);
-    let is_overfull = current_fpr > h.fpr && current_fpr > limit(h, capacity);
+    let is_overfull =
+        current_fpr > header.fpr && current_fpr > greatest_by_chance(header, capacity);
     is_overfull.then(|| Overfull {
         cardinality: estimate::cardinality(view),
         capacity,
         current_fpr,
-        fpr: h.fpr,
+        fpr: header.fpr,
     })
 }
 
-/// The rate from which on filters with exactly their capacity are overfull.
-fn limit(h: &Header<'_>, capacity: u64) -> f64 {
+/// Returns the greatest false positive rate that a filter may have by chance if it has exactly
+/// `capacity` distinct elements.
+fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
+    #[derive(Clone, Copy)]
+    struct Computed {
+        shape: Shape,
+        capacity: u64,
+        fpr: f64,
+    }
     thread_local! {
-        /// The last shape and capacity, and their limit: the groups of a query have one size.
-        static LAST: Cell<Option<((Shape, u64), f64)>> = const { Cell::new(None) };
+        /// The last result: all groups of a query have filters of one size.
+        static LAST: Cell<Option<Computed>> = const { Cell::new(None) };
     }
-    let key = (h.shape(), capacity);
-    if let Some((known, limit)) = LAST.get()
-        && known == key
+
+    let shape = header.shape();
+    if let Some(last) = LAST.get()
+        && last.shape == shape
+        && last.capacity == capacity
     {
-        return limit;
+        return last.fpr;
     }
-    let limit = deviating(h.layout, h.num_hashes, h.blocks, capacity, DEVIATIONS);
-    LAST.set(Some((key, limit)));
-    limit
+    let fpr = rate_at_deviations(shape, capacity, DEVIATIONS);
+    LAST.set(Some(Computed { shape, capacity, fpr }));
+    fpr
 }
 
-/// The rate that is `z` standard deviations above what is expected of filters of `elements`
-/// elements.
-fn deviating(layout: Layout, num_hashes: u32, blocks: u64, elements: u64, z: f64) -> f64 {
-    let (n, b) = (elements as f64, blocks as f64);
-    let skew = (z * z - 1.0) / 6.0;
-    if rate::is_full(Shape { layout, num_hashes, blocks }, n) {
+/// Returns the false positive rate that is `z` standard deviations above the mean of all filters of
+/// this shape with so many distinct elements, corrected for skewness.
+///
+/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ reaches
+/// μ + z·σ + (z² - 1)/6 · κ/σ² with the probability with which a normal variable reaches z standard
+/// deviations.
+fn rate_at_deviations(shape: Shape, elements: u64, z: f64) -> f64 {
+    let elements = elements as f64;
+    if rate::is_full(shape, elements) {
         return 1.0;
     }
-    let limit = if layout == Layout::Classic || (layout == Layout::Blocked && blocks == 1) {
-        let cells = if layout == Layout::Classic { blocks } else { layout.block_bits() };
-        let (throws, m) = (n * f64::from(num_hashes), cells as f64);
-        let (mean, variance) = rate::fill(cells, throws);
-        let hit = m * mean + z * m * variance.sqrt() + skew;
-        (hit.min(throws) / m).powi(num_hashes as i32)
+    let skew_factor = (z * z - 1.0) / 6.0;
+    let is_one_array =
+        shape.layout == Layout::Classic || (shape.layout == Layout::Blocked && shape.blocks == 1);
+    let fpr = if is_one_array {
+        // The number of bits that are set decides the rate.
+        let num_bits = shape.blocks * shape.layout.block_bits();
+        let throws = elements * f64::from(shape.num_hashes);
+        let FillMoments { mean, variance } = rate::fill_moments(num_bits, throws);
+
+        let bits = num_bits as f64;
+        // The number is a sum of independent zeros and ones, so κ/σ² is at most 1.
+        let bits_set = bits * mean + z * bits * variance.sqrt() + skew_factor;
+        // An element sets at most one bit for each of its hashes.
+        (bits_set.min(throws) / bits).powi(shape.num_hashes as i32)
     } else {
-        let spread = rate::spread(layout, num_hashes, n / b);
-        let third = if spread.variance > 0.0 { spread.third / spread.variance } else { 0.0 };
-        spread.mean + z * (spread.variance / b).sqrt() + skew * third / b
+        // The mean of the rates of all blocks is the rate.
+        let blocks = shape.blocks as f64;
+        let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);
+        let skewness = if moments.variance > 0.0 { moments.third / moments.variance } else { 0.0 };
+        moments.mean + z * (moments.variance / blocks).sqrt() + skew_factor * skewness / blocks
     };
-    limit.min(1.0)
+    fpr.min(1.0)
 }
 
 #[cfg(test)]

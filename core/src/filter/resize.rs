@@ -16,7 +16,7 @@
 //! number, as in a filter that was folded to another rate, the size is the smallest that keeps the
 //! rate and is its own times a power of two.
 
-use super::build::{from_hashes, insert_entries, size_unsized_build};
+use super::build::{from_hashes, insert_list, size_unsized_build};
 use super::estimate::{dense_form_of, rate_of_bits};
 use super::header::{Capacity, Header, payload_mut};
 use super::merge::gcd;
@@ -28,157 +28,229 @@ use crate::layout::Shape;
 use crate::memory::Buffer;
 use crate::sizing::{self, MAX_STORED_BYTES};
 use crate::{interrupt, memory};
+use std::iter;
 
-/// The filter as if built for `capacity` elements at its own rate. Without a capacity the filter
-/// must be a list, and is sized for its elements. Errors: [`InvalidParameter::ResizeDoesNotDivide`]
-/// for bits whose size neither divides nor is divided by the new one,
-/// [`InvalidParameter::ResizeNeedsCapacity`] for bits without a capacity;
-/// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes; those of
-/// [`sizing::size_for_capacity`].
+/// Returns the filter as if built for `capacity` elements at its own rate. Without a capacity, a
+/// sparse filter is sized for the elements that it has.
+///
+/// Fails if the rate and the capacity give no filter; with
+/// [`InvalidParameter::ResizeDoesNotDivide`] if the filter is dense and the number of its blocks
+/// neither divides nor is divided by the new one; with [`InvalidParameter::ResizeNeedsCapacity`] if
+/// it is dense and there is no capacity; and with [`crate::Class::TooLarge`] if it would grow to more
+/// than `limit` bytes as stored.
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
-        (Body::Sparse(entries), _) => resize_list(&view.header, entries, capacity, limit),
+        (Body::Sparse(list), _) => resize_list(&view.header, list, capacity, limit),
         (Body::Dense(bits), Some(capacity)) => resize_bits(&view.header, bits, capacity, limit),
         (Body::Dense(_), None) => Err(InvalidParameter::ResizeNeedsCapacity.into()),
     }
 }
 
+/// Returns the filter of a list of hashes with another capacity, or sized for them if there is none.
+/// `header` is that of the filter that has the list.
+///
+/// Fails as [`resize`].
 fn resize_list<B: Buffer>(
-    h: &Header<'_>,
-    entries: &[[u8; 8]],
+    header: &Header<'_>,
+    list: &[[u8; 8]],
     capacity: Option<u64>,
     limit: u64,
 ) -> Result<B> {
-    let header = match capacity {
+    let resized = match capacity {
         Some(capacity) => {
-            Header::with_size(sizing::size_for_capacity(h.layout, capacity, h.fpr)?, h.kind)
+            let size = sizing::size_for_capacity(header.layout, capacity, header.fpr)?;
+            Header::with_size(size, header.kind)
         }
         None => {
-            let kind = if entries.is_empty() { Kind::NONE } else { h.kind };
-            size_unsized_build(
-                &Header { kind, ..Header::without_size(h.layout, h.fpr) },
-                entries.len(),
-                u64::MAX,
-            )?
+            // Without elements there is no size, and a filter of no size has no kind.
+            let kind = if list.is_empty() { Kind::NONE } else { header.kind };
+            let unsized_header = Header { kind, ..Header::without_size(header.layout, header.fpr) };
+            size_unsized_build(&unsized_header, list.len(), u64::MAX)?
         }
     };
-    if header.blocks > h.blocks {
-        header.check_size(limit)?;
+    if resized.blocks > header.blocks {
+        resized.check_size(limit)?;
     }
-    from_hashes(
-        &header,
-        &memory::collect(interrupt::cancellable(sparse::values(entries))),
-        u64::MAX,
-    )
+
+    let hashes = memory::collect(interrupt::cancellable(sparse::hashes_in(list)));
+    from_hashes(&resized, &hashes, u64::MAX)
 }
 
-fn resize_bits<B: Buffer>(h: &Header<'_>, bits: &[u8], capacity: u64, limit: u64) -> Result<B> {
-    let blocks = blocks_for(h, capacity)?;
-    let header = Header { capacity: Capacity::Elements(capacity), ..of_size(h, blocks) };
-    if blocks > h.blocks {
-        header.check_size(limit)?;
+/// Returns the filter of bits spread or folded to the size that another capacity needs. `header` is
+/// that of the filter that has the bits.
+///
+/// Fails as [`resize`].
+fn resize_bits<B: Buffer>(
+    header: &Header<'_>,
+    bits: &[u8],
+    capacity: u64,
+    limit: u64,
+) -> Result<B> {
+    let blocks = blocks_for(header, capacity)?;
+    let resized = Header {
+        capacity: Capacity::Elements(capacity),
+        ..with_blocks(header, blocks)
+    };
+    if blocks > header.blocks {
+        resized.check_size(limit)?;
     }
-    if !blocks.is_multiple_of(h.blocks) && !h.blocks.is_multiple_of(blocks) {
-        let possible = capacity_that_fits(h, blocks);
+    if !divides(blocks, header.blocks) {
         return Err(InvalidParameter::ResizeDoesNotDivide {
-            own: h.size(),
+            own: header.size(),
             capacity,
             blocks,
-            possible,
+            possible: possible_capacity(header, blocks),
         }
         .into());
     }
-    let mut value: B = header.dense();
-    let payload = payload_mut(&mut value, &header);
-    if blocks >= h.blocks {
-        h.layout.spread(bits, payload, blocks / h.blocks);
+
+    let mut value: B = resized.dense();
+    let payload = payload_mut(&mut value, &resized);
+    if blocks >= header.blocks {
+        header.layout.spread(bits, payload, blocks / header.blocks);
     } else {
-        h.layout.fold(bits, payload, h.blocks / blocks);
+        header.layout.fold(bits, payload, header.blocks / blocks);
     }
     Ok(value)
 }
 
-/// The blocks of a filter with the hashes and the rate of this one, for this many elements.
-fn blocks_for(h: &Header<'_>, capacity: u64) -> Result<u64> {
-    let size = sizing::size_for_capacity(h.layout, capacity, h.fpr)?;
-    if size.num_hashes == h.num_hashes {
+/// Returns whether one of two numbers of blocks is a multiple of the other.
+fn divides(a: u64, b: u64) -> bool {
+    a.is_multiple_of(b) || b.is_multiple_of(a)
+}
+
+/// Returns the header of a filter that is spread or folded to this number of blocks. Its capacity is
+/// still the old one.
+fn with_blocks<'a>(header: &Header<'a>, blocks: u64) -> Header<'a> {
+    Header {
+        blocks,
+        base_blocks: gcd(header.base_blocks, blocks),
+        ..*header
+    }
+}
+
+/// Returns how many blocks a dense filter needs for this capacity at its own rate. Its bits were set
+/// by its own number of hashes, which can't change.
+///
+/// Fails if the layout can't keep the rate, or if the filter would exceed the largest stored size.
+fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
+    let size = sizing::size_for_capacity(header.layout, capacity, header.fpr)?;
+    if size.num_hashes == header.num_hashes {
         return Ok(size.blocks);
     }
-    let holds = |blocks| sizing::capacity_of(Shape { blocks, ..h.shape() }, h.fpr) >= capacity;
-    let mut blocks = h.blocks;
-    while !holds(blocks) {
+
+    // Capacity and rate go with another number of hashes, as in a filter that was folded to another
+    // rate. Then the smallest size that keeps the rate is taken, of those that are the filter's own
+    // one times a power of two.
+    let holds_capacity = |blocks| {
+        let shape = Shape { blocks, ..header.shape() };
+        sizing::capacity_of(shape, header.fpr) >= capacity
+    };
+    let mut blocks = header.blocks;
+    while !holds_capacity(blocks) {
         blocks *= 2;
-        Header { blocks, capacity: Capacity::Elements(capacity), ..*h }
-            .check_size(MAX_STORED_BYTES)?;
+        let doubled = Header { blocks, capacity: Capacity::Elements(capacity), ..*header };
+        doubled.check_size(MAX_STORED_BYTES)?;
     }
-    while blocks.is_multiple_of(2) && holds(blocks / 2) {
+    while blocks.is_multiple_of(2) && holds_capacity(blocks / 2) {
         blocks /= 2;
     }
     Ok(blocks)
 }
 
-/// The capacity of a size to which bits can be resized: the next one from `wanted` blocks up, if
-/// there is one.
-fn capacity_that_fits(h: &Header<'_>, wanted: u64) -> Option<u64> {
-    let mut blocks = h.blocks;
-    while blocks < wanted {
-        blocks *= 2;
+/// How many sizes [`possible_capacity`] tries: the filter's own one, twice as many blocks, and so
+/// on. A small filter that was built without a capacity may have a size that no capacity has, but
+/// some larger power of two is the size of one.
+const SIZES_TRIED: usize = 12;
+
+/// Returns a capacity to which a dense filter can be resized, although it can't have `wanted`
+/// blocks: the largest capacity of the next possible size above, if there is one, else of another
+/// possible size. `None` if none is found.
+fn possible_capacity(header: &Header<'_>, wanted: u64) -> Option<u64> {
+    let mut next = header.blocks;
+    while next < wanted {
+        next *= 2;
     }
-    while blocks.is_multiple_of(2) && blocks / 2 >= wanted {
-        blocks /= 2;
+    while next.is_multiple_of(2) && next / 2 >= wanted {
+        next /= 2;
     }
-    // No capacity may have the size of a small filter that was built without one, but larger powers
-    // of two have one.
-    let own = std::iter::successors(Some(h.blocks), |own| own.checked_mul(2)).take(12);
-    std::iter::once(blocks).chain(own).find_map(|blocks| {
-        let most = sizing::capacity_of(Shape { blocks, ..h.shape() }, h.fpr);
-        // A size may be slightly larger than the least that keeps the rate.
-        let fits = |capacity| blocks_for(h, capacity).is_ok_and(|found| found <= blocks);
-        let capacity = sizing::least_number(most, |capacity| !fits(capacity)) - 1;
-        let divides = |found: u64| found.is_multiple_of(h.blocks) || h.blocks.is_multiple_of(found);
-        (capacity > 0 && blocks_for(h, capacity).is_ok_and(divides)).then_some(capacity)
-    })
+
+    let own_and_larger = iter::successors(Some(header.blocks), |blocks| blocks.checked_mul(2));
+    iter::once(next)
+        .chain(own_and_larger.take(SIZES_TRIED))
+        .find_map(|blocks| largest_capacity(header, blocks))
 }
 
-/// Halves a filter while its present rate stays at or under `fpr`. If it becomes smaller, its rate
-/// is `fpr`, and its capacity what the smaller size holds at that rate. Errors: those of
-/// [`sizing::check_fpr`].
+/// Returns the largest capacity that needs at most this number of blocks, if a dense filter can be
+/// resized to it; else `None`.
+fn largest_capacity(header: &Header<'_>, blocks: u64) -> Option<u64> {
+    // Sizes are rounded up, so one may keep the rate with a few more elements than its capacity.
+    let shape = Shape { blocks, ..header.shape() };
+    let guess = sizing::capacity_of(shape, header.fpr);
+    let fits = |capacity| blocks_for(header, capacity).is_ok_and(|needed| needed <= blocks);
+    let capacity = sizing::least_number(guess, |capacity| !fits(capacity)) - 1;
+
+    let is_possible = capacity > 0
+        && blocks_for(header, capacity).is_ok_and(|needed| divides(needed, header.blocks));
+    is_possible.then_some(capacity)
+}
+
+/// Halves the number of blocks of a filter as long as its present false positive rate stays at or
+/// under `fpr`, and returns the result. If the filter becomes smaller, its promised rate is `fpr`,
+/// and its capacity what the smaller size holds at that rate.
+///
+/// Fails if the layout can't keep the rate `fpr`.
 pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
-    let h = &view.header;
-    sizing::check_fpr(h.layout, fpr)?;
-    let mut header = *h;
-    // Its bits, once they are no longer those of `view`.
-    let mut folded: Option<Vec<u8>> = None;
+    let original = &view.header;
+    sizing::check_fpr(original.layout, fpr)?;
+
+    let mut header = *original;
+    // The bits of the folded filter. `None` while it has the body of the original one.
+    let mut folded_bits: Option<Vec<u8>> = None;
     while header.blocks > 0 && header.blocks.is_multiple_of(2) {
-        let half = Header { fpr, ..of_size(&header, header.blocks / 2) };
-        let (rate, bits) = match view.body {
-            Body::Sparse(entries) if half.fits_sparse(entries.len()) => {
-                (dense_form_of(&half, entries).1, None)
-            }
-            body => {
-                let mut bits = memory::zeroed(half.payload_bytes() as usize);
-                match (folded.as_deref(), body) {
-                    (Some(own), _) | (None, Body::Dense(own)) => h.layout.fold(own, &mut bits, 2),
-                    (None, Body::Sparse(entries)) => insert_entries(&mut bits, &half, entries),
-                }
-                (rate_of_bits(&half, &bits), Some(bits))
-            }
-        };
-        if rate > fpr {
+        let half = Header { fpr, ..with_blocks(&header, header.blocks / 2) };
+        let body = folded_bits.as_deref().map_or(view.body, Body::Dense);
+        let halved = halve(body, &half);
+        if halved.fpr > fpr {
             break;
         }
-        (header, folded) = (half, bits);
+        header = half;
+        folded_bits = halved.bits;
     }
-    if header.blocks < h.blocks {
-        header.capacity = Capacity::Elements(sizing::capacity_of(header.shape(), fpr));
+
+    if header.blocks < original.blocks {
+        let capacity = sizing::capacity_of(header.shape(), fpr);
+        header.capacity = Capacity::Elements(capacity);
     }
-    let body = folded.as_deref().map_or(view.body, Body::Dense);
+    let body = folded_bits.as_deref().map_or(view.body, Body::Dense);
     Ok(View { header, body }.to_buffer())
 }
 
-/// The header of the filter with this many blocks, to which it is spread or folded.
-fn of_size<'a>(h: &Header<'a>, blocks: u64) -> Header<'a> {
-    Header { blocks, base_blocks: gcd(h.base_blocks, blocks), ..*h }
+/// A filter with half of its blocks.
+struct Halved {
+    /// Its bits; `None` if it is still the same list.
+    bits: Option<Vec<u8>>,
+    /// Its present false positive rate, as a dense filter.
+    fpr: f64,
+}
+
+/// Returns a filter with half of its blocks. `half` is the header that it will have. A list stays
+/// one if it is short enough for the smaller size, else it becomes bits.
+fn halve(body: Body<'_>, half: &Header<'_>) -> Halved {
+    if let Body::Sparse(list) = body
+        && half.fits_sparse(list.len())
+    {
+        let fpr = dense_form_of(half, list).fpr;
+        return Halved { bits: None, fpr };
+    }
+
+    let mut bits = memory::zeroed(half.payload_bytes() as usize);
+    match body {
+        Body::Dense(own_bits) => half.layout.fold(own_bits, &mut bits, 2),
+        Body::Sparse(list) => insert_list(&mut bits, half, list),
+    }
+    let fpr = rate_of_bits(half, &bits);
+    Halved { bits: Some(bits), fpr }
 }
 
 #[cfg(test)]

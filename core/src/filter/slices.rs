@@ -9,95 +9,136 @@
 
 use super::header::HEADER_BYTES;
 use super::sparse;
-pub use super::view::FilterStart;
 use super::view::{check_is_whole, parse_start};
 use crate::error::{Error, Result, damaged};
 use crate::kind::MAX_NAME_BYTES;
 use crate::layout::{Layout, Shape};
+use std::ops::Range;
 
-/// Bytes at the start of a value that contain its whole header, however long that is.
+pub use super::view::FilterStart;
+
+/// How many bytes at the start of a value surely contain its header and its name.
 pub const START_BYTES: usize = HEADER_BYTES + MAX_NAME_BYTES;
-/// Hashes of a sparse filter that are read at once, which costs little more than reading one.
+/// How many hashes of a sparse filter are read at once. They take 2 kB, about a piece of a stored
+/// value; reading fewer costs hardly less.
 const WINDOW: usize = 256;
 
 impl<'a> FilterStart<'a> {
-    /// Reads the first [`START_BYTES`] bytes, or all, of a value of `length` bytes. Errors: as
-    /// [`crate::View::parse`].
-    pub fn parse(bytes: &'a [u8], length: usize) -> Result<FilterStart<'a>> {
-        let start = parse_start(bytes, length)?;
+    /// Reads everything before the payload of a stored filter. `bytes` are the first
+    /// [`START_BYTES`] bytes of the value, or all of it, and `value_bytes` is its length.
+    ///
+    /// Fails with [`crate::Class::InvalidBinary`] if no stored filter begins like this or has that
+    /// length.
+    pub fn parse(bytes: &'a [u8], value_bytes: usize) -> Result<FilterStart<'a>> {
+        let start = parse_start(bytes, value_bytes)?;
         check_is_whole(&start.header, start.hashes == Some(0))?;
         Ok(start)
     }
 
-    /// Whether the element with this hash may be in the filter. `read(from, length)` reads a slice
-    /// of the value. Errors: those of `read`; [`crate::Class::InvalidBinary`] if it returns too few
-    /// bytes.
+    /// Returns whether the element with this hash may be in the filter. `read(from, length)` must
+    /// return that slice of the stored value.
+    ///
+    /// Fails if `read` does, and with [`crate::Class::InvalidBinary`] if it returns fewer bytes.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
         &self,
         hash: u64,
         mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
     ) -> std::result::Result<bool, E> {
-        let first = self.header.prefix_bytes();
-        let mut read = |from: usize, length: usize| {
-            let bytes = read(first + from, length)?;
-            if bytes.as_ref().len() == length {
-                Ok(bytes)
-            } else {
-                Err(E::from(damaged("it is cut off")))
+        let payload_start = self.header.prefix_bytes();
+        let read_payload = |range: Range<usize>| {
+            let bytes = read(payload_start + range.start, range.len())?;
+            if bytes.as_ref().len() != range.len() {
+                return Err(E::from(damaged("it is cut off")));
             }
+            Ok(bytes)
         };
+
         let shape = self.header.shape();
         match (self.hashes, shape.layout) {
-            (Some(count), _) => contains_sparse(count, hash, read),
-            (None, Layout::Classic) => {
-                for bit in shape.classic_bits(hash) {
-                    if read((bit >> 3) as usize, 1)?.as_ref()[0] >> (bit & 7) & 1 == 0 {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (None, _) => {
-                let bytes = (shape.layout.block_bits() / 8) as usize;
-                let block = read(shape.block_of(hash) as usize * bytes, bytes)?;
-                // Positions in a block don't depend on how many blocks there are.
-                Ok(Shape { blocks: 1, ..shape }.contains(block.as_ref(), hash))
+            (Some(count), _) => contains_in_list(count, hash, read_payload),
+            (None, Layout::Classic) => contains_classic(shape, hash, read_payload),
+            (None, Layout::Blocked | Layout::Parquet) => {
+                contains_in_block(shape, hash, read_payload)
             }
         }
     }
 }
 
-/// Searches for a hash in a sorted list of `count` by reading windows: first where it should be, as
-/// hashes are uniform, then in the middle of what is left, so that a forged list doesn't take many
-/// steps.
-fn contains_sparse<E, B: AsRef<[u8]>>(
+/// Returns whether all bits of an element are set in a `blocked` or `parquet` filter.
+/// `read_payload` returns a part of its bits. Fails if that fails.
+fn contains_in_block<E, B: AsRef<[u8]>>(
+    shape: Shape,
+    hash: u64,
+    mut read_payload: impl FnMut(Range<usize>) -> std::result::Result<B, E>,
+) -> std::result::Result<bool, E> {
+    let block_bytes = (shape.layout.block_bits() / 8) as usize;
+    let start = shape.block_of(hash) as usize * block_bytes;
+    let block = read_payload(start..start + block_bytes)?;
+
+    // The positions of the bits in the block don't depend on how many blocks there are.
+    let only_block = Shape { blocks: 1, ..shape };
+    Ok(only_block.contains(block.as_ref(), hash))
+}
+
+/// Returns whether all bits of an element are set in a `classic` filter. `read_payload` returns a
+/// part of its bits. Fails if that fails.
+fn contains_classic<E, B: AsRef<[u8]>>(
+    shape: Shape,
+    hash: u64,
+    mut read_payload: impl FnMut(Range<usize>) -> std::result::Result<B, E>,
+) -> std::result::Result<bool, E> {
+    for position in shape.classic_bits(hash) {
+        let byte_at = (position >> 3) as usize;
+        let byte = read_payload(byte_at..byte_at + 1)?;
+        let is_set = byte.as_ref()[0] >> (position & 7) & 1 == 1;
+        if !is_set {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether an ascending list of `count` stored hashes has this one. `read_payload` returns
+/// a part of its bytes. Fails if that fails.
+///
+/// The list is searched by reading windows of it. Hashes are uniform, so the first window is read
+/// where the hash would be if they were spaced evenly. A forged list may not be uniform: every
+/// second window is therefore read in the middle of what is left, which needs at most two windows
+/// for each halving.
+fn contains_in_list<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,
-    mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
+    mut read_payload: impl FnMut(Range<usize>) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    // It may be at low..high. Hashes before `low` are at most `least`, hashes from `high` on are at
-    // least `most`.
-    let (mut low, mut high) = (0, count);
-    let (mut least, mut most) = (0u64, u64::MAX);
-    let mut halve = false;
-    while low < high {
-        let middle = if halve {
-            low + (high - low) / 2
+    // The hash can only be at one of these places. All hashes before them are at most `least`, and
+    // all hashes after them at least `greatest`.
+    let mut places = 0..count;
+    let mut least = 0;
+    let mut greatest = u64::MAX;
+    let mut halves = false;
+    while !places.is_empty() {
+        let expected_place = if halves {
+            places.start + places.len() / 2
         } else {
-            let share =
-                u128::from(hash - least) * (high - low) as u128 / (u128::from(most - least) + 1);
-            low + share as usize
+            let distance = u128::from(hash - least);
+            let width = u128::from(greatest - least) + 1;
+            places.start + (distance * places.len() as u128 / width) as usize
         };
-        halve = !halve;
-        let from = middle.saturating_sub(WINDOW / 2).max(low);
-        let to = (from + WINDOW).min(high);
-        let bytes = read(from * 8, (to - from) * 8)?;
-        let window = bytes.as_ref().as_chunks::<8>().0;
-        let (first, last) = (sparse::value(&window[0]), sparse::value(&window[window.len() - 1]));
-        if hash < first {
-            (high, most) = (from, first);
-        } else if hash > last {
-            (low, least) = (to, last);
+        halves = !halves;
+
+        let first_place = expected_place.saturating_sub(WINDOW / 2).max(places.start);
+        let end_place = (first_place + WINDOW).min(places.end);
+        let bytes = read_payload(first_place * 8..end_place * 8)?;
+        let (window, _) = bytes.as_ref().as_chunks::<8>();
+
+        let first_hash = sparse::hash_in(&window[0]);
+        let last_hash = sparse::hash_in(&window[window.len() - 1]);
+        if hash < first_hash {
+            places.end = first_place;
+            greatest = first_hash;
+        } else if hash > last_hash {
+            places.start = end_place;
+            least = last_hash;
         } else {
             return Ok(sparse::contains(window, hash));
         }

@@ -2,117 +2,144 @@
 //! each.
 
 use crate::interrupt;
+use std::iter;
 
-/// The hash in one entry.
+/// Lists of at least this many hashes are sorted in pieces, between which sorting can be cancelled.
+/// Sorting so many takes a few milliseconds.
+const LONG: usize = 1 << 18;
+
+/// Returns the hash that is stored in these bytes.
 #[inline(always)]
-pub fn value(entry: &[u8; 8]) -> u64 {
+pub fn hash_in(entry: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*entry)
 }
 
-pub fn values(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
-    list.iter().map(value)
+/// Returns the hashes of a stored list, in its order.
+pub fn hashes_in(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
+    list.iter().map(hash_in)
 }
 
-/// Whether the hashes ascend strictly.
+/// Returns whether each hash of a stored list is greater than the one before. Can be cancelled.
 pub fn is_ascending(list: &[[u8; 8]]) -> bool {
-    interrupt::cancellable(list.windows(2)).all(|pair| value(&pair[0]) < value(&pair[1]))
+    interrupt::cancellable(list.array_windows())
+        .all(|[first, second]| hash_in(first) < hash_in(second))
 }
 
+/// Returns whether a stored list, which must be ascending, has this hash.
 pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
-    list.binary_search_by_key(&hash, value).is_ok()
+    list.binary_search_by_key(&hash, hash_in).is_ok()
 }
 
-/// Lists of at least this many hashes are sorted piece by piece.
-const LONG: usize = 1 << 18;
-
-/// Sorts hashes, of which the first `sorted` ascend strictly, and drops repetitions. Returns how
-/// many are left.
+/// Sorts hashes and drops repeated ones. Returns how many distinct ones there are: these are then
+/// at the front, in ascending order. The first `sorted` hashes must already be distinct and
+/// ascending. Can be cancelled.
 pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
     if sorted == hashes.len() {
         return sorted;
     }
     if hashes.len() >= LONG {
-        sort_long(hashes, u64::BITS);
+        sort_by_bits(hashes, u64::BITS);
     } else {
         hashes[sorted..].sort_unstable();
-        if sorted > 0 && hashes[sorted - 1] >= hashes[sorted] {
+        let has_two_runs = sorted > 0 && hashes[sorted - 1] >= hashes[sorted];
+        if has_two_runs {
             merge_runs(hashes, sorted);
         }
     }
-    dedup(hashes)
+    move_distinct_to_front(hashes)
 }
 
-/// Merges two ascending runs, of which the first has `sorted` hashes. The second is copied, and
-/// they are merged from their ends. Without memory for the copy the list is sorted in place.
-fn merge_runs(hashes: &mut [u64], sorted: usize) {
-    let mut new = Vec::new();
-    if new.try_reserve_exact(hashes.len() - sorted).is_err() {
+/// Merges two ascending runs: the first `first_run` hashes, and the others.
+///
+/// The second run is copied, and places are filled from the end: the greater one of the last
+/// hashes that are left in the runs goes to the last place that is free. This never overwrites a
+/// hash of the first run, since each place that is free stands for one hash of the copy.
+fn merge_runs(hashes: &mut [u64], first_run: usize) {
+    let mut second = Vec::new();
+    if second.try_reserve_exact(hashes.len() - first_run).is_err() {
+        // Without memory for the copy, sorting in place is slower, but works.
         hashes.sort_unstable();
         return;
     }
-    new.extend_from_slice(&hashes[sorted..]);
-    let (mut old, mut end) = (sorted, hashes.len());
-    while let Some(&last) = new.last() {
-        end -= 1;
-        if old > 0 && hashes[old - 1] > last {
-            old -= 1;
-            hashes[end] = hashes[old];
+    second.extend_from_slice(&hashes[first_run..]);
+
+    let mut left_in_first = first_run;
+    let mut free = hashes.len();
+    while let Some(&last_of_second) = second.last() {
+        free -= 1;
+        if left_in_first > 0 && hashes[left_in_first - 1] > last_of_second {
+            left_in_first -= 1;
+            hashes[free] = hashes[left_in_first];
         } else {
-            hashes[end] = last;
-            new.pop();
+            hashes[free] = last_of_second;
+            second.pop();
         }
     }
 }
 
-/// Sorts a long list, given a bit above which all its hashes agree: first the hashes without that
-/// bit, then those with it, down to short pieces. It can be cancelled between the pieces.
-fn sort_long(hashes: &mut [u64], bit: u32) {
-    if hashes.len() < LONG || bit == 0 {
+/// Sorts hashes that differ only in their lowest `bits` bits. Long lists are divided by one bit
+/// after the other, from the highest down, until the pieces are short. Can be cancelled between the
+/// pieces.
+fn sort_by_bits(hashes: &mut [u64], bits: u32) {
+    if hashes.len() < LONG || bits == 0 {
         hashes.sort_unstable();
         interrupt::check();
         return;
     }
-    let (without, with) = split(hashes, bit - 1);
-    sort_long(without, bit - 1);
-    sort_long(with, bit - 1);
+    let highest_bit = bits - 1;
+    let (clear, set) = partition_by_bit(hashes, highest_bit);
+    sort_by_bits(clear, bits - 1);
+    sort_by_bits(set, bits - 1);
 }
 
-/// Moves hashes without a bit before those with it, by Lomuto's partition without branches.
-fn split(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
-    let mut without = 0;
+/// Moves the hashes in which a bit is clear before those in which it is set, and returns both.
+///
+/// This is Lomuto's partition without branches: those would be mispredicted for every other hash.
+fn partition_by_bit(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
+    let mut num_clear = 0;
     for i in 0..hashes.len() {
         let hash = hashes[i];
-        hashes.swap(i, without);
-        without += usize::from(hash >> bit & 1 == 0);
+        hashes.swap(i, num_clear);
+        let is_clear = hash >> bit & 1 == 0;
+        num_clear += usize::from(is_clear);
     }
     interrupt::check();
-    hashes.split_at_mut(without)
+    hashes.split_at_mut(num_clear)
 }
 
-/// Drops repeated neighbours. Returns how many hashes are left at the front.
-fn dedup(hashes: &mut [u64]) -> usize {
-    let mut kept = usize::from(!hashes.is_empty());
+/// Moves the distinct hashes of a sorted list to its front, in order, and returns how many there
+/// are. Can be cancelled.
+fn move_distinct_to_front(hashes: &mut [u64]) -> usize {
+    if hashes.is_empty() {
+        return 0;
+    }
+    let mut distinct = 1;
     for i in interrupt::cancellable(1..hashes.len()) {
-        if hashes[i] != hashes[kept - 1] {
-            hashes[kept] = hashes[i];
-            kept += 1;
+        if hashes[i] != hashes[distinct - 1] {
+            hashes[distinct] = hashes[i];
+            distinct += 1;
         }
     }
-    kept
+    distinct
 }
 
-/// The union of two ascending lists.
+/// Returns the hashes that are in either of two ascending lists, once each and in ascending order.
+/// Can be cancelled.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
-    let (mut a, mut b) = (values(a).peekable(), values(b).peekable());
-    interrupt::cancellable(std::iter::from_fn(move || {
-        let (Some(x), Some(y)) = (a.peek(), b.peek()) else {
+    let mut a = hashes_in(a).peekable();
+    let mut b = hashes_in(b).peekable();
+    let hashes = iter::from_fn(move || {
+        let (Some(next_of_a), Some(next_of_b)) = (a.peek(), b.peek()) else {
+            // One list has ended.
             return a.next().or_else(|| b.next());
         };
-        let least = *x.min(y);
+        let least = *next_of_a.min(next_of_b);
+        // A hash that is in both lists is taken from both.
         a.next_if_eq(&least);
         b.next_if_eq(&least);
         Some(least)
-    }))
+    });
+    interrupt::cancellable(hashes)
 }
 
 #[cfg(test)]

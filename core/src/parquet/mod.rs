@@ -29,7 +29,7 @@ mod thrift;
 
 use crate::canonical::scalar;
 use crate::error::{Error, InvalidBinary, InvalidParameter, Result, TooLarge};
-use crate::filter::build::{contains, insert_entries};
+use crate::filter::build::{contains, insert_list};
 use crate::filter::estimate;
 use crate::filter::header::{Capacity, Header, Representation, capacity_for_bytes, payload_mut};
 use crate::filter::view::{Body, View};
@@ -230,7 +230,7 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     prefix.copy_from_slice(&start);
     match view.body {
         Body::Dense(bits) => interrupt::copy(payload, bits),
-        Body::Sparse(entries) => insert_entries(payload, h, entries),
+        Body::Sparse(entries) => insert_list(payload, h, entries),
     }
     for [canonical, other] in floats(h.kind.tag).into_iter().flatten() {
         if contains(view, canonical) {

@@ -108,7 +108,7 @@ impl BloomState<'_> {
             // They would fill the memory and then go to the file.
             return self.file(call)?.write(entries);
         }
-        for hash in interrupt::cancellable(sparse::values(entries)) {
+        for hash in interrupt::cancellable(sparse::hashes_in(entries)) {
             BloomHead::add(self, call, hash)?;
         }
         Ok(())

@@ -165,7 +165,7 @@ fn sparse_filters_know_the_bits_of_their_dense_form() {
         let Body::Sparse(entries) = view.body else {
             unreachable!()
         };
-        let (a, b) = (dense_form_of(&view.header, entries).1, rate_of_bits(&view.header, &bits));
+        let (a, b) = (dense_form_of(&view.header, entries).fpr, rate_of_bits(&view.header, &bits));
         assert!((a - b).abs() < 1e-12 * a.max(1e-300) + 1e-300, "{a} {b}");
     }
 }

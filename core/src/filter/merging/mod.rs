@@ -5,20 +5,20 @@
 //! apart until the end:
 //!
 //! ```text
-//! members   64   96   192        end:   192
+//! sizes     64   96   192        end:   192
 //!                                        ▲ 64 and 96 are spread into it
 //! ```
 //!
-//! A member is the result for the filters of its size. In the usual case all filters have one size,
-//! and there is one member. This takes no more memory than the filters together. Merging fails at
+//! For each size there is the result for the filters of that size. In the usual case all filters
+//! have one size, and there is one result. This takes no more memory than the filters together. Merging fails at
 //! the end if the largest size isn't a multiple of another, or as soon as no multiple of all sizes
 //! could be stored.
 //!
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers
 //! of the other sizes.
 //!
-//! `of_size` has a member, and its memory; `partial` is the state that one process passes to
-//! another. `heap`, for tests and fuzzing, is the memory of the program.
+//! `of_size` has the result for one size, and its memory; `partial` is the state that one process
+//! passes to another. `heap`, for tests and fuzzing, is the memory of the program.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/heap.rs"]
@@ -29,94 +29,107 @@ mod partial;
 pub use of_size::{GrowingList, MergeMemory};
 pub use partial::{Operation, PartialMerge};
 
-use of_size::{Held, OfSize, list, retain, without_kind};
-use partial::{MOST_BYTES, START};
+use of_size::{MergedElements, MergedSize, list_in, retain, without_kind};
+use partial::{PartialElements, PartialFilter, write_partial};
 
-use crate::error::{Mismatch, Result, TooLarge};
-use crate::filter::build::{contains, list_of, write_hashes};
-use crate::filter::header::{Header, Representation, SizeLimit, payload_mut};
+use crate::error::{Mismatch, Result};
+use crate::filter::build::{contains, sparse_filter};
+use crate::filter::header::{Header, SizeLimit, payload_mut};
 use crate::filter::merge::{cannot_merge, gcd, larger, merged_kind, mismatch};
 use crate::filter::sparse;
 use crate::filter::view::{Body, View};
-use crate::interrupt;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, and_bytes};
 use crate::memory::{self, Buffer};
 use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
+use std::mem;
 
-/// The filters so far.
+/// Filters that are merged one by one, in any order.
 pub struct MergedFilters<M: MergeMemory> {
     pub operation: Operation,
+    /// The tag and the name of the key kind of all filters, once one has a kind.
     tag: Tag,
     name: M::List<u8>,
-    /// Ascending by block count.
-    members: M::List<OfSize<M>>,
-    /// The largest header of a filter of no size.
-    no_size: Option<Header<'static>>,
-    /// The hashes that all filters of an intersection have, once one was a list.
+    /// The results for filters of one size, by ascending number of blocks.
+    sizes: M::List<MergedSize<M>>,
+    /// The largest header of the filters of no size; `None` if there was none.
+    unsized_header: Option<Header<'static>>,
+    /// The hashes that all filters of an intersection have, once one of them was a list.
     common: Option<M::List<u64>>,
-    /// The greatest common divisor of all base blocks.
-    base: u64,
-    /// The least common multiple of all block counts.
-    multiple: u64,
-    /// Bytes of the largest payload so far.
-    given: u64,
+    /// The greatest common divisor of the base blocks of all filters.
+    base_blocks: u64,
+    /// The least common multiple of the numbers of blocks of all filters, as far as a filter of
+    /// that size could be stored.
+    common_multiple: u64,
+    /// Bytes of the largest payload of all filters.
+    given_payload_bytes: u64,
 }
 
 impl<M: MergeMemory> MergedFilters<M> {
-    /// No filters yet.
+    /// Returns a merge that has no filters yet.
     pub fn new(memory: &mut M, operation: Operation) -> MergedFilters<M> {
         MergedFilters {
             operation,
             tag: Tag::None,
             name: memory.list(0),
-            members: memory.list(1),
-            no_size: None,
+            sizes: memory.list(1),
+            unsized_header: None,
             common: None,
-            base: 0,
-            multiple: 1,
-            given: 0,
+            base_blocks: 0,
+            common_multiple: 1,
+            given_payload_bytes: 0,
         }
     }
 
+    /// Returns the key kind of the filters so far.
     fn kind(&self) -> Kind<'_> {
-        Kind {
-            tag: self.tag,
-            name: std::str::from_utf8(&self.name).unwrap_or_default(),
-        }
+        let name = std::str::from_utf8(&self.name).expect("the name of a kind is a string");
+        Kind { tag: self.tag, name }
     }
 
-    /// Adds a filter. Errors: [`crate::Class::KindMismatch`] for another kind,
-    /// [`crate::Class::InvalidParameter`] for another layout, other hashes, or a size with which
-    /// they can no longer be merged.
+    /// Adds a filter. `memory` must be the one that [`MergedFilters::new`] got.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the filter has another key kind than those
+    /// before, and with [`crate::Class::InvalidParameter`] if it has another layout or number of
+    /// hashes, or a size with which they can no longer be merged, whatever else is added.
     pub fn add(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
-        self.given = self.given.max(view.payload_bytes() as u64);
-        self.take_part(memory, view)
+        self.note_payload(view.payload_bytes() as u64);
+        self.add_part(memory, view)
     }
 
-    /// Adds the partial state of another process. Errors: those of [`MergedFilters::add`].
-    pub fn add_partial(&mut self, memory: &mut M, parts: &PartialMerge<'_>) -> Result<()> {
-        self.given = self.given.max(parts.given);
-        let Some((last, others)) = parts.views.split_last() else {
+    /// Adds the partial state of another process.
+    ///
+    /// Fails as [`MergedFilters::add`] does for one of its filters.
+    pub fn add_partial(&mut self, memory: &mut M, partial: &PartialMerge<'_>) -> Result<()> {
+        self.note_payload(partial.given_payload_bytes);
+        let Some((last, others)) = partial.filters.split_last() else {
             return Ok(());
         };
-        self.take_part(memory, last)?;
-        let is_list =
+        self.add_part(memory, last)?;
+
+        // In an intersection of lists, the common hashes are with the last filter. The others tell
+        // only that filters of their size were merged.
+        let has_common_hashes =
             self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
         for view in others {
-            if is_list {
-                // The common hashes are with the last header.
-                self.meet(&view.header)?;
-                self.take_header(&view.header);
+            if has_common_hashes {
+                self.check_header(&view.header)?;
+                self.note_size(&view.header);
             } else {
-                self.take_part(memory, view)?;
+                self.add_part(memory, view)?;
             }
         }
         Ok(())
     }
 
-    fn take_part(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
-        self.meet(&view.header)?;
+    /// Notes that a filter with so many bytes of payload was given.
+    fn note_payload(&mut self, bytes: u64) {
+        self.given_payload_bytes = self.given_payload_bytes.max(bytes);
+    }
+
+    /// Adds a filter, or a part of a partial state. Fails as [`MergedFilters::add`].
+    fn add_part(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
+        self.check_header(&view.header)?;
         match self.operation {
             Operation::Union => self.unite(memory, view),
             Operation::Intersection => self.intersect(memory, view),
@@ -124,214 +137,260 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Checks a header against those before, and updates what is known of all of them.
-    fn meet(&mut self, header: &Header<'_>) -> Result<()> {
+    /// Checks that a filter with this header can be merged with those before, and notes what is kept
+    /// for all of them. Fails as [`MergedFilters::add`].
+    fn check_header(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
             self.tag = header.kind.tag;
-            header.kind.name.bytes().for_each(|byte| self.name.push(byte));
+            for byte in header.kind.name.bytes() {
+                self.name.push(byte);
+            }
         }
-        self.base = gcd(self.base, header.base_blocks);
+
+        self.base_blocks = gcd(self.base_blocks, header.base_blocks);
         if header.is_unsized() {
-            let largest = self.no_size.as_ref().map_or(header, |own| larger(own, header));
-            self.no_size = Some(without_kind(largest));
+            let largest = match &self.unsized_header {
+                Some(previous) => larger(previous, header),
+                None => header,
+            };
+            self.unsized_header = Some(without_kind(largest));
             return Ok(());
         }
-        if let Some(OfSize { header: own, .. }) = self.members.last()
-            && let Some(why) = mismatch(own, header)
+
+        if let Some(MergedSize { header: other, .. }) = self.sizes.last()
+            && let Some(why) = mismatch(other, header)
         {
-            return Err(cannot_merge(own, header, why));
+            return Err(cannot_merge(other, header, why));
         }
-        let multiple =
-            (self.multiple / gcd(self.multiple, header.blocks)).checked_mul(header.blocks);
-        if let Some(multiple) =
-            multiple.filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES)
-        {
-            self.multiple = multiple;
-            return Ok(());
-        }
-        // Some member and this one don't divide each other, or the multiple would be one of them.
-        let apart =
-            |own: u64| !own.is_multiple_of(header.blocks) && !header.blocks.is_multiple_of(own);
-        match self.members.iter().find(|member| apart(member.header.blocks)) {
-            Some(member) => Err(cannot_merge(&member.header, header, Mismatch::Sizes)),
-            None => Ok(()),
-        }
+        self.check_blocks(header)
     }
 
-    /// The member with this number of blocks; if there is none, that of `new` becomes one.
-    fn member(&mut self, blocks: u64, new: impl FnOnce() -> OfSize<M>) -> Option<&mut OfSize<M>> {
-        match self
-            .members
-            .binary_search_by_key(&blocks, |member| member.header.blocks)
-        {
-            Ok(own) => Some(&mut self.members[own]),
+    /// Checks that there may be a number of blocks that is a multiple of this header's and of those
+    /// before: the largest filter, which may still come, must have such a number.
+    ///
+    /// Fails if two sizes don't divide each other and no filter of a common multiple could be stored.
+    fn check_blocks(&mut self, header: &Header<'_>) -> Result<()> {
+        let quotient = self.common_multiple / gcd(self.common_multiple, header.blocks);
+        let multiple = quotient
+            .checked_mul(header.blocks)
+            .filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES);
+        if let Some(multiple) = multiple {
+            self.common_multiple = multiple;
+            return Ok(());
+        }
+
+        // If this size and each other one divided each other, the multiple would be one of them.
+        for other in self.sizes.iter() {
+            let other = &other.header;
+            let divides = other.blocks.is_multiple_of(header.blocks)
+                || header.blocks.is_multiple_of(other.blocks);
+            if !divides {
+                return Err(cannot_merge(other, header, Mismatch::Sizes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the result for filters with this number of blocks. If there is none yet, inserts the
+    /// one that `new` returns, and returns `None`.
+    fn find_or_insert(
+        &mut self,
+        blocks: u64,
+        new: impl FnOnce() -> MergedSize<M>,
+    ) -> Option<&mut MergedSize<M>> {
+        match self.sizes.binary_search_by_key(&blocks, |size| size.header.blocks) {
+            Ok(found) => Some(&mut self.sizes[found]),
             Err(place) => {
-                self.members.push(new());
-                self.members[place..].rotate_right(1);
+                self.sizes.push(new());
+                self.sizes[place..].rotate_right(1);
                 None
             }
         }
     }
 
+    /// Adds the elements of a filter to a union.
     fn unite(&mut self, memory: &mut M, view: &View<'_>) {
-        if !view.header.is_unsized()
-            && let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view))
-        {
-            own.unite(memory, view);
+        if view.header.is_unsized() {
+            return;
+        }
+        let blocks = view.header.blocks;
+        if let Some(size) = self.find_or_insert(blocks, || MergedSize::copy_of(memory, view)) {
+            size.unite(memory, view);
         }
     }
 
+    /// Removes the elements that a filter doesn't have from an intersection.
     fn intersect(&mut self, memory: &mut M, view: &View<'_>) {
-        match (&mut self.common, view.body) {
-            (Some(common), _) => retain(common, |hash| contains(view, hash)),
-            (None, Body::Sparse(entries)) => {
-                let mut common = list(memory, sparse::values(entries));
-                for member in self.members.iter_mut() {
-                    let header = member.header;
-                    let own = View { header, body: Body::Dense(member.bits(memory)) };
-                    retain(&mut common, |hash| contains(&own, hash));
-                    if let Held::Bits(bits) = std::mem::replace(&mut member.held, Held::Nothing) {
-                        memory.free(bits);
-                    }
-                }
-                self.common = Some(common);
+        if let Some(common) = &mut self.common {
+            retain(common, |hash| contains(view, hash));
+            self.note_size(&view.header);
+            return;
+        }
+        match view.body {
+            Body::Sparse(list) => {
+                self.common = Some(self.take_common_hashes(memory, list));
+                self.note_size(&view.header);
             }
-            (None, Body::Dense(bits)) => {
-                if let Some(own) = self.member(view.header.blocks, || OfSize::of(memory, view)) {
-                    own.take_header(&view.header);
-                    and_bytes(own.bits(memory), bits);
+            Body::Dense(bits) => {
+                let blocks = view.header.blocks;
+                let size = self.find_or_insert(blocks, || MergedSize::copy_of(memory, view));
+                if let Some(size) = size {
+                    size.add_header(&view.header);
+                    and_bytes(size.bits(memory), bits);
                 }
-                return;
             }
         }
-        self.take_header(&view.header);
     }
 
-    /// Adds the header of a filter whose elements were already merged.
-    fn take_header(&mut self, header: &Header<'_>) {
+    /// Returns the hashes of a list that all filters before have, and frees the bits of these: from
+    /// the first list on, an intersection is a list.
+    fn take_common_hashes(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
+        let mut common = list_in(memory, sparse::hashes_in(list));
+        for size in self.sizes.iter_mut() {
+            let header = size.header;
+            let filter = View { header, body: Body::Dense(size.bits(memory)) };
+            retain(&mut common, |hash| contains(&filter, hash));
+
+            let elements = mem::replace(&mut size.elements, MergedElements::Elsewhere);
+            if let MergedElements::Bits(bits) = elements {
+                memory.free(bits);
+            }
+        }
+        common
+    }
+
+    /// Notes the header of a filter of an intersection whose elements are among the common hashes.
+    fn note_size(&mut self, header: &Header<'_>) {
         if header.is_unsized() {
             return;
         }
-        let new = || OfSize { header: without_kind(header), held: Held::Nothing };
-        if let Some(own) = self.member(header.blocks, new) {
-            own.take_header(header);
+        let new = || MergedSize {
+            header: without_kind(header),
+            elements: MergedElements::Elsewhere,
+        };
+        if let Some(size) = self.find_or_insert(header.blocks, new) {
+            size.add_header(header);
         }
     }
 
-    /// The merged filter. More filters can be added afterwards. Errors:
-    /// [`crate::Class::InvalidParameter`] if the largest size isn't a multiple of another;
-    /// [`crate::Class::TooLarge`] if the result has more than `limit` bytes and is larger than
-    /// every filter.
+    /// Returns the merged filter. More filters can be added afterwards.
+    ///
+    /// Fails with [`crate::Class::InvalidParameter`] if the largest number of blocks isn't a multiple
+    /// of another, and with [`crate::Class::TooLarge`] if the result has more than `limit` bytes as
+    /// stored and is larger than every filter.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
-        self.members.iter_mut().for_each(OfSize::sort);
-        let Some((largest, others)) = self.members.split_last() else {
+        self.sort();
+        let Some(largest) = self.largest_header()? else {
             // No filter had a size.
-            let header = self
-                .no_size
-                .unwrap_or(Header::without_size(Layout::Blocked, DEFAULT_FPR));
-            return Ok(header.sparse(0));
+            let default = || Header::without_size(Layout::Blocked, DEFAULT_FPR);
+            return Ok(self.unsized_header.unwrap_or_else(default).sparse(0));
         };
-        if let Some(other) = others
-            .iter()
-            .rfind(|other| !largest.header.blocks.is_multiple_of(other.header.blocks))
-        {
-            return Err(cannot_merge(&other.header, &largest.header, Mismatch::Sizes));
+        let header = Header { kind: self.kind(), base_blocks: self.base_blocks, ..largest };
+
+        let limit = SizeLimit {
+            max_bytes: limit,
+            given_payload_bytes: self.given_payload_bytes,
+        };
+        if let Some(hashes) = self.hashes_of_result() {
+            return sparse_filter(&header, hashes, limit);
         }
-        let header = Header { kind: self.kind(), base_blocks: self.base, ..largest.header };
-        if let Some(hashes) = self.only_hashes() {
-            return list_of(
-                &header,
-                hashes,
-                SizeLimit { max_bytes: limit, given_payload_bytes: self.given },
-            );
-        }
-        header.check_growth(
-            header.payload_bytes(),
-            SizeLimit { max_bytes: limit, given_payload_bytes: self.given },
-        )?;
+        header.check_growth(header.payload_bytes(), limit)?;
         let mut value: B = header.dense();
-        let payload = payload_mut(&mut value, &header);
-        let blocks = header.blocks;
-        let Some((largest, others)) = self.members.split_last_mut() else {
-            return Ok(value);
+        self.write_bits(memory, payload_mut(&mut value, &header), largest.blocks);
+        Ok(value)
+    }
+
+    /// Sorts the hashes of all sizes, and drops repeated ones.
+    fn sort(&mut self) {
+        for size in self.sizes.iter_mut() {
+            size.sort();
+        }
+    }
+
+    /// Returns the header of the largest size; `None` if no filter had a size.
+    ///
+    /// Fails if its number of blocks isn't a multiple of another.
+    fn largest_header(&self) -> Result<Option<Header<'static>>> {
+        let Some((largest, others)) = self.sizes.split_last() else {
+            return Ok(None);
+        };
+        let does_not_divide =
+            |other: &&MergedSize<M>| !largest.header.blocks.is_multiple_of(other.header.blocks);
+        match others.iter().rfind(does_not_divide) {
+            Some(other) => Err(cannot_merge(&other.header, &largest.header, Mismatch::Sizes)),
+            None => Ok(Some(largest.header)),
+        }
+    }
+
+    /// Returns the hashes of the result if it is sparse: the common ones of an intersection, or those
+    /// of a union of lists of one size. `None` if it is dense.
+    fn hashes_of_result(&self) -> Option<&[u64]> {
+        match self.operation {
+            // A filter of no size has no elements, so none are common.
+            Operation::Intersection if self.unsized_header.is_some() => Some(&[]),
+            Operation::Intersection => self.common.as_deref(),
+            Operation::Union => match &self.sizes[..] {
+                [MergedSize { elements: MergedElements::Hashes { hashes, .. }, .. }] => {
+                    Some(hashes)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Writes the bits of the result to `payload`, which consists of zeros and has as many blocks as
+    /// the largest size.
+    fn write_bits(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
+        let Some((largest, others)) = self.sizes.split_last_mut() else {
+            return;
         };
         largest.or_to(memory, payload, blocks);
         for other in others {
-            if self.operation == Operation::Union {
-                other.or_to(memory, payload, blocks);
-            } else {
-                let mut spread = memory.zeroed(payload.len());
-                other.or_to(memory, &mut spread, blocks);
-                and_bytes(payload, &spread);
-                memory.free(spread);
+            match self.operation {
+                Operation::Union => other.or_to(memory, payload, blocks),
+                Operation::Intersection => {
+                    let mut spread = memory.zeroed(payload.len());
+                    other.or_to(memory, &mut spread, blocks);
+                    and_bytes(payload, &spread);
+                    memory.free(spread);
+                }
             }
         }
-        Ok(value)
     }
 
-    /// The state as bytes, for another process. Errors: [`TooLarge::PartialState`] if the filters are too
-    /// many bytes together.
+    /// Returns the state as bytes, for another process, which adds them by
+    /// [`MergedFilters::add_partial`].
+    ///
+    /// Fails with [`crate::error::TooLarge::PartialState`] if the filters take too many bytes
+    /// together.
     pub fn to_partial<B: Buffer>(&mut self) -> Result<B> {
-        self.members.iter_mut().for_each(OfSize::sort);
-        let common: &[u64] = self.common.as_deref().unwrap_or_default();
-        // Their headers, and bits, which are at least one byte, or hashes.
-        let mut filters =
-            memory::collect(self.no_size.iter().map(|&header| (header, &[][..], &[][..])));
-        for (i, member) in self.members.iter().enumerate() {
-            let (bits, hashes): (&[u8], &[u64]) = match &member.held {
-                Held::Bits(bits) => (bits, &[]),
-                Held::Hashes(hashes, _) => (&[], hashes),
-                Held::Nothing => (&[], if i + 1 == self.members.len() { common } else { &[] }),
-            };
-            let header = Header { kind: self.kind(), base_blocks: self.base, ..member.header };
-            memory::push(&mut filters, (header, bits, hashes));
-        }
-        let lengths = filters.iter().map(|(header, bits, hashes)| {
-            header.prefix_bytes() + bits.len() + size_of_val(*hashes)
-        });
-        let total = START
-            + lengths
-                .clone()
-                .map(|length| 8 + length.next_multiple_of(8))
-                .sum::<usize>();
-        if total > MOST_BYTES {
-            return Err(TooLarge::PartialState { bytes: total }.into());
-        }
-        let mut value = B::zeroed(total);
-        let (start, mut rest) = value.bytes_mut().split_at_mut(START);
-        start[1] = self.operation as u8;
-        start[4..8].copy_from_slice(&(filters.len() as u32).to_le_bytes());
-        start[8..].copy_from_slice(&self.given.to_le_bytes());
-        for (length, (header, bits, hashes)) in lengths.zip(&filters) {
-            let (own, after) = rest.split_at_mut(8 + length.next_multiple_of(8));
-            own[..8].copy_from_slice(&(length as u64).to_le_bytes());
-            let (prefix, payload) = own[8..8 + length].split_at_mut(header.prefix_bytes());
-            header.write(
-                if bits.is_empty() { Representation::Sparse } else { Representation::Dense },
-                prefix,
-            );
-            if bits.is_empty() {
-                write_hashes(payload, hashes);
-            } else {
-                interrupt::copy(payload, bits);
-            }
-            rest = after;
-        }
-        Ok(value)
-    }
+        self.sort();
 
-    /// The hashes of the result, if it is a list: of lists of one size, or the common ones of an
-    /// intersection.
-    fn only_hashes(&self) -> Option<&[u64]> {
-        match (&self.common, self.operation, &self.members[..]) {
-            (Some(common), ..) if self.no_size.is_none() => Some(common),
-            (_, Operation::Intersection, _) if self.no_size.is_some() => Some(&[]),
-            (None, Operation::Union, [OfSize { held: Held::Hashes(hashes, _), .. }]) => {
-                Some(hashes)
-            }
-            _ => None,
+        let mut filters = Vec::new();
+        if let Some(header) = self.unsized_header {
+            let elements = PartialElements::Hashes(&[]);
+            memory::push(&mut filters, PartialFilter { header, elements });
         }
+        let num_sizes = self.sizes.len();
+        for (i, size) in self.sizes.iter().enumerate() {
+            let elements = match &size.elements {
+                MergedElements::Bits(bits) => PartialElements::Bits(bits),
+                MergedElements::Hashes { hashes, .. } => PartialElements::Hashes(hashes),
+                // The common hashes are written with the last size.
+                MergedElements::Elsewhere if i + 1 == num_sizes => {
+                    PartialElements::Hashes(self.common.as_deref().unwrap_or_default())
+                }
+                MergedElements::Elsewhere => PartialElements::Hashes(&[]),
+            };
+            let header = Header {
+                kind: self.kind(),
+                base_blocks: self.base_blocks,
+                ..size.header
+            };
+            memory::push(&mut filters, PartialFilter { header, elements });
+        }
+        write_partial(self.operation, self.given_payload_bytes, &filters)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The result for the filters of one size, a list while all of them are lists, else bits; and whose
-//! memory it is in.
+//! The result for the filters of one size, a list while all of them are lists, else bits; and the
+//! interface to the memory that it is in.
 
 use crate::filter::header::Header;
 use crate::filter::merge::{larger, or_into};
@@ -7,46 +7,63 @@ use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::interrupt;
 use crate::kind::Kind;
+use std::mem;
 use std::ops::DerefMut;
 
-/// A list that grows.
+/// A list in the memory of a merge. Dereferencing gives its items.
 pub trait GrowingList<T>: DerefMut<Target = [T]> {
+    /// Adds an item to the end.
     fn push(&mut self, item: T);
+    /// Drops all items except the first `len`.
     fn truncate(&mut self, len: usize);
+    /// Frees the memory of the list.
     fn free(self);
 }
 
-/// Memory for merged filters.
+/// The memory of a merge. The caller chooses the type, and so how memory is allocated.
 pub trait MergeMemory {
-    /// The bits of filters that are merged.
+    /// The bits of a filter.
     type Bits: DerefMut<Target = [u8]>;
-    /// Hashes, and what there is one of for each size.
+    /// A list of hashes, or of what is kept for each size.
     type List<T>: GrowingList<T>;
 
+    /// Allocates `len` bytes, all 0.
     fn zeroed(&mut self, len: usize) -> Self::Bits;
+    /// Frees bits.
     fn free(&mut self, bits: Self::Bits);
-    fn list<T>(&mut self, room: usize) -> Self::List<T>;
+    /// Allocates an empty list with room for `capacity` items.
+    fn list<T>(&mut self, capacity: usize) -> Self::List<T>;
 }
 
-pub(super) enum Held<M: MergeMemory> {
+/// A list is sorted only if it has at least this many hashes: sorting fewer saves nothing.
+const FEWEST_SORTED: usize = 64;
+
+/// The elements of the filters of one size.
+pub(super) enum MergedElements<M: MergeMemory> {
     Bits(M::Bits),
-    /// Hashes, and how many there were when they were last sorted.
-    Hashes(M::List<u64>, usize),
-    /// Nothing: all sizes share the hashes of the intersection.
-    Nothing,
+    Hashes {
+        hashes: M::List<u64>,
+        /// This many hashes at the start of the list are distinct and ascending.
+        sorted: usize,
+    },
+    /// The elements are kept elsewhere: all sizes of an intersection share its hashes.
+    Elsewhere,
 }
 
-pub(super) struct OfSize<M: MergeMemory> {
-    /// The largest header of this size, without a kind.
+/// The result for the filters of one size.
+pub(super) struct MergedSize<M: MergeMemory> {
+    /// The largest header of these filters, without a kind, which is kept once for all sizes.
     pub(super) header: Header<'static>,
-    pub(super) held: Held<M>,
+    pub(super) elements: MergedElements<M>,
 }
 
+/// Returns a header without its key kind, so that it borrows nothing.
 pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
     Header { kind: Kind::NONE, ..*header }
 }
 
-pub(super) fn list<M: MergeMemory>(
+/// Returns a list of these hashes in the memory of a merge. Can be cancelled.
+pub(super) fn list_in<M: MergeMemory>(
     memory: &mut M,
     hashes: impl ExactSizeIterator<Item = u64>,
 ) -> M::List<u64> {
@@ -55,11 +72,15 @@ pub(super) fn list<M: MergeMemory>(
     list
 }
 
+/// Adds hashes to the end of a list. Can be cancelled.
 fn append(list: &mut impl GrowingList<u64>, hashes: impl Iterator<Item = u64>) {
-    interrupt::cancellable(hashes).for_each(|hash| list.push(hash));
+    for hash in interrupt::cancellable(hashes) {
+        list.push(hash);
+    }
 }
 
-/// Keeps those hashes of a list for which `keep` holds.
+/// Keeps only those hashes of a list for which `keep` returns true, in their order. Can be
+/// cancelled.
 pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> bool) {
     let mut kept = 0;
     for i in interrupt::cancellable(0..list.len()) {
@@ -71,74 +92,92 @@ pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> boo
     list.truncate(kept);
 }
 
-impl<M: MergeMemory> OfSize<M> {
-    pub(super) fn of(memory: &mut M, view: &View<'_>) -> OfSize<M> {
-        let held = match view.body {
+impl<M: MergeMemory> MergedSize<M> {
+    /// Returns the result for one filter: a copy of it in the memory of the merge.
+    pub(super) fn copy_of(memory: &mut M, view: &View<'_>) -> MergedSize<M> {
+        let elements = match view.body {
             Body::Dense(bits) => {
-                let mut own = memory.zeroed(bits.len());
-                interrupt::copy(&mut own, bits);
-                Held::Bits(own)
+                let mut copy = memory.zeroed(bits.len());
+                interrupt::copy(&mut copy, bits);
+                MergedElements::Bits(copy)
             }
-            Body::Sparse(entries) => {
-                Held::Hashes(list(memory, sparse::values(entries)), entries.len())
-            }
+            Body::Sparse(list) => MergedElements::Hashes {
+                hashes: list_in(memory, sparse::hashes_in(list)),
+                sorted: list.len(),
+            },
         };
-        OfSize { header: without_kind(&view.header), held }
+        MergedSize { header: without_kind(&view.header), elements }
     }
 
-    pub(super) fn take_header(&mut self, header: &Header<'_>) {
+    /// Notes the header of another filter of this size: the larger one is kept.
+    pub(super) fn add_header(&mut self, header: &Header<'_>) {
         self.header = without_kind(larger(&self.header, header));
     }
 
     /// Sorts a list and drops repeated hashes.
     pub(super) fn sort(&mut self) {
-        if let Held::Hashes(hashes, sorted) = &mut self.held {
+        if let MergedElements::Hashes { hashes, sorted } = &mut self.elements {
             *sorted = sparse::sort_distinct(hashes, *sorted);
             hashes.truncate(*sorted);
         }
     }
 
-    /// The bits, which a list becomes.
+    /// Returns the bits of the elements, to be changed. A list becomes bits.
     pub(super) fn bits(&mut self, memory: &mut M) -> &mut [u8] {
-        let h = self.header;
-        if !matches!(self.held, Held::Bits(_)) {
-            let mut bits = memory.zeroed(h.payload_bytes() as usize);
-            if let Held::Hashes(hashes, _) = std::mem::replace(&mut self.held, Held::Nothing) {
-                h.shape().insert_all(&mut bits, &hashes);
+        if !matches!(self.elements, MergedElements::Bits(_)) {
+            let mut bits = memory.zeroed(self.header.payload_bytes() as usize);
+            let elements = mem::replace(&mut self.elements, MergedElements::Elsewhere);
+            if let MergedElements::Hashes { hashes, .. } = elements {
+                self.header.shape().insert_all(&mut bits, &hashes);
                 hashes.free();
             }
-            self.held = Held::Bits(bits);
+            self.elements = MergedElements::Bits(bits);
         }
-        match &mut self.held {
-            Held::Bits(bits) => bits,
-            _ => unreachable!("it was made one of bits"),
+        match &mut self.elements {
+            MergedElements::Bits(bits) => bits,
+            _ => unreachable!("other elements became bits above"),
         }
     }
 
-    /// Adds a filter of the same size.
+    /// Adds the elements of another filter of this size. The result stays a list if both are, and
+    /// if its distinct hashes take no more memory than bits would.
     pub(super) fn unite(&mut self, memory: &mut M, view: &View<'_>) {
-        self.take_header(&view.header);
-        let most = self.header.payload_bytes() / 8;
-        if let (Held::Hashes(hashes, sorted), Body::Sparse(entries)) = (&mut self.held, view.body) {
-            append(hashes, sparse::values(entries));
-            // Sorting now and then costs a logarithmic factor, and drops repeated hashes.
-            if hashes.len() > (*sorted * 2).max(64) || hashes.len() as u64 > most {
-                self.sort();
-            }
-            if matches!(&self.held, Held::Hashes(hashes, _) if hashes.len() as u64 > most) {
-                self.bits(memory);
-            }
-            return;
+        self.add_header(&view.header);
+
+        let MergedElements::Hashes { hashes, sorted } = &mut self.elements else {
+            return or_into(self.bits(memory), view.header.blocks, view);
+        };
+        let Body::Sparse(list) = view.body else {
+            return or_into(self.bits(memory), view.header.blocks, view);
+        };
+
+        append(hashes, sparse::hashes_in(list));
+        let most_hashes = self.header.payload_bytes() / size_of::<u64>() as u64;
+        // Repeated hashes are dropped whenever the list has doubled, so that each hash is sorted a
+        // logarithmic number of times, and before the list would become bits.
+        let has_doubled = hashes.len() > (*sorted * 2).max(FEWEST_SORTED);
+        if has_doubled || hashes.len() as u64 > most_hashes {
+            self.sort();
         }
-        or_into(self.bits(memory), view.header.blocks, view);
+        if let MergedElements::Hashes { hashes, .. } = &self.elements
+            && hashes.len() as u64 > most_hashes
+        {
+            self.bits(memory);
+        }
     }
 
-    /// ORs what is held, spread to `blocks` blocks, into a dense payload.
+    /// Adds the elements to a dense payload of `blocks` blocks, which must be a multiple of the
+    /// number that this size has.
     pub(super) fn or_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
-        let h = self.header;
-        match &self.held {
-            Held::Hashes(hashes, _) if h.blocks == blocks => h.shape().insert_all(payload, hashes),
-            _ => h.layout.spread(self.bits(memory), payload, blocks / h.blocks),
+        let header = self.header;
+        match &self.elements {
+            // In the same size a list need not become bits first.
+            MergedElements::Hashes { hashes, .. } if header.blocks == blocks => {
+                header.shape().insert_all(payload, hashes);
+            }
+            _ => header
+                .layout
+                .spread(self.bits(memory), payload, blocks / header.blocks),
         }
     }
 }

@@ -13,105 +13,267 @@
 //! hashes, kind and base. Those of an intersection are dense, or they are lists, all empty except
 //! the last, which has the common hashes.
 
-use crate::error::{Result, damaged, require};
+use crate::error::{Result, TooLarge, damaged, require};
+use crate::filter::build::write_hashes;
+use crate::filter::header::{Header, Representation};
 use crate::filter::view::{Body, View};
-use crate::memory;
+use crate::interrupt;
+use crate::memory::{self, Buffer};
 use crate::sizing::MAX_STORED_BYTES;
+use serde::{Deserialize, Serialize};
 
-/// Bytes before the first filter.
-pub(super) const START: usize = 16;
-/// The most bytes that all filters together may take: what fits a value of PostgreSQL.
-pub(super) const MOST_BYTES: usize = (1 << 30) - 64;
+/// Bytes of the record before the first filter.
+const RECORD_BYTES: usize = 16;
+/// Bytes of the length before each filter.
+const LENGTH_BYTES: usize = size_of::<u64>();
+/// A filter is padded with zeros to a multiple of this number of bytes, so that numbers in the next
+/// one are aligned.
+const FILTER_ALIGNMENT: usize = 8;
+/// The most bytes of a partial state: what fits a value of PostgreSQL.
+const MOST_BYTES: usize = (1 << 30) - 64;
 
-/// How filters are merged.
+/// How filters are merged. The codes are part of partial states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Operation {
-    /// The elements of any of them.
+    /// The result has the elements of any of the filters.
     Union = 1,
-    /// The elements of all of them.
+    /// The result has the elements that are in all of the filters.
     Intersection = 2,
 }
 
-/// The state from another process, validated.
+/// A partial state from another process, validated.
 #[derive(Clone, Debug)]
 pub struct PartialMerge<'a> {
     pub operation: Operation,
-    /// Bytes of the largest payload so far.
-    pub(super) given: u64,
-    /// The filters, ascending by block count; at least one.
-    pub(super) views: Vec<View<'a>>,
+    /// Bytes of the largest payload of all filters that were merged.
+    pub(super) given_payload_bytes: u64,
+    /// The filters, by ascending number of blocks; at least one.
+    pub(super) filters: Vec<View<'a>>,
 }
 
-/// The next of several filters, and what follows it.
-fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let cut_off = || damaged("a filter of a partial state is cut off");
-    let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut_off)?;
-    let length = usize::try_from(u64::from_le_bytes(*length))
-        .ok()
-        .filter(|&n| n <= rest.len())
-        .ok_or_else(cut_off)?;
-    let (filter, rest) = rest.split_at(length);
-    let padding = rest.get(..length.next_multiple_of(8) - length).ok_or_else(cut_off)?;
-    require(padding.iter().all(|&byte| byte == 0), || {
-        "padding of a partial state is not zero".into()
-    })?;
-    Ok((filter, &rest[padding.len()..]))
+/// What comes before the filters of a partial state.
+///
+/// The fields stand in the order of their bytes; `bincode` writes them little-endian and without
+/// padding.
+#[derive(Serialize, Deserialize)]
+struct PartialRecord {
+    /// 0, in the place of a filter's version.
+    no_version: u8,
+    operation: u8,
+    reserved: u16,
+    num_filters: u32,
+    given_payload_bytes: u64,
+}
+
+impl PartialRecord {
+    /// Reads the record at the start of a partial state. Returns it with the bytes after it.
+    ///
+    /// Fails if there are too few bytes.
+    fn read(bytes: &[u8]) -> Result<(PartialRecord, &[u8])> {
+        let (record, filters) = bytes
+            .split_at_checked(RECORD_BYTES)
+            .ok_or_else(|| damaged("a partial state is cut off"))?;
+        let record = bincode::deserialize(record).map_err(|error| damaged(error.to_string()))?;
+        Ok((record, filters))
+    }
+
+    /// Returns how the filters are merged. Fails if this is not the record of a partial state.
+    fn operation(&self) -> Result<Operation> {
+        match (self.no_version, self.operation, self.reserved) {
+            (0, 1, 0) => Ok(Operation::Union),
+            (0, 2, 0) => Ok(Operation::Intersection),
+            _ => Err(damaged("it is no partial state of a merge")),
+        }
+    }
+
+    fn check_num_filters(&self) -> Result<()> {
+        require(self.num_filters > 0, || "a partial state has no filters".into())
+    }
+
+    fn check_given_payload_bytes(&self) -> Result<()> {
+        let bytes = self.given_payload_bytes;
+        require(bytes <= MAX_STORED_BYTES, || format!("a filter of {bytes} bytes was merged"))
+    }
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads what [`super::MergedFilters::to_partial`] wrote. Errors: [`crate::Class::InvalidBinary`]
-    /// for anything else.
+    /// Reads the bytes that [`super::MergedFilters::to_partial`] wrote in another process.
+    ///
+    /// Fails with [`crate::Class::InvalidBinary`] if they are anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
-        let (start, filters) = bytes
-            .split_first_chunk::<START>()
-            .ok_or_else(|| damaged("a partial state is cut off"))?;
-        let operation = match start[..4] {
-            [0, 1, 0, 0] => Operation::Union,
-            [0, 2, 0, 0] => Operation::Intersection,
-            _ => return Err(damaged("it is no partial state of a merge")),
+        let (record, mut unread) = PartialRecord::read(bytes)?;
+        let operation = record.operation()?;
+        record.check_num_filters()?;
+        record.check_given_payload_bytes()?;
+
+        let mut partial = PartialMerge {
+            operation,
+            given_payload_bytes: record.given_payload_bytes,
+            filters: Vec::new(),
         };
-        let (count, given) = start[4..].split_at(4);
-        let count = u32::from_le_bytes(count.try_into().unwrap_or_default()) as usize;
-        let given = u64::from_le_bytes(given.try_into().unwrap_or_default());
-        require(count > 0, || "a partial state has no filters".into())?;
-        require(given <= MAX_STORED_BYTES, || format!("a filter of {given} bytes was merged"))?;
-        let mut parts = PartialMerge { operation, given, views: Vec::new() };
-        let mut rest = filters;
-        for i in 0..count {
-            let filter;
-            (filter, rest) = split(rest)?;
-            let view = View::parse(filter)?;
-            parts.check(&view, i + 1 == count)?;
-            memory::push(&mut parts.views, view);
+        for i in 0..record.num_filters {
+            let is_last = i + 1 == record.num_filters;
+            let filter = View::parse(read_filter(&mut unread)?)?;
+            partial.check_next(&filter, is_last)?;
+            memory::push(&mut partial.filters, filter);
         }
-        require(rest.is_empty(), || "a partial state is too long".into())?;
-        Ok(parts)
+        require(unread.is_empty(), || "a partial state is too long".into())?;
+        Ok(partial)
     }
 
-    /// Checks the next filter against the one before.
-    fn check(&self, view: &View<'_>, is_last: bool) -> Result<()> {
-        let (h, before) = (&view.header, self.views.last());
-        if let Some(View { header: b, .. }) = before {
-            require(b.blocks < h.blocks, || "the filters of a partial state do not ascend".into())?;
-            require(
-                b.is_unsized()
-                    || (b.layout, b.num_hashes, b.kind, b.base_blocks)
-                        == (h.layout, h.num_hashes, h.kind, h.base_blocks),
-                || "the filters of a partial state differ".into(),
-            )?;
+    /// Checks that a filter may follow those that were read before.
+    ///
+    /// Fails if it has not more blocks than they have, if it couldn't be merged with them, or if it
+    /// can't be part of an intersection.
+    fn check_next(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
+        if let Some(previous) = self.filters.last() {
+            check_order(&previous.header, &filter.header)?;
+            check_alike(&previous.header, &filter.header)?;
         }
-        let hashes = match view.body {
-            Body::Sparse(entries) => Some(entries.len()),
-            Body::Dense(_) => None,
-        };
-        let as_before =
-            before.is_none_or(|before| matches!(before.body, Body::Sparse(_)) == hashes.is_some());
-        require(
-            self.operation == Operation::Union
-                || (as_before && (is_last || hashes.is_none_or(|n| n == 0)))
-                || h.is_unsized(),
-            || "an intersection of bits and hashes".into(),
-        )
+        match self.operation {
+            Operation::Union => Ok(()),
+            Operation::Intersection => self.check_intersection(filter, is_last),
+        }
     }
+
+    /// Checks that a filter may be part of an intersection: either all filters are dense, or all are
+    /// lists, and only the last one has hashes. A filter of no size, which is the first one, may be
+    /// part of any.
+    fn check_intersection(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
+        if filter.header.is_unsized() {
+            return Ok(());
+        }
+        let is_list = |filter: &View<'_>| matches!(filter.body, Body::Sparse(_));
+        let is_like_previous = self
+            .filters
+            .last()
+            .is_none_or(|previous| is_list(previous) == is_list(filter));
+        let may_have_elements = is_last || !is_list(filter);
+        let has_elements = !matches!(filter.body, Body::Sparse([]));
+        require(is_like_previous && (may_have_elements || !has_elements), || {
+            "an intersection of bits and hashes".into()
+        })
+    }
+}
+
+/// Checks that a filter has more blocks than the one before it.
+fn check_order(previous: &Header<'_>, next: &Header<'_>) -> Result<()> {
+    require(previous.blocks < next.blocks, || "the filters of a partial state do not ascend".into())
+}
+
+/// Checks that a filter has what all filters of a partial state have in common. One of no size has
+/// only a layout, which may be another one.
+fn check_alike(previous: &Header<'_>, next: &Header<'_>) -> Result<()> {
+    let is_alike = previous.layout == next.layout
+        && previous.num_hashes == next.num_hashes
+        && previous.kind == next.kind
+        && previous.base_blocks == next.base_blocks;
+    require(previous.is_unsized() || is_alike, || "the filters of a partial state differ".into())
+}
+
+/// Returns the bytes of the next filter, and advances `unread` past it and its padding.
+///
+/// Fails if the filter is cut off, or if its padding is not zero.
+fn read_filter<'a>(unread: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let cut_off = || damaged("a filter of a partial state is cut off");
+
+    let (length, rest) = unread.split_first_chunk::<LENGTH_BYTES>().ok_or_else(cut_off)?;
+    let length = u64::from_le_bytes(*length);
+    if length > rest.len() as u64 {
+        return Err(cut_off());
+    }
+    let length = length as usize;
+
+    let (filter, rest) = rest.split_at(length);
+    let padding_bytes = length.next_multiple_of(FILTER_ALIGNMENT) - length;
+    let (padding, rest) = rest.split_at_checked(padding_bytes).ok_or_else(cut_off)?;
+    require(padding.iter().all(|&byte| byte == 0), || {
+        "padding of a partial state is not zero".into()
+    })?;
+    *unread = rest;
+    Ok(filter)
+}
+
+/// The elements of a filter that is written to a partial state.
+#[derive(Clone, Copy)]
+pub(super) enum PartialElements<'a> {
+    Bits(&'a [u8]),
+    /// Distinct hashes, ascending.
+    Hashes(&'a [u64]),
+}
+
+/// A filter that is written to a partial state.
+pub(super) struct PartialFilter<'a> {
+    pub(super) header: Header<'a>,
+    pub(super) elements: PartialElements<'a>,
+}
+
+impl PartialFilter<'_> {
+    /// Returns how many bytes the stored form of the filter has.
+    fn stored_bytes(&self) -> usize {
+        let payload_bytes = match self.elements {
+            PartialElements::Bits(bits) => bits.len(),
+            PartialElements::Hashes(hashes) => size_of_val(hashes),
+        };
+        self.header.prefix_bytes() + payload_bytes
+    }
+
+    /// Returns how many bytes the filter takes in a partial state, with its length and its padding.
+    fn partial_bytes(&self) -> usize {
+        LENGTH_BYTES + self.stored_bytes().next_multiple_of(FILTER_ALIGNMENT)
+    }
+
+    /// Writes the length and the stored form to the start of `into`, which must consist of zeros.
+    fn write(&self, into: &mut [u8]) {
+        let (length, rest) = into.split_at_mut(LENGTH_BYTES);
+        let stored_bytes = self.stored_bytes();
+        length.copy_from_slice(&(stored_bytes as u64).to_le_bytes());
+
+        let filter = &mut rest[..stored_bytes];
+        let (prefix, payload) = filter.split_at_mut(self.header.prefix_bytes());
+        match self.elements {
+            PartialElements::Bits(bits) => {
+                self.header.write(Representation::Dense, prefix);
+                interrupt::copy(payload, bits);
+            }
+            PartialElements::Hashes(hashes) => {
+                self.header.write(Representation::Sparse, prefix);
+                write_hashes(payload, hashes);
+            }
+        }
+    }
+}
+
+/// Returns the bytes of a partial state of these filters, which [`PartialMerge::parse`] reads.
+/// `given_payload_bytes` is the largest payload of all filters that were merged.
+///
+/// Fails with [`TooLarge::PartialState`] if a value of PostgreSQL can't have so many bytes.
+pub(super) fn write_partial<B: Buffer>(
+    operation: Operation,
+    given_payload_bytes: u64,
+    filters: &[PartialFilter<'_>],
+) -> Result<B> {
+    let filter_bytes: usize = filters.iter().map(PartialFilter::partial_bytes).sum();
+    let bytes = RECORD_BYTES + filter_bytes;
+    if bytes > MOST_BYTES {
+        return Err(TooLarge::PartialState { bytes }.into());
+    }
+
+    let record = PartialRecord {
+        no_version: 0,
+        operation: operation as u8,
+        reserved: 0,
+        num_filters: filters.len() as u32,
+        given_payload_bytes,
+    };
+    let mut value = B::zeroed(bytes);
+    let (start, mut rest) = value.bytes_mut().split_at_mut(RECORD_BYTES);
+    bincode::serialize_into(start, &record).expect("a record of fixed width fits its bytes");
+    for filter in filters {
+        let (own, after) = rest.split_at_mut(filter.partial_bytes());
+        filter.write(own);
+        rest = after;
+    }
+    Ok(value)
 }

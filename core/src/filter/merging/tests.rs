@@ -48,7 +48,7 @@ fn merged(operation: Operation, parts: &[&[Vec<u8>]], limit: u64) -> Result<Vec<
         let bytes: Vec<u8> = taken(operation, part, limit)?.to_partial()?;
         assert!(View::parse(&bytes).is_err() && View::parse_partial(&bytes).is_err());
         let parts = PartialMerge::parse(&bytes).unwrap();
-        assert_eq!((parts.operation, parts.views.is_empty()), (operation, false));
+        assert_eq!((parts.operation, parts.filters.is_empty()), (operation, false));
         merged.add_partial(memory, &parts)?;
     }
     let value: Vec<u8> = merged.finish(memory, limit)?;
@@ -192,9 +192,9 @@ fn memory_is_what_came() {
     }
     assert!(
         merged
-            .members
+            .sizes
             .iter()
-            .all(|member| matches!(member.held, Held::Hashes(..)))
+            .all(|size| matches!(size.elements, MergedElements::Hashes { .. }))
     );
     let error = merged
         .add(&mut Heap, &View::parse(&large(5 << 20)).unwrap())

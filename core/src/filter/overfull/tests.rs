@@ -36,8 +36,8 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
                 (20_000, 100),
             ] {
                 let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
-                let [often, never] = [2.5, DEVIATIONS]
-                    .map(|z| deviating(layout, size.num_hashes, size.blocks, capacity, z));
+                let [often, never] =
+                    [2.5, DEVIATIONS].map(|z| rate_at_deviations(size.shape(), capacity, z));
                 let rates = rates(&size, capacity, sets);
                 let found = rates.iter().filter(|&&rate| rate > often).count();
                 let label =
@@ -60,7 +60,7 @@ fn filters_at_capacity_exceed_the_limit_as_often_as_it_says() {
 fn limits_are_close_to_the_promise() {
     let limit = |layout, capacity, fpr| {
         let size = sizing::size_for_capacity(layout, capacity, fpr).unwrap();
-        deviating(layout, size.num_hashes, size.blocks, capacity, DEVIATIONS) / fpr
+        rate_at_deviations(size.shape(), capacity, DEVIATIONS) / fpr
     };
     assert!((1.17..1.5).contains(&limit(Layout::Blocked, 1600, 0.01)));
     assert!((1.56..2.3).contains(&limit(Layout::Blocked, 51, 0.01)));
@@ -89,7 +89,11 @@ fn limits_are_close_to_the_promise() {
             (Layout::Classic, 64),
             (Layout::Parquet, 8),
         ] {
-            let found = deviating(layout, hashes, blocks, elements, DEVIATIONS);
+            let found = rate_at_deviations(
+                Shape { layout, num_hashes: hashes, blocks },
+                elements,
+                DEVIATIONS,
+            );
             assert!(
                 (0.0..=1.0).contains(&found),
                 "{layout:?} {hashes} {blocks} {elements}: {found}"

@@ -126,7 +126,7 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
             let mut bits = memory::zeroed(group.shape.payload_bytes() as usize);
             group
                 .shape
-                .insert_all(&mut bits, &memory::collect(sparse::values(list)));
+                .insert_all(&mut bits, &memory::collect(sparse::hashes_in(list)));
             Cow::Owned(bits)
         }
         _ => Cow::Borrowed(&[]),
