@@ -1,4 +1,4 @@
-//! A filter with its bytes: what a program outside PostgreSQL reads, asks and builds.
+//! A filter with its bytes: what a program outside PostgreSQL reads, probes and builds.
 
 use super::build::{self, Request};
 use super::estimate;
@@ -9,21 +9,22 @@ use super::resize::resize;
 use super::sparse::sort_distinct;
 use super::view::{Body, View};
 use crate::element::Element;
-use crate::error::{InvalidBinary, InvalidParameter, Result};
+use crate::error::{InvalidParameter, Result, damaged};
 use crate::kind::{Kind, Tag};
 use crate::layout::Layout;
 use crate::memory;
 use crate::sizing::{MAX_STORED_BYTES, check_capacity};
 
-/// Hashes that are probed at once: those of the next are computed before, while memory is fetched.
+/// How many elements are probed at once: while memory is fetched for the first of them, the hashes
+/// of the others are computed.
 const BATCH: usize = 64;
-/// The least hashes that a build keeps before it adds them to a filter that has a size.
-const KEPT: usize = 1 << 18;
+/// How many hashes a build keeps at least before it adds them to a filter that has a size: 2 MB.
+const FEWEST_KEPT: usize = 1 << 18;
 
 /// A filter: the bytes that PostgreSQL stores, and what they mean.
 ///
-/// A filter has elements of one kind, which [`Filter::header`] tells; an element of another kind is
-/// an error, as it would never be found.
+/// A filter has elements of one kind, which [`Filter::header`] tells. Probing for an element of
+/// another kind is an error, since it would never be found.
 ///
 /// ```
 /// # use pg_bloom_core::{Filter, Request};
@@ -38,126 +39,144 @@ const KEPT: usize = 1 << 18;
 pub struct Filter(Vec<u8>);
 
 impl Filter {
-    /// Reads a stored filter: `SELECT filter::bytea` in PostgreSQL. Errors:
-    /// [`crate::Class::InvalidBinary`].
+    /// Reads a stored filter: the bytes of `SELECT filter::bytea` in PostgreSQL.
+    ///
+    /// Fails with [`crate::Class::InvalidBinary`] if they are not a filter.
     pub fn parse(bytes: Vec<u8>) -> Result<Filter> {
         View::parse(&bytes)?;
         Ok(Filter(bytes))
     }
 
-    /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits. Errors:
-    /// [`crate::Class::InvalidBinary`] for other text, and as [`Filter::parse`].
+    /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits.
+    ///
+    /// Fails with [`crate::Class::InvalidBinary`] if the text or its bytes are not a filter.
     pub fn from_hex(text: &str) -> Result<Filter> {
-        let bytes = memory::from_hex(text.as_bytes());
-        Filter::parse(
-            bytes.ok_or_else(|| {
-                InvalidBinary::Damaged("it is not \\x and hexadecimal digits".into())
-            })?,
-        )
+        let bytes = memory::from_hex(text.as_bytes())
+            .ok_or_else(|| damaged("it is not \\x and hexadecimal digits"))?;
+        Filter::parse(bytes)
     }
 
-    /// The filter of these elements, the same bytes as PostgreSQL's `bloom_agg` makes. Errors:
-    /// those of [`Builder::new`], [`Builder::add`] and [`Builder::finish`].
+    /// Returns the filter of these elements: the same bytes as PostgreSQL's `bloom_agg` makes.
+    ///
+    /// Fails if the request is impossible ([`Builder::new`]), if an element can't be in the filter
+    /// ([`Builder::add`]), or if the filter would be too large ([`Builder::finish`]).
     pub fn build<'e, E: Into<Element<'e>>>(
         elements: impl IntoIterator<Item = E>,
         request: &Request,
     ) -> Result<Filter> {
-        Builder::new(request)?.with(elements)
+        Builder::new(request)?.finish_with(elements)
     }
 
-    /// The filter with more elements. Errors: those of [`Builder::add`] and [`Builder::finish`].
+    /// Returns the filter with more elements.
+    ///
+    /// Fails if an element can't be in the filter ([`Builder::add`]), or if the filter would be too
+    /// large ([`Builder::finish`]).
     pub fn add_all<'e, E: Into<Element<'e>>>(
         &self,
         elements: impl IntoIterator<Item = E>,
     ) -> Result<Filter> {
-        Builder::from(self).with(elements)
+        Builder::from(self).finish_with(elements)
     }
 
-    /// The stored bytes: in PostgreSQL `bytea::bloom`.
+    /// Returns the stored bytes, which PostgreSQL casts to `bloom` from `bytea`.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// What it is, apart from its elements.
+    /// Returns what the filter is, apart from its elements.
     pub fn header(&self) -> Header<'_> {
         self.view().header
     }
 
-    /// What the functions of this crate read.
+    /// Returns the filter as the other functions of this crate read it.
     #[doc(hidden)]
     #[inline]
     pub fn view(&self) -> View<'_> {
         View::parse_trusted(&self.0).expect("a filter is checked when it is made")
     }
 
-    /// Whether the element may be in the filter. `false` is certain. Errors:
-    /// [`crate::Class::KindMismatch`] for an element of another kind.
+    /// Returns whether the element may be in the filter. `false` is certain.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind.
     #[inline]
     pub fn contains(&self, element: &Element<'_>) -> Result<bool> {
         let view = self.view();
         let hash = element.hash_in(view.header.kind, view.header.layout)?;
+        // An element without a hash is a number that no element of the kind can be.
         Ok(hash.is_some_and(|hash| build::contains(&view, hash)))
     }
 
-    /// The same for many elements, in order, and faster, as memory is fetched ahead. Errors: as
-    /// [`Filter::contains`].
+    /// Returns for each of many elements, in their order, whether it may be in the filter. This is
+    /// faster than one after the other, since memory is prefetched.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if an element has another kind.
     pub fn contains_each<'e, E: Into<Element<'e>>>(
         &self,
         elements: impl IntoIterator<Item = E>,
     ) -> Result<Vec<bool>> {
         let mut prober = self.prober();
-        elements
-            .into_iter()
-            .try_for_each(|element| prober.push(Some(&element.into())))?;
+        for element in elements {
+            prober.push(Some(&element.into()))?;
+        }
         Ok(prober.finish())
     }
 
-    /// For elements that come one by one.
+    /// Returns a probe for many elements that come one by one.
     pub fn prober(&self) -> Prober<'_> {
         Prober {
             view: self.view(),
-            hashes: memory::with_capacity(BATCH),
+            unanswered: memory::with_capacity(BATCH),
             answers: Vec::new(),
         }
     }
 
-    /// The filter of all elements of both. Errors: [`crate::Class::KindMismatch`] for elements of
-    /// different kinds; [`crate::Class::InvalidParameter`] for filters of different layouts or
-    /// rates, or of sizes neither of which is a multiple of the other.
+    /// Returns the filter with the elements of both.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the filters have elements of different kinds,
+    /// with [`crate::Class::InvalidParameter`] if they have different layouts or rates, or sizes
+    /// neither of which is a multiple of the other, and with [`crate::Class::TooLarge`] if the result
+    /// would have more than [`MAX_STORED_BYTES`].
     pub fn union(&self, other: &Filter) -> Result<Filter> {
         merge::union(&self.view(), &other.view(), MAX_STORED_BYTES).map(Filter)
     }
 
-    /// The filter of what may be in both. Errors: as [`Filter::union`].
+    /// Returns the filter of the elements that may be in both.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the filters have elements of different kinds, and
+    /// with [`crate::Class::InvalidParameter`] if they have different layouts or rates, or sizes
+    /// neither of which is a multiple of the other.
     pub fn intersection(&self, other: &Filter) -> Result<Filter> {
         merge::intersection(&self.view(), &other.view()).map(Filter)
     }
 
-    /// The filter as if built for another capacity; without one, a list of hashes is sized for
-    /// those it has. Errors: [`crate::Class::InvalidParameter`] for bits that can be neither spread
-    /// nor folded to that size, or without a capacity.
+    /// Returns the filter as if built for another capacity. Without a capacity, a filter that is a
+    /// list of hashes is sized for those it has.
+    ///
+    /// Fails with [`crate::Class::InvalidParameter`] if the filter has bits and there is no capacity,
+    /// or its bits can be neither spread nor folded to that size, and with
+    /// [`crate::Class::TooLarge`] if it would have more than [`MAX_STORED_BYTES`].
     pub fn resize(&self, capacity: Option<u64>) -> Result<Filter> {
         resize(&self.view(), capacity, MAX_STORED_BYTES).map(Filter)
     }
 
-    /// Whether it keeps the hashes of its elements, as long as these take no more room than bits:
-    /// it is exact then.
+    /// Returns whether the filter has the hashes of its elements, and not their bits. It is exact to
+    /// 2^-64 then. A filter has hashes as long as these take no more bytes than bits would.
     pub fn is_list(&self) -> bool {
         matches!(self.view().body, Body::Sparse(_))
     }
 
-    /// Estimated distinct elements; infinite if all bits are set.
+    /// Returns the estimated number of distinct elements; infinity if all bits are set.
     pub fn cardinality(&self) -> f64 {
         estimate::cardinality(&self.view())
     }
 
-    /// The share of absent elements that it now reports as present.
+    /// Returns the share of absent elements that the filter now reports as present.
     pub fn current_fpr(&self) -> f64 {
         estimate::current_fpr(&self.view())
     }
 
-    /// How much more it has than it was made for, if its rate is higher than promised, beyond
-    /// random variation.
+    /// Returns how much more the filter has than it was made for, if its false positive rate is
+    /// higher than promised, beyond random variation; else `None`.
     pub fn overfull(&self) -> Option<Overfull> {
         overfull(&self.view())
     }
@@ -166,156 +185,199 @@ impl Filter {
 /// Probes a filter for many elements.
 pub struct Prober<'f> {
     view: View<'f>,
-    /// Hashes of elements that have no answer yet.
-    hashes: Vec<Option<u64>>,
+    /// The hashes of the elements that have no answer yet. `None`: the element is not in the filter.
+    unanswered: Vec<Option<u64>>,
+    /// Whether each of the elements before may be in the filter.
     answers: Vec<bool>,
 }
 
 impl Prober<'_> {
-    /// Probes for one more; `None`, NULL in SQL, is in no filter. Errors: as [`Filter::contains`].
+    /// Probes for one more element. `None`, which is NULL in SQL, is in no filter.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind than those of the
+    /// filter.
     #[inline]
     pub fn push(&mut self, element: Option<&Element<'_>>) -> Result<()> {
         let Header { kind, layout, .. } = self.view.header;
-        let hash = element.map_or(Ok(None), |element| element.hash_in(kind, layout))?;
-        hash.into_iter().for_each(|hash| build::prefetch(&self.view, hash));
-        self.hashes.push(hash);
-        if self.hashes.len() == BATCH {
-            self.probe();
+        let hash = match element {
+            Some(element) => element.hash_in(kind, layout)?,
+            None => None,
+        };
+        if let Some(hash) = hash {
+            build::prefetch(&self.view, hash);
+        }
+
+        self.unanswered.push(hash);
+        if self.unanswered.len() == BATCH {
+            self.answer();
         }
         Ok(())
     }
 
-    /// The answers so far, in order.
+    /// Returns for each element, in their order, whether it may be in the filter.
     pub fn finish(mut self) -> Vec<bool> {
-        self.probe();
+        self.answer();
         self.answers
     }
 
-    fn probe(&mut self) {
-        for hash in self.hashes.drain(..) {
-            memory::push(
-                &mut self.answers,
-                hash.is_some_and(|hash| build::contains(&self.view, hash)),
-            );
+    /// Answers the elements that have no answer yet.
+    fn answer(&mut self) {
+        for hash in self.unanswered.drain(..) {
+            let is_found = hash.is_some_and(|hash| build::contains(&self.view, hash));
+            memory::push(&mut self.answers, is_found);
         }
     }
 }
 
-/// A filter that elements are added to one by one.
+/// Builds a filter from elements that are added one by one.
 pub struct Builder {
+    /// The filter without the elements whose hashes are kept.
     filter: Filter,
     layout: Layout,
-    /// The kind of the elements, once there is one.
+    /// The key kind of the elements, also of those whose hashes are kept: its tag and its name.
     tag: Tag,
     name: String,
     /// Hashes that are not in the filter yet.
-    hashes: Vec<u64>,
-    /// How many of them there may be.
-    room: usize,
+    kept: Vec<u64>,
+    /// There are always fewer kept hashes than this.
+    most_kept: usize,
 }
 
 impl Builder {
-    /// For a new filter. Errors: [`crate::Class::InvalidParameter`] for a capacity of 0 or a rate
-    /// that the layout can't keep; [`crate::Class::TooLarge`] for a filter of more than
+    /// Starts a new filter.
+    ///
+    /// Fails with [`crate::Class::InvalidParameter`] if the capacity is 0 or the layout can't keep
+    /// the rate, and with [`crate::Class::TooLarge`] if the filter would have more than
     /// [`MAX_STORED_BYTES`].
     pub fn new(request: &Request) -> Result<Builder> {
         if let Some(capacity) = request.capacity {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
         }
         let header = request.header(MAX_STORED_BYTES)?;
-        Ok(Builder::of(Filter(header.sparse(0))))
+        Ok(Builder::starting_with(Filter(header.sparse(0))))
     }
 
-    fn of(filter: Filter) -> Builder {
+    /// Returns a builder that adds elements to a filter.
+    fn starting_with(filter: Filter) -> Builder {
         let header = filter.header();
-        let (layout, tag, name) = (header.layout, header.kind.tag, header.kind.name.to_owned());
-        // A batch copies the filter's bits: this makes that a small part of the time.
-        let room = KEPT.max(header.payload_bytes() as usize / 8);
-        Builder { filter, layout, tag, name, hashes: Vec::new(), room }
+        // Adding the kept hashes copies the filter. So many are kept that the copy is a small part
+        // of the time.
+        let most_kept = FEWEST_KEPT.max(header.payload_bytes() as usize / 8);
+        Builder {
+            layout: header.layout,
+            tag: header.kind.tag,
+            name: header.kind.name.to_owned(),
+            kept: Vec::new(),
+            most_kept,
+            filter,
+        }
     }
 
-    /// Adds one element. The first that tells its kind decides that of a filter that has none.
-    /// Errors: [`crate::Class::KindMismatch`] for an element of another kind;
-    /// [`crate::Class::InvalidParameter`] for a number that the filter's kind doesn't have.
+    /// Adds an element. If the filter has no kind yet, it gets that of the first element that tells
+    /// its kind: an array of NULLs doesn't.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind, and with
+    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
-        let layout = self.layout;
-        if self.tag == Tag::None || self.is_unknown() {
-            let kind = element.kind(layout);
-            if self.tag == Tag::None || kind.tag == self.tag {
-                (self.tag, self.name) = (kind.tag, kind.name.to_owned());
-            }
+        if self.tag == Tag::None || self.is_of_unknown_arrays() {
+            self.adopt_kind(element);
         }
+
         let kind = Kind { tag: self.tag, name: &self.name };
-        let hash = element.hash_in(kind, layout)?;
-        let hash = hash.ok_or_else(|| InvalidParameter::OutOfRange(kind.to_string()))?;
-        memory::push(&mut self.hashes, hash);
-        if self.hashes.len() == self.room { self.make_room() } else { Ok(()) }
-    }
-
-    /// The filter of all that was added. Errors: [`crate::Class::TooLarge`] for more than
-    /// [`MAX_STORED_BYTES`]; [`crate::Class::InvalidParameter`] for arrays of which no member tells
-    /// the kind.
-    pub fn finish(mut self) -> Result<Filter> {
-        if self.is_unknown() {
-            return Err(InvalidParameter::UnknownMembers.into());
-        }
-        if !self.hashes.is_empty() {
-            self.add_hashes()?;
-        }
-        Ok(self.filter)
-    }
-
-    fn with<'e, E: Into<Element<'e>>>(
-        mut self,
-        elements: impl IntoIterator<Item = E>,
-    ) -> Result<Filter> {
-        elements
-            .into_iter()
-            .try_for_each(|element| self.add(&element.into()))?;
-        self.finish()
-    }
-
-    /// Whether there are only arrays so far that have no members, or only NULLs.
-    #[inline]
-    fn is_unknown(&self) -> bool {
-        self.tag == Tag::Array && self.name.is_empty()
-    }
-
-    /// Adds the hashes to the filter; if that has no size or kind before it has all, drops those
-    /// that are there twice.
-    fn make_room(&mut self) -> Result<()> {
-        if !self.filter.header().is_unsized() && !self.is_unknown() {
-            return self.add_hashes();
-        }
-        let distinct = sort_distinct(&mut self.hashes, 0);
-        self.hashes.truncate(distinct);
-        if distinct > self.room / 2 {
-            self.room *= 2;
+        let hash = element
+            .hash_in(kind, self.layout)?
+            .ok_or_else(|| InvalidParameter::OutOfRange(kind.to_string()))?;
+        memory::push(&mut self.kept, hash);
+        if self.kept.len() == self.most_kept {
+            self.make_room()?;
         }
         Ok(())
     }
 
-    fn add_hashes(&mut self) -> Result<()> {
-        let distinct = sort_distinct(&mut self.hashes, 0);
-        let view = self.filter.view();
-        let kind = Kind { tag: self.tag, name: &self.name };
-        // A filter that has all of them stays as it is.
-        if !matches!(view.body, Body::Dense(_))
-            || self.hashes.iter().any(|&hash| !build::contains(&view, hash))
-        {
-            self.filter =
-                build::add_hashes(&view, kind, &self.hashes[..distinct], MAX_STORED_BYTES)
-                    .map(Filter)?;
+    /// Takes the kind of an element for that of the filter, unless the filter has elements of
+    /// another kind.
+    fn adopt_kind(&mut self, element: &Element<'_>) {
+        let kind = element.kind(self.layout);
+        if self.tag == Tag::None || self.tag == kind.tag {
+            self.tag = kind.tag;
+            self.name = kind.name.to_owned();
         }
-        self.hashes.clear();
+    }
+
+    /// Returns the filter with all elements that were added.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if it would have more than [`MAX_STORED_BYTES`], and
+    /// with [`crate::Class::InvalidParameter`] if there are only arrays whose members are all NULL,
+    /// so that their kind is not known.
+    pub fn finish(mut self) -> Result<Filter> {
+        if self.is_of_unknown_arrays() {
+            return Err(InvalidParameter::UnknownMembers.into());
+        }
+        if !self.kept.is_empty() {
+            self.add_kept()?;
+        }
+        Ok(self.filter)
+    }
+
+    /// Adds elements, and returns the filter.
+    ///
+    /// Fails as [`Builder::add`] and [`Builder::finish`] do.
+    fn finish_with<'e, E: Into<Element<'e>>>(
+        mut self,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<Filter> {
+        for element in elements {
+            self.add(&element.into())?;
+        }
+        self.finish()
+    }
+
+    /// Returns whether there are only arrays so far, and none of them tells the kind of its members.
+    #[inline]
+    fn is_of_unknown_arrays(&self) -> bool {
+        self.tag == Tag::Array && self.name.is_empty()
+    }
+
+    /// Makes room for more hashes: adds those that are kept to the filter.
+    ///
+    /// A filter without a size can't take them before it has all, and one whose kind is not known
+    /// can't either: then repeated hashes are dropped, and more are kept.
+    fn make_room(&mut self) -> Result<()> {
+        let can_take_hashes = !self.filter.header().is_unsized() && !self.is_of_unknown_arrays();
+        if can_take_hashes {
+            return self.add_kept();
+        }
+        let distinct = sort_distinct(&mut self.kept, 0);
+        self.kept.truncate(distinct);
+        if distinct > self.most_kept / 2 {
+            self.most_kept *= 2;
+        }
+        Ok(())
+    }
+
+    /// Adds the hashes that are kept to the filter.
+    fn add_kept(&mut self) -> Result<()> {
+        let distinct = sort_distinct(&mut self.kept, 0);
+        self.kept.truncate(distinct);
+
+        let view = self.filter.view();
+        let has_all = matches!(view.body, Body::Dense(_))
+            && self.kept.iter().all(|&hash| build::contains(&view, hash));
+        if !has_all {
+            let kind = Kind { tag: self.tag, name: &self.name };
+            let bytes = build::add_hashes(&view, kind, &self.kept, MAX_STORED_BYTES)?;
+            self.filter = Filter(bytes);
+        }
+        self.kept.clear();
         Ok(())
     }
 }
 
 impl From<&Filter> for Builder {
+    /// Returns a builder that adds elements to a copy of the filter.
     fn from(filter: &Filter) -> Builder {
-        Builder::of(Filter(memory::copy(&filter.0)))
+        Builder::starting_with(Filter(memory::copy(&filter.0)))
     }
 }
 

@@ -39,205 +39,351 @@ use crate::layout::{Layout, PARQUET_HASHES};
 use crate::memory::Buffer;
 use crate::sizing::DEFAULT_FPR;
 use crate::{interrupt, sizing};
-use thrift::{Field, I32, Malformed, Read, STOP, STRUCT, ThriftReader, UNION_OF_FIRST, write_i32};
+use thrift::{
+    I32, STRUCT, ThriftError, ThriftField, ThriftReader, ThriftResult, write_i32_field, write_stop,
+    write_union_field,
+};
 
+/// Bytes of a block of bits.
 const BLOCK_BYTES: usize = 32;
-/// The longest header that is read. Without unknown fields a header has at most 20 bytes.
+/// The longest header that is read. A header without unknown fields has at most 19 bytes.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
-/// The header of a filter with this number of bytes of bits.
-fn header(bits: i32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(20);
-    write_i32(&mut bytes, bits);
-    // Algorithm, hash, compression.
-    bytes.extend([UNION_OF_FIRST; 3].as_flattened());
-    bytes.push(STOP);
-    bytes
+/// `BloomFilterHeader` of parquet.thrift: what precedes the bits of a filter in a file.
+///
+/// Each field has one known value, except the number of bytes. `None`: the field was not found.
+#[derive(Default)]
+struct FileHeader {
+    /// Field 1, `numBytes`: how many bytes of bits follow.
+    num_bytes: Option<i32>,
+    /// Field 2.
+    algorithm: Option<SplitBlock>,
+    /// Field 3.
+    hash: Option<XxHash>,
+    /// Field 4.
+    compression: Option<Uncompressed>,
 }
 
-/// Reads a union whose only known member is the first, an empty struct.
-fn read_union(reader: &mut ThriftReader<'_>, field: Field, name: &str, member: &str) -> Read<()> {
+/// `BloomFilterAlgorithm.BLOCK`: the layout `parquet`.
+struct SplitBlock;
+/// `BloomFilterHash.XXHASH`: XXH64 with seed 0.
+struct XxHash;
+/// `BloomFilterCompression.UNCOMPRESSED`: the bits as they are.
+struct Uncompressed;
+
+impl FileHeader {
+    /// Reads a header. Unknown fields are skipped; the last one of repeated fields counts.
+    ///
+    /// Fails if the header is cut off, or if a known field has an unknown type or value.
+    fn read(reader: &mut ThriftReader<'_>) -> ThriftResult<FileHeader> {
+        let mut header = FileHeader::default();
+        let mut previous_id = 0;
+        while let Some(field) = reader.field(previous_id)? {
+            previous_id = field.id;
+            match field.id {
+                1 => header.num_bytes = Some(read_num_bytes(reader, field)?),
+                2 => {
+                    read_union(reader, field, "algorithm", "BLOCK")?;
+                    header.algorithm = Some(SplitBlock);
+                }
+                3 => {
+                    read_union(reader, field, "hash", "XXHASH")?;
+                    header.hash = Some(XxHash);
+                }
+                4 => {
+                    read_union(reader, field, "compression", "UNCOMPRESSED")?;
+                    header.compression = Some(Uncompressed);
+                }
+                _ => reader.skip_field(field, 1)?,
+            }
+        }
+        Ok(header)
+    }
+
+    /// Returns how many bytes of bits follow the header.
+    ///
+    /// Fails if a required field is missing: all of them are.
+    fn into_num_bytes(self) -> ThriftResult<i32> {
+        check_found(self.algorithm, "algorithm")?;
+        check_found(self.hash, "hash")?;
+        check_found(self.compression, "compression")?;
+        check_found(self.num_bytes, "numBytes")
+    }
+}
+
+/// Returns the value of a field. Fails if it is missing.
+fn check_found<T>(value: Option<T>, name: &str) -> ThriftResult<T> {
+    match value {
+        Some(value) => Ok(value),
+        None => thrift::invalid(format!("{name} is missing")),
+    }
+}
+
+/// Reads the value of the field `numBytes`. Fails if it is no 32-bit number.
+fn read_num_bytes(reader: &mut ThriftReader<'_>, field: ThriftField) -> ThriftResult<i32> {
+    if field.wire_type != I32 {
+        return thrift::invalid(format!("numBytes has type {}", field.wire_type));
+    }
+    reader.i32()
+}
+
+/// Reads the value of a field that is a union of which only the first member is known, an empty
+/// struct. `name` is that of the field, and `member` that of the member.
+///
+/// Fails if the union has another member, none or several.
+fn read_union(
+    reader: &mut ThriftReader<'_>,
+    field: ThriftField,
+    name: &str,
+    member: &str,
+) -> ThriftResult<()> {
     if field.wire_type != STRUCT {
         return thrift::invalid(format!("{name} has type {}", field.wire_type));
     }
-    let mut last = 0;
-    match reader.field(&mut last)? {
-        Some(found) if (found.id, found.wire_type) == (1, STRUCT) => reader.skip(found, 2)?,
-        Some(found) => {
-            return thrift::invalid(format!(
-                "{name} {} is unknown; only {member} (1) is",
-                found.id
-            ));
-        }
-        None => return thrift::invalid(format!("{name} has no value")),
+
+    let Some(found) = reader.field(0)? else {
+        return thrift::invalid(format!("{name} has no value"));
+    };
+    if (found.id, found.wire_type) != (1, STRUCT) {
+        let id = found.id;
+        return thrift::invalid(format!("{name} {id} is unknown; only {member} (1) is"));
     }
-    match reader.field(&mut last)? {
+    // A later version may have given the member fields. It is in the union, which is in the header.
+    reader.skip_field(found, 2)?;
+
+    match reader.field(found.id)? {
         None => Ok(()),
         Some(_) => thrift::invalid(format!("{name} has several values")),
     }
 }
 
-/// Reads a header. Returns how many bytes of bits follow it.
-fn read_header(reader: &mut ThriftReader<'_>) -> Read<i32> {
-    const UNIONS: [(&str, &str); 3] = [
-        ("algorithm", "BLOCK"),
-        ("hash", "XXHASH"),
-        ("compression", "UNCOMPRESSED"),
-    ];
-    let (mut last, mut bits, mut found) = (0, None, [false; 3]);
-    while let Some(field) = reader.field(&mut last)? {
-        match field.id {
-            1 if field.wire_type == I32 => bits = Some(reader.i32()?),
-            1 => return thrift::invalid(format!("numBytes has type {}", field.wire_type)),
-            2..=4 => {
-                let union = field.id as usize - 2;
-                read_union(reader, field, UNIONS[union].0, UNIONS[union].1)?;
-                found[union] = true;
-            }
-            _ => reader.skip(field, 1)?,
-        }
+/// Returns the bytes of the header of a filter that has `num_bytes` bytes of bits.
+fn encode_header(num_bytes: i32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_i32_field(&mut bytes, num_bytes);
+    // Algorithm, hash and compression: the only known member of each union.
+    for _ in 0..3 {
+        write_union_field(&mut bytes);
     }
-    if let Some(missing) = found.iter().position(|&found| !found) {
-        return thrift::invalid(format!("{} is missing", UNIONS[missing].0));
-    }
-    bits.map_or_else(|| thrift::invalid("numBytes is missing"), Ok)
+    write_stop(&mut bytes);
+    bytes
 }
 
-fn invalid(what: String) -> Error {
-    InvalidBinary::Parquet(what).into()
+/// Returns the error for bytes that are no filter of a Parquet file. `why` is a sentence.
+fn invalid(why: String) -> Error {
+    InvalidBinary::Parquet(why).into()
 }
 
-/// Bytes of the header that these begin with, and of the bits that should follow it.
-fn lengths(bytes: &[u8]) -> Result<(usize, usize)> {
+/// How many bytes a filter has in a Parquet file.
+struct FileLengths {
+    header: usize,
+    /// The bytes of bits that should follow the header.
+    bits: usize,
+}
+
+/// Reads the header at the start of `bytes`, and returns its length and that of the bits that should
+/// follow it.
+///
+/// Fails if the header is invalid, cut off or too long, or if no filter has so many bits.
+fn read_lengths(bytes: &[u8]) -> Result<FileLengths> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
-    let mut reader = ThriftReader(start);
-    let length = read_header(&mut reader).map_err(|malformed| match malformed {
-        Malformed::Invalid(detail) => invalid(format!("The header is damaged: {detail}.")),
-        Malformed::CutOff if start.len() < bytes.len() => {
-            invalid(format!("The header has more than {MAX_HEADER_BYTES} bytes."))
-        }
-        Malformed::CutOff => invalid(format!("The header is cut off after {} bytes.", bytes.len())),
-    })?;
-    let length = usize::try_from(length)
-        .ok()
-        .filter(|&length| length > 0 && length.is_multiple_of(BLOCK_BYTES))
-        .ok_or_else(|| {
-            invalid(format!("{length} bytes of bits are no blocks of {BLOCK_BYTES}."))
+    let mut reader = ThriftReader::new(start);
+    let num_bytes = FileHeader::read(&mut reader)
+        .and_then(FileHeader::into_num_bytes)
+        .map_err(|error| match error {
+            ThriftError::Invalid(why) => invalid(format!("The header is damaged: {why}.")),
+            ThriftError::CutOff if start.len() < bytes.len() => {
+                invalid(format!("The header has more than {MAX_HEADER_BYTES} bytes."))
+            }
+            ThriftError::CutOff => {
+                invalid(format!("The header is cut off after {} bytes.", bytes.len()))
+            }
         })?;
-    Ok((start.len() - reader.0.len(), length))
+
+    let is_whole_blocks = num_bytes > 0 && (num_bytes as usize).is_multiple_of(BLOCK_BYTES);
+    if !is_whole_blocks {
+        return Err(invalid(format!("{num_bytes} bytes of bits are no blocks of {BLOCK_BYTES}.")));
+    }
+    Ok(FileLengths {
+        header: start.len() - reader.unread_bytes(),
+        bits: num_bytes as usize,
+    })
 }
 
-/// The bits of a filter as a Parquet file has it. Errors: [`InvalidBinary::Parquet`] for anything
-/// else.
+/// Returns the bits of a filter, given its bytes in a Parquet file: the header, and these bits.
+///
+/// Fails with [`InvalidBinary::Parquet`] if the header is invalid, or if another number of bytes
+/// follows than it says.
 pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
-    let (header, length) = lengths(bytes)?;
-    let bits = &bytes[header..];
-    if bits.len() != length {
+    let lengths = read_lengths(bytes)?;
+    let bits = &bytes[lengths.header..];
+    if bits.len() != lengths.bits {
         return Err(invalid(format!(
-            "The header of {header} bytes says that {length} bytes of bits follow, but {} do.",
+            "The header of {} bytes says that {} bytes of bits follow, but {} do.",
+            lengths.header,
+            lengths.bits,
             bits.len()
         )));
     }
     Ok(bits)
 }
 
-/// These bytes without those after the filter that they begin with. Errors:
-/// [`InvalidBinary::Parquet`] if they don't begin with a header. The bits may be cut off.
+/// Returns the bytes of the filter at the start of `bytes`, without those that follow it. If its bits
+/// are cut off, all of `bytes` are returned.
+///
+/// Fails with [`InvalidBinary::Parquet`] if `bytes` don't begin with a valid header.
 pub fn without_rest(bytes: &[u8]) -> Result<&[u8]> {
-    let (header, length) = lengths(bytes)?;
-    Ok(&bytes[..bytes.len().min(header + length)])
+    let lengths = read_lengths(bytes)?;
+    let end = lengths.header + lengths.bits;
+    Ok(&bytes[..bytes.len().min(end)])
 }
 
-/// The hashes of the zeros and of the NaNs that import and export add to a filter of floats, the
-/// canonical ones first.
-fn floats(tag: Tag) -> Option<[[u64; 2]; 2]> {
-    fn with_other_sign<const N: usize>(canonical: [u8; N]) -> [u64; 2] {
-        let mut other = canonical;
-        other[N - 1] ^= 0x80;
-        [hash(&canonical), hash(&other)]
+/// The hashes of the floats that import and export add to a filter: see the module's page.
+struct FloatHashes {
+    zero: u64,
+    negative_zero: u64,
+    /// Of the canonical NaN.
+    nan: u64,
+    /// Of the same NaN with the other sign.
+    negative_nan: u64,
+}
+
+impl FloatHashes {
+    /// Returns the hashes, given the canonical bytes of 0 and of NaN.
+    fn from_canonical<const BYTES: usize>(zero: [u8; BYTES], nan: [u8; BYTES]) -> FloatHashes {
+        FloatHashes {
+            zero: hash(&zero),
+            negative_zero: hash(&with_other_sign(zero)),
+            nan: hash(&nan),
+            negative_nan: hash(&with_other_sign(nan)),
+        }
     }
-    match tag {
-        Tag::ParquetFloat => {
-            Some([0.0, f32::NAN].map(|value| with_other_sign(scalar::float32(value))))
+
+    /// Returns the hashes for elements with this tag; `None` if these are not floats of Parquet.
+    fn for_tag(tag: Tag) -> Option<FloatHashes> {
+        match tag {
+            Tag::ParquetFloat => {
+                Some(FloatHashes::from_canonical(scalar::float32(0.0), scalar::float32(f32::NAN)))
+            }
+            Tag::ParquetDouble => {
+                Some(FloatHashes::from_canonical(scalar::float(0.0), scalar::float(f64::NAN)))
+            }
+            _ => None,
         }
-        Tag::ParquetDouble => {
-            Some([0.0, f64::NAN].map(|value| with_other_sign(scalar::float(value))))
-        }
-        _ => None,
     }
 }
 
-/// The filter of a Parquet file as a stored filter, which is dense, with elements of this kind.
-/// Errors: [`InvalidBinary::Parquet`]; [`TooLarge::ParquetBytes`] if it would have more than
-/// `limit` bytes; [`InvalidParameter::KindNotReadFromParquet`].
+/// Returns the little-endian bytes of a float with the other sign.
+fn with_other_sign<const BYTES: usize>(mut float: [u8; BYTES]) -> [u8; BYTES] {
+    float[BYTES - 1] ^= 0x80;
+    float
+}
+
+/// Returns the filter of a Parquet file, given its header and bits, as a stored filter, which is
+/// dense. `tag` is that of its elements.
+///
+/// Fails with [`InvalidBinary::Parquet`] if the bytes are no filter; with
+/// [`InvalidParameter::KindNotReadFromParquet`] if Parquet's elements can't have this tag; and with
+/// [`TooLarge::ParquetBytes`] if the result would have more than `limit` bytes as stored.
 pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     if !tag.is_parquet() {
         return Err(InvalidParameter::KindNotReadFromParquet(tag.name().into()).into());
     }
     let bits = decode(bytes)?;
-    let blocks = (bits.len() / BLOCK_BYTES) as u64;
-    // Its capacity follows from its rate, which is not known yet.
     let size = sizing::FilterSize {
         layout: Layout::Parquet,
         num_hashes: PARQUET_HASHES,
-        blocks,
+        blocks: (bits.len() / BLOCK_BYTES) as u64,
+        // Rate and capacity are computed from the bits below.
         capacity: 1,
         fpr: DEFAULT_FPR,
     };
     let header = Header::with_size(size, Kind::unnamed(tag));
-    let (stored, payload) = (header.dense_bytes(), header.payload_bytes());
-    if stored > limit {
-        return Err(TooLarge::ParquetBytes { bytes: stored, limit, payload }.into());
+    if header.dense_bytes() > limit {
+        return Err(TooLarge::ParquetBytes {
+            bytes: header.dense_bytes(),
+            limit,
+            payload: header.payload_bytes(),
+        }
+        .into());
     }
+
     let mut value: B = header.dense();
     let payload = payload_mut(&mut value, &header);
     interrupt::copy(payload, bits);
-    if let Some([[zero, other_zero], [nan, _]]) = floats(tag) {
-        let shape = header.shape();
-        if shape.contains(bits, other_zero) {
-            shape.insert_all(payload, &[zero]);
-        }
-        if estimate::count_ones(bits) > 0 {
-            shape.insert_all(payload, &[nan]);
-        }
-    }
+    complete_imported_floats(&header, payload);
+
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
-    // A capacity for which a build has this size, if there is one.
-    let capacity =
-        Capacity::Elements(capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?);
-    Header { capacity, fpr, ..header }.write(Representation::Dense, value.bytes_mut());
+    // If a build at this rate can have this size, it is one for this capacity.
+    let capacity = capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
+    let header = Header { capacity: Capacity::Elements(capacity), fpr, ..header };
+    header.write(Representation::Dense, value.bytes_mut());
     Ok(value)
 }
 
-/// A filter in the form of Parquet files. A filter of no size becomes one block without elements.
-/// Errors: [`InvalidParameter::LayoutNotOfParquet`]; [`InvalidParameter::KindNotWrittenToParquet`];
-/// [`TooLarge::Bytes`] if a sparse filter would have more than `limit` bytes when dense.
-pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
-    let h = &view.header;
-    if !h.is_unsized() && h.layout != Layout::Parquet {
-        return Err(InvalidParameter::LayoutNotOfParquet(h.layout).into());
+/// Adds to a filter of floats the elements that other programs hash in another way: 0 if it may have
+/// -0, and the canonical NaN if it has any element, since that may be another NaN.
+fn complete_imported_floats(header: &Header<'_>, bits: &mut [u8]) {
+    let Some(floats) = FloatHashes::for_tag(header.kind.tag) else {
+        return;
+    };
+    let shape = header.shape();
+    let may_have_nan = estimate::count_ones(bits) > 0;
+    if shape.contains(bits, floats.negative_zero) {
+        shape.insert_all(bits, &[floats.zero]);
     }
-    if !(h.kind.is_none() || h.kind.tag.is_parquet()) {
-        return Err(InvalidParameter::KindNotWrittenToParquet(h.kind.to_string()).into());
+    if may_have_nan {
+        shape.insert_all(bits, &[floats.nan]);
+    }
+}
+
+/// Returns a filter in the form of Parquet files: the header and the bits. A filter of no size
+/// becomes one block without elements.
+///
+/// Fails with [`InvalidParameter::LayoutNotOfParquet`] if the filter has another layout than
+/// `parquet`; with [`InvalidParameter::KindNotWrittenToParquet`] if Parquet doesn't have such
+/// elements; and with [`TooLarge::Bytes`] if the filter is sparse, and would have more than `limit`
+/// bytes as stored when dense.
+pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
+    let header = &view.header;
+    if !header.is_unsized() && header.layout != Layout::Parquet {
+        return Err(InvalidParameter::LayoutNotOfParquet(header.layout).into());
+    }
+    let is_kind_of_parquet = header.kind.is_none() || header.kind.tag.is_parquet();
+    if !is_kind_of_parquet {
+        let kind = header.kind.to_string();
+        return Err(InvalidParameter::KindNotWrittenToParquet(kind).into());
     }
     if matches!(view.body, Body::Sparse(_)) {
-        h.check_size(limit)?;
+        header.check_size(limit)?;
     }
-    let bits = if h.is_unsized() { BLOCK_BYTES } else { h.payload_bytes() as usize };
-    let start = header(bits as i32);
-    let mut result = B::zeroed(start.len() + bits);
-    let (prefix, payload) = result.bytes_mut().split_at_mut(start.len());
-    prefix.copy_from_slice(&start);
+
+    let num_bytes = if header.is_unsized() { BLOCK_BYTES } else { header.payload_bytes() as usize };
+    let file_header = encode_header(num_bytes as i32);
+    let mut file = B::zeroed(file_header.len() + num_bytes);
+    let (start, bits) = file.bytes_mut().split_at_mut(file_header.len());
+    start.copy_from_slice(&file_header);
     match view.body {
-        Body::Dense(bits) => interrupt::copy(payload, bits),
-        Body::Sparse(entries) => insert_list(payload, h, entries),
+        Body::Dense(own_bits) => interrupt::copy(bits, own_bits),
+        Body::Sparse(list) => insert_list(bits, header, list),
     }
-    for [canonical, other] in floats(h.kind.tag).into_iter().flatten() {
-        if contains(view, canonical) {
-            h.shape().insert_all(payload, &[other]);
-        }
+    complete_exported_floats(view, bits);
+    Ok(file)
+}
+
+/// Adds to the bits of an exported filter of floats the elements that other programs hash in another
+/// way: -0 if it may have 0, and the canonical NaN with the other sign if it may have that NaN.
+fn complete_exported_floats(view: &View<'_>, bits: &mut [u8]) {
+    let Some(floats) = FloatHashes::for_tag(view.header.kind.tag) else {
+        return;
+    };
+    let shape = view.header.shape();
+    if contains(view, floats.zero) {
+        shape.insert_all(bits, &[floats.negative_zero]);
     }
-    Ok(result)
+    if contains(view, floats.nan) {
+        shape.insert_all(bits, &[floats.negative_nan]);
+    }
 }
 
 #[cfg(test)]

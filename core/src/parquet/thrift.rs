@@ -9,15 +9,17 @@
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must skip unknown fields of any type: [`ThriftReader::skip`]. Every value except a
+//! A reader must skip unknown fields of any type: [`ThriftReader::skip_field`]. Every value except a
 //! boolean field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so reading
 //! takes no more steps than there are bytes.
 
 /// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;
 
-/// The end of a struct.
-pub const STOP: u8 = 0;
+/// The byte that ends a struct.
+const STOP: u8 = 0;
+
+/// The codes of the types of values.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
@@ -32,82 +34,135 @@ const MAP: u8 = 11;
 pub const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Why a header can't be read.
+/// The bit of a varint's byte that says that more bytes follow.
+const MORE_FOLLOW: u8 = 0x80;
+/// How many bits of a number each byte of a varint has.
+const VARINT_BITS: usize = 7;
+
+/// Why bytes can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum ThriftError {
+    /// They end too early.
     CutOff,
+    /// The text says what is wrong with them, without a full stop.
     Invalid(String),
 }
 
-pub type Read<T> = Result<T, Malformed>;
+/// A result with a [`ThriftError`].
+pub type ThriftResult<T> = Result<T, ThriftError>;
 
-pub(super) fn invalid<T>(detail: impl Into<String>) -> Read<T> {
-    Err(Malformed::Invalid(detail.into()))
+/// Fails with [`ThriftError::Invalid`]. `why` says what is wrong, without a full stop.
+pub fn invalid<T>(why: impl Into<String>) -> ThriftResult<T> {
+    Err(ThriftError::Invalid(why.into()))
 }
 
+/// What comes before the value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct ThriftField {
+    /// The number of the field, by which the declaration of the struct tells its meaning.
     pub id: i16,
+    /// The code of the value's type.
     pub wire_type: u8,
 }
 
-/// The bytes that were not read yet; they are read from the front.
+/// Reads bytes from their front.
 #[derive(Clone, Copy, Debug)]
-pub struct ThriftReader<'a>(pub &'a [u8]);
+pub struct ThriftReader<'a> {
+    /// The bytes that were not read yet.
+    unread: &'a [u8],
+}
 
 impl<'a> ThriftReader<'a> {
-    fn take(&mut self, count: usize) -> Read<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed::CutOff)?;
-        self.0 = rest;
+    /// Returns a reader of these bytes.
+    pub fn new(bytes: &'a [u8]) -> ThriftReader<'a> {
+        ThriftReader { unread: bytes }
+    }
+
+    /// Returns how many bytes were not read yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// Reads the next `count` bytes. Fails if there are fewer.
+    fn take(&mut self, count: usize) -> ThriftResult<&'a [u8]> {
+        let (taken, rest) = self.unread.split_at_checked(count).ok_or(ThriftError::CutOff)?;
+        self.unread = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Read<u8> {
-        self.take(1).map(|taken| taken[0])
+    /// Reads the next byte. Fails if there is none.
+    fn byte(&mut self) -> ThriftResult<u8> {
+        let taken = self.take(1)?;
+        Ok(taken[0])
     }
 
-    fn varint(&mut self) -> Read<u64> {
+    /// Reads a number that was written as a varint: seven bits in each byte, the lowest first.
+    ///
+    /// Fails if it is cut off, or has more than 64 bits.
+    fn varint(&mut self) -> ThriftResult<u64> {
         let mut value = 0u64;
-        for shift in (0..u64::BITS).step_by(7) {
+        for shift in (0..u64::BITS).step_by(VARINT_BITS) {
             let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            if bits << shift >> shift != bits {
+            let bits = u64::from(byte & !MORE_FOLLOW);
+            let fits = bits << shift >> shift == bits;
+            if !fits {
                 break;
             }
             value |= bits << shift;
-            if byte < 0x80 {
+            if byte & MORE_FOLLOW == 0 {
                 return Ok(value);
             }
         }
         invalid("a number has more than 64 bits")
     }
 
-    fn zigzag(&mut self) -> Read<i64> {
-        self.varint().map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
+    /// Reads a signed number, of which 0, -1, 1, -2 … were written as the varints 0, 1, 2, 3 ….
+    ///
+    /// Fails if it is cut off, or has more than 64 bits.
+    fn zigzag(&mut self) -> ThriftResult<i64> {
+        let encoded = self.varint()?;
+        let magnitude = (encoded >> 1) as i64;
+        let is_negative = (encoded & 1) as i64;
+        // Negating 0 and 1 gives masks of clear and of set bits.
+        Ok(magnitude ^ -is_negative)
     }
 
-    pub fn i32(&mut self) -> Read<i32> {
+    /// Reads a value of type i32.
+    ///
+    /// Fails if it is cut off, or has more than 32 bits.
+    pub fn i32(&mut self) -> ThriftResult<i32> {
         let value = self.zigzag()?;
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
     }
 
-    /// The next field of a struct; `None` at its end. `last` is the number of the field before, at
-    /// first 0.
-    pub fn field(&mut self, last: &mut i16) -> Read<Option<Field>> {
+    /// Reads what comes before the value of the next field of a struct; `None` at the end of the
+    /// struct. `previous_id` is the number of the field before, or 0 before the first field.
+    ///
+    /// Fails if it is cut off, or if the number of the field has more than 16 bits.
+    pub fn field(&mut self, previous_id: i16) -> ThriftResult<Option<ThriftField>> {
         let byte = self.byte()?;
         if byte == STOP {
             return Ok(None);
         }
-        let id = match byte >> 4 {
-            0 => self.zigzag()?,
-            more => i64::from(*last) + i64::from(more),
+        // The high half of the byte is the distance to the previous number. It is 0 if the number
+        // follows in full.
+        let distance = byte >> 4;
+        let id = if distance == 0 {
+            self.zigzag()?
+        } else {
+            i64::from(previous_id) + i64::from(distance)
         };
-        *last = i16::try_from(id).or_else(|_| invalid(format!("{id} is no number of a field")))?;
-        Ok(Some(Field { id: *last, wire_type: byte & 15 }))
+        let Ok(id) = i16::try_from(id) else {
+            return invalid(format!("{id} is no number of a field"));
+        };
+        Ok(Some(ThriftField { id, wire_type: byte & 15 }))
     }
 
-    /// Skips the value of a field, which is nested `depth` deep.
-    pub fn skip(&mut self, field: Field, depth: u32) -> Read<()> {
+    /// Reads past the value of a field. `depth` is the number of structs, lists and maps that the
+    /// field is in.
+    ///
+    /// Fails if the value is cut off, is of an unknown type, or nests too deep.
+    pub fn skip_field(&mut self, field: ThriftField, depth: u32) -> ThriftResult<()> {
         match field.wire_type {
             // The type of a boolean field is its value.
             TRUE | FALSE => Ok(()),
@@ -115,64 +170,113 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    fn skip_value(&mut self, wire_type: u8, depth: u32) -> Read<()> {
+    /// Reads past a value of this type. `depth` is the number of structs, lists and maps that it is
+    /// in.
+    ///
+    /// Fails if it is cut off, is of an unknown type, or nests too deep.
+    fn skip_value(&mut self, wire_type: u8, depth: u32) -> ThriftResult<()> {
         if depth > MAX_DEPTH {
             return invalid(format!("values nest more than {MAX_DEPTH} deep"));
         }
         match wire_type {
-            TRUE | FALSE | BYTE => self.take(1).map(drop),
+            TRUE | FALSE | BYTE => self.skip_bytes(1),
             I16 | I32 | I64 => self.varint().map(drop),
-            DOUBLE => self.take(8).map(drop),
-            UUID => self.take(16).map(drop),
+            DOUBLE => self.skip_bytes(8),
+            UUID => self.skip_bytes(16),
             BINARY => {
                 let length = self.length()?;
-                self.take(length).map(drop)
+                self.skip_bytes(length)
             }
-            LIST | SET => {
-                let start = self.byte()?;
-                let count = if start >> 4 == 15 { self.length()? } else { usize::from(start >> 4) };
-                (0..count).try_for_each(|_| self.skip_value(start & 15, depth + 1))
-            }
-            MAP => {
-                let count = self.length()?;
-                let types = if count == 0 { 0 } else { self.byte()? };
-                (0..count).try_for_each(|_| {
-                    self.skip_value(types >> 4, depth + 1)?;
-                    self.skip_value(types & 15, depth + 1)
-                })
-            }
-            STRUCT => {
-                let mut last = 0;
-                while let Some(field) = self.field(&mut last)? {
-                    self.skip(field, depth + 1)?;
-                }
-                Ok(())
-            }
+            LIST | SET => self.skip_list(depth),
+            MAP => self.skip_map(depth),
+            STRUCT => self.skip_struct(depth),
             unknown => invalid(format!("type {unknown} is unknown")),
         }
     }
 
-    /// How many bytes or items follow, which is at most the number of bytes left.
-    fn length(&mut self) -> Read<usize> {
+    /// Reads past `count` bytes. Fails if there are fewer.
+    fn skip_bytes(&mut self, count: usize) -> ThriftResult<()> {
+        self.take(count).map(drop)
+    }
+
+    /// Reads past a list or a set: a byte with the number of items, if that is below 15, and their
+    /// type; the number in full, if it isn't; and the items. Fails as [`Self::skip_value`].
+    fn skip_list(&mut self, depth: u32) -> ThriftResult<()> {
+        let start = self.byte()?;
+        let item_type = start & 15;
+        let short_count = start >> 4;
+        let count = if short_count == 15 { self.length()? } else { short_count.into() };
+        for _ in 0..count {
+            self.skip_value(item_type, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Reads past a map: the number of entries; a byte with the types of keys and values, unless the
+    /// map is empty; and a key and a value for each entry. Fails as [`Self::skip_value`].
+    fn skip_map(&mut self, depth: u32) -> ThriftResult<()> {
+        let count = self.length()?;
+        if count == 0 {
+            return Ok(());
+        }
+        let types = self.byte()?;
+        let key_type = types >> 4;
+        let value_type = types & 15;
+        for _ in 0..count {
+            self.skip_value(key_type, depth + 1)?;
+            self.skip_value(value_type, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Reads past the fields of a struct and its end. Fails as [`Self::skip_value`].
+    fn skip_struct(&mut self, depth: u32) -> ThriftResult<()> {
+        let mut previous_id = 0;
+        while let Some(field) = self.field(previous_id)? {
+            previous_id = field.id;
+            self.skip_field(field, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Reads how many bytes or items follow.
+    ///
+    /// Fails if there are more than bytes left: each item has at least one.
+    fn length(&mut self) -> ThriftResult<usize> {
         let length = self.varint()?;
-        usize::try_from(length)
-            .ok()
-            .filter(|&length| length <= self.0.len())
-            .ok_or(Malformed::CutOff)
+        if length > self.unread.len() as u64 {
+            return Err(ThriftError::CutOff);
+        }
+        Ok(length as usize)
     }
 }
 
-/// Writes a field of type i32, whose number is one more than that of the field before.
-pub fn write_i32(into: &mut Vec<u8>, value: i32) {
-    into.push(0x10 | I32);
-    let mut rest = (value << 1 ^ value >> 31) as u32;
-    while rest >= 0x80 {
-        into.push(rest as u8 | 0x80);
-        rest >>= 7;
+/// A field number that is one more than that of the field before.
+const NEXT_FIELD: u8 = 1 << 4;
+
+/// Writes a field of type i32. Its number is one more than that of the field before; 1 in the first.
+pub fn write_i32_field(into: &mut Vec<u8>, value: i32) {
+    into.push(NEXT_FIELD | I32);
+    // 0, -1, 1, -2 … become 0, 1, 2, 3 ….
+    let mut unwritten = (value << 1 ^ value >> 31) as u32;
+    while unwritten >= u32::from(MORE_FOLLOW) {
+        into.push(unwritten as u8 | MORE_FOLLOW);
+        unwritten >>= VARINT_BITS;
     }
-    into.push(rest as u8);
+    into.push(unwritten as u8);
 }
 
-/// A field that is a union of its first member, an empty struct. Its number is one more than that
-/// of the field before.
-pub const UNION_OF_FIRST: [u8; 4] = [0x10 | STRUCT, 0x10 | STRUCT, STOP, STOP];
+/// Writes a field that is a union whose member is the first one, an empty struct. The number of the
+/// field is one more than that of the field before.
+pub fn write_union_field(into: &mut Vec<u8>) {
+    into.push(NEXT_FIELD | STRUCT);
+    // The member is a field of the union, and has no fields itself.
+    into.push(NEXT_FIELD | STRUCT);
+    into.push(STOP);
+    into.push(STOP);
+}
+
+/// Writes the end of a struct.
+pub fn write_stop(into: &mut Vec<u8>) {
+    into.push(STOP);
+}

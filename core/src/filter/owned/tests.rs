@@ -13,9 +13,9 @@ fn request(capacity: Option<u64>) -> Request {
 /// without a size.
 #[test]
 fn long_builds_are_those_of_all_hashes() {
-    let elements = (0..3 * KEPT as i64).map(|i| i % (KEPT as i64 * 3 / 2));
+    let elements = (0..3 * FEWEST_KEPT as i64).map(|i| i % (FEWEST_KEPT as i64 * 3 / 2));
     let hashes: Vec<u64> = elements.clone().map(|i| hash(&scalar::integer(i))).collect();
-    for capacity in [None, Some(1000), Some(KEPT as u64)] {
+    for capacity in [None, Some(1000), Some(FEWEST_KEPT as u64)] {
         let filter =
             Filter::build(elements.clone(), &request(capacity)).expect("a possible filter");
         assert_eq!(
@@ -35,7 +35,7 @@ fn arrays_without_members_wait_for_the_kind() {
             .into()
     };
     let known = array(vec![Some(1i64.into())]);
-    let unknown = || vec![array(vec![]); KEPT + 1];
+    let unknown = || vec![array(vec![]); FEWEST_KEPT + 1];
     for capacity in [None, Some(1000)] {
         let last = Filter::build(unknown().into_iter().chain([known.clone()]), &request(capacity))
             .expect("a kind");
