@@ -368,8 +368,8 @@ pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
     // caller.
     unsafe {
         let find = || {
-            transmute::<*mut c_void, Option<Function>>(dlsym(
-                null_mut(),
+            transmute::<*mut c_void, Option<Function>>(libc::dlsym(
+                libc::RTLD_DEFAULT,
                 c"DatumGetHeapTupleHeader".as_ptr(),
             ))
         };
@@ -378,9 +378,4 @@ pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
             None => datum.cast_mut_ptr(),
         }
     }
-}
-
-unsafe extern "C" {
-    /// A function of the program by its name, or null; of all libraries if `library` is null.
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
