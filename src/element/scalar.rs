@@ -6,8 +6,22 @@ use crate::pg::call::guard::{guard, raw};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::{Sink, scalar};
+use pg_bloom_core::interrupt::STRIDE_BYTES;
 use pgrx::pg_sys;
 use std::ffi::CStr;
+
+/// The longest numeric that is hashed without checking for interrupts. PostgreSQL stores no longer
+/// ones, except for numbers of more than 130,000 digits.
+const MOST_NUMERIC_BYTES_IN_PLACE: usize = 1 << 16;
+
+// Canonical bytes are written one by one, with a check for interrupts after each stride, which may
+// call PostgreSQL. A numeric has a group of four digits in two bytes, and up to 32,768 groups of
+// zeros that are not stored.
+const _: () = {
+    let most_groups = MOST_NUMERIC_BYTES_IN_PLACE / 2 + 32_768;
+    let sign_and_point = 2;
+    assert!(4 * most_groups + sign_and_point < STRIDE_BYTES);
+};
 
 /// How the values of a type are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,21 +134,26 @@ impl ScalarReader {
         }
     }
 
-    /// Whether an element can be read without calling PostgreSQL: it is as it was given, and
-    /// nothing of it converted.
+    /// Returns whether an element can be read without calling PostgreSQL: it is stored as it was
+    /// given, nothing of it is converted, and hashing it ends before it would check for interrupts.
     ///
     /// # Safety
     /// As [`ScalarReader::with_bytes`].
     pub unsafe fn reads_in_place(&self, element: Element) -> bool {
-        match self.source {
-            Source::Enum | Source::Jsonb | Source::Other => false,
-            Source::Name => !self.convert,
-            // SAFETY: promised by the caller.
-            Source::Text | Source::Bpchar => unsafe { self.text_in_place(element) }.is_some(),
-            // SAFETY: these are of variable length.
-            Source::Bytea | Source::Numeric => unsafe { Value::in_place(element.datum) }.is_some(),
-            // The others are of a fixed length.
-            _ => true,
+        // SAFETY: promised by the caller: what is read as a value is of variable length.
+        unsafe {
+            match self.source {
+                Source::Enum | Source::Jsonb | Source::Other => false,
+                Source::Name => !self.convert,
+                Source::Text | Source::Bpchar => self.text_in_place(element).is_some(),
+                Source::Bytea => Value::in_place(element.datum).is_some(),
+                Source::Numeric => {
+                    let value = Value::in_place(element.datum);
+                    value.is_some_and(|value| value.len() <= MOST_NUMERIC_BYTES_IN_PLACE)
+                }
+                // The others are of a fixed length.
+                _ => true,
+            }
         }
     }
 
