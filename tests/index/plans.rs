@@ -364,3 +364,83 @@ fn plans_don_t_tell_of_keys_that_are_hidden() {
         run(&mut client, "RESET ROLE");
     }
 }
+
+/// The total cost of the scan of an index in the plan of a query.
+fn index_scan_cost(client: &mut Client, sql: &str) -> f64 {
+    let text = plan(client, "COSTS ON", sql);
+    let line = text
+        .lines()
+        .find(|line| line.contains("Bitmap Index Scan"))
+        .unwrap_or_else(|| panic!("{sql}\n{text}"));
+    let total = line.split("..").nth(1).and_then(|rest| rest.split(' ').next());
+    total.and_then(|total| total.parse().ok()).expect("a cost")
+}
+
+/// Makes `documents`, whose texts are out of line, with an index by which pages are split.
+fn documents(name: &str) -> Client {
+    let mut client = server().database(name);
+    run(
+        &mut client,
+        "CREATE TABLE documents (id integer, body text) WITH (autovacuum_enabled = off);
+         ALTER TABLE documents ALTER body SET STORAGE EXTERNAL;
+         INSERT INTO documents SELECT i, (SELECT string_agg(md5(i || ' ' || j), ' ') FROM generate_series(1, 200) AS j)
+             FROM generate_series(1, 1000) AS i;
+         CREATE INDEX documents_body ON documents USING bloom_filter (body text_ngram_ops)",
+    );
+    let is_split: bool = value(
+        &mut client,
+        "SELECT ranges_per_page IS NOT NULL FROM bloom_index_info('documents_body')",
+    );
+    assert!(is_split);
+    client
+}
+
+#[test]
+fn costs_of_nothing_are_costs() {
+    let mut client = documents("no_costs");
+    let sql = "SELECT id FROM documents WHERE body LIKE '%' || md5('7 77') || '%'";
+    run(&mut client, "SET enable_seqscan = off");
+    run(
+        &mut client,
+        "BEGIN; SET LOCAL seq_page_cost = 0; SET LOCAL random_page_cost = 0; SET LOCAL cpu_tuple_cost = 0;
+         SET LOCAL cpu_operator_cost = 0; SET LOCAL cpu_index_tuple_cost = 0",
+    );
+    assert_eq!(index_scan_cost(&mut client, sql), 0.0);
+    run(&mut client, "COMMIT; DELETE FROM documents");
+    run(&mut client, "VACUUM documents");
+    assert_eq!(value::<i64>(&mut client, "SELECT pg_relation_size('documents')"), 0);
+    assert!(index_scan_cost(&mut client, sql).is_finite());
+}
+
+#[test]
+fn a_tile_that_every_lookup_probes_costs_one_page() {
+    let mut client = server().database("one_tile");
+    run(
+        &mut client,
+        "CREATE TABLE t AS SELECT i AS id, md5(i::text) AS x FROM generate_series(1, 5000) AS i;
+         CREATE INDEX t_x ON t USING bloom_filter (x);
+         ANALYZE t;
+         SET enable_seqscan = off; SET random_page_cost = 1000; SET seq_page_cost = 0",
+    );
+    let cost = index_scan_cost(&mut client, "SELECT id FROM t WHERE x = md5('77')");
+    // A page of the index, and the first one of a range.
+    assert!((2000.0..2100.0).contains(&cost), "{cost}");
+}
+
+#[test]
+fn ranges_that_the_table_no_longer_has_cost_nothing() {
+    let mut client = server().database("fewer_ranges");
+    run(
+        &mut client,
+        "CREATE TABLE t (id integer, x text) WITH (autovacuum_enabled = off);
+         INSERT INTO t SELECT i, 'every row has these words ' || md5(i::text) FROM generate_series(1, 100000) AS i;
+         CREATE INDEX t_x ON t USING bloom_filter (x text_ngram_ops);
+         SET enable_seqscan = off",
+    );
+    let sql = "SELECT id FROM t WHERE x LIKE '%every row has these words%'";
+    let before = index_scan_cost(&mut client, sql);
+    run(&mut client, "DELETE FROM t WHERE id > 1000");
+    run(&mut client, "VACUUM ANALYZE t");
+    let after = index_scan_cost(&mut client, sql);
+    assert!(after < before / 5.0, "{before} before, {after} after");
+}

@@ -350,6 +350,15 @@ pub struct PageCosts {
     pub next: f64,
 }
 
+impl PageCosts {
+    /// Returns the mean cost of a page of a range, whose pages follow each other: its first page is
+    /// a random one. A range that is a part of a page is a page.
+    pub fn of_range_page(&self, pages_of_range: f64) -> f64 {
+        let pages = pages_of_range.max(1.0);
+        (self.random + (pages - 1.0) * self.next) / pages
+    }
+}
+
 fn page_costs(tablespace: pg_sys::Oid) -> PageCosts {
     let mut costs = PageCosts { random: 0.0, next: 0.0 };
     // SAFETY: reads the options of the tablespace, or the settings.

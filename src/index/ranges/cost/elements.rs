@@ -12,7 +12,7 @@
 //!                  + all ranges · false positive rate · elements
 //! table pages      ranges read · pages per range
 //! index pages      elements · (tiles probed for an absent element
-//!                              + min(matching ranges / elements, tiles))
+//!                              + min(matching ranges / elements, tiles) · share of tiles below others)
 //! ```
 //!
 //! Example: `x = 5`, where one row has 5. The table has 600,000 rows on 10,000 pages, so 1,250
@@ -22,11 +22,11 @@
 //! ```text
 //! ranges read    1 + 1 · 0.05 + 1,250 · 0.0001 · 1 = 1.175
 //! table pages    1.175 · 8 = 9.4, with 564 rows
-//! index pages    1 · (3 + min(1, 3)) = 4
-//! cost           4 · (4 + 50 · 0.0025)  16.5   index pages
+//! index pages    1 · (3 + min(1, 9) · 7 / 9) = 3.8
+//! cost         3.8 · (4 + 50 · 0.0025)  15.6   index pages
 //!              + 9.4 · (4 + 7 · 1) / 8  12.9   table pages: of each range a random one, then the next 7
 //!              + 564 · 0.0025            1.4   one operator for each row
-//!              = 30.8
+//!              = 29.9
 //! ```
 
 use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
@@ -85,17 +85,22 @@ struct Ranges {
     /// Tiles that have the bits of ranges; further tiles of higher levels only tell which of these
     /// to probe.
     tiles: f64,
+    /// How many of these tiles are probed only if a tile above reports them, rightly or not. The
+    /// others are probed by every lookup.
+    tiles_below_others: f64,
     lookup: Expectation,
 }
 
 impl Ranges {
     fn of_index(known: KnownIndex, table: TableSize) -> Ranges {
         let directory = known.directory;
+        let tiles = directory.tiles(Level::Zero);
         let pages_per_range = f64::from(directory.options.pages_per_range);
         Ranges {
             count: (table.pages / pages_per_range).ceil(),
             pages_per_range,
-            tiles: f64::from(directory.tiles(Level::Zero).max(1)),
+            tiles: f64::from(tiles.max(1)),
+            tiles_below_others: f64::from(tiles - directory.tiles_alone(Level::Zero)),
             lookup: directory.expectation(),
         }
     }
@@ -105,6 +110,7 @@ impl Ranges {
             count: (table.pages / TYPICAL_PAGES_PER_RANGE).ceil(),
             pages_per_range: TYPICAL_PAGES_PER_RANGE,
             tiles: 1.0,
+            tiles_below_others: 0.0,
             lookup: Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 },
         }
     }
@@ -224,11 +230,14 @@ impl Reads {
 
         // `lookup.pages` counts the metapage, which is in PostgreSQL's cache.
         let pages_for_absent_element = ranges.lookup.pages - 1.0;
+        // Of a present element that includes the tiles that every lookup probes.
         let tiles_with_element = (matches.ranges / elements).min(ranges.tiles);
+        let share_below_others = ranges.tiles_below_others / ranges.tiles;
+        let further_pages = tiles_with_element * share_below_others;
 
         Reads {
             elements,
-            index_pages_per_element: pages_for_absent_element + tiles_with_element,
+            index_pages_per_element: pages_for_absent_element + further_pages,
             table_pages,
             table_rows: table.rows_on(table_pages),
         }
@@ -244,11 +253,7 @@ impl Reads {
 
     /// Returns what it costs that the scan itself reads the table's pages and tests their rows.
     fn table_cost(&self, planned: &Planned, ranges: &Ranges) -> f64 {
-        // The first page of a range is a random one, the others follow it.
-        let page_costs = planned.table_page_costs();
-        let range_cost = page_costs.random + (ranges.pages_per_range - 1.0) * page_costs.next;
-        let mean_page_cost = range_cost / ranges.pages_per_range;
-
+        let mean_page_cost = planned.table_page_costs().of_range_page(ranges.pages_per_range);
         let pages_read = planned.table_pages_read(self.table_pages);
         pages_read * mean_page_cost + self.table_rows * planned.operator_cost()
     }

@@ -57,7 +57,7 @@ pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
     };
 
     let lookup_cost = lookup.cost(planned);
-    let pages_cost = reads.cost_of_pages_without_match(planned, table, returned);
+    let pages_cost = reads.cost_of_pages_without_match(planned, table, &lookup, returned);
     let rows_cost = comparison.cost(planned, &reads, returned);
     let cost = lookup_cost + pages_cost + rows_cost;
 
@@ -277,9 +277,11 @@ impl Lookup {
     fn that_finds(ranges: f64, known: KnownIndex, table: TableSize, probes: Probes) -> Lookup {
         let tiles = f64::from(known.directory.always_probed());
         let pages_per_range = known.directory.options.mean_pages(table.pages);
+        // The index also reports ranges that the table had before VACUUM made it shorter.
         let all_ranges = (table.pages / pages_per_range).ceil();
+        let ranges = ranges.min(all_ranges);
         Lookup {
-            ranges: ranges.min(all_ranges),
+            ranges,
             pages_per_range,
             index_pages: tiles * probes.per_tile + ranges * probes.per_match,
         }
@@ -323,18 +325,20 @@ impl TableReads {
     /// Returns what it costs to read the pages without a row to return. PostgreSQL charges for the
     /// others.
     ///
-    /// The more pages of a table are read, the more of them follow each other. So the cost of a
-    /// page falls from `random_page_cost` to `seq_page_cost`, as in PostgreSQL's
-    /// `cost_bitmap_heap_scan`.
+    /// The first page of a range is a random one, the others follow it. The more pages of a table
+    /// are read, the more ranges follow each other, too. So the cost of a page falls to
+    /// `seq_page_cost`, as in PostgreSQL's `cost_bitmap_heap_scan`.
     fn cost_of_pages_without_match(
         &self,
         planned: &Planned,
         table: TableSize,
+        lookup: &Lookup,
         returned: Returned,
     ) -> f64 {
         let costs = planned.table_page_costs();
+        let cost_in_a_range = costs.of_range_page(lookup.pages_per_range);
         let share_of_table = self.pages / table.pages;
-        let page_cost = costs.random - (costs.random - costs.next) * share_of_table.sqrt();
+        let page_cost = cost_in_a_range - (cost_in_a_range - costs.next) * share_of_table.sqrt();
         let pages_without_match = self.pages - returned.pages;
         planned.table_pages_read(pages_without_match) * page_cost
     }
@@ -368,7 +372,10 @@ fn cost_with_texts_out_of_line(
     let charged_cost = table.pages * page_costs.next + table.rows * planned.row_cost();
     let texts_of_table = table.pages / lookup.pages_per_range;
     let cost_of_all_texts = texts_of_table * next_text_cost;
-    let charged_share = charged_cost / (charged_cost + cost_of_all_texts);
+    // If pages and rows cost nothing by the settings, neither do texts.
+    let is_free = charged_cost + cost_of_all_texts == 0.0;
+    let charged_share =
+        if is_free { 1.0 } else { charged_cost / (charged_cost + cost_of_all_texts) };
 
     let cost_with_texts = cost + lookup.ranges * random_text_cost;
     let scaled_returned = Returned {
