@@ -79,6 +79,7 @@ demo: ## install what is missing, build, and show pg_bloom at work on a throw-aw
 test: ## install what is missing, build, and run every test
 	scripts/setup python
 	$(MAKE) all
+	$(MAKE) all PROFILE=dev
 	scripts/wheel
 	$(MAKE) --jobs 3 larger-tests other-tests sql-tests
 
@@ -107,6 +108,7 @@ programs_of = $(foreach directory,$(1),$(patsubst $(directory)/tests/%.rs,%,$(su
 	$(wildcard $(directory)/tests/*.rs $(directory)/tests/*/main.rs))))
 TESTS = $(call programs_of,.)
 server-tests: all
+	$(MAKE) all PROFILE=dev
 	$(CARGO) test --no-fail-fast $(CARGO_FEATURES) \
 		$(patsubst %,--test %,$(filter-out $(OF_NO_VERSION) $(LEFT_OUT),$(TESTS)))
 	$(MAKE) sql-tests

@@ -227,3 +227,16 @@ fn wrong_upgrades_would_be_noticed() {
         assert_eq!(fresh == found, right, "{old}");
     }
 }
+
+#[test]
+fn the_library_has_no_functions_for_tests() {
+    let server = Server::start_with("", &[("PROFILE", "release")]);
+    let error = server
+        .database("released")
+        .batch_execute(
+            "CREATE FUNCTION panics() RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_panic'",
+        )
+        .expect_err("there is no such function");
+    let state = error.code().expect("the server reports it").code();
+    assert_eq!(state, "42883", "{error:?}");
+}

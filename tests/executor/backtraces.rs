@@ -1,9 +1,11 @@
 //! Errors on their way through the extension: they show no backtrace to the client where the
 //! server's environment asks for some, and can't be stopped.
+//!
+//! The servers have the library as it is built for debugging: only that one has functions that
+//! panic, catch errors, and end the session.
 
 use crate::common::files::assert_no_crash;
 use crate::common::{Server, run, value};
-use crate::server;
 use postgres::{Client, error::DbError};
 
 /// What a backtrace, or a path of this library, has in it.
@@ -16,6 +18,9 @@ const FRAMES: [&str; 6] = [
     "stack backtrace",
 ];
 
+/// Has `scripts/server` take the library for debugging, which `make test` builds.
+const FOR_DEBUGGING: (&str, &str) = ("PROFILE", "dev");
+
 /// The error that a statement fails with.
 fn error(client: &mut Client, sql: &str) -> DbError {
     let error = client.batch_execute(sql).expect_err(sql);
@@ -27,7 +32,14 @@ fn error(client: &mut Client, sql: &str) -> DbError {
 
 #[test]
 fn no_error_shows_a_backtrace() {
-    let server = Server::start_with("", &[("RUST_BACKTRACE", "full"), ("RUST_LIB_BACKTRACE", "1")]);
+    let server = Server::start_with(
+        "",
+        &[
+            FOR_DEBUGGING,
+            ("RUST_BACKTRACE", "full"),
+            ("RUST_LIB_BACKTRACE", "1"),
+        ],
+    );
     let mut client = server.database("backtraces");
     run(
         &mut client,
@@ -87,7 +99,8 @@ fn no_error_shows_a_backtrace() {
 /// for that of the function around it.
 #[test]
 fn a_call_that_catches_an_error_fails() {
-    let mut client = server().database("catching");
+    let server = Server::start_with("", &[FOR_DEBUGGING]);
+    let mut client = server.database("catching");
     run(
         &mut client,
         "CREATE FUNCTION catches(integer) RETURNS void LANGUAGE c AS 'pg_bloom', 'pg_bloom_catch';
@@ -158,7 +171,7 @@ fn end(mut client: Client) {
 /// thing twice.
 #[test]
 fn a_session_that_is_ended_drops_nothing() {
-    let server = Server::start("");
+    let server = Server::start_with("", &[FOR_DEBUGGING]);
     let (mut client, mut other) = (server.database("ending"), server.connect("ending"));
     run(
         &mut client,
@@ -177,7 +190,7 @@ fn a_session_that_is_ended_drops_nothing() {
 /// anything else at the end.
 #[test]
 fn a_session_with_temporary_tables_drops_nothing_either() {
-    let server = Server::start("");
+    let server = Server::start_with("", &[FOR_DEBUGGING]);
     let (mut client, mut other) = (server.database("temporary"), server.connect("temporary"));
     run(
         &mut client,

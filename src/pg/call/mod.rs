@@ -9,6 +9,7 @@
 //! | [`panics`] | what a panic shows |
 //! | [`interrupt`] | cancelling, and the depth of the stack |
 //! | [`nodes`] | expressions, and what that of a call shows about its arguments |
+//! | `test_functions` | functions that only tests call, in builds for debugging |
 
 #[macro_use]
 pub mod guard;
@@ -20,6 +21,8 @@ pub mod interrupt;
 pub mod nodes;
 pub mod panics;
 pub mod site;
+#[cfg(debug_assertions)]
+mod test_functions;
 
 pub use self::error::{Error, Outcome, Result, SqlState, raise};
 use super::catalog::{self, lookup};
