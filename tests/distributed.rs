@@ -308,6 +308,23 @@ fn conditions_are_sent_as_the_table_says() {
     assert!(with_rows > 8, "only {with_rows} conditions have rows");
 }
 
+/// A union is equal to the stored filter if and only if that has the element.
+#[test]
+fn a_filter_of_one_text_asks_what_the_operator_asks() {
+    let mut client = coordinator();
+    let compared = "
+        SELECT count(*) FILTER (WHERE by_operator) AS found, count(*) FILTER (WHERE NOT by_operator) AS absent,
+            count(*) FILTER (WHERE by_operator IS DISTINCT FROM by_union) AS different
+        FROM (SELECT urls FROM url_filters OFFSET 0) AS filters,
+            (SELECT 'https://example.com/' || i FROM generate_series(1, 200000, 97) AS i) AS probe (url),
+            LATERAL (SELECT urls @> url AS by_operator,
+                (urls | bloom_from_array(ARRAY[url], 10000, 0.01)) = urls AS by_union) AS answer";
+    let row = client.query_one(compared, &[]).expect("filters are asked");
+    let [found, absent, different] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+    assert!(found > 1000 && absent > 10_000, "{found} found, {absent} absent");
+    assert_eq!(different, 0);
+}
+
 #[test]
 fn variables_of_functions_are_sent() {
     let mut client = coordinator();

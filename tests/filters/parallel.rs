@@ -448,3 +448,24 @@ fn parameters_that_differ_between_workers_are_refused() {
         }
     }
 }
+
+/// PostgreSQL refuses it, for any long value; a computed one has no temporary table behind it. The
+/// page of questions says so.
+#[test]
+fn a_filter_in_a_temporary_table_is_probed_by_a_copy() {
+    let fill = "CREATE TABLE urls AS SELECT 'https://example.com/' || i AS url FROM generate_series(1, 20000) AS i";
+    let (_, mut client) = sessions("temporary", fill);
+    run(
+        &mut client,
+        "CREATE TEMPORARY TABLE wanted AS SELECT bloom_agg(url, 20000) AS f FROM urls",
+    );
+    run(&mut client, "SET parallel_leader_participation = off");
+    let probed = |filter: &str| {
+        format!("SELECT count(*) FROM urls WHERE (SELECT {filter} FROM wanted) @> url")
+    };
+    let plan = plan(&mut client, "COSTS OFF", &probed("f"));
+    assert!(plan.contains("Gather"), "{plan}");
+    // "cannot access temporary tables during a parallel operation"
+    refused(&mut client, "25000", &probed("f"));
+    assert_eq!(value::<i64>(&mut client, &probed("f::bytea::bloom")), 20_000);
+}

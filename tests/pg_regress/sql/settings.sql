@@ -51,3 +51,35 @@ RESET pg_bloom.overfill;
 SELECT value, outcome(format('SELECT set_config(''pg_bloom.overfill'', %L, false)', value)) AS set
     FROM unnest(ARRAY['warn', 'error', 'ignore', 'WARN', 'off', '']) value;
 RESET pg_bloom.overfill;
+
+-- The owner of a database stores settings once the session knows them, or with the right to.
+CREATE ROLE regress_bloom_owner;
+GRANT CREATE ON SCHEMA public TO regress_bloom_owner;
+SELECT current_database() AS app, current_user AS me \gset
+ALTER DATABASE :"app" OWNER TO regress_bloom_owner;
+\c
+SET ROLE regress_bloom_owner;
+ALTER DATABASE :"app" SET pg_bloom.default_fpr = 0.001;
+ALTER ROLE CURRENT_USER SET pg_bloom.default_fpr = 0.001;
+CREATE FUNCTION one_in_a_thousand() RETURNS bloom LANGUAGE sql SET pg_bloom.default_fpr = 0.001 RETURN bloom_empty(10);
+SELECT bloom_empty() IS NOT NULL AS loads;
+ALTER DATABASE :"app" SET pg_bloom.default_fpr = 0.001;
+ALTER ROLE CURRENT_USER SET pg_bloom.default_fpr = 0.001;
+CREATE FUNCTION one_in_a_thousand() RETURNS bloom LANGUAGE sql SET pg_bloom.default_fpr = 0.001 RETURN bloom_empty(10);
+SELECT (bloom_info(one_in_a_thousand())).target_fpr;
+ALTER DATABASE :"app" RESET pg_bloom.default_fpr;
+ALTER ROLE CURRENT_USER RESET pg_bloom.default_fpr;
+DROP FUNCTION one_in_a_thousand;
+RESET ROLE;
+GRANT SET ON PARAMETER pg_bloom.default_fpr TO regress_bloom_owner;
+\c
+SET ROLE regress_bloom_owner;
+ALTER DATABASE :"app" SET pg_bloom.default_fpr = 0.001;
+ALTER ROLE CURRENT_USER SET pg_bloom.default_fpr = 0.001;
+CREATE FUNCTION one_in_a_thousand() RETURNS bloom LANGUAGE sql SET pg_bloom.default_fpr = 0.001 RETURN bloom_empty(10);
+RESET ROLE;
+ALTER DATABASE :"app" RESET pg_bloom.default_fpr;
+ALTER DATABASE :"app" OWNER TO :"me";
+REVOKE SET ON PARAMETER pg_bloom.default_fpr FROM regress_bloom_owner;
+DROP OWNED BY regress_bloom_owner;
+DROP ROLE regress_bloom_owner;
