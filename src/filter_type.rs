@@ -4,7 +4,7 @@
 use crate::pg::call::{Call, Result};
 use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, slices};
-use pg_bloom_core::{Header, View};
+use pg_bloom_core::{Body, Header, View};
 use std::ffi::CStr;
 
 /// One type of filters or the other.
@@ -96,6 +96,16 @@ impl<'a> Whole<'a> {
         match self {
             Whole::Bits(view) => build::prefetch(view, hash),
             Whole::Counters(counting) => counting.prefetch(hash),
+        }
+    }
+
+    /// Returns the size of the bits or counters that probes read, each in places of its own; 0 for a
+    /// list of hashes, which is searched.
+    pub fn probed_bytes(&self) -> usize {
+        match self {
+            Whole::Bits(View { body: Body::Dense(bits), .. }) => bits.len(),
+            Whole::Bits(View { body: Body::Sparse(_), .. }) => 0,
+            Whole::Counters(counting) => counting.counters.len(),
         }
     }
 

@@ -3,9 +3,9 @@
 //! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file
 //! that says so in its first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`,
 //! `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`. `settings`
-//! has the settings, and `read_ahead` what no statement names: Bloom Scan. ARCHITECTURE.md says
-//! what these rooms know, and what is below them: `probe`, `overfull`, `arguments`,
-//! `key_condition`, `filter_type`, `element`, `error`, `heap`, `other_extensions` and `pg`.
+//! has the settings. ARCHITECTURE.md says what these rooms know, and what is below them: `probe`,
+//! `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap`,
+//! `other_extensions` and `pg`.
 
 #![deny(clippy::disallowed_methods)]
 #![deny(ffi_unwind_calls)]

@@ -51,8 +51,8 @@ pub fn define() {
     );
     GucRegistry::define_bool_guc(
         c"pg_bloom.read_ahead",
-        c"Whether sequential scans read rows ahead to ask a large bloom filter of them.",
-        c"Plans then have a Custom Scan (Bloom Scan) in place of a Seq Scan.",
+        c"Whether sequential scans fetch memory ahead for the rows for which they probe a large bloom filter.",
+        c"Plans and results stay the same.",
         &READ_AHEAD,
         GucContext::Userset,
         GucFlags::EXPLAIN,

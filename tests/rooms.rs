@@ -260,7 +260,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             ],
             &["element"],
             &["filter_type", "arguments"],
-            &["overfull"],
+            &["overfull", "read_ahead"],
             &["probe", "aggregate", "planner", "index", "set"],
             &[
                 "datatype",
@@ -274,7 +274,6 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
                 "counting",
                 "find",
             ],
-            &["read_ahead"],
             &[""],
         ],
     ),

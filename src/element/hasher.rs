@@ -61,6 +61,12 @@ impl Hasher {
         }
     }
 
+    /// Returns the width in which elements are hashed.
+    #[inline(always)]
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
     /// Whether elements that are whole and uncompressed are hashed without calling PostgreSQL.
     pub fn is_in_place(&self) -> bool {
         let Reader::Scalar(reader) = &self.reader else {

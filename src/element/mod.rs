@@ -19,5 +19,5 @@ mod scalar;
 
 pub use column::{Column, HASH};
 pub use element_type::{ElementType, Given, hashes_of, out_of_range, parquet_tag};
-pub use hasher::{Hasher, ProbeKey};
+pub use hasher::{Form, Hasher, ProbeKey};
 pub use scalar::with_value;

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! While this session has the page locked for sharing, others set hint bits in the headers of rows,
-//! and nothing else. So headers are read field by field, and only what follows them is ever a slice.
+//! and nothing else. While it only has it pinned, they may also add rows and mark versions as
+//! replaced, but not move or change the columns of a version that a snapshot sees. So headers are
+//! read field by field, and only what follows them is ever a slice.
 
 use crate::pg::storage::buffer::{SharedTablePage, TablePage};
 use crate::pg::storage::relation::PAGE_BYTES;
@@ -145,22 +147,36 @@ pub struct NextVersion {
     pub inserted_by: Option<pg_sys::TransactionId>,
 }
 
-/// A page of a table, locked for sharing.
-pub struct PageBytes<'p>(SharedTablePage<'p>);
+/// A page of a table, locked for sharing or at least pinned.
+pub struct PageBytes<'p> {
+    start: *const u8,
+    /// What keeps the page locked; `None` for one that somebody else keeps pinned.
+    _lock: Option<SharedTablePage<'p>>,
+}
 
 impl<'p> PageBytes<'p> {
     pub fn lock(page: &'p TablePage<'_>) -> PageBytes<'p> {
-        PageBytes(page.shared())
+        let lock = page.shared();
+        PageBytes { start: lock.start(), _lock: Some(lock) }
+    }
+
+    /// Wraps a page that is pinned and not locked.
+    ///
+    /// # Safety
+    /// A page must begin at `start` and stay pinned for `'p`. Only row versions may be read that a
+    /// snapshot of this session sees: others may be removed, or not be written yet.
+    pub unsafe fn pinned(start: *const u8) -> PageBytes<'p> {
+        PageBytes { start, _lock: None }
     }
 
     /// Returns a field of 1, 2 or 4 bytes, at an offset that must be a multiple of that.
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
-        // SAFETY: the field is within the page, which the lock keeps, and is aligned. Others store
-        // hint bits as whole fields meanwhile, so it is read once, as a whole.
+        // SAFETY: the field is within the page, which the lock or the pin keeps, and is aligned.
+        // Others store hint bits as whole fields meanwhile, so it is read once, as a whole.
         unsafe {
-            let field = self.0.start().add(at);
+            let field = self.start.add(at);
             match BYTES {
                 1 => field.read_volatile().into(),
                 2 => field.cast::<u16>().read_volatile().into(),
@@ -233,7 +249,8 @@ impl<'p> PageBytes<'p> {
         }
 
         // SAFETY: both lie in the row, after the header's fields and before its end, which is within
-        // the page. Nobody changes these bytes while the page is locked.
+        // the page. Nobody changes these bytes while the page is locked, nor in a version that a
+        // snapshot sees while it is pinned.
         unsafe {
             Some(RowBody {
                 columns: header.columns,
@@ -260,10 +277,10 @@ impl<'p> PageBytes<'p> {
     }
 
     /// # Safety
-    /// The bytes must be within the page, and nobody may change them while it is locked.
+    /// The bytes must be within the page, and nobody may change them while it is locked or pinned.
     unsafe fn slice(&self, start: usize, end: usize) -> &[u8] {
-        // SAFETY: promised by the caller; the lock keeps the page.
-        unsafe { std::slice::from_raw_parts(self.0.start().add(start), end - start) }
+        // SAFETY: promised by the caller; the lock or the pin keeps the page.
+        unsafe { std::slice::from_raw_parts(self.start.add(start), end - start) }
     }
 
     /// Returns what the header of a row version says of its history. It begins at the start of a

@@ -8,9 +8,14 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::version;
 use pgrx::pg_sys::FormData_pg_attribute;
 
-/// Where a column is in the rows of a table.
+/// A column of a table.
 pub struct RowColumn<'r> {
     table: Relation<'r>,
+    pub(super) place: ColumnPlace,
+}
+
+/// Where a column is in the rows of its table.
+pub(super) struct ColumnPlace {
     /// How the columns before it are stored.
     before: Vec<Storage>,
     /// How it is stored.
@@ -43,25 +48,35 @@ impl<'r> RowColumn<'r> {
             return None;
         }
 
-        let storage = |column: FormData_pg_attribute| Storage::of(&column);
-        let mut columns = table.columns();
-        let before = columns.by_ref().take(number - 1).map(storage).collect();
-        let own = columns.next()?;
-        Some(RowColumn {
-            table,
-            before,
-            own: storage(own),
-            has_default_for_older: own.atthasmissing,
-        })
+        let place = ColumnPlace::new(table.columns(), number)?;
+        Some(RowColumn { table, place })
     }
 
     pub fn is_of_variable_length(&self) -> bool {
-        self.own.len == -1
+        self.place.own.len == -1
     }
 
     /// Reads a page of the table, which must have it.
     pub fn page(&self, page: u32) -> TablePage<'r> {
         TablePage::read(self.table, page)
+    }
+}
+
+impl ColumnPlace {
+    /// Returns the place of one of these columns, which must be all that the table has, dropped ones
+    /// included. `number` counts from 1. `None` if there is no such column.
+    pub(super) fn new(
+        mut columns: impl Iterator<Item = FormData_pg_attribute>,
+        number: usize,
+    ) -> Option<ColumnPlace> {
+        let storage = |column: FormData_pg_attribute| Storage::of(&column);
+        let before = columns.by_ref().take(number - 1).map(storage).collect();
+        let own = columns.next()?;
+        Some(ColumnPlace {
+            before,
+            own: storage(own),
+            has_default_for_older: own.atthasmissing,
+        })
     }
 
     /// Returns what a row version has in the column; `None` if that would not end within the row.

@@ -1,5 +1,5 @@
 //! The rows on a page of a table, and the values of one column: of all row versions that are there,
-//! visible or not.
+//! visible or not, or of those that a sequential scan is about to return.
 //!
 //! This is the one room below the table access method. It relies on the layout of pages and rows of
 //! PostgreSQL's own access method `heap`, and trusts none of their bytes: a damaged page may hide
@@ -15,11 +15,14 @@
 //! | `chains` | which row versions belong together: HOT chains |
 //! | `column` | where a column is in a row |
 //! | `page` | all row versions of a page, with the values of a column |
+//! | `scan` | the rows of the page that a sequential scan is at |
 
 mod bytes;
 mod chains;
 mod column;
 mod page;
+mod scan;
 
 pub use column::{Found, RowColumn};
 pub use page::HeapPage;
+pub use scan::{RowsOfScan, ScanPosition};

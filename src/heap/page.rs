@@ -50,7 +50,7 @@ impl<'p> HeapPage<'p> {
     /// Returns what a sound row version has in the column; `None` for a damaged one.
     #[inline(always)]
     fn find(&self, column: &RowColumn, start: usize, end: usize) -> Option<Found> {
-        column.find(&self.bytes.body(start, end)?)
+        column.place.find(&self.bytes.body(start, end)?)
     }
 
     /// Returns [`Found::Unknown`] if PostgreSQL can read the column of a damaged row version without
@@ -58,7 +58,7 @@ impl<'p> HeapPage<'p> {
     #[cold]
     fn find_in_damaged_row(&self, column: &RowColumn, start: usize) -> Option<Found> {
         let copy = self.bytes.copy(start);
-        column.find(&copy.body()?)?;
+        column.place.find(&copy.body()?)?;
         Some(Found::Unknown)
     }
 

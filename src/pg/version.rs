@@ -185,43 +185,6 @@ pub unsafe fn unlock(buffer: pg_sys::Buffer) {
     }
 }
 
-/// Gives a scan the slot that its rows are in, of the kind that its table has.
-///
-/// # Safety
-/// The scan must be of this state, and the table open.
-pub unsafe fn init_scan_slot(
-    estate: *mut pg_sys::EState,
-    scan: *mut pg_sys::ScanState,
-    table: pg_sys::Relation,
-) {
-    // SAFETY: promised by the caller. Version 19 takes flags of the slot, of which there are none.
-    unsafe {
-        let (columns, kind) = ((*table).rd_att, pg_sys::table_slot_callbacks(table));
-        #[cfg(feature = "before_pg19")]
-        pg_sys::ExecInitScanTupleSlot(estate, scan, columns, kind);
-        #[cfg(not(feature = "before_pg19"))]
-        pg_sys::ExecInitScanTupleSlot(estate, scan, columns, kind, 0);
-    }
-}
-
-/// Begins this process's part of a parallel scan of a table.
-///
-/// # Safety
-/// The table must be open, and the memory initialized by `table_parallelscan_initialize`.
-pub unsafe fn begin_parallel_scan(
-    table: pg_sys::Relation,
-    shared: pg_sys::ParallelTableScanDesc,
-) -> pg_sys::TableScanDesc {
-    // SAFETY: promised by the caller. Version 19 takes hints about the scan, of which there are
-    // none.
-    unsafe {
-        #[cfg(feature = "before_pg19")]
-        return pg_sys::table_beginscan_parallel(table, shared);
-        #[cfg(not(feature = "before_pg19"))]
-        return pg_sys::table_beginscan_parallel(table, shared, 0);
-    }
-}
-
 /// The description of an access method for its handler to return: version 19 keeps the pointer,
 /// older ones free it.
 pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {

@@ -32,7 +32,7 @@ const SLICE_BYTES: usize = 4 << 10;
 /// Bytes of filters to remember; one alone may have more.
 const MOST_BYTES: usize = 64 << 20;
 /// Elements for which memory is prefetched before it is read.
-pub const MOST_AT_ONCE: usize = 32;
+const MOST_AT_ONCE: usize = 32;
 
 pub struct FilterCache {
     filter_type: FilterType,

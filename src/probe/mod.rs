@@ -1,56 +1,73 @@
-//! Querying stored filters: a call site asks a filter for one element, or a scan for those of many
-//! rows. `cache` has the filters that a call site asks, remembered between its calls, of which no
-//! more is read than is needed.
+//! Probing a filter that an argument of a function is, for one element that another argument is.
+//!
+//! Most calls probe the stored filter that the call before probed, in a scan of many rows. So a call
+//! site remembers its filters, how elements are hashed for each ([`FilterCache`]), and which rows
+//! come next ([`crate::read_ahead`]).
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `cache` | keeps the filters of a call site, of which no more is fetched than their probes need |
 
 mod cache;
 
-pub use cache::{FilterCache, MOST_AT_ONCE};
+pub use cache::FilterCache;
 
-use crate::element::ElementType;
-use crate::filter_type::FilterType;
+use crate::element::{ElementType, Hasher};
+use crate::filter_type::{FilterType, Whole};
 use crate::pg::call::{Call, Element, Result};
+use crate::read_ahead::ReadAhead;
+use cache::Filter;
 
-/// What a call site remembers that probes a filter, one argument, for one element, the other.
+/// What a call site remembers that probes a filter.
 struct ProbeSite {
-    element: ElementType,
+    element_type: ElementType,
     filters: FilterCache,
+    read_ahead: Option<ReadAhead>,
 }
 
+/// Returns what the call site remembers. Fails with 0A000 for a type or collation that can't be an
+/// element.
 #[inline(always)]
 #[allow(
     clippy::mut_from_ref,
     reason = "it is that of this call, which gets it once"
 )]
 fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut ProbeSite> {
-    // SAFETY: remembered by the site of this call, the only way to get it.
-    let filters = || unsafe { FilterCache::new(filter_type) };
     call.remembered(|| {
+        let element = 1 - filter;
         Ok(ProbeSite {
-            element: ElementType::of_argument(call, 1 - filter)?,
-            filters: filters(),
+            element_type: ElementType::of_argument(call, element)?,
+            // SAFETY: the call site remembers it, and only its calls can reach it.
+            filters: unsafe { FilterCache::new(filter_type) },
+            // SAFETY: as above.
+            read_ahead: unsafe { ReadAhead::for_site(call, element) },
         })
     })
 }
 
-/// Whether one of two arguments, the element, may be in the other, argument `filter`. Errors: 42804
-/// for an element of another kind than the filter's, 0A000 for what can't be one, 22P03 for a
-/// damaged filter.
+/// Returns whether an element may be in a filter; `None` if one of them is NULL. The call has two
+/// arguments: argument `filter` is the filter, and the other one is the element.
+///
+/// Fails with 42804 for an element of another kind than the filter's, 0A000 for a type or collation
+/// that can't be an element, and 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;
-    // The remembered hasher is that of the type as it was resolved.
-    if site.element.is_current()
+
+    // Most calls end here. The remembered hasher is that of the type as it was resolved.
+    if site.element_type.is_current()
         && let Some((whole, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(1 - filter)
     {
-        // SAFETY: the type is that of the argument.
-        let hash = unsafe { hasher.hash(element) };
+        // SAFETY: the hasher was made for the type of this argument.
+        let hash = unsafe { hash_for_whole(element, hasher, whole, &mut site.read_ahead) };
         return Ok(Some(hash.is_some_and(|hash| whole.contains(hash))));
     }
     probe_any(call, site, filter_type, filter)
 }
 
-/// The same for a filter other than the last one probed, or one that is passed whole.
+/// Does what [`probe`] does, also for a filter that the call site didn't probe last, was not fetched
+/// whole yet, or is no stored one.
 #[inline(never)]
 fn probe_any(
     call: &Call,
@@ -64,10 +81,20 @@ fn probe_any(
     let Some(mut probed) = site.filters.filter(call, filter, 1)? else {
         return Ok(None);
     };
-    site.element.refresh(call)?;
-    let hasher = site.element.hasher_for(probed.header(), filter_type.contains())?;
-    // SAFETY: the type is that of the argument.
-    let found = probed.contains(unsafe { hasher.hash(element) })?;
+
+    site.element_type.refresh(call)?;
+    let hasher = site
+        .element_type
+        .hasher_for(probed.header(), filter_type.contains())?;
+    // SAFETY: the hasher was made for the type of this argument.
+    let hash = unsafe {
+        match &probed {
+            Filter::Whole(whole) => hash_for_whole(element, &hasher, whole, &mut site.read_ahead),
+            Filter::Slices(..) => hasher.hash(element),
+        }
+    };
+    let found = probed.contains(hash)?;
+
     if call.identity(filter).is_some() {
         site.filters.remember_hasher(hasher);
     }
@@ -87,32 +114,32 @@ pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
     let Some(mut filter) = site.filters.filter(call, 0, 1)? else {
         return Ok(None);
     };
-    site.element.refresh(call)?;
-    let hasher = site.element.hasher_for(filter.header(), function)?;
-    // SAFETY: the type is that of the argument.
+    site.element_type.refresh(call)?;
+    let hasher = site.element_type.hasher_for(filter.header(), function)?;
+    // SAFETY: the hasher was made for the type of this argument.
     filter.count(unsafe { hasher.hash(element) }).map(Some)
 }
 
-/// Whether each of these elements may be in the filter that argument `filter` is, where the other
-/// argument is the element of a row.
+/// Returns the hash of an element that a call probes for in a filter, computed ahead where that is
+/// possible; `None` if no filter of this kind can have it.
 ///
 /// # Safety
-/// The elements must be of the type of that argument.
-pub unsafe fn probe_each(
-    call: &Call,
-    filter_type: FilterType,
-    filter: usize,
-    elements: &[Element],
-    answers: &mut [bool],
-) -> Result<()> {
-    let site = site(call, filter_type, filter)?;
-    let Some(mut filter) = site.filters.filter(call, filter, elements.len())? else {
-        answers.fill(false);
-        return Ok(());
-    };
-    site.element.refresh(call)?;
-    let hasher = site.element.hasher_for(filter.header(), filter_type.contains())?;
+/// The element must be the argument of the call that the read-ahead is for, and the hasher be made
+/// for its type.
+#[inline(always)]
+unsafe fn hash_for_whole(
+    element: Element,
+    hasher: &Hasher,
+    filter: &Whole<'_>,
+    read_ahead: &mut Option<ReadAhead>,
+) -> Option<u64> {
     // SAFETY: promised by the caller.
-    answers.copy_from_slice(&unsafe { filter.contains_each(&hasher, elements, None)? });
-    Ok(())
+    unsafe {
+        if let Some(read_ahead) = read_ahead
+            && let Some(hash) = read_ahead.hash(element, hasher, filter)
+        {
+            return Some(hash);
+        }
+        hasher.hash(element)
+    }
 }

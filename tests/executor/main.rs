@@ -6,8 +6,7 @@
 //! | `exhaustion` | where there is no more memory |
 //! | `plan_memory` | the memory of parallel plans |
 //! | `plans` | what the planner expects |
-//! | `read_ahead` | scans that read rows ahead |
-//! | `read_ahead_processes` | such scans with other processes |
+//! | `read_ahead` | scans that fetch memory ahead for the rows that they probe |
 //! | `rows` | rows whose types were altered or made again |
 //! | `unsized_plans` | unsized builds in parallel plans |
 
@@ -18,7 +17,6 @@ mod exhaustion;
 mod plan_memory;
 mod plans;
 mod read_ahead;
-mod read_ahead_processes;
 mod rows;
 mod unsized_plans;
 

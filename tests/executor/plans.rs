@@ -150,7 +150,6 @@ fn a_relabelled_column_is_asked_as_what_it_is_in_the_clause() {
 #[test]
 fn cheap_conditions_run_first() {
     let mut client = database("costs");
-    run(&mut client, "SET pg_bloom.read_ahead = off");
     let sql =
         "SELECT * FROM t WHERE bloom_from_array(ARRAY[1, 2]) @> unique_number AND frequent < 100
                AND bloom_contains_all(bloom_from_array(ARRAY[1, 2]), ARRAY[unique_number])";

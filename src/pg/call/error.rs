@@ -88,6 +88,12 @@ pub fn notice(notice: Error) {
     notice.report(PgLogLevel::NOTICE);
 }
 
+/// Reports a message that only those see who ask for it, by `client_min_messages` or
+/// `log_min_messages`.
+pub fn debug(message: &str) {
+    Error::new(SqlState::ERRCODE_SUCCESSFUL_COMPLETION, message).report(PgLogLevel::DEBUG1);
+}
+
 pub fn info(finding: Error) {
     finding.report(PgLogLevel::INFO);
 }

@@ -36,10 +36,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// PostgreSQL's functions without pgrx's guard. Declared not to unwind: what they raise jumps.
 pub mod raw {
     use pgrx::pg_sys::{
-        Datum, ErrorData, ExecScanAccessMtd, ExecScanRecheckMtd, Expr, FmgrInfo, GenericCosts,
-        HeapTuple, IndexInfo, IndexPath, List, Node, Oid, ParseState, PlannerInfo, QueryDesc,
-        Relation, SPIPlanPtr, ScanState, TupleDesc, TupleTableSlot as Slot, VariableStatData,
-        varlena,
+        Datum, ErrorData, Expr, FmgrInfo, GenericCosts, HeapTuple, IndexInfo, IndexPath, List,
+        Node, Oid, ParseState, PlanState, PlannerInfo, QueryDesc, Relation, SPIPlanPtr, TupleDesc,
+        VariableStatData, varlena,
     };
     use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -56,11 +55,6 @@ pub mod raw {
             a: Datum,
             b: Datum,
         ) -> Datum;
-        pub fn ExecScan(
-            scan: *mut ScanState,
-            next: ExecScanAccessMtd,
-            recheck: ExecScanRecheckMtd,
-        ) -> *mut Slot;
         pub fn heap_deform_tuple(
             row: HeapTuple,
             descriptor: TupleDesc,
@@ -130,6 +124,14 @@ pub mod raw {
         );
         pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
         pub fn ExecutorStart(query: *mut QueryDesc, flags: c_int);
+        pub fn standard_ExecutorStart(query: *mut QueryDesc, flags: c_int);
+        /// Calls `visit` with each node right below this one, until it returns true.
+        #[cfg_attr(not(feature = "before_pg16"), link_name = "planstate_tree_walker_impl")]
+        pub fn planstate_tree_walker(
+            node: *mut PlanState,
+            visit: unsafe extern "C" fn(*mut PlanState, *mut c_void) -> bool,
+            context: *mut c_void,
+        ) -> bool;
         pub fn ExecutorFinish(query: *mut QueryDesc);
         pub fn ExecutorEnd(query: *mut QueryDesc);
         /// The expression must be whole and uncompressed. What is compiled stays in PostgreSQL's

@@ -9,6 +9,7 @@
 //! | [`panics`] | what a panic shows |
 //! | [`interrupt`] | cancelling, and the depth of the stack |
 //! | [`nodes`] | expressions, and what that of a call shows about its arguments |
+//! | [`scan`] | the sequential scan that evaluates a call |
 //! | `test_functions` | functions that only tests call, in builds for debugging |
 
 #[macro_use]
@@ -20,6 +21,7 @@ pub mod error;
 pub mod interrupt;
 pub mod nodes;
 pub mod panics;
+pub mod scan;
 pub mod site;
 #[cfg(debug_assertions)]
 mod test_functions;

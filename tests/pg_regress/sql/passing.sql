@@ -27,10 +27,20 @@ SELECT * FROM passed('CREATE INDEX ON numbers USING bloom_filter (odd(i))');
 CREATE TABLE added (i integer);
 CREATE INDEX ON added USING bloom_filter (odd(i));
 SELECT state, context FROM passed('INSERT INTO added VALUES (5)');
--- A Bloom Scan: the element, a condition, and what is selected.
+-- A scan that reads ahead: the element, a condition, and what is selected.
 SELECT * FROM passed('SELECT count(*) FROM numbers WHERE (SELECT bloom_agg(i) FROM numbers) @> odd(i)');
 SELECT * FROM passed('SELECT count(*) FROM numbers WHERE (SELECT bloom_agg(i) FROM numbers) @> i AND odd(i) > 0');
 SELECT * FROM passed('SELECT odd(i) FROM numbers WHERE (SELECT bloom_agg(i) FROM numbers) @> i');
+-- A query that starts: partitions are chosen by a function that is stable.
+CREATE FUNCTION odd_now(i integer) RETURNS integer STABLE LANGUAGE plpgsql AS 'BEGIN RETURN odd(i); END';
+CREATE TABLE parts (i integer) PARTITION BY RANGE (i);
+CREATE TABLE part_1 PARTITION OF parts FOR VALUES FROM (0) TO (4);
+CREATE TABLE part_2 PARTITION OF parts FOR VALUES FROM (4) TO (9);
+SET plan_cache_mode = force_generic_plan;
+PREPARE start_fails(integer) AS SELECT * FROM parts WHERE i = odd_now($1);
+SELECT * FROM passed('EXECUTE start_fails(5)');
+DEALLOCATE start_fails;
+RESET plan_cache_mode;
 -- A trigger and a constraint of a set.
 CREATE TRIGGER refuse BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION refuse();
 SELECT * FROM passed('SELECT bloom_set_add(''guarded'', 1)');
@@ -38,5 +48,5 @@ DROP TRIGGER refuse ON guarded;
 ALTER TABLE guarded ADD CONSTRAINT mine CHECK (bucket > 10000) NOT VALID;
 SELECT state, message, constraint_name FROM passed('SELECT bloom_set_add(''guarded'', 1)');
 \x off
-DROP TABLE numbers, guarded, added;
-DROP FUNCTION passed, odd, refuse;
+DROP TABLE numbers, guarded, added, parts;
+DROP FUNCTION passed, odd, odd_now, refuse;

@@ -1,0 +1,101 @@
+//! The rows of the page that a sequential scan is at.
+//!
+//! A scan of PostgreSQL's goes through a table page by page. It pins a page, looks which of its row
+//! versions the scan's snapshot sees, and then returns these one after the other. Its progress says:
+//!
+//! ```text
+//! rs_cblock, rs_cbuf     the page, and the buffer in which it is pinned
+//! rs_vistuples           the lines of the versions that the snapshot sees   | 1 | 2 | 5 | 6 | 9 |
+//! rs_cindex              where in this list the scan is                           ▲
+//! rs_ntuples             how many are in the list
+//! ```
+//!
+//! Those after the current one can be read without any effect on the scan: it has found them visible
+//! already, and while a page is pinned nobody removes or moves a version that a snapshot sees, or
+//! changes its columns.
+
+use super::bytes::{Line, MOST_ROWS, PageBytes};
+use super::column::{ColumnPlace, Found};
+use crate::pg::call::Element;
+use crate::pg::call::scan::{ScannedColumn, SequentialScan};
+use pgrx::pg_sys;
+
+/// A column of the rows that a sequential scan of a table of the access method `heap` returns.
+pub struct RowsOfScan {
+    scan: SequentialScan,
+    column: ColumnPlace,
+}
+
+/// Where a sequential scan is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ScanPosition {
+    pub page: u32,
+    /// Counts the rows that the scan returns of this page, from 0.
+    pub row: usize,
+}
+
+impl RowsOfScan {
+    /// Returns `None` for a table of another access method.
+    pub fn new(scanned: ScannedColumn) -> Option<RowsOfScan> {
+        if !scanned.scan.is_of_heap() {
+            return None;
+        }
+        let column = ColumnPlace::new(scanned.scan.columns(), scanned.number)?;
+        Some(RowsOfScan { scan: scanned.scan, column })
+    }
+
+    /// Returns the scan's progress, as the access method `heap` keeps it. It is there, since the scan
+    /// is at a row while it evaluates a call.
+    #[inline(always)]
+    fn progress(&self) -> *const pg_sys::HeapScanDescData {
+        self.scan.progress().cast()
+    }
+
+    /// Returns where the scan is.
+    #[inline(always)]
+    pub fn position(&self) -> ScanPosition {
+        let progress = self.progress();
+        // SAFETY: the access method was checked by `new`.
+        unsafe {
+            ScanPosition {
+                page: (*progress).rs_cblock,
+                row: (*progress).rs_cindex as usize,
+            }
+        }
+    }
+
+    /// Calls `visit` with the elements of up to `most` rows, from the one on that the scan is at, and
+    /// with the number of rows between both. Leaves out rows without a value and damaged ones. An
+    /// element may be compressed or out of line, and is there until the scan goes to the next page.
+    ///
+    /// Returns how many rows it looked at: fewer than `most` at the end of the page; none where the
+    /// scan keeps no list of visible rows, since its snapshot isn't one of MVCC.
+    #[inline(always)]
+    pub fn visit_next(&self, most: usize, mut visit: impl FnMut(usize, Element)) -> usize {
+        let progress = self.progress();
+        // SAFETY: the access method was checked by `new`. The scan is at a row, so it has a page
+        // pinned.
+        let (page, visible) = unsafe {
+            let has_list = (*progress).rs_base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
+            if has_list == 0 {
+                return 0;
+            }
+            let len = ((*progress).rs_ntuples as usize).min(MOST_ROWS);
+            let lines: *const u16 = (&raw const (*progress).rs_vistuples).cast();
+            let page = PageBytes::pinned(pg_sys::BufferGetPage((*progress).rs_cbuf).cast());
+            (page, std::slice::from_raw_parts(lines, len))
+        };
+
+        let rest = visible.get(self.position().row..).unwrap_or(&[]);
+        let next = &rest[..most.min(rest.len())];
+        for (distance, &line) in next.iter().enumerate() {
+            if let Line::Row { start, end } = page.line(line.into())
+                && let Some(row) = page.body(start, end)
+                && let Some(Found::Value(element)) = self.column.find(&row)
+            {
+                visit(distance, element);
+            }
+        }
+        next.len()
+    }
+}
