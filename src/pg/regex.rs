@@ -1,9 +1,7 @@
-//! Regular expressions: the automaton that PostgreSQL compiles one to, as it exports that
+//! Regular expressions as PostgreSQL compiles them: the automaton, as it is exported
 //! (regex/regexport.h).
 
 use crate::pg::call::guard::{guard, raw};
-use crate::pg::call::interrupt;
-use pg_bloom_core::conditions::automaton::{Automaton, Transition};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_int, c_void};
@@ -11,11 +9,6 @@ use std::ffi::{c_int, c_void};
 /// What `~` and `~*` compile an expression with: advanced expressions without groups.
 const FLAGS: c_int = 0o23;
 const IGNORE_CASE: c_int = 0o10;
-/// States of an automaton, and arcs, beyond which nothing is said.
-const MOST_STATES: c_int = 10_000;
-const MOST_ARCS: usize = 200_000;
-/// Characters of a color, likewise: those of a class are many.
-const MOST_CHARACTERS: c_int = 64;
 
 // None of these raises an error: they look up a number.
 unsafe extern "C" {
@@ -27,75 +20,94 @@ unsafe extern "C" {
     fn pg_reg_getcharacters(regex: *const c_void, color: c_int, characters: *mut u32, room: c_int);
 }
 
-/// The automaton of an expression; `None` if it is large. Raises PostgreSQL's error for an invalid
-/// one.
-///
-/// # Safety
-/// The expression must be a text that is whole and uncompressed.
-pub unsafe fn automaton(
-    expression: *mut pg_sys::varlena,
-    ignore_case: bool,
-    collation: Oid,
-) -> Option<Automaton> {
-    let flags = FLAGS | if ignore_case { IGNORE_CASE } else { 0 };
-    // SAFETY: promised by the caller; lists have room for as many. What is compiled stays in
-    // PostgreSQL's cache until it compiles another one, which nothing here does.
-    unsafe {
-        let regex = guard(|| raw::RE_compile_and_cache(expression, flags, collation)).cast_const();
-        let count = pg_reg_getnumstates(regex);
-        if count > MOST_STATES {
-            return None;
-        }
-        // `None` where they are not known, or many, and for the start and the end of a text.
-        let characters = |color| {
-            let count = pg_reg_getnumcharacters(regex, color);
-            if !(0..=MOST_CHARACTERS).contains(&count) {
-                return None;
-            }
-            let mut characters: Vec<u32> = memory::zeroed(count as usize);
-            pg_reg_getcharacters(regex, color, characters.as_mut_ptr(), count);
-            Some(characters)
-        };
-        let mut colors = memory::collect((0..pg_reg_getnumcolors(regex)).map(characters));
-        // For arcs of any character, which have no color (`COLOR_RAINBOW`).
-        memory::push(&mut colors, None);
-        let (mut transitions, mut most) = (memory::with_capacity(count as usize), MOST_ARCS);
-        for state in 0..count {
-            interrupt::check_for_interrupts();
-            let of_state = arcs_of(regex, state, colors.len(), count as usize);
-            most = most.checked_sub(of_state.len())?;
-            memory::push(&mut transitions, of_state);
-        }
-        let state =
-            |number: c_int| usize::try_from(number).ok().filter(|&state| state < count as usize);
-        let (initial, last) =
-            (state(pg_reg_getinitialstate(regex))?, state(pg_reg_getfinalstate(regex))?);
-        Some(Automaton { transitions, colors, initial, last })
-    }
+/// A regular expression that PostgreSQL has compiled. States and colors are numbered from 0.
+pub struct CompiledRegex {
+    regex: *const c_void,
 }
 
-/// The transitions out of a state, which PostgreSQL calls arcs. Raises PostgreSQL's error if the
-/// stack ends.
-///
-/// # Safety
-/// The expression must be compiled and have the state.
-unsafe fn arcs_of(
-    regex: *const c_void,
-    state: c_int,
-    colors: usize,
-    states: usize,
-) -> Vec<Transition> {
-    // SAFETY: promised by the caller; the list has room for as many.
-    let arcs = unsafe {
-        let count = guard(|| raw::pg_reg_getnumoutarcs(regex, state));
-        let mut arcs: Vec<[c_int; 2]> = memory::zeroed(count.max(0) as usize);
-        let first = arcs.as_mut_ptr();
-        guard(|| raw::pg_reg_getoutarcs(regex, state, first, count));
-        arcs
-    };
-    memory::collect(arcs.into_iter().map(|[color, to]| {
-        let (color, to) = (usize::try_from(color).unwrap_or(colors - 1), to as usize);
-        assert!(color < colors && to < states, "an arc of an automaton");
-        Transition { color, to }
-    }))
+/// A transition of an automaton: it leads to another state by a character of a color.
+pub struct RegexArc {
+    /// `None`: any character.
+    pub color: Option<usize>,
+    /// The number of the state that it leads to.
+    pub to: usize,
+}
+
+impl CompiledRegex {
+    /// Compiles an expression as the operators `~` and `~*` do, of which the latter ignores case.
+    /// Fails if the expression is invalid (SQLSTATE 2201B).
+    ///
+    /// # Safety
+    /// `expression` must be a text in the memory of this process that is not compressed. No other
+    /// expression may be compiled as long as the result is used: PostgreSQL keeps the compiled ones
+    /// in a cache.
+    pub unsafe fn of(
+        expression: *mut pg_sys::varlena,
+        ignore_case: bool,
+        collation: Oid,
+    ) -> CompiledRegex {
+        let flags = FLAGS | if ignore_case { IGNORE_CASE } else { 0 };
+        // SAFETY: the expression is a whole text, as the caller promises.
+        let regex = unsafe { guard(|| raw::RE_compile_and_cache(expression, flags, collation)) };
+        CompiledRegex { regex: regex.cast_const() }
+    }
+
+    pub fn num_states(&self) -> usize {
+        // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
+        unsafe { pg_reg_getnumstates(self.regex) as usize }
+    }
+
+    /// Returns the number of the state before the first character.
+    pub fn initial_state(&self) -> usize {
+        // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
+        unsafe { pg_reg_getinitialstate(self.regex) as usize }
+    }
+
+    /// Returns the number of the state after a match.
+    pub fn final_state(&self) -> usize {
+        // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
+        unsafe { pg_reg_getfinalstate(self.regex) as usize }
+    }
+
+    pub fn num_colors(&self) -> usize {
+        // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
+        unsafe { pg_reg_getnumcolors(self.regex) as usize }
+    }
+
+    /// Returns the characters of a color. Returns `None` if they are not known, as those from
+    /// U+0800 on, if there are more than `most`, and for the start or the end of a text.
+    pub fn characters(&self, color: usize, most: usize) -> Option<Vec<u32>> {
+        let color = color as c_int;
+        // SAFETY: the expression is compiled; a number that isn't a color's has no characters.
+        let count = unsafe { pg_reg_getnumcharacters(self.regex, color) };
+        let count = usize::try_from(count).ok().filter(|&count| count <= most)?;
+        let mut characters: Vec<u32> = memory::zeroed(count);
+        // SAFETY: the list has room for as many characters as it is said to have.
+        unsafe {
+            let room = count as c_int;
+            pg_reg_getcharacters(self.regex, color, characters.as_mut_ptr(), room);
+        }
+        Some(characters)
+    }
+
+    /// Returns the arcs out of a state. Fails if the stack is too small for the expression
+    /// (SQLSTATE 54001).
+    pub fn arcs(&self, state: usize) -> Vec<RegexArc> {
+        let state = state as c_int;
+        // SAFETY: the expression is compiled; a number that isn't a state's has no arcs. The list
+        // has room for as many as it is said to have.
+        let arcs = unsafe {
+            let count = guard(|| raw::pg_reg_getnumoutarcs(self.regex, state));
+            let mut arcs: Vec<[c_int; 2]> = memory::zeroed(count.max(0) as usize);
+            let first = arcs.as_mut_ptr();
+            guard(|| raw::pg_reg_getoutarcs(self.regex, state, first, count));
+            arcs
+        };
+        memory::collect(
+            arcs.into_iter().map(|[color, to]| RegexArc {
+                color: usize::try_from(color).ok(),
+                to: to as usize,
+            }),
+        )
+    }
 }

@@ -5,7 +5,7 @@
 use crate::common::asking::agree;
 use crate::common::{column, run, value};
 use crate::{server, times};
-use pg_bloom_core::conditions::text::{Encoding, each_window, like};
+use pg_bloom_core::conditions::text::{Encoding, LetterCase, each_window, like};
 use postgres::Client;
 use std::collections::{BTreeSet, HashSet};
 
@@ -83,7 +83,7 @@ fn ilike_finds_what_each_locale_does() {
 fn may_match(text: &str, pattern: &str) -> bool {
     let mut has = BTreeSet::new();
     each_window(text.as_bytes(), Encoding::Utf8, |window| has.extend(window.hashes()));
-    let condition = like(pattern.as_bytes(), Encoding::Utf8, true);
+    let condition = like(pattern.as_bytes(), Encoding::Utf8, LetterCase::Ignored);
     condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash)))) == Ok(1)
 }
 

@@ -2,7 +2,7 @@
 //! of a page or of some documents, and no pages of an index. What the index itself takes and reads
 //! is judged by it.
 
-use pg_bloom_core::conditions::text::{Encoding, each_window, like};
+use pg_bloom_core::conditions::text::{Encoding, LetterCase, each_window, like};
 
 /// Bits of a filter for each different hash of its range.
 const BITS: f64 = 2.5;
@@ -55,7 +55,7 @@ impl Model {
     pub fn read<'p>(&self, patterns: impl Iterator<Item = &'p str>) -> (f64, f64) {
         let (mut read, mut exact, mut count) = (0, 0, 0);
         for pattern in patterns {
-            let condition = like(pattern.as_bytes(), Encoding::Utf8, false);
+            let condition = like(pattern.as_bytes(), Encoding::Utf8, LetterCase::Compared);
             for range in &self.ranges {
                 if condition.holds(&|hash| range.bits[place(hash, range.bits.len())]) {
                     read += range.bytes;

@@ -26,11 +26,11 @@ pub struct Alternatives {
 }
 
 impl Alternatives {
-    /// How many alternatives a condition has.
+    /// How many alternatives a condition has, with those within alternatives.
     pub fn count(condition: &Condition) -> usize {
         match condition {
             Condition::All(all) => all.iter().map(Alternatives::count).max().unwrap_or(1),
-            Condition::Any(each) => each.len(),
+            Condition::Any(each) => each.iter().map(Alternatives::count).sum(),
             _ => 1,
         }
     }

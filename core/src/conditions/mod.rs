@@ -15,8 +15,8 @@
 //! | `text` | windows of a text, and of what it is compared with |
 
 pub mod alternatives;
-pub mod automaton;
-pub mod stand_ins;
+
+pub mod regex;
 pub mod text;
 
 use crate::canonical::Sink;

@@ -1,5 +1,56 @@
 use super::Condition::{All, Any, Has, Unknown};
+use super::text::{Encoding, LetterCase, each_window, like};
 use super::*;
+use std::collections::BTreeSet;
+
+/// Returns the windows of a text.
+pub(super) fn windows(text: &str) -> BTreeSet<Window> {
+    let mut windows = BTreeSet::new();
+    each_window(text.as_bytes(), Encoding::Utf8, |window| {
+        windows.insert(window);
+    });
+    windows
+}
+
+/// Returns the hashes of a condition, whatever their order.
+pub(super) fn hashes(condition: &Condition) -> BTreeSet<String> {
+    format!("{condition:?}")
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns what a text must have that is LIKE a pattern.
+pub(super) fn like_condition(pattern: &str) -> Condition {
+    like(pattern.as_bytes(), Encoding::Utf8, LetterCase::Compared)
+}
+
+/// Returns whether a text with the windows of this one may match.
+pub(super) fn may_match(text: &str, condition: &Condition) -> bool {
+    let has: BTreeSet<u64> = windows(text).into_iter().flat_map(Window::hashes).collect();
+    let found = condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash))));
+    found == Ok(1)
+}
+
+/// Numbers that look random, the same in each run.
+pub(super) struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(1);
+        crate::hash::reduce(crate::hash::word(self.0, 7), n as u64) as usize
+    }
+
+    pub fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// Returns a text of at most so many of these letters.
+    pub fn text(&mut self, letters: &[char], most: usize) -> String {
+        let length = self.below(most + 1);
+        (0..length).map(|_| *self.one_of(letters)).collect()
+    }
+}
 
 #[test]
 fn hashes_are_frozen() {

@@ -52,6 +52,15 @@ pub enum Encoding {
     Other,
 }
 
+/// Whether an operator tells capitals from small letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetterCase {
+    /// As `LIKE` and `~` do.
+    Compared,
+    /// As `ILIKE` and `~*` do.
+    Ignored,
+}
+
 /// The character that bytes begin with, which has more than one, and its length. `None` if they
 /// begin with none. What follows a part of a character is read as if the part weren't there, so
 /// that a run is read the same in every text.
@@ -223,9 +232,9 @@ pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
 }
 
 /// The windows of these runs, which end with a byte that is 0: a text must have all of them.
-fn windows_of(runs: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
+fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     let mut windows = Vec::new();
-    let ends = |c| ignore_case && !fold::is_known(c);
+    let ends = |c| case == LetterCase::Ignored && !fold::is_known(c);
     each_window_between(runs, encoding, ends, |window| memory::push(&mut windows, window));
     all_windows(windows)
 }
@@ -242,15 +251,15 @@ pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
 
 /// What a text must have that has this one in it, at its start or as a whole.
 pub fn having(text: &[u8], encoding: Encoding) -> Condition {
-    windows_of(text, encoding, false)
+    windows_of(text, encoding, LetterCase::Compared)
 }
 
-/// What a text must have that is LIKE a pattern, or ILIKE if `ignore_case`.
+/// What a text must have that is LIKE a pattern, or ILIKE it if case is ignored.
 ///
 /// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one
 /// for which it does.
-pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition {
-    if ignore_case && encoding == Encoding::Other {
+pub fn like(pattern: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
+    if case == LetterCase::Ignored && encoding == Encoding::Other {
         return Condition::Unknown;
     }
     let mut runs = memory::with_capacity(pattern.len());
@@ -265,7 +274,7 @@ pub fn like(pattern: &[u8], encoding: Encoding, ignore_case: bool) -> Condition 
             byte => byte,
         });
     }
-    windows_of(&runs, encoding, ignore_case)
+    windows_of(&runs, encoding, case)
 }
 
 #[cfg(test)]

@@ -1,15 +1,6 @@
 use super::*;
-use crate::conditions::automaton::{Automaton, Transition};
-use crate::conditions::stand_ins::StandIns;
+use crate::conditions::tests::{Random, hashes, like_condition, may_match, windows};
 use std::collections::BTreeSet;
-
-fn windows(text: &str) -> BTreeSet<Window> {
-    let mut windows = BTreeSet::new();
-    each_window(text.as_bytes(), Encoding::Utf8, |window| {
-        windows.insert(window);
-    });
-    windows
-}
 
 fn folded(text: &str) -> String {
     let mut folded = String::new();
@@ -30,26 +21,6 @@ fn of(texts: &[&str]) -> BTreeSet<Window> {
             )
         })
         .collect()
-}
-
-/// The hashes of a condition, in any order.
-fn hashes(condition: &Condition) -> BTreeSet<String> {
-    format!("{condition:?}")
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::to_owned)
-        .collect()
-}
-
-/// What a text must have that is LIKE a pattern.
-fn like_condition(pattern: &str) -> Condition {
-    like(pattern.as_bytes(), Encoding::Utf8, false)
-}
-
-/// Whether a text with these windows may match.
-fn may_match(text: &str, condition: &Condition) -> bool {
-    let has: BTreeSet<u64> = windows(text).into_iter().flat_map(Window::hashes).collect();
-    let found = condition.slots(1, &mut |hash| Ok::<_, ()>(u128::from(has.contains(&hash))));
-    found == Ok(1)
 }
 
 /// LIKE as PostgreSQL's documentation has it, by trying everything; `None` for a pattern that ends
@@ -75,32 +46,19 @@ fn is_like(text: &[char], pattern: &[char]) -> Option<bool> {
     }
 }
 
-/// Numbers that look random, the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(1);
-        crate::hash::reduce(crate::hash::word(self.0, 7), n as u64) as usize
+/// A pattern that a text is like, or nearly so.
+fn pattern_of(random: &mut Random, text: &str) -> String {
+    let mut pattern = String::new();
+    for character in text.chars() {
+        match random.below(10) {
+            0 => pattern.push('_'),
+            1 => pattern.push('%'),
+            2 => pattern.extend(['\\', character]),
+            _ if "\\%_".contains(character) => pattern.extend(['\\', character]),
+            _ => pattern.push(character),
+        }
     }
-
-    fn text(&mut self, letters: &[char], most: usize) -> String {
-        (0..self.below(most + 1))
-            .map(|_| letters[self.below(letters.len())])
-            .collect()
-    }
-
-    /// A pattern that a text is like, or nearly so.
-    fn pattern_of(&mut self, text: &str) -> String {
-        let piece = |this: &mut Random, character: char| match this.below(10) {
-            0 => "_".to_owned(),
-            1 => "%".to_owned(),
-            2 => format!("\\{character}"),
-            _ if "\\%_".contains(character) => format!("\\{character}"),
-            _ => character.to_string(),
-        };
-        text.chars().map(|character| piece(self, character)).collect()
-    }
+    pattern
 }
 
 #[test]
@@ -114,7 +72,7 @@ fn every_match_of_a_pattern_has_its_windows() {
         let pattern = if i % 2 == 0 {
             random.text(&pattern_letters, 7)
         } else {
-            random.pattern_of(&text)
+            pattern_of(&mut random, &text)
         };
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
         let condition = like_condition(&pattern);
@@ -133,7 +91,9 @@ fn every_match_of_a_pattern_has_its_windows() {
 
 #[test]
 fn runs_end_at_wildcards_and_escapes_are_understood() {
-    let of = |runs: &[&str]| windows_of(runs.join("\0").as_bytes(), Encoding::Utf8, false);
+    let of = |runs: &[&str]| {
+        windows_of(runs.join("\0").as_bytes(), Encoding::Utf8, LetterCase::Compared)
+    };
     let same = |pattern: &str, runs: &[&str]| {
         let (found, expected) = (like_condition(pattern), of(runs));
         assert_eq!(hashes(&found), hashes(&expected), "{pattern}");
@@ -151,7 +111,7 @@ fn runs_end_at_wildcards_and_escapes_are_understood() {
 
 #[test]
 fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
-    let ilike = |pattern: &str| like(pattern.as_bytes(), Encoding::Utf8, true);
+    let ilike = |pattern: &str| like(pattern.as_bytes(), Encoding::Utf8, LetterCase::Ignored);
     assert_eq!(ilike("%ABCD%"), ilike("abcd"));
     assert_eq!(ilike("%ПРИВЕТ%"), ilike("привет"));
     assert_eq!(ilike("%ΟΔΟΣ%"), ilike("οδος"));
@@ -159,161 +119,8 @@ fn runs_of_ilike_end_at_what_locales_may_disagree_about() {
     assert_eq!(ilike("%漢字%"), like_condition("漢字"));
     assert_eq!(hashes(&ilike("abcd\u{278}efgh")), hashes(&ilike("abcd%efgh")));
     assert!(ilike("ab\u{378}cd\u{278}").is_unknown());
-    assert!(like(b"abcd", Encoding::Other, true).is_unknown());
-    assert!(!like(b"abcd", Encoding::Other, false).is_unknown());
-}
-
-/// An automaton for a list of steps between neighbouring states, each one of some texts, after any
-/// characters.
-fn automaton(steps: &[&[&str]]) -> Automaton {
-    let mut automaton = Automaton { transitions: vec![Vec::new()], ..Automaton::default() };
-    let color = |automaton: &mut Automaton, c: char| {
-        automaton.colors.push(Some(vec![c.into()]));
-        automaton.colors.len() - 1
-    };
-    automaton.colors.push(None);
-    automaton.transitions[0].push(Transition { color: 0, to: 0 });
-    for c in "abcdefxy".chars() {
-        let color = color(&mut automaton, c);
-        automaton.transitions[0].push(Transition { color, to: 0 });
-    }
-    let mut from = 0;
-    for texts in steps {
-        let to = automaton.transitions.len();
-        automaton.transitions.push(Vec::new());
-        for text in *texts {
-            let (mut at, count) = (from, text.chars().count());
-            for (i, c) in text.chars().enumerate() {
-                let color = color(&mut automaton, c);
-                let next = if i + 1 == count { to } else { automaton.transitions.len() };
-                if next != to {
-                    automaton.transitions.push(Vec::new());
-                }
-                automaton.transitions[at].push(Transition { color, to: next });
-                at = next;
-            }
-        }
-        from = to;
-    }
-    automaton.last = from;
-    automaton
-}
-
-#[test]
-fn a_match_of_an_automaton_has_windows_of_each_cut() {
-    let condition = |steps: &[&[&str]]| automaton(steps).condition(Encoding::Utf8);
-    assert_eq!(condition(&[&["abcdef"]]), like_condition("abcdef"));
-    assert_eq!(condition(&[&["abCDef"]]), like_condition("abcdef"));
-    assert_eq!(
-        hashes(&condition(&[&["a"], &["b", "c"], &["def"]])),
-        hashes(&Condition::all([
-            Condition::any([like_condition("abde"), like_condition("acde")]),
-            Condition::any([like_condition("bdef"), like_condition("cdef")]),
-        ]))
-    );
-    assert_eq!(condition(&[&["漢字", "漢字"]]), like_condition("漢字"));
-    assert_eq!(
-        hashes(&condition(&[&["ab"], &["cd", "xy"], &["ef"]])),
-        hashes(&Condition::all([
-            Condition::any([like_condition("abcd"), like_condition("abxy")]),
-            Condition::any([like_condition("bcde"), like_condition("bxye")]),
-            Condition::any([like_condition("cdef"), like_condition("xyef")]),
-        ]))
-    );
-    assert!(condition(&[&["abc"]]).is_unknown());
-    assert!(condition(&[&["abcdef", "ab"]]).is_unknown());
-    assert!(
-        Automaton {
-            transitions: vec![Vec::new(); 2],
-            last: 1,
-            ..Automaton::default()
-        }
-        .condition(Encoding::Utf8)
-        .is_unknown()
-    );
-}
-
-/// Numbers below `n`, from a seed.
-fn below(seed: &mut u64, n: usize) -> usize {
-    *seed = crate::hash::hash_with_seed(&seed.to_le_bytes(), 1);
-    (*seed % n as u64) as usize
-}
-
-#[test]
-fn texts_that_random_automata_match_are_found() {
-    const CHARACTERS: [&str; 7] = ["a", "bB", "c", "dDeé", "漢", "字", "İiIı"];
-    let (mut told, mut seed) = (0, 7);
-    for _ in 0..4000 {
-        let states = 3 + below(&mut seed, 9);
-        let mut colors: Vec<_> = CHARACTERS
-            .iter()
-            .map(|of| Some(of.chars().map(u32::from).collect()))
-            .collect();
-        colors.push(None);
-        let mut transitions = vec![Vec::new(); states];
-        for (state, out) in transitions.iter_mut().enumerate().take(states - 1) {
-            for _ in 0..1 + below(&mut seed, 2) {
-                let to = if below(&mut seed, 3) > 0 { state + 1 } else { below(&mut seed, states) };
-                out.push(Transition { color: below(&mut seed, 15) % 8, to });
-            }
-            if below(&mut seed, 4) == 0 {
-                out.push(Transition { color: 7, to: state });
-            }
-        }
-        let automaton = Automaton { transitions, colors, initial: 0, last: states - 1 };
-        let condition = automaton.condition(Encoding::Utf8);
-        told += usize::from(!condition.is_unknown());
-        // A walk through it, with something before and behind.
-        let (mut text, mut state) = (String::from("ab"), 0);
-        for _ in 0..60 {
-            if state == automaton.last {
-                assert!(
-                    may_match(&(text.clone() + "xab"), &condition),
-                    "{text}: {automaton:?} {condition:?}"
-                );
-                break;
-            }
-            let out = &automaton.transitions[state];
-            let Transition { color, to } = out[below(&mut seed, out.len())];
-            let of: Vec<char> = CHARACTERS.get(color).unwrap_or(&"a漢xyz").chars().collect();
-            text.push(of[below(&mut seed, of.len())]);
-            state = to;
-        }
-    }
-    assert!(told > 1000, "{told}");
-}
-
-#[test]
-fn letters_stand_in_for_characters_that_are_only_compared() {
-    let of = |pattern: &str, ignore_case| StandIns::new(pattern.as_bytes(), ignore_case);
-    let stand_ins = of(r"漢字+(か|漢)é\\ [a-z]\d", true).expect("they are only compared");
-    assert_eq!(stand_ins.pattern, "\u{780}\u{781}+(\u{782}|\u{780})é\\\\ [a-z]\\d".as_bytes());
-    assert_eq!(
-        ['\u{780}', '\u{782}', '\u{783}', 'a'].map(|c| stand_ins.original(c.into())),
-        ['漢', 'か', '\u{783}', 'a'].map(u32::from)
-    );
-    for refused in [
-        "abc",
-        "é",
-        "[一-龥]",
-        r"漢\w",
-        r"漢\y",
-        r"\漢",
-        "(?x)漢 字",
-        "***=漢",
-        "[[:alpha:]]漢",
-        "漢\u{781}",
-        r"。\d",
-        "[é-漢]",
-    ] {
-        assert!(of(refused, false).is_none(), "{refused}");
-    }
-    assert!(of("Ａ", false).is_some());
-    assert!(of("Ａ", true).is_none());
-    let many: String = (0..39)
-        .map(|i| char::from_u32(0x4E00 + i).expect("one of Han"))
-        .collect();
-    assert!(of(&many, false).is_none());
+    assert!(like(b"abcd", Encoding::Other, LetterCase::Ignored).is_unknown());
+    assert!(!like(b"abcd", Encoding::Other, LetterCase::Compared).is_unknown());
 }
 
 #[test]

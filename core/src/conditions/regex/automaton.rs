@@ -1,0 +1,138 @@
+//! The automaton of a regular expression: states, and what leads from one to another.
+
+use crate::conditions::text::{Encoding, fold};
+use crate::memory;
+
+/// An automaton that finds a match once it is in its last state.
+#[derive(Clone, Debug, Default)]
+pub struct Automaton {
+    /// The transitions out of each state.
+    pub transitions: Vec<Vec<Transition>>,
+    /// The characters of each color. `None`: any character, or none, as at the start of a text.
+    pub colors: Vec<Option<Vec<u32>>>,
+    /// The number of the state before the first character.
+    pub initial: usize,
+    /// The number of the state after a match.
+    pub last: usize,
+}
+
+/// A way from a state to another one, for which one character is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition {
+    /// The number of the color that the character must have.
+    pub color: usize,
+    /// The number of the state that the transition leads to.
+    pub to: usize,
+}
+
+/// What the automaton may read in a state to get to another state.
+pub struct Move {
+    /// The number of the state that it leads to.
+    pub to: usize,
+    /// The characters, one of each group of those that are equal once letter case is folded;
+    /// `None`: any character, or none.
+    pub characters: Option<Vec<u32>>,
+}
+
+impl Automaton {
+    /// Replaces each character by the one that `new_name` returns for it.
+    pub fn rename_characters(&mut self, new_name: impl Fn(u32) -> u32) {
+        for characters in self.colors.iter_mut().flatten() {
+            for character in characters {
+                *character = new_name(*character);
+            }
+        }
+    }
+
+    /// Returns for each state the moves out of it: one for each state that transitions lead to.
+    ///
+    /// If a move would have more than `most` characters, or unknown ones, it has any.
+    pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<Move>> {
+        let characters_of_colors = memory::collect(self.colors.iter().map(|color| match color {
+            Some(characters) => distinct_when_folded(characters, encoding, most),
+            None => None,
+        }));
+        memory::collect(
+            self.transitions.iter().map(|transitions| {
+                moves_of_state(transitions.clone(), &characters_of_colors, most)
+            }),
+        )
+    }
+}
+
+/// Returns the moves of these transitions out of one state.
+fn moves_of_state(
+    mut transitions: Vec<Transition>,
+    characters_of_colors: &[Option<Vec<FoldedCharacter>>],
+    most: usize,
+) -> Vec<Move> {
+    transitions.sort_unstable_by_key(|transition| transition.to);
+    let of_same_targets = transitions.chunk_by(|a, b| a.to == b.to);
+    memory::collect(of_same_targets.map(|transitions| {
+        let mut all = Some(Vec::new());
+        for transition in transitions {
+            all = match (all, &characters_of_colors[transition.color]) {
+                (Some(all), Some(characters)) => with_characters(all, characters, most),
+                _ => None,
+            };
+        }
+        let characters = all.map(|all| memory::collect(all.iter().map(|one| one.character)));
+        Move { to: transitions[0].to, characters }
+    }))
+}
+
+/// A character, and what it folds to as one number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FoldedCharacter {
+    folded: u64,
+    character: u32,
+}
+
+/// Returns one character of each group of `characters` that are equal once letter case is folded.
+///
+/// Returns `None` if there are more than `most` such groups, or if the folded form of a character
+/// is not known.
+fn distinct_when_folded(
+    characters: &[u32],
+    encoding: Encoding,
+    most: usize,
+) -> Option<Vec<FoldedCharacter>> {
+    // At most a few characters fold to the same one, so a long list need not be looked at.
+    if characters.len() > 4 * most {
+        return None;
+    }
+
+    let mut folded_characters = memory::with_capacity(characters.len());
+    for &character in characters {
+        let is_part_of_character = encoding == Encoding::Other && character >= 0x80;
+        if character == 0 || is_part_of_character {
+            return None;
+        }
+        let folded = folded_as_number(character);
+        folded_characters.push(FoldedCharacter { folded, character });
+    }
+    with_characters(Vec::new(), &folded_characters, most)
+}
+
+/// Adds characters to a list, except for those that are equal to another one once letter case is
+/// folded. Returns `None` if the list would have more than `most`.
+fn with_characters(
+    mut all: Vec<FoldedCharacter>,
+    added: &[FoldedCharacter],
+    most: usize,
+) -> Option<Vec<FoldedCharacter>> {
+    for &character in added {
+        memory::push(&mut all, character);
+    }
+    all.sort_unstable();
+    all.dedup_by_key(|character| character.folded);
+    (all.len() <= most).then_some(all)
+}
+
+/// Returns the one or two characters that a character folds to, as one number; 0 if it folds to
+/// none.
+fn folded_as_number(character: u32) -> u64 {
+    let mut number = 0;
+    fold::fold(character, |folded| number = number << 32 | u64::from(folded));
+    number
+}

@@ -1,0 +1,97 @@
+//! What a text must have that takes one of several paths through a graph, and its condition.
+
+use crate::conditions::text::all_windows;
+use crate::conditions::{Condition, Window};
+use crate::memory;
+
+/// What a text must have: all of some windows, and of each choice what one of its alternatives
+/// requires.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Requirement {
+    /// In ascending order, each once.
+    windows: Vec<Window>,
+    /// Each with two alternatives or more, none of which requires nothing.
+    choices: Vec<Vec<Requirement>>,
+}
+
+impl Requirement {
+    /// Returns the requirement that a text has all of these windows.
+    pub fn of_windows(mut windows: Vec<Window>) -> Requirement {
+        windows.sort_unstable();
+        windows.dedup();
+        Requirement { windows, choices: Vec::new() }
+    }
+
+    /// Returns the requirement that a text has what each of these requires.
+    pub fn all_of(requirements: Vec<Requirement>) -> Requirement {
+        let mut windows = Vec::new();
+        let mut choices = Vec::new();
+        for requirement in requirements {
+            for window in requirement.windows {
+                memory::push(&mut windows, window);
+            }
+            for choice in requirement.choices {
+                memory::push(&mut choices, choice);
+            }
+        }
+        Requirement { choices, ..Requirement::of_windows(windows) }
+    }
+
+    /// Returns the requirement that a text has what one of these alternatives requires.
+    ///
+    /// What all of them require is required once, beside the choice. Nothing is required if one of
+    /// them requires nothing else. Example: of *abcd and bcde* or *abcd and bcdx* that is *abcd*,
+    /// and *bcde* or *bcdx*; of *abcd* or *abcd and bcdx* it is *abcd*.
+    pub fn one_of(mut alternatives: Vec<Requirement>) -> Requirement {
+        alternatives.sort_unstable();
+        alternatives.dedup();
+        if alternatives.len() <= 1 {
+            return alternatives.pop().unwrap_or_default();
+        }
+
+        let common = common_windows(&alternatives);
+        for alternative in &mut alternatives {
+            alternative
+                .windows
+                .retain(|window| common.binary_search(window).is_err());
+        }
+
+        let needs_nothing_else = alternatives.iter().any(Requirement::is_nothing);
+        let choices = if needs_nothing_else { Vec::new() } else { vec![alternatives] };
+        Requirement { windows: common, choices }
+    }
+
+    /// Returns whether any text has what is required.
+    pub fn is_nothing(&self) -> bool {
+        self.windows.is_empty() && self.choices.is_empty()
+    }
+
+    /// Returns how many windows are required, those of all alternatives together.
+    pub fn size(&self) -> usize {
+        let of_choices = self.choices.iter().flatten().map(Requirement::size);
+        self.windows.len() + of_choices.sum::<usize>()
+    }
+
+    /// Returns the condition that a text has what is required.
+    ///
+    /// Windows come first, and then the choices, those with few alternatives first: most texts lack
+    /// a window, and then nothing else is looked up.
+    pub fn into_condition(mut self) -> Condition {
+        self.choices.sort_by_key(Vec::len);
+        let windows = all_windows(self.windows);
+        let choices = self.choices.into_iter().map(|alternatives| {
+            Condition::any(alternatives.into_iter().map(Requirement::into_condition))
+        });
+        Condition::all([windows].into_iter().chain(choices))
+    }
+}
+
+/// Returns the windows that each of these requires, apart from those in choices.
+fn common_windows(requirements: &[Requirement]) -> Vec<Window> {
+    let Some((first, others)) = requirements.split_first() else {
+        return Vec::new();
+    };
+    let is_common =
+        |window: &&Window| others.iter().all(|other| other.windows.binary_search(window).is_ok());
+    memory::collect(first.windows.iter().filter(is_common).copied())
+}

@@ -1,0 +1,325 @@
+//! Letters that stand for characters of a regular expression that PostgreSQL doesn't name.
+//!
+//! An automaton that PostgreSQL exports names the characters of a transition only below U+0800. Of
+//! most scripts, from Thai to Han, all characters are above. So they are replaced in the expression
+//! by letters below U+0800 that the expression doesn't have, and that have no case. The automaton
+//! of the replaced expression is the same, with other names for these characters; the caller
+//! [renames](StandIns::original) them back.
+//!
+//! ```text
+//! expression   漢字+(か|漢)é
+//! replaced     אב+(ג|א)é        א stands for 漢, ב for 字, ג for か
+//! ```
+//!
+//! # Why it finds all matches
+//!
+//! Each piece of an expression that reads a character is a character, or a set of them: `.`,
+//! `[漢字]`, `[^a]`, `[一-龥]`, `\w`. Only characters of which a piece says that they are meant are
+//! replaced. A character of a text from U+0800 on that a piece reads
+//!
+//! - is one of them: then the replaced piece reads its letter;
+//! - or is in a range or a class, or isn't excluded: so it is in the replaced set, too. PostgreSQL
+//!   names none of its transitions by a character from U+0800 on, so such a transition counts as
+//!   one by any character.
+//!
+//! A letter may be in a text as itself. A set that it is in has many other characters, which count
+//! as any character. That isn't so for a range that ends between U+0080 and U+0800, such as `[א-ב]`:
+//! an expression with one is refused.
+//!
+//! `~*` also takes other cases of a character for equal. All of them fold to the same. So if case is
+//! ignored, one letter stands for all characters that fold to the same. A character of which locales
+//! may disagree is left as it is.
+//!
+//! If two pieces judge the same character, as in `(?=\w)漢`, `\m漢` or `(?=k)K` with a sign for
+//! Kelvin, a letter may be in a set in which the character isn't. So an expression is refused that
+//! has word boundaries, or that has pieces that look around, and beside them classes or characters
+//! with case.
+
+use crate::conditions::text::{LetterCase, fold};
+use crate::memory;
+use std::iter::Peekable;
+use std::ops::RangeInclusive;
+use std::str::Chars;
+
+/// The first character that PostgreSQL doesn't name.
+const FIRST_UNNAMED: u32 = 0x800;
+/// Letters without case: of Hebrew, Arabic, Syriac, Thaana and NKo.
+const LETTERS: [RangeInclusive<u32>; 7] = [
+    0x5D0..=0x5EA,
+    0x620..=0x63F,
+    0x641..=0x64A,
+    0x671..=0x6D3,
+    0x712..=0x72F,
+    0x74D..=0x7A5,
+    0x7CA..=0x7EA,
+];
+/// Letters behind a backslash that stand for a class of characters.
+const CLASS_ESCAPES: &str = "dDsSwW";
+/// Letters and digits behind a backslash that stand for one ASCII character, the start or the end
+/// of the text, or what a group has matched.
+const HARMLESS_ESCAPES: &str = "aAbBefnrtvZ0123456789";
+/// Options of an expression that change neither what is a special character nor what is one piece.
+const HARMLESS_OPTIONS: &str = "cimnpstw";
+
+/// A regular expression in which letters stand for other characters.
+pub struct StandIns {
+    /// The expression with the letters, in UTF-8.
+    pub pattern: Vec<u8>,
+    stand_ins: Vec<StandIn>,
+}
+
+struct StandIn {
+    letter: char,
+    /// The first character of the expression that the letter stands for.
+    original: char,
+}
+
+impl StandIns {
+    /// Replaces characters of a regular expression that PostgreSQL leaves unnamed in automatons, as
+    /// many as there are letters for.
+    ///
+    /// Returns `None` if there are no such characters, or if the replaced expression might match
+    /// differently.
+    pub fn new(expression: &[u8], case: LetterCase) -> Option<StandIns> {
+        let expression = str::from_utf8(expression).ok()?;
+        if !expression.contains(is_unnamed) {
+            return None;
+        }
+        let options = Options::of(expression)?;
+        let ignore_case = options.case.unwrap_or(case) == LetterCase::Ignored;
+
+        let mut replacement = Replacement {
+            expression,
+            ignore_case,
+            replaced: StandIns {
+                // A letter has two bytes, and each character that it stands for has more.
+                pattern: memory::with_capacity(expression.len()),
+                stand_ins: Vec::new(),
+            },
+            has_classes: false,
+            looks_around: false,
+        };
+        let (head, rest) = expression.split_at(options.length);
+        replacement.replaced.pattern.extend_from_slice(head.as_bytes());
+        replacement.replace_all(rest)?;
+
+        let Replacement { replaced, has_classes, looks_around, .. } = replacement;
+        let have_case = |stand_in: &StandIn| !fold::is_without_case(stand_in.original.into());
+        let judges_by_case = ignore_case && replaced.stand_ins.iter().any(have_case);
+        let may_differ = looks_around && (has_classes || judges_by_case);
+        (!may_differ && !replaced.stand_ins.is_empty()).then_some(replaced)
+    }
+
+    /// Returns the character that a letter stands for, or `c` itself if it stands for none.
+    pub fn original(&self, c: u32) -> u32 {
+        let is_letter = |stand_in: &&StandIn| u32::from(stand_in.letter) == c;
+        match self.stand_ins.iter().find(is_letter) {
+            Some(stand_in) => stand_in.original.into(),
+            None => c,
+        }
+    }
+}
+
+/// What the start of an expression says of the rest.
+struct Options {
+    /// How many bytes say it.
+    length: usize,
+    /// `None` if it doesn't say.
+    case: Option<LetterCase>,
+}
+
+impl Options {
+    /// Returns the options of an expression, as in `(?i)abc`, none in most. Returns `None` if they
+    /// change what its characters mean, as `(?x)` and `***=` do.
+    fn of(expression: &str) -> Option<Options> {
+        let none = Options { length: 0, case: None };
+        let behind_director = match expression.strip_prefix("***") {
+            Some(rest) => rest.strip_prefix(':')?,
+            None => expression,
+        };
+        let Some(list) = behind_director.strip_prefix("(?") else {
+            return Some(none);
+        };
+        // Another sign begins a group.
+        if !list.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Some(none);
+        }
+
+        let (list, rest) = list.split_once(')')?;
+        // The last one counts.
+        let case = list.chars().rev().find_map(|option| match option {
+            'i' => Some(LetterCase::Ignored),
+            'c' => Some(LetterCase::Compared),
+            _ => None,
+        });
+        let is_harmless = list.chars().all(|option| HARMLESS_OPTIONS.contains(option));
+        is_harmless.then_some(Options { length: expression.len() - rest.len(), case })
+    }
+}
+
+/// An expression that is being replaced.
+struct Replacement<'a> {
+    expression: &'a str,
+    ignore_case: bool,
+    replaced: StandIns,
+    /// Whether it has classes such as `\d`, or ranges from U+0800 on.
+    has_classes: bool,
+    /// Whether it has pieces such as `(?=a)`.
+    looks_around: bool,
+}
+
+impl Replacement<'_> {
+    /// Replaces the characters of an expression behind its options. Returns `None` if the
+    /// expression is refused.
+    fn replace_all(&mut self, expression: &str) -> Option<()> {
+        let mut characters = expression.chars().peekable();
+        while let Some(c) = characters.next() {
+            match c {
+                '\\' => self.keep_escape(characters.next())?,
+                '[' => self.replace_bracket(&mut characters)?,
+                '(' if characters.peek() == Some(&'?') => {
+                    characters.next();
+                    self.keep_start_of_group(characters.next()?)?;
+                }
+                c => self.replace(c),
+            }
+        }
+        Some(())
+    }
+
+    /// Keeps a backslash and the character behind it.
+    fn keep_escape(&mut self, escaped: Option<char>) -> Option<()> {
+        let escaped = escaped?;
+        if CLASS_ESCAPES.contains(escaped) {
+            self.has_classes = true;
+        } else {
+            let is_itself = escaped.is_ascii() && !escaped.is_ascii_alphanumeric();
+            if !is_itself && !HARMLESS_ESCAPES.contains(escaped) {
+                return None;
+            }
+        }
+        self.keep('\\');
+        self.keep(escaped);
+        Some(())
+    }
+
+    /// Keeps `(?` and the character behind it.
+    fn keep_start_of_group(&mut self, sign: char) -> Option<()> {
+        match sign {
+            ':' => {}
+            '=' | '!' | '<' => self.looks_around = true,
+            // A comment, or nothing that PostgreSQL knows.
+            _ => return None,
+        }
+        self.keep('(');
+        self.keep('?');
+        self.keep(sign);
+        Some(())
+    }
+
+    /// Replaces the characters of a bracket expression, whose `[` has been read, except for the
+    /// ends of ranges.
+    fn replace_bracket(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
+        self.keep('[');
+        if let Some(sign) = characters.next_if_eq(&'^') {
+            self.keep(sign);
+        }
+        // The first character may be a bracket that doesn't end it.
+        if let Some(bracket) = characters.next_if_eq(&']') {
+            self.keep(bracket);
+        }
+
+        let mut is_behind_minus = false;
+        loop {
+            let c = characters.next()?;
+            let is_before_minus = characters.peek() == Some(&'-');
+            match c {
+                ']' => {
+                    self.keep(c);
+                    return Some(());
+                }
+                '\\' => self.keep_escape(characters.next())?,
+                '[' if characters.peek() == Some(&':') => self.keep_class(characters)?,
+                // A collating element or an equivalence class.
+                '[' if matches!(characters.peek(), Some('.' | '=')) => return None,
+                c if is_behind_minus || is_before_minus => self.keep_end_of_range(c)?,
+                c => self.replace(c),
+            }
+            is_behind_minus = c == '-';
+        }
+    }
+
+    /// Keeps a class such as `[:alpha:]`, whose first bracket has been read.
+    fn keep_class(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
+        self.has_classes = true;
+        self.keep('[');
+        loop {
+            let c = characters.next()?;
+            self.keep(c);
+            match c {
+                ']' => return Some(()),
+                // Word boundaries are written like classes: `[[:<:]]`.
+                '<' | '>' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn keep_end_of_range(&mut self, c: char) -> Option<()> {
+        if is_unnamed(c) {
+            self.has_classes = true;
+        } else if !c.is_ascii() {
+            return None;
+        }
+        self.keep(c);
+        Some(())
+    }
+
+    /// Appends a character to the replaced expression, or the letter that stands for it.
+    fn replace(&mut self, c: char) {
+        let letter = if is_unnamed(c) { self.letter_for(c) } else { None };
+        self.keep(letter.unwrap_or(c));
+    }
+
+    /// Appends a character to the replaced expression.
+    fn keep(&mut self, c: char) {
+        let mut buffer = [0; 4];
+        let bytes = c.encode_utf8(&mut buffer).as_bytes();
+        self.replaced.pattern.extend_from_slice(bytes);
+    }
+
+    /// Returns the letter that stands for a character: the same one each time. Returns `None` if
+    /// there is no letter left, or if locales may disagree about the character's case.
+    fn letter_for(&mut self, c: char) -> Option<char> {
+        if self.ignore_case && !fold::is_known(c.into()) {
+            return None;
+        }
+        let is_same = |stand_in: &&StandIn| {
+            let original = stand_in.original;
+            original == c || (self.ignore_case && folded(original) == folded(c))
+        };
+        if let Some(stand_in) = self.replaced.stand_ins.iter().find(is_same) {
+            return Some(stand_in.letter);
+        }
+
+        let last = self.replaced.stand_ins.last().map(|stand_in| stand_in.letter);
+        let mut letters = LETTERS.into_iter().flatten().filter_map(char::from_u32);
+        let letter = letters.find(|&letter| {
+            last.is_none_or(|last| letter > last) && !self.expression.contains(letter)
+        })?;
+        memory::push(&mut self.replaced.stand_ins, StandIn { letter, original: c });
+        Some(letter)
+    }
+}
+
+/// Returns whether PostgreSQL leaves this character unnamed in an automaton.
+fn is_unnamed(c: char) -> bool {
+    u32::from(c) >= FIRST_UNNAMED
+}
+
+/// Returns the characters that a character folds to.
+fn folded(c: char) -> Vec<u32> {
+    let mut folded = Vec::new();
+    fold::fold(c.into(), |one| folded.push(one));
+    folded
+}
