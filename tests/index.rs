@@ -12,6 +12,9 @@
 //! | `levels` | an index of all levels, crashes and a standby |
 //! | `failures` | builds and checks that fail give back their memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
+//! | `alphabets` | words of forty scripts by LIKE, ILIKE, `~` and `~*` |
+//! | `alternations` | regular expressions of several words, which cost and read what LIKE ANY does |
+//! | `answerable` | which random questions read a part of the table |
 //! | `parts` | what is in values: random documents, random questions of each operator |
 //! | `json_paths` | random expressions of jsonpath |
 //! | `many` | many values in one condition, after random histories |
@@ -33,6 +36,12 @@
 
 #[path = "index/actions.rs"]
 mod actions;
+#[path = "index/alphabets.rs"]
+mod alphabets;
+#[path = "index/alternations.rs"]
+mod alternations;
+#[path = "index/answerable.rs"]
+mod answerable;
 mod common;
 #[path = "index/concurrently.rs"]
 mod concurrently;

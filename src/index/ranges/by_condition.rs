@@ -1,5 +1,8 @@
-//! Lookups of parts: the pages of ranges in which a condition may hold. PostgreSQL compares all of
-//! their rows; where a condition has many alternatives, only those that may match.
+//! Lookups of conditions on keys: the pages of ranges in which a condition may hold.
+//!
+//! PostgreSQL compares all rows of these ranges. Where that takes longer than hashing the rows' keys,
+//! as for a condition with many alternatives or a regular expression, the scan does that, and
+//! PostgreSQL compares only rows that may match.
 
 use super::columns::Index;
 use super::rows::{RangePages, RowFilter, add_pages};
@@ -12,8 +15,18 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 
-/// The most alternatives of a condition that PostgreSQL compares with each row of a range.
-pub const FEW_ALTERNATIVES: usize = 8;
+/// The most comparisons that PostgreSQL makes of each row of a range, counted as those with a pattern
+/// of LIKE. Hashing the keys of a row takes as long as four, and copying it before that, and looking
+/// at it twice, as long again.
+pub const MOST_COMPARISONS: usize = 8;
+
+/// Returns whether the rows of a range should be compared by the hashes of their keys, instead of by
+/// PostgreSQL, for a lookup with these scan keys and their condition.
+pub fn should_hash_rows(index: &Index, scan_keys: &[Key], condition: &Condition) -> bool {
+    let times = scan_keys.iter().map(|scan_key| index.comparison_time(scan_key));
+    let longest_time = times.max().unwrap_or(1);
+    Alternatives::count(condition) * longest_time > MOST_COMPARISONS
+}
 
 /// # Safety
 /// The keys must be those of a scan of the index.
@@ -35,7 +48,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let pages = RangePages::new(table, options);
     // Where pages are split the texts are out of line: only PostgreSQL can read them.
     if options.split.is_none()
-        && Alternatives::count(&condition) > FEW_ALTERNATIVES
+        && should_hash_rows(index, keys, &condition)
         && let Some(filter) = RowFilter::new(index, table)
     {
         return add_alternatives(

@@ -39,6 +39,16 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// Returns how long PostgreSQL takes to compare a row, where LIKE takes 1: of a line of 130 bytes
+    /// `LIKE` takes 0.3 µs, `ILIKE` 0.9 µs, and `~` at least 2.3 µs.
+    pub fn comparison_time(self) -> usize {
+        match self {
+            Strategy::LikeIgnoringCase => 3,
+            Strategy::Regex | Strategy::RegexIgnoringCase => 7,
+            _ => 1,
+        }
+    }
+
     /// Whether the operator's other side is a jsonpath.
     pub fn is_of_jsonpath(self) -> bool {
         matches!(self, Strategy::PathExists | Strategy::PathMatches)

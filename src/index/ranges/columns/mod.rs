@@ -21,7 +21,7 @@ mod text;
 mod words;
 
 use array::ArrayColumn;
-use class::PARTS;
+use class::{PARTS, Strategy};
 use element::ElementColumn;
 use text::TextColumn;
 
@@ -110,6 +110,13 @@ impl RangesColumn {
 }
 
 impl Index<'_> {
+    /// Returns how long PostgreSQL takes to compare a row with a value of a scan key, where LIKE takes
+    /// 1.
+    pub fn comparison_time(&self, scan_key: &Key) -> usize {
+        let support = self.relation.support_function(PARTS);
+        class::strategy(support, scan_key.strategy).map_or(1, Strategy::comparison_time)
+    }
+
     /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a
     /// strategy that the operator class doesn't have.
     ///

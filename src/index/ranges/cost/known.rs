@@ -4,8 +4,10 @@
 //! lookup probes tiles for the hash of what it looks for. Planning has to take less time than a
 //! scan, so only a sample of the tiles is probed.
 
+use super::probes::Probes;
 use crate::index::ranges::columns::Index;
 use pg_bloom_core::conditions::Condition;
+use pg_bloom_core::index::page::{PageNumber, Pages};
 use pg_bloom_core::index::ranges::{Directory, Level};
 use pg_bloom_core::memory;
 
@@ -32,10 +34,62 @@ struct SampledRange {
     weight: f64,
 }
 
+/// What a sample of tiles says of a lookup.
+pub struct SampledLookup {
+    /// About how many ranges may have a row that meets the condition.
+    pub ranges: f64,
+    /// About how many pages of the index are probed.
+    pub index_pages: f64,
+}
+
+/// Pages of an index, and how many of them were read.
+struct CountedPages<P> {
+    pages: P,
+    count: f64,
+}
+
+impl<P: Pages> Pages for CountedPages<P> {
+    type Error = P::Error;
+
+    fn with<R>(
+        &mut self,
+        page: PageNumber,
+        f: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> Result<R, P::Error> {
+        self.count += 1.0;
+        self.pages.with(page, f)
+    }
+}
+
 impl KnownIndex<'_> {
     /// Returns whether a sample probes all tiles, so that it finds every range that may match.
     pub fn is_sampled_completely(self) -> bool {
         self.directory.tiles(Level::Zero) <= SAMPLED_TILES
+    }
+
+    /// Returns what a lookup for a condition does, by a sample of tiles; `None` if the index must not be
+    /// asked, or is damaged.
+    pub fn lookup(self, condition: &Condition) -> Option<SampledLookup> {
+        if !self.may_be_asked {
+            return None;
+        }
+        let mut pages = CountedPages { pages: self.index.pages(), count: 0.0 };
+        let ranges = self
+            .directory
+            .ranges_expected(&mut pages, condition, SAMPLED_TILES)
+            .ok()?;
+
+        let index_pages = if self.directory.options.is_flat {
+            // Every lookup probes all tiles.
+            let tiles = self.directory.tiles(Level::Zero);
+            let sampled_tiles = tiles.clamp(1, SAMPLED_TILES);
+            pages.count * f64::from(tiles) / f64::from(sampled_tiles)
+        } else {
+            let probes = Probes::of(condition);
+            let tiles = f64::from(self.directory.always_probed());
+            tiles * probes.per_tile + ranges * probes.per_match
+        };
+        Some(SampledLookup { ranges, index_pages })
     }
 
     /// Returns about how many ranges may have a row that meets a condition, by a sample of tiles;

@@ -10,10 +10,10 @@
 //! would not read is part of the cost here: pages without a match, and comparing their rows.
 //!
 //! Example: a pattern of six windows, by statistics in 5 rows of a table of 50,000 rows on 1,000
-//! pages. Each page is a range; the sample tells 12 of them. Every lookup probes 4 tiles.
+//! pages. Each page is a range. A lookup probes all 8 tiles of the index. So does the sample, which
+//! reads 40 pages of them and finds 12 ranges.
 //!
 //! ```text
-//! index pages   4 tiles · 4 + 12 ranges · 2 = 40, as `Probes` says
 //! cost          40 · (4 + 50 · 0.0025)           165.0   index pages
 //!             + (12 - 5) · (4 - 3 · √(12/1,000))  25.7   table pages without a match
 //!             + (600 - 5) · (0.01 + 0.0025)        7.4   their rows
@@ -21,10 +21,10 @@
 //! ```
 
 use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
-use super::probes::{self, PROBES_IN_VAIN, Probes};
+use super::probes::{self, PROBES_IN_VAIN};
 use super::table::{ROWS_OF_UNKNOWN_VALUE, Returned, TableSize, scan_tests_rows};
 use crate::index::kind::Cost;
-use crate::index::ranges::by_condition::FEW_ALTERNATIVES;
+use crate::index::ranges::by_condition::{MOST_COMPARISONS, should_hash_rows};
 use crate::pg::method::planning::Planned;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::Alternatives;
@@ -33,6 +33,9 @@ use pg_bloom_core::conditions::alternatives::Alternatives;
 const COMPARISONS_PER_HASHED_ROW: f64 = 4.0;
 /// The share of ranges without a match that a typical condition on text reads.
 const TYPICAL_RATE: f64 = 0.1;
+/// The least share of a sequential scan's cost that PostgreSQL is taken to charge for a condition with
+/// many alternatives.
+const LEAST_CHARGED_SHARE: f64 = 0.8;
 /// The most alternatives of a condition for which the index is asked.
 const MOST_ALTERNATIVES_ASKED: usize = 32;
 
@@ -41,13 +44,13 @@ const MOST_ALTERNATIVES_ASKED: usize = 32;
 /// Without a known index, the cost is that of a typical one.
 pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
     let table = TableSize::of(planned);
-    let condition = known.and_then(|known| planned_condition(planned, known));
-    let condition = condition.as_ref();
+    let lookup_condition = known.and_then(|known| LookupCondition::of(planned, known));
+    let condition = lookup_condition.as_ref().map(|known| &known.condition);
     if condition.is_some_and(Condition::is_unknown) {
         return cost_of_all_rows(planned, table);
     }
 
-    let comparison = RowComparison::of(planned, known, condition);
+    let comparison = RowComparison::of(planned, known, lookup_condition.as_ref());
     let matching_rows = matching_rows(planned, known, condition, table, &comparison);
     let lookup = Lookup::expected(known, condition, table, matching_rows);
     let reads = TableReads::of(&lookup, table, matching_rows);
@@ -66,15 +69,56 @@ pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
         return cost_with_texts_out_of_line(planned, table, &lookup, returned, cost);
     }
     let startup = planned.keys_cost();
-    returned.cost(planned, startup, startup + cost)
+    let charged_share = charged_share_of_alternatives(planned, table, condition);
+    returned.cost(planned, startup, startup + cost * charged_share)
 }
 
-/// Returns the condition for which the scan will ask the index; `None` if it isn't known before the
-/// query runs, or can't be computed.
-fn planned_condition(planned: &Planned, known: KnownIndex) -> Option<Condition> {
-    let scan_keys = planned.known_keys()?;
-    // SAFETY: the scan keys are those of the planned scan, which is one of this index.
-    unsafe { known.index.condition(&scan_keys) }.ok()
+/// The condition for which a scan will ask the index.
+struct LookupCondition {
+    condition: Condition,
+    /// Whether the scan compares rows by their hashes.
+    hashes_rows: bool,
+}
+
+impl LookupCondition {
+    /// Returns the condition of a planned scan; `None` if it isn't known before the query runs, or
+    /// can't be computed.
+    fn of(planned: &Planned, known: KnownIndex) -> Option<LookupCondition> {
+        let scan_keys = planned.known_keys()?;
+        // SAFETY: the scan keys are those of the planned scan, which is one of this index.
+        let condition = unsafe { known.index.condition(&scan_keys) }.ok()?;
+        let hashes_rows = should_hash_rows(known.index, &scan_keys, &condition);
+        Some(LookupCondition { condition, hashes_rows })
+    }
+}
+
+/// Returns the share of a sequential scan's cost that PostgreSQL charges, where it compares each row
+/// with many alternatives at once, as with `~ 'a|b|c'` or `@@ 'a | b | c'`.
+///
+/// It charges for one comparison, whereas it charges half of one for each pattern of LIKE ANY. So a
+/// sequential scan seems too cheap. To compare with it, the scan of the index is made as much too
+/// cheap, but by a fifth at most: its estimate stays near that for LIKE ANY, whichever of the two a
+/// query has.
+///
+/// Example: a table of 20,000 pages and a million rows, and 16 alternatives. PostgreSQL charges
+/// 20,000 + 1,000,000 · (0.01 + 0.0025) = 32,500. For LIKE ANY it would charge 0.0025 · 16 / 2 for the
+/// comparisons of a row, 50,000 in all. The share is 0.65, which counts as 0.8.
+fn charged_share_of_alternatives(
+    planned: &Planned,
+    table: TableSize,
+    condition: Option<&Condition>,
+) -> f64 {
+    let alternatives = condition.map_or(1, Alternatives::count) as f64;
+    let charged_comparison = planned.comparison_cost();
+    let cost_of_alternatives = planned.operator_cost() * alternatives / 2.0;
+    let missing = (cost_of_alternatives - charged_comparison).max(0.0);
+
+    let charged = table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
+    let with_missing = charged + table.rows * missing;
+    if with_missing == 0.0 {
+        return 1.0;
+    }
+    (charged / with_missing).max(LEAST_CHARGED_SHARE)
 }
 
 /// Returns the cost for a condition that the index can't narrow down, so that the scan returns the
@@ -99,8 +143,8 @@ enum RowComparison {
 }
 
 impl RowComparison {
-    /// Returns how a scan compares rows: by their hashes if the condition has more than a few
-    /// alternatives, so that hashing a row once is faster than comparing it with each of them.
+    /// Returns how a scan compares rows: by their hashes if hashing a row once is faster than
+    /// comparing it with each alternative of the condition.
     ///
     /// PostgreSQL charges one comparison for a row, however many alternatives it is compared with,
     /// so hashing must cost a fraction of that. Example: hashing a row takes as long as comparing
@@ -108,13 +152,16 @@ impl RowComparison {
     fn of(
         planned: &Planned,
         known: Option<KnownIndex>,
-        condition: Option<&Condition>,
+        lookup_condition: Option<&LookupCondition>,
     ) -> RowComparison {
-        let alternatives = match condition {
-            Some(condition) => Alternatives::count(condition),
+        let alternatives = match lookup_condition {
+            Some(known) => Alternatives::count(&known.condition),
             None => planned.searches as usize,
         };
-        let is_worth_hashing = alternatives > FEW_ALTERNATIVES;
+        let is_worth_hashing = match lookup_condition {
+            Some(known) => known.hashes_rows,
+            None => alternatives > MOST_COMPARISONS,
+        };
         let can_hash = match known {
             Some(known) => {
                 // Where ranges are parts of pages, texts are stored out of line: only PostgreSQL
@@ -253,14 +300,14 @@ impl Lookup {
 
     /// Returns the lookup for a condition, by a sample of tiles; `None` if the index is damaged.
     fn by_sample(known: KnownIndex, condition: &Condition, table: TableSize) -> Option<Lookup> {
-        let sampled_ranges = known.ranges_matching(condition)?;
+        let sampled = known.lookup(condition)?;
         let ranges = if known.is_sampled_completely() {
-            sampled_ranges
+            sampled.ranges
         } else {
             // The sample may have missed a range that matches, and most queries find something.
-            sampled_ranges.max(1.0)
+            sampled.ranges.max(1.0)
         };
-        Some(Lookup::that_finds(ranges, known, table, Probes::of(condition)))
+        Some(Lookup::that_finds(ranges, sampled.index_pages, known, table))
     }
 
     /// Returns the lookup for a condition of which nothing is known but how many rows meet it.
@@ -269,22 +316,17 @@ impl Lookup {
         let all_ranges = (table.pages / options.mean_pages(table.pages)).ceil();
         let rate = if options.is_flat { TYPICAL_RATE } else { options.promised(0) };
         let ranges = matching_rows + all_ranges * rate;
-        let probes = Probes { per_tile: PROBES_IN_VAIN, per_match: 0.0 };
-        Lookup::that_finds(ranges, known, table, probes)
+        let tiles = f64::from(known.directory.always_probed());
+        Lookup::that_finds(ranges, tiles * PROBES_IN_VAIN, known, table)
     }
 
-    /// Returns a lookup in a known index that finds this many ranges by these probes.
-    fn that_finds(ranges: f64, known: KnownIndex, table: TableSize, probes: Probes) -> Lookup {
-        let tiles = f64::from(known.directory.always_probed());
+    /// Returns a lookup in a known index that finds this many ranges by probing this many of its
+    /// pages.
+    fn that_finds(ranges: f64, index_pages: f64, known: KnownIndex, table: TableSize) -> Lookup {
         let pages_per_range = known.directory.options.mean_pages(table.pages);
         // The index also reports ranges that the table had before VACUUM made it shorter.
         let all_ranges = (table.pages / pages_per_range).ceil();
-        let ranges = ranges.min(all_ranges);
-        Lookup {
-            ranges,
-            pages_per_range,
-            index_pages: tiles * probes.per_tile + ranges * probes.per_match,
-        }
+        Lookup { ranges: ranges.min(all_ranges), pages_per_range, index_pages }
     }
 
     /// Returns what reading and probing the index costs. No more is read than the whole index.

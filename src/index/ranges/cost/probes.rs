@@ -6,8 +6,11 @@ use pg_bloom_core::conditions::Condition;
 /// How many operators cost as much as probing a page of the index: hashing a key, locking the page,
 /// and reading ten rows of bits.
 const OPERATORS_PER_PROBE: f64 = 50.0;
-/// After how many probes of a tile, typically, no range is left that may have all of many hashes.
-pub const PROBES_IN_VAIN: f64 = 4.0;
+/// After how many conditions, each on one hash or more, typically no range of a tile is left that may
+/// meet all of many.
+const CONDITIONS_IN_VAIN: usize = 4;
+/// The pages of a tile that are probed until then, if each condition is on one hash.
+pub const PROBES_IN_VAIN: f64 = CONDITIONS_IN_VAIN as f64;
 
 /// Returns what it costs to probe `pages_probed` index pages, of which `pages_read` must be read
 /// because they aren't in PostgreSQL's cache.
@@ -45,11 +48,12 @@ impl Probes {
             Condition::All(conditions) => {
                 let complete = Probes::sum(conditions);
                 // The search in a tile ends early, unless a range matches: then the probes that
-                // were saved are made, too.
-                let per_tile = complete.per_tile.min(PROBES_IN_VAIN);
-                let saved_without_match = complete.per_tile - per_tile;
+                // were saved are made, too. But before one of several alternatives is found to be
+                // in no range, all of them are probed.
+                let first = Probes::sum(&conditions[..conditions.len().min(CONDITIONS_IN_VAIN)]);
+                let saved_without_match = complete.per_tile - first.per_tile;
                 Probes {
-                    per_tile,
+                    per_tile: first.per_tile,
                     per_match: complete.per_match + saved_without_match,
                 }
             }
