@@ -178,7 +178,7 @@ const PARTS: [Part; 11] = [
         )
     }),
     ("text", "The index over texts of several scripts", |_| {
-        (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), Vec::new())
+        (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), texts::alternations())
     }),
     ("parts", "The index over what is in values by rows", |rows| {
         let machine = machine::describe();

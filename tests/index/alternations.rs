@@ -97,7 +97,7 @@ impl Ways {
 }
 
 fn cost(client: &mut Client, condition: &str) -> f64 {
-    let shown = plan(client, "", &format!("SELECT * FROM lines WHERE {condition}"));
+    let shown = plan(client, "COSTS", &format!("SELECT * FROM lines WHERE {condition}"));
     let total = shown.split("..").nth(1).and_then(|rest| rest.split(' ').next());
     total.and_then(|total| total.parse().ok()).expect("a plan has a cost")
 }
@@ -137,7 +137,8 @@ fn an_alternation_costs_and_reads_what_like_any_does() {
                 agree(&mut client, "lines_line", &sql);
             }
             run(&mut client, "RESET ALL");
-            let shown = plan(&mut client, "", &format!("SELECT FROM lines WHERE {}", ways.regex));
+            let shown =
+                plan(&mut client, "COSTS OFF", &format!("SELECT FROM lines WHERE {}", ways.regex));
             assert!(shown.contains("lines_line"), "{count} branches\n{shown}");
 
             let costs = [&ways.regex, &ways.like].map(|condition| cost(&mut client, condition));
@@ -211,9 +212,12 @@ fn alternatives_within_a_conjunction_read_a_part_of_the_table() {
         ]
         .map(|query| format!("SELECT id::text FROM words WHERE d @@ '{query}'"));
         let shares = shares_read(&mut client, &queries);
-        for (query, share) in queries.iter().zip(&shares) {
+        // The last one also finds the rows of a second list.
+        let lists_found = [1.0, 1.0, 1.0, 1.0, 2.0];
+        for ((query, share), lists) in queries.iter().zip(&shares).zip(lists_found) {
             agree(&mut client, "words_d", query);
-            assert!(*share < shares[0] * MOST_RATIO + 0.02, "{query}: {share} of the table");
+            let most = lists * shares[0] * MOST_RATIO + 0.02;
+            assert!(*share < most, "{query}: {share} of the table");
         }
         run(&mut client, "RESET ALL");
         for query in &queries {

@@ -90,14 +90,11 @@ pub fn is_answerable(class: &str, operator: &str, question: &str) -> bool {
         ("text_ngram_ops", "=" | "^@") => has_window(question),
         ("text_ngram_ops", "LIKE" | "ILIKE") => is_like_answerable(question),
         ("text_ngram_ops", _) => is_regex_answerable(question),
-        ("array_ops", "=") => true,
-        ("array_ops", "@>") => members() > 0,
+        ("array_ops", "=" | "@>") => members() > 0,
         ("array_ops", _) => members() == 1,
-        ("jsonb_ops", "?") => true,
-        ("jsonb_ops", "?|") => members() <= 1,
-        ("jsonb_ops", "?&") => members() > 0,
         ("tsvector_ops", _) => !question.contains(['!', '|', '*']),
-        // Which documents and paths have a value in them that is asked for isn't known here.
+        // Which documents and paths have a value in them that is asked for isn't known here, and many
+        // ranges have a key.
         _ => false,
     }
 }

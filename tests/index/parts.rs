@@ -96,10 +96,11 @@ fn text_question(random: &mut Random, operator: &str, document: &str) -> String 
 
 /// A regular expression that a text matches, or nearly so.
 fn regex(random: &mut Random, of: &str) -> String {
-    match random.below(4) {
-        0 => alternation(random, of),
-        _ => sequence(random, of),
+    if random.below(4) == 0 {
+        return alternation(random, of);
     }
+    let start = *random.pick(&["", "", "", "", "^", r"\y", "(?i)", "(?x)", "(?n)^"]);
+    start.to_owned() + &sequence(random, of)
 }
 
 /// Several words in turn, one of them from a text; some of them with a common start or end.
@@ -129,7 +130,8 @@ fn alternation(random: &mut Random, of: &str) -> String {
     branches.swap(0, place);
     let branches = branches.join("|");
     match random.below(4) {
-        0 => format!("({branches})"),
+        // A group that counts would be one that `\1` is in.
+        0 => format!("(?:{branches})"),
         1 => format!("(?:{branches})[{}]?", random.pick(&["a", "b1", "é漢"])),
         _ => branches,
     }
@@ -138,8 +140,7 @@ fn alternation(random: &mut Random, of: &str) -> String {
 /// Characters of a text one after the other, with other pieces in between.
 fn sequence(random: &mut Random, of: &str) -> String {
     let start = random.below(4);
-    let mut regex =
-        (*random.pick(&["", "", "", "", "^", r"\y", "(?i)", "(?x)", "(?n)^"])).to_owned();
+    let mut regex = String::new();
     for c in of.chars().skip(start).take(4 + random.below(9)) {
         let c = if c.is_ascii_alphanumeric() || !c.is_ascii() {
             c.to_string()
@@ -456,7 +457,7 @@ fn random_documents_are_found_by_random_questions() {
             asked.answerable += answerable;
         }
         assert_eq!(asked.all, rounds * AT_ONCE);
-        let least_answerable = if trial.operators.contains(&("@?", "jsonpath")) { 0 } else { 20 };
+        let least_answerable = if trial.class == "jsonb_ops" { 0 } else { 20 };
         assert!(asked.answerable * 100 >= asked.all * least_answerable, "{}", asked.answerable);
         check(&mut client, &format!("{}_d", trial.name));
         println!("{}: {} questions, {} alone", trial.name, asked.all, asked.answerable);

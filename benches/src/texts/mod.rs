@@ -6,9 +6,11 @@
 //! to 20 characters; in Chinese and Japanese 2 to 6, of which one at least is Chinese or Japanese:
 //! manuals have much in English, where a pattern has 8 letters.
 
+mod alternations;
 mod corpora;
 mod model;
 
+use crate::Row;
 use crate::database::Database;
 use crate::keys::lines::Random;
 use corpora::Corpus;
@@ -24,6 +26,11 @@ const MOST_ROWS: i64 = 20;
 
 /// A pattern, and how many rows match it by LIKE.
 type Pattern = (String, i64);
+
+/// Measures regular expressions of several words against `LIKE ANY`.
+pub fn alternations() -> Vec<Row> {
+    alternations::by_number(&mut Random::new(2))
+}
 
 /// Measures all kinds of texts. Returns a table.
 pub fn by_kind() -> String {
