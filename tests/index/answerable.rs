@@ -51,8 +51,8 @@ fn is_regex_answerable(expression: &str) -> bool {
     };
     // Characters that PostgreSQL doesn't name don't count beside word boundaries, nor may blanks.
     let has_boundary = expression.contains(r"\y");
-    let is_plain =
-        |c: char| !r"\.[](){}|?*+^$".contains(c) && !(has_boundary && u32::from(c) >= 0x800);
+    let counts = |c: char| u32::from(c) < 0x800 || !has_boundary;
+    let is_plain = |c: char| counts(c) && !r"\.[](){}|?*+^$".contains(c);
     if options.contains(':') || options.contains('x') || expression.contains('(') {
         return false;
     }
