@@ -10,12 +10,10 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `alternatives` | conditions with many alternatives, and which of these a row may match |
-//! | `automaton` | the condition of an automaton, for regular expressions |
-//! | `stand_ins` | letters that stand for characters which an automaton of PostgreSQL doesn't name |
+//! | `regex` | the condition of a regular expression, from its automaton |
 //! | `text` | windows of a text, and of what it is compared with |
 
 pub mod alternatives;
-
 pub mod regex;
 pub mod text;
 

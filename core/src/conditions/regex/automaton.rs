@@ -26,7 +26,7 @@ pub struct Transition {
 }
 
 /// What the automaton may read in a state to get to another state.
-pub struct Move {
+pub struct StateMove {
     /// The number of the state that it leads to.
     pub to: usize,
     /// The characters, one of each group of those that are equal once letter case is folded;
@@ -47,7 +47,7 @@ impl Automaton {
     /// Returns for each state the moves out of it: one for each state that transitions lead to.
     ///
     /// If a move would have more than `most` characters, or unknown ones, it has any.
-    pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<Move>> {
+    pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<StateMove>> {
         let characters_of_colors = memory::collect(self.colors.iter().map(|color| match color {
             Some(characters) => distinct_when_folded(characters, encoding, most),
             None => None,
@@ -65,7 +65,7 @@ fn moves_of_state(
     mut transitions: Vec<Transition>,
     characters_of_colors: &[Option<Vec<FoldedCharacter>>],
     most: usize,
-) -> Vec<Move> {
+) -> Vec<StateMove> {
     transitions.sort_unstable_by_key(|transition| transition.to);
     let of_same_targets = transitions.chunk_by(|a, b| a.to == b.to);
     memory::collect(of_same_targets.map(|transitions| {
@@ -77,7 +77,7 @@ fn moves_of_state(
             };
         }
         let characters = all.map(|all| memory::collect(all.iter().map(|one| one.character)));
-        Move { to: transitions[0].to, characters }
+        StateMove { to: transitions[0].to, characters }
     }))
 }
 

@@ -15,17 +15,17 @@ pub struct CutSearch {
     paths_on: Vec<u32>,
     /// Nodes that a further path can reach, and the step that leads to each.
     reached: NodeSet,
-    step_to: Vec<PathStep>,
+    step_to: Vec<SearchStep>,
 }
 
 /// A step of a path: along an edge, or back along one of an earlier path.
 #[derive(Clone, Copy, Default)]
-struct PathStep {
+struct SearchStep {
     edge: usize,
     is_back: bool,
 }
 
-impl PathStep {
+impl SearchStep {
     fn start(self, graph: &Graph) -> usize {
         let edge = &graph.edges[self.edge];
         if self.is_back { edge.to } else { edge.from }
@@ -100,18 +100,18 @@ impl CutSearch {
             for &edge in &graph.outgoing[node] {
                 let is_free = self.paths_on[edge] == 0 || !can_be_cut(edge);
                 if is_free && sections.has_edge(section, edge) {
-                    self.take(PathStep { edge, is_back: false }, graph, &mut to_follow);
+                    self.take(SearchStep { edge, is_back: false }, graph, &mut to_follow);
                 }
             }
             for &edge in &graph.incoming[node] {
                 if self.paths_on[edge] > 0 && sections.has_edge(section, edge) {
-                    self.take(PathStep { edge, is_back: true }, graph, &mut to_follow);
+                    self.take(SearchStep { edge, is_back: true }, graph, &mut to_follow);
                 }
             }
         }
     }
 
-    fn take(&mut self, step: PathStep, graph: &Graph, to_follow: &mut Vec<usize>) {
+    fn take(&mut self, step: SearchStep, graph: &Graph, to_follow: &mut Vec<usize>) {
         let next = step.end(graph);
         if self.reached.insert(next) {
             self.step_to[next] = step;

@@ -19,7 +19,7 @@
 //! In the example, the loop from 0 to 0 may read an `x`. It would lead to the node `(0, x)`;
 //! instead it leads back to `(0, –)`, which is known.
 
-use super::automaton::{Automaton, Move};
+use super::automaton::{Automaton, StateMove};
 use crate::conditions::Window;
 use crate::conditions::text::{Encoding, LastCharacters, WEIGHT, fold, weight};
 use crate::{interrupt, memory};
@@ -145,7 +145,7 @@ struct OpenEdge {
 struct GraphBuilder<'a> {
     automaton: &'a Automaton,
     /// The moves out of each state.
-    moves: &'a [Vec<Move>],
+    moves: &'a [Vec<StateMove>],
     node_numbers: HashMap<Node, usize>,
     /// How many nodes each state has.
     nodes_of_state: Vec<usize>,
@@ -201,7 +201,7 @@ impl GraphBuilder<'_> {
     /// Follows the moves from a node by any character, and adds their targets to the layer. An
     /// unknown character can't be in a window, so the targets remember no characters.
     fn follow_any_character(&mut self, from: NumberedNode, layer: &mut Vec<NumberedNode>) {
-        let moves: &[Move] = &self.moves[from.node.state];
+        let moves: &[StateMove] = &self.moves[from.node.state];
         for one in moves.iter().filter(|one| one.characters.is_none()) {
             let to = Node::without_characters(one.to);
             self.add_edge_without_windows(from, to, CharacterCounts::default(), layer);
@@ -218,8 +218,8 @@ impl GraphBuilder<'_> {
         layer: &mut Vec<NumberedNode>,
         edges_with_windows: &mut Vec<OpenEdge>,
     ) {
-        let moves: &[Move] = &self.moves[from.node.state];
-        for &Move { to, ref characters } in moves {
+        let moves: &[StateMove] = &self.moves[from.node.state];
+        for &StateMove { to, ref characters } in moves {
             for &character in characters.iter().flatten() {
                 let (mut last, windows) = from.node.last.followed_by(character);
                 let counts = from.counts.followed_by(characters.iter().flatten().count());

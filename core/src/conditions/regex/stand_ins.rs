@@ -58,7 +58,7 @@ const CLASS_ESCAPES: &str = "dDsSwW";
 /// Letters and digits behind a backslash that stand for one ASCII character, the start or the end
 /// of the text, or what a group has matched.
 const HARMLESS_ESCAPES: &str = "aAbBefnrtvZ0123456789";
-/// Options of an expression that change neither what is a special character nor what is one piece.
+/// RegexOptions of an expression that change neither what is a special character nor what is one piece.
 const HARMLESS_OPTIONS: &str = "cimnpstw";
 
 /// A regular expression in which letters stand for other characters.
@@ -85,10 +85,10 @@ impl StandIns {
         if !expression.contains(is_unnamed) {
             return None;
         }
-        let options = Options::of(expression)?;
+        let options = RegexOptions::of(expression)?;
         let ignore_case = options.case.unwrap_or(case) == LetterCase::Ignored;
 
-        let mut replacement = Replacement {
+        let mut replacement = RegexReplacement {
             expression,
             ignore_case,
             replaced: StandIns {
@@ -103,7 +103,7 @@ impl StandIns {
         replacement.replaced.pattern.extend_from_slice(head.as_bytes());
         replacement.replace_all(rest)?;
 
-        let Replacement { replaced, has_classes, looks_around, .. } = replacement;
+        let RegexReplacement { replaced, has_classes, looks_around, .. } = replacement;
         let have_case = |stand_in: &StandIn| !fold::is_without_case(stand_in.original.into());
         let judges_by_case = ignore_case && replaced.stand_ins.iter().any(have_case);
         let may_differ = looks_around && (has_classes || judges_by_case);
@@ -121,18 +121,18 @@ impl StandIns {
 }
 
 /// What the start of an expression says of the rest.
-struct Options {
+struct RegexOptions {
     /// How many bytes say it.
     length: usize,
     /// `None` if it doesn't say.
     case: Option<LetterCase>,
 }
 
-impl Options {
+impl RegexOptions {
     /// Returns the options of an expression, as in `(?i)abc`, none in most. Returns `None` if they
     /// change what its characters mean, as `(?x)` and `***=` do.
-    fn of(expression: &str) -> Option<Options> {
-        let none = Options { length: 0, case: None };
+    fn of(expression: &str) -> Option<RegexOptions> {
+        let none = RegexOptions { length: 0, case: None };
         let behind_director = match expression.strip_prefix("***") {
             Some(rest) => rest.strip_prefix(':')?,
             None => expression,
@@ -153,12 +153,12 @@ impl Options {
             _ => None,
         });
         let is_harmless = list.chars().all(|option| HARMLESS_OPTIONS.contains(option));
-        is_harmless.then_some(Options { length: expression.len() - rest.len(), case })
+        is_harmless.then_some(RegexOptions { length: expression.len() - rest.len(), case })
     }
 }
 
 /// An expression that is being replaced.
-struct Replacement<'a> {
+struct RegexReplacement<'a> {
     expression: &'a str,
     ignore_case: bool,
     replaced: StandIns,
@@ -168,7 +168,7 @@ struct Replacement<'a> {
     looks_around: bool,
 }
 
-impl Replacement<'_> {
+impl RegexReplacement<'_> {
     /// Replaces the characters of an expression behind its options. Returns `None` if the
     /// expression is refused.
     fn replace_all(&mut self, expression: &str) -> Option<()> {
