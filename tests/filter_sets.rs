@@ -16,6 +16,8 @@ mod forgetting;
 mod growing;
 #[path = "filter_sets/memory.rs"]
 mod memory;
+#[path = "filter_sets/policies.rs"]
+mod policies;
 #[path = "filter_sets/sessions.rs"]
 mod sessions;
 #[path = "filter_sets/storm.rs"]
