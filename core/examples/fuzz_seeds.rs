@@ -9,8 +9,8 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::memory::Index;
 use pg_bloom_core::index::ranges::{Options, PageSize};
 use pg_bloom_core::kind::Tag;
-use pg_bloom_core::set::Form;
-use pg_bloom_core::set::memory::Set;
+use pg_bloom_core::set::SetForm;
+use pg_bloom_core::set::memory::MemorySet;
 use pg_bloom_core::{Header, Kind, Layout, View, hash, parquet, sizing};
 use std::path::Path;
 
@@ -294,12 +294,12 @@ fn rows() -> Vec<Vec<u8>> {
 fn sets() -> Vec<Vec<u8>> {
     let forms = [16u32, 20, 28, 40, 60]
         .into_iter()
-        .flat_map(|bits| [false, true].map(|keeps| Form { bits, keeps }));
-    let input = |(i, form): (usize, Form)| {
-        let mut set = Set::new(form, 512, i as u32 % 12);
+        .flat_map(|bits| [false, true].map(|forgets| SetForm { bits, forgets }));
+    let input = |(i, form): (usize, SetForm)| {
+        let mut set = MemorySet::new(form, 512, i as u32 % 12);
         set.put(&hashes(40 * i as u64 * i as u64), 7);
         let (bucket, row) = set.rows.first_key_value().expect("a set has rows");
-        let shape = u8::from(form.keeps) | (i as u8 * 29) & 0xfe;
+        let shape = u8::from(form.forgets) | (i as u8 * 29) & 0xfe;
         let head = [
             vec![form.bits as u8 - 16, shape],
             bucket.to_le_bytes().to_vec(),
@@ -314,7 +314,7 @@ fn sets() -> Vec<Vec<u8>> {
         });
         [head, vec![128], steps.collect()].concat()
     };
-    let all: Vec<Form> = forms.collect();
+    let all: Vec<SetForm> = forms.collect();
     all.iter().chain(&all).copied().enumerate().map(input).collect()
 }
 

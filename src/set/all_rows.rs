@@ -1,6 +1,6 @@
-//! What reads all rows of a set: `bloom_set_info`, how full it is, and whether its rows are the
-//! leaves of a tree; and `bloom_set_expire`, which drops what it has forgotten, and joins rows that
-//! became small.
+//! The functions that read all rows of a set: `bloom_set_info` says how full it is, and checks that
+//! its rows are the leaves of a tree; `bloom_set_expire` drops what the set has forgotten, and
+//! joins rows that became small.
 
 use super::fullness::most_elements;
 use super::rows::Replacement;
@@ -11,8 +11,8 @@ use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::row::{ResultColumn, row};
 use pg_bloom_core::memory;
 use pg_bloom_core::set::row::MOST_BYTES;
-use pg_bloom_core::set::tree::{self, Flaw};
-use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::set::tree::{self, TreeFlaw};
+use pg_bloom_core::set::{Row, SetForm};
 use pgrx::pg_sys::{self, Datum};
 
 /// What `bloom_set_info` finds out by reading all rows of a set.
@@ -27,13 +27,13 @@ struct Totals {
 
 impl Totals {
     /// Adds a row of a set to the totals. `now` is the present time slice.
-    fn add(&mut self, row: &Row, form: Form, now: i64) {
+    fn add(&mut self, row: &Row, form: SetForm, now: i64) {
         memory::push(&mut self.buckets, row.bucket);
         for entry in &row.entries {
-            if form.remembers(entry.slice, now) {
+            if form.remembers(entry.time_slice, now) {
                 self.hashes += 1;
                 // A time slice in the future counts as the present one.
-                let added_at = entry.slice.min(now);
+                let added_at = entry.time_slice.min(now);
                 self.oldest = Some(self.oldest.map_or(added_at, |oldest| oldest.min(added_at)));
             }
         }
@@ -52,9 +52,9 @@ fn info(call: &Call) -> Outcome {
     let rate = set.form.rate(totals.hashes as f64);
     let capacity = made_for.capacity.map(|capacity| capacity as i64);
     let oldest = set
-        .slice
+        .time_slice_length
         .zip(totals.oldest)
-        .map(|(slice, oldest)| oldest.saturating_mul(slice));
+        .map(|(length, oldest)| oldest.saturating_mul(length));
     let columns = [
         ResultColumn::Oid(made_for.element),
         ResultColumn::F64(totals.hashes as f64),
@@ -84,13 +84,13 @@ fn totals_of_tree(set: &Set) -> Result<Totals> {
             Ok(0)
         })?;
 
-        match tree::check(&mut totals.buckets) {
+        match tree::check_leaves(&mut totals.buckets) {
             Ok(()) => Ok(totals),
-            Err(Flaw::Gap(hash)) => {
+            Err(TreeFlaw::Gap { hash }) => {
                 let depth = set.depth.get().unwrap_or(tree::FIRST_DEPTH);
                 set.fail_for_missing_row(tree::covering(hash, depth))
             }
-            Err(Flaw::Overlap(a, b)) => Err(set.ambiguous(a, b)),
+            Err(TreeFlaw::Overlap { bucket, next }) => Err(set.ambiguous(bucket, next)),
         }
     })
 }
@@ -107,8 +107,11 @@ fn bytes_on_disk(set: &Set) -> Result<i64> {
     Ok(bytes)
 }
 
-/// `bloom_set_expire(set)`: returns how many hashes it dropped. It waits for no row, and leaves out
-/// those that others have locked, so that it needs no order of locks.
+/// `bloom_set_expire(set)`: drops what a set has forgotten, joins rows that became small, and
+/// returns how many hashes were dropped.
+///
+/// It waits for no row, and leaves out those that others have locked. So it needs no order of
+/// locks.
 fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -119,7 +122,9 @@ fn expire(call: &Call) -> Outcome {
         loop {
             let joined = set.each_page(Sees::Now, |rows| {
                 // SAFETY: nothing that is made in that memory is used later.
-                unsafe { in_scratch(|| improve(&set, rows, &mut forgotten)) }
+                let outcome = unsafe { in_scratch(|| improve(&set, rows)) }?;
+                forgotten += outcome.forgotten;
+                Ok(outcome.joined)
             })?;
             // Each pass joins one level of the tree.
             if joined == 0 {
@@ -130,48 +135,76 @@ fn expire(call: &Call) -> Outcome {
     Ok(Some(Datum::from(forgotten as i64)))
 }
 
-/// Rewrites those of some rows that need it, and returns how many halves it joined.
-fn improve(set: &Set, rows: Vec<Row>, forgotten: &mut usize) -> Result<usize> {
-    let first = improved(set, rows);
-    let Replacement { deleted, updated, .. } = &first.replacement;
-    let wanted = deleted.iter().copied().chain(updated.iter().map(|row| row.bucket));
-    let wanted: Vec<u64> = memory::collect(wanted);
-    if wanted.is_empty() {
-        return Ok(0);
-    }
-    let mut rows =
-        set.fetch_rows(&set.changes()?.lock_free, Parameter::I64s(&wanted), Sees::Now)?;
-    rows.sort_unstable_by_key(|row| row.bucket);
-    let Improved { forgotten: dropped, replacement } = improved(set, rows);
-    let joined = replacement.inserted.len();
-    set.replace(replacement)?;
-    *forgotten += dropped;
-    Ok(joined)
+/// What was done to some rows of a set.
+#[derive(Default)]
+struct Improvement {
+    /// How many forgotten hashes were dropped.
+    forgotten: usize,
+    /// How many pairs of halves were joined.
+    joined: usize,
 }
 
-/// What is to be written in place of some rows, and how many hashes these have forgotten.
+/// Drops what some rows have forgotten, and joins halves that have become small, except rows that
+/// others have locked. The rows must be in the order of their buckets.
+///
+/// Must be called while connected. Fails if locking or writing the rows does.
+fn improve(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
+    let buckets = improved_rows(set, rows).replacement.buckets_to_lock();
+    if buckets.is_empty() {
+        return Ok(Improvement::default());
+    }
+
+    // What was read may have changed until the rows are locked, and some may not be locked. So it
+    // is decided again what becomes of them.
+    let lock_free = &set.changes()?.lock_free;
+    let mut locked_rows = set.fetch_rows(lock_free, Parameter::I64s(&buckets), Sees::Now)?;
+    locked_rows.sort_unstable_by_key(|row| row.bucket);
+    let ImprovedRows { forgotten, replacement } = improved_rows(set, locked_rows);
+    let joined = replacement.inserted.len();
+    set.replace(replacement)?;
+    Ok(Improvement { forgotten, joined })
+}
+
+/// What is to be written in place of some rows.
 #[derive(Default)]
-struct Improved {
+struct ImprovedRows {
+    /// How many hashes are left out, since the set has forgotten them.
     forgotten: usize,
     replacement: Replacement,
 }
 
-fn improved(set: &Set, rows: Vec<Row>) -> Improved {
-    let (form, now) = (set.form, set.now());
-    let mut improved = Improved::default();
-    let mut rows = rows
+/// A row without what the set has forgotten.
+struct CurrentRow {
+    row: Row,
+    /// How many hashes the row had besides.
+    forgotten: usize,
+}
+
+/// Returns what is to be written in place of some rows, which are in the order of their buckets, so
+/// that two halves follow each other. Rows that need no change are left out.
+fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
+    let form = set.form;
+    let now = set.now();
+    let mut current_rows = rows
         .into_iter()
-        .map(|mut row| (row.forget(form, now), row))
+        .map(|mut row| CurrentRow { forgotten: row.forget(form, now), row })
         .peekable();
-    while let Some((dropped, mut row)) = rows.next() {
-        improved.forgotten += dropped;
-        let next = rows.peek().filter(|_| tree::depth(row.bucket) > tree::FIRST_DEPTH);
-        if let Some(parent) = next.and_then(|(_, next)| Row::join(&row, next, form, MOST_BYTES)) {
-            improved.forgotten += rows.next().map_or(0, |(dropped, _)| dropped);
+
+    let mut improved = ImprovedRows::default();
+    while let Some(CurrentRow { mut row, forgotten }) = current_rows.next() {
+        improved.forgotten += forgotten;
+        // A set has at least the leaves that it begins with.
+        let may_join = tree::depth(row.bucket) > tree::FIRST_DEPTH;
+        let next = current_rows.peek().filter(|_| may_join);
+        let parent = next.and_then(|next| Row::join(&row, &next.row, form, MOST_BYTES));
+
+        if let Some(parent) = parent {
+            let right_half = current_rows.next().expect("the row that was joined");
+            improved.forgotten += right_half.forgotten;
             memory::push(&mut improved.replacement.deleted, row.bucket);
-            memory::push(&mut improved.replacement.deleted, row.bucket + 1);
+            memory::push(&mut improved.replacement.deleted, right_half.row.bucket);
             memory::push(&mut improved.replacement.inserted, parent);
-        } else if dropped > 0 {
+        } else if forgotten > 0 {
             row.rebase();
             memory::push(&mut improved.replacement.updated, row);
         }

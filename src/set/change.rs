@@ -29,7 +29,7 @@
 //! come before both.)
 
 use super::fullness::{Addition, Fullness, RowSample};
-use super::leaves::Item;
+use super::leaves::HashedElement;
 use super::rows::{MOST_ROWS_AT_ONCE, Replacement};
 use super::table::Set;
 use crate::pg::call::Result;
@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 
 /// The most elements that are read at once before they are changed: what is known of each takes
 /// memory until it is written.
-const MOST_ITEMS_AT_ONCE: usize = 1 << 16;
+const MOST_ELEMENTS_AT_ONCE: usize = 1 << 16;
 /// How often a leaf may be visible and then gone, while a call writes nothing, before that can't be
 /// chance.
 const MOST_ATTEMPTS: u32 = 20;
@@ -56,23 +56,23 @@ pub enum Verb {
     Remove,
 }
 
-/// Adds elements to a set or removes them, and calls `on_changed` with the place of each element
-/// that was new, or that was removed. An element's place is its index in the array of the caller.
+/// Adds elements to a set or removes them, and calls `on_changed` with the array index of each
+/// element that was new, or that was removed.
 ///
 /// The elements must be in the order of their hashes. The rows that may need a change stay locked
 /// until the transaction ends.
 ///
-/// Errors: those of the statements; 55000 for damage, and for a row that can't be locked; 22023 for
-/// an overfull set, if the setting `pg_bloom.overfill` is `error`.
+/// Fails if a statement does, for damage and for a row that can't be locked (55000), and for an
+/// overfull set, if the setting `pg_bloom.overfill` is `error` (22023).
 pub fn change_elements(
     set: &Set,
     verb: Verb,
-    items: &[Item],
+    elements: &[HashedElement],
     on_changed: &mut dyn FnMut(usize),
 ) -> Result<()> {
     let mut change = SetChange { set, verb, fullness: Fullness::new(set) };
     connected(|| {
-        for part in items.chunks(MOST_ITEMS_AT_ONCE) {
+        for part in elements.chunks(MOST_ELEMENTS_AT_ONCE) {
             change.change_part(part, on_changed)?;
         }
         Ok(())
@@ -84,14 +84,15 @@ pub fn change_elements(
 /// An element that may need a change, and the leaf that covered it when it was read.
 #[derive(Clone, Copy)]
 struct Candidate {
-    item: Item,
+    element: HashedElement,
     leaf: u64,
 }
 
 /// How an attempt to change some elements ended.
 enum Attempt {
-    /// Their rows are written. These are the places of the elements that were new, or were removed.
-    Written { changed_places: Vec<usize> },
+    /// Their rows are written. These are the array indexes of the elements that were new, or that
+    /// were removed.
+    Written { changed_indexes: Vec<usize> },
     /// Nothing is written: the table has no row for this leaf any more, and those that replaced it
     /// aren't locked.
     LeafGone(u64),
@@ -100,7 +101,7 @@ enum Attempt {
 /// A row that is locked, in its newest version, and the elements that it covers.
 struct LockedLeaf {
     row: Row,
-    items: Vec<Item>,
+    elements: Vec<HashedElement>,
 }
 
 /// The outcome of locking the rows of some elements. Both lists are in the order of hashes.
@@ -145,8 +146,8 @@ fn by_leaf(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
     candidates.chunk_by(|a, b| a.leaf == b.leaf)
 }
 
-fn items_of(candidates: &[Candidate]) -> Vec<Item> {
-    memory::collect(candidates.iter().map(|candidate| candidate.item))
+fn elements_of(candidates: &[Candidate]) -> Vec<HashedElement> {
+    memory::collect(candidates.iter().map(|candidate| candidate.element))
 }
 
 /// One call that adds or removes elements.
@@ -159,18 +160,22 @@ struct SetChange<'a> {
 impl SetChange<'_> {
     /// Adds or removes elements, which are in the order of their hashes, as [`change_elements`]
     /// does.
-    fn change_part(&mut self, items: &[Item], on_changed: &mut dyn FnMut(usize)) -> Result<()> {
+    fn change_part(
+        &mut self,
+        elements: &[HashedElement],
+        on_changed: &mut dyn FnMut(usize),
+    ) -> Result<()> {
         let mut failures = Failures::default();
-        let mut remaining = self.read(items)?;
+        let mut remaining = self.read(elements)?;
         while !remaining.is_empty() {
             let candidates = first_leaves(&remaining);
             // SAFETY: an attempt leaves nothing in that memory that is used later: its result is
             // numbers in memory of Rust's.
             let attempt = unsafe { in_scratch(|| self.lock_and_write(candidates)) };
             match attempt? {
-                Attempt::Written { changed_places } => {
-                    for place in changed_places {
-                        on_changed(place);
+                Attempt::Written { changed_indexes } => {
+                    for index in changed_indexes {
+                        on_changed(index);
                     }
                     let written = candidates.len();
                     remaining.drain(..written);
@@ -180,7 +185,7 @@ impl SetChange<'_> {
                     failures.count(self.set, leaf)?;
                     // Another session split or joined the leaf after it was read. Reading again
                     // finds the leaves that cover the elements now.
-                    remaining = self.read(&items_of(&remaining))?;
+                    remaining = self.read(&elements_of(&remaining))?;
                 }
             }
             check_for_interrupts();
@@ -193,21 +198,21 @@ impl SetChange<'_> {
     ///
     /// An element to add that is found counts as there for the rest of the call, unless the set
     /// renews elements that are added again. An element to remove that isn't found counts as gone.
-    fn read(&self, items: &[Item]) -> Result<Vec<Candidate>> {
+    fn read(&self, elements: &[HashedElement]) -> Result<Vec<Candidate>> {
         let form = self.set.form;
         let now = self.set.now();
         let mut candidates = Vec::new();
         with_new_snapshot(|| {
-            self.set.read_leaves(items, |row, item| {
-                let added_at = row.slice_of(form.prefix(item.hash));
-                let remembered = added_at.filter(|&slice| form.remembers(slice, now));
+            self.set.read_leaves(elements, |row, element| {
+                let added_at = row.time_slice_of(form.prefix(element.hash));
+                let remembered = added_at.filter(|&added_at| form.remembers(added_at, now));
                 if self.needs_change(remembered, now) {
                     let leaf = row.bucket;
-                    memory::push(&mut candidates, Candidate { item, leaf });
+                    memory::push(&mut candidates, Candidate { element, leaf });
                 }
             })
         })?;
-        candidates.sort_unstable_by_key(|candidate| candidate.item);
+        candidates.sort_unstable_by_key(|candidate| candidate.element);
         Ok(candidates)
     }
 
@@ -245,7 +250,7 @@ impl SetChange<'_> {
     /// Locks the rows that cover some elements, and writes them with the elements added or removed.
     ///
     /// If a leaf is gone, nothing is written, but other leaves may be locked: then the caller must
-    /// undo the attempt. Errors: 55000 if two rows cover one hash; those of writing.
+    /// undo the attempt. Fails if two rows cover one hash (55000), and if locking or writing does.
     fn attempt(&mut self, part: &[Candidate]) -> Result<Attempt> {
         let mut locked = self.lock(part, &self.set.changes()?.lock)?;
         // With at most one lock to give up, starting again costs no more than following.
@@ -257,8 +262,8 @@ impl SetChange<'_> {
         }
 
         self.check_overlap(&locked.leaves)?;
-        let changed_places = self.write(locked.leaves)?;
-        Ok(Attempt::Written { changed_places })
+        let changed_indexes = self.write(locked.leaves)?;
+        Ok(Attempt::Written { changed_indexes })
     }
 
     /// Locks the rows of the leaves of some elements, which are in the order of their hashes.
@@ -267,7 +272,7 @@ impl SetChange<'_> {
     /// other sessions have locked or leaves these out. Returns the newest versions of the rows that
     /// are locked now, and the elements whose row isn't: it is gone, or was left out.
     ///
-    /// Errors: those of the statement; 55000 if a leaf has two rows.
+    /// Fails if the statement does, and if a leaf has two rows (55000).
     fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<Locked> {
         let leaves = by_leaf(candidates).map(|leaf_candidates| leaf_candidates[0].leaf);
         let buckets: Vec<u64> = memory::collect(leaves);
@@ -282,8 +287,8 @@ impl SetChange<'_> {
         for leaf_candidates in by_leaf(candidates) {
             let leaf = leaf_candidates[0].leaf;
             if let Some(row) = untaken_rows.next_if(|row| row.bucket == leaf) {
-                let items = items_of(leaf_candidates);
-                memory::push(&mut locked.leaves, LockedLeaf { row, items });
+                let elements = elements_of(leaf_candidates);
+                memory::push(&mut locked.leaves, LockedLeaf { row, elements });
             } else {
                 for &candidate in leaf_candidates {
                     memory::push(&mut locked.not_locked, candidate);
@@ -305,7 +310,7 @@ impl SetChange<'_> {
     /// Rows that other sessions have locked are left out: these leaves may come earlier in the
     /// order of locks, in which waiting for them could be a deadlock.
     fn follow(&self, mut locked: Locked) -> Result<Locked> {
-        let candidates = self.read(&items_of(&locked.not_locked))?;
+        let candidates = self.read(&elements_of(&locked.not_locked))?;
         let followed = self.lock(&candidates, &self.set.changes()?.lock_free)?;
 
         locked.leaves.extend(followed.leaves);
@@ -317,7 +322,7 @@ impl SetChange<'_> {
     }
 
     /// Checks that no locked row covers hashes of the next one, as in a damaged set. Reading finds
-    /// that only if it reads both rows with one snapshot. Errors: 55000 if a row does.
+    /// that only if it reads both rows with one snapshot. Fails if a row does (55000).
     fn check_overlap(&self, leaves: &[LockedLeaf]) -> Result<()> {
         for pair in leaves.windows(2) {
             let bucket = pair[0].row.bucket;
@@ -330,31 +335,34 @@ impl SetChange<'_> {
     }
 
     /// Writes locked rows with their elements added or removed, and splits those that become too
-    /// large. Returns the places of the elements that were new, or that were removed.
+    /// large. Returns the array indexes of the elements that were new, or that were removed.
     ///
-    /// Errors, before anything is written: 22023 for an overfull set, if the setting
-    /// `pg_bloom.overfill` is `error`. While writing: 27000 if the table stores other rows; those
-    /// of the statements.
+    /// Fails, before anything is written, for an overfull set, if the setting `pg_bloom.overfill`
+    /// is
+    /// `error` (22023). Fails while writing if a statement does, and if the table stores other rows
+    /// (27000).
     fn write(&mut self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
         let form = self.set.form;
         // The time is taken only now that the rows are locked. A call that has waited long would
         // otherwise write a time that is already forgotten.
         let now = self.set.now();
-        let mut changed_places = Vec::new();
+        let mut changed_indexes = Vec::new();
         let mut rows_before = RowSample::default();
         let mut is_count_due = false;
         let mut replacement = Replacement::default();
 
-        for LockedLeaf { mut row, items } in leaves {
+        for LockedLeaf { mut row, elements } in leaves {
             row.forget(form, now);
             // Sampled before the change: its elements would make the row denser than the rest of
             // the set, for which the sample stands.
             rows_before.add(&row);
-            is_count_due |= items.iter().any(|item| self.fullness.is_count_due(item.hash));
+            is_count_due |= elements
+                .iter()
+                .any(|element| self.fullness.is_count_due(element.hash));
 
-            let row_change = self.row_change(&row, &items, now);
-            for place in row_change.places {
-                memory::push(&mut changed_places, place);
+            let row_change = self.row_change(&row, &elements, now);
+            for index in row_change.array_indexes {
+                memory::push(&mut changed_indexes, index);
             }
             if row_change.hashes.is_empty() {
                 continue;
@@ -367,11 +375,11 @@ impl SetChange<'_> {
         }
 
         if self.verb == Verb::Add {
-            let new = changed_places.len();
+            let new = changed_indexes.len();
             self.fullness.add(&Addition { rows_before, new, is_count_due })?;
         }
         self.set.replace(replacement)?;
-        Ok(changed_places)
+        Ok(changed_indexes)
     }
 
     /// Returns what must be changed in a row for elements that it covers, which are in the order of
@@ -380,16 +388,16 @@ impl SetChange<'_> {
     /// A set stores only the first bits of hashes, so it can't tell elements apart that have these
     /// in common. Of such elements, only the one that comes first in the caller's array counts as
     /// new or removed.
-    fn row_change(&self, row: &Row, items: &[Item], now: i64) -> RowChange {
+    fn row_change(&self, row: &Row, elements: &[HashedElement], now: i64) -> RowChange {
         let form = self.set.form;
         let mut change = RowChange {
-            hashes: memory::with_capacity(items.len()),
-            places: Vec::new(),
+            hashes: memory::with_capacity(elements.len()),
+            array_indexes: Vec::new(),
         };
-        let groups = items.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
-        for indistinguishable_items in interrupt::cancellable(groups) {
-            let hash = form.prefix(indistinguishable_items[0].hash);
-            let added_at = row.slice_of(hash);
+        let groups = elements.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
+        for indistinguishable_elements in interrupt::cancellable(groups) {
+            let hash = form.prefix(indistinguishable_elements[0].hash);
+            let added_at = row.time_slice_of(hash);
             if !self.needs_change(added_at, now) {
                 continue;
             }
@@ -397,11 +405,14 @@ impl SetChange<'_> {
 
             // An element that is added again gets a new time, but isn't new.
             let is_renewal = self.verb == Verb::Add && added_at.is_some();
-            let first_place = indistinguishable_items.iter().map(|item| item.place).min();
-            if let Some(place) = first_place
+            let first_index = indistinguishable_elements
+                .iter()
+                .map(|element| element.array_index)
+                .min();
+            if let Some(index) = first_index
                 && !is_renewal
             {
-                memory::push(&mut change.places, place);
+                memory::push(&mut change.array_indexes, index);
             }
         }
         change
@@ -412,6 +423,6 @@ impl SetChange<'_> {
 struct RowChange {
     /// The hashes to add, renew or remove, ascending: of each the first bits, as the row has them.
     hashes: Vec<u64>,
-    /// The places of the elements that are new, or that are removed.
-    places: Vec<usize>,
+    /// The array indexes of the elements that are new, or that are removed.
+    array_indexes: Vec<usize>,
 }

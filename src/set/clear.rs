@@ -5,7 +5,7 @@ use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
-use pg_bloom_core::set::{Form, Row, tree};
+use pg_bloom_core::set::{Row, SetForm, tree};
 use pgrx::pg_sys::Datum;
 
 /// `bloom_set_clear(set)`: makes a set empty, whatever its table has in it.
@@ -45,7 +45,7 @@ fn first_buckets() -> impl Iterator<Item = u64> {
 /// rows PostgreSQL inserted. `table` is its name as SQL writes it.
 ///
 /// The caller needs no right to read the table. Fails if the statement does.
-pub fn insert_first_rows(table: &[u8], form: Form) -> Result<u64> {
+pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
     let buckets: Vec<u64> = memory::collect(first_buckets());
     let rows: Vec<PgBuffer> =
         memory::collect(first_buckets().map(|bucket| Row::empty(bucket).write(form)));

@@ -1,7 +1,8 @@
 //! `bloom_set_create`, and `bloom_set_check`, the constraint of every row of a set.
 
 use super::clear::insert_first_rows;
-use super::table::{Parameters, Purpose, Set, kind_code, slice_of};
+use super::parameters::{Parameters, kind_code, time_slice_length};
+use super::table::{Purpose, Set};
 use crate::element::ElementType;
 use crate::error::invalid_parameter;
 use crate::pg::call::error::notice;
@@ -11,8 +12,8 @@ use crate::pg::sql::{NewName, Sees, execute, qualified, require_writable};
 use crate::pg::value::time::Interval;
 use crate::settings;
 use pg_bloom_core::Layout;
-use pg_bloom_core::set::tree::DEFAULT_CAPACITY;
-use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::set::form::DEFAULT_CAPACITY;
+use pg_bloom_core::set::{Row, SetForm};
 use pg_bloom_core::sizing::{self, GREATEST_FPR};
 use pgrx::pg_sys::Datum;
 
@@ -70,10 +71,10 @@ fn requested_parameters(call: &Call) -> Result<Parameters> {
 
 /// Returns the form of the rows of a set. Fails if they would need too many bits of each hash
 /// (54000).
-fn requested_form(made_for: &Parameters) -> Result<Form> {
-    let capacity = made_for.capacity.unwrap_or(DEFAULT_CAPACITY);
+fn requested_form(made_for: &Parameters) -> Result<SetForm> {
+    let capacity = made_for.capacity_or_default();
     let fpr = made_for.fpr;
-    Form::new(capacity, fpr, made_for.keep.is_some()).ok_or_else(|| {
+    made_for.form().ok_or_else(|| {
         let message = format!(
             "a filter set cannot hold {capacity} elements at a false positive rate of {fpr:e}"
         );
@@ -129,7 +130,7 @@ fn require_same(existing: &Set, wanted: &Parameters) -> Result<()> {
 /// same.
 fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
     let names = [existing, wanted].map(|set| catalog::display_name(set.element));
-    let capacities = [existing, wanted].map(|set| set.capacity.unwrap_or(DEFAULT_CAPACITY));
+    let capacities = [existing, wanted].map(Parameters::capacity_or_default);
     // Intervals of different forms may be equally long.
     let keeps = [existing, wanted].map(|set| set.keep.and_then(|keep| keep.microseconds()));
 
@@ -165,13 +166,13 @@ fn check_fpr(fpr: f64) -> Result<()> {
     })
 }
 
-/// Checks for how long a set is to remember elements, if it forgets them. Fails if that time can't be
-/// cut into time slices, or if there is none and elements are to be renewed (22023).
+/// Checks for how long a set is to remember elements, if it forgets them. Fails if that time can't
+/// be cut into time slices, or if there is none and elements are to be renewed (22023).
 fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
     match keep {
         None if renews => Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
             .hint("Say for how long it remembers: keep => '7 days'.")),
-        Some(keep) if slice_of(keep).is_none() => {
+        Some(keep) if time_slice_length(keep).is_none() => {
             Err(invalid_parameter(format!("a filter set cannot remember for {}", keep.shown()))
                 .detail("It remembers for at least 8 milliseconds, and at most 10,000 years. A month has 30 days."))
         }
@@ -181,10 +182,12 @@ fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
 
 /// Returns a capacity if a set can have it. Fails if not (22023).
 fn check_capacity(capacity: i64) -> Result<u64> {
-    u64::try_from(capacity).ok().filter(|&capacity| capacity > 0).ok_or_else(|| {
-        invalid_parameter(format!("capacity of a filter set must be at least 1, not {capacity}"))
-            .hint("The capacity is the number of elements at which the rate is reached; without it, ten billion.")
-    })
+    if capacity > 0 {
+        return Ok(capacity as u64);
+    }
+    let message = format!("capacity of a filter set must be at least 1, not {capacity}");
+    Err(invalid_parameter(message)
+        .hint("The capacity is the number of elements at which the rate is reached; without it, ten billion."))
 }
 
 /// Returns an argument that can't be NULL. Fails if it is (22004); `what` names it.
@@ -197,17 +200,21 @@ fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     })
 }
 
-/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`: whether a row belongs
-/// to a set that was made for this.
+/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`: returns whether a
+/// row belongs to a set that was made for this.
 fn check(call: &Call) -> Outcome {
     let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else {
         return Ok(None);
     };
-    let capacity = call
-        .i64(4)
-        .map_or(DEFAULT_CAPACITY, |capacity| capacity.max(1) as u64);
-    let form = Form::new(capacity, fpr, call.datum(6).is_some());
-    let belongs = form.is_some_and(|form| Row::parse(form, bucket, &hashes).is_ok());
+    let capacity = match call.i64(4) {
+        Some(capacity) => capacity.max(1) as u64,
+        None => DEFAULT_CAPACITY,
+    };
+    let forgets = call.datum(6).is_some();
+    let belongs = SetForm::fewest_bits(capacity, fpr).is_some_and(|bits| {
+        let form = SetForm { bits, forgets };
+        Row::parse(form, bucket, &hashes).is_ok()
+    });
     Ok(Some(Datum::from(belongs)))
 }
 

@@ -2,7 +2,7 @@
 //! of arrays.
 
 use super::change::{Verb, change_elements};
-use super::leaves::Item;
+use super::leaves::HashedElement;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
 use crate::pg::call::interrupt::check_for_interrupts;
@@ -54,8 +54,8 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     // SAFETY: the type is that of the argument.
     let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
     if let Some(hash) = hash {
-        let items = [Item { hash, place: 0 }];
-        look_or_change(&set, action, &items, &mut |_| is_found = true)?;
+        let hashed = HashedElement { hash, array_index: 0 };
+        look_or_change(&set, action, &[hashed], &mut |_| is_found = true)?;
     }
     Ok(Some(Datum::from(is_found)))
 }
@@ -71,13 +71,13 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
     set.check_kind(call, element_type, function)?;
 
     let mut elements = elements(call, 1, element_type.oid);
-    let items = sorted_items(&elements, element_type, action);
+    let hashed = hashed_elements(&elements, element_type, action);
     let mut are_returned: Vec<bool> =
         memory::collect(elements.iter().map(|_| selection == Selection::NotFound));
-    look_or_change(&set, action, &items, &mut |place| {
-        are_returned[place] = selection == Selection::Found;
+    look_or_change(&set, action, &hashed, &mut |array_index| {
+        are_returned[array_index] = selection == Selection::Found;
     })?;
-    drop(items);
+    drop(hashed);
 
     let mut is_returned = are_returned.into_iter();
     elements.retain(|_| is_returned.next() == Some(true));
@@ -86,48 +86,52 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
     Ok(Some(unsafe { array_of(array_type, elements) }))
 }
 
-/// Returns the hashes of an array's elements with their places, in the order of the hashes.
+/// Returns the elements of an array with their hashes, in the order of these.
 ///
-/// To change the set, of equal hashes only the first place is kept.
-fn sorted_items(elements: &[Element], element_type: &ElementType, action: Action) -> Vec<Item> {
+/// To change the set, of elements with equal hashes only the first in the array is kept.
+fn hashed_elements(
+    elements: &[Element],
+    element_type: &ElementType,
+    action: Action,
+) -> Vec<HashedElement> {
     let hasher = element_type.hasher(Layout::Blocked);
-    let mut items = memory::with_capacity(elements.len());
-    for (place, &element) in interrupt::cancellable(elements.iter().enumerate()) {
+    let mut hashed = memory::with_capacity(elements.len());
+    for (array_index, &element) in interrupt::cancellable(elements.iter().enumerate()) {
         // SAFETY: the type is that of the array's elements.
         if let Some(hash) = unsafe { hasher.hash(element) } {
-            memory::push(&mut items, Item { hash, place });
+            memory::push(&mut hashed, HashedElement { hash, array_index });
         }
     }
 
-    // Equal hashes are ordered by their places.
-    items.sort_unstable_by(|a, b| {
+    // Equal hashes are in the order of the array.
+    hashed.sort_unstable_by(|a, b| {
         check_for_interrupts();
         a.cmp(b)
     });
     if action != Action::Look {
-        items.dedup_by_key(|item| item.hash);
+        hashed.dedup_by_key(|element| element.hash);
     }
-    items
+    hashed
 }
 
 /// Looks up elements with the snapshot of the calling query, or changes them, and calls `on_found`
-/// with the place of each that may be in the set, or that was changed.
+/// with the array index of each that may be in the set, or that was changed.
 fn look_or_change(
     set: &Set,
     action: Action,
-    items: &[Item],
+    elements: &[HashedElement],
     on_found: &mut dyn FnMut(usize),
 ) -> Result<()> {
     if let Action::Change(verb) = action {
-        return change_elements(set, verb, items, on_found);
+        return change_elements(set, verb, elements, on_found);
     }
     let form = set.form;
     let now = set.now();
     connected(|| {
-        set.read_leaves(items, |row, item| {
-            let added_at = row.slice_of(form.prefix(item.hash));
-            if added_at.is_some_and(|slice| form.remembers(slice, now)) {
-                on_found(item.place);
+        set.read_leaves(elements, |row, element| {
+            let added_at = row.time_slice_of(form.prefix(element.hash));
+            if added_at.is_some_and(|added_at| form.remembers(added_at, now)) {
+                on_found(element.array_index);
             }
         })
     })

@@ -1,18 +1,18 @@
 //! Whether a set is overfull, judged by the rows that a call changes.
 //!
 //! Counting a whole set reads all of it. But its rows are split as they grow, so all of them are
-//! about equally dense: some rows tell how many hashes all have. The rows of a small set have so few
-//! hashes that one of them tells nothing. A small set is counted now and then, which takes little
-//! time.
+//! about equally dense: some rows tell how many hashes all have. The rows of a small set have so
+//! few hashes that one of them tells nothing. A small set is counted now and then, which takes
+//! little time.
 
-use super::table::{Parameters, Set};
+use super::parameters::Parameters;
+use super::table::Set;
 use crate::error::invalid_parameter;
 use crate::pg::call::error::warn;
 use crate::pg::call::{Error, Result};
 use crate::pg::sql::Sees;
 use crate::settings::{self, Overfill};
-use pg_bloom_core::set::tree::{self, DEFAULT_CAPACITY};
-use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::set::{Row, SetForm, tree};
 
 /// The largest capacity of a set that is counted. Rows of larger sets have more than a hundred
 /// hashes at capacity, which is enough to judge by.
@@ -75,7 +75,7 @@ impl RowSample {
 /// of each hash. B is the least with which that is the capacity at least, so it is less than twice
 /// the capacity, except in the smallest sets: they have 16 bits. A set is overfull with 1.75 times
 /// its capacity in any case, so that it is noticed before it has twice its capacity.
-pub fn most_elements(made_for: &Parameters, form: Form) -> f64 {
+pub fn most_elements(made_for: &Parameters, form: SetForm) -> f64 {
     let rate_of_one_element = form.rate(1.0);
     let elements_at_rate = made_for.fpr / rate_of_one_element;
     match made_for.capacity {
@@ -129,7 +129,7 @@ impl<'a> Fullness<'a> {
             return false;
         };
         // The last 32 bits are a random number below 2^32, which is made one below the capacity.
-        let random = u64::from(hash as u32) * capacity.min(MOST_COUNTED_CAPACITY) >> 32;
+        let random = (u64::from(hash as u32) * capacity.min(MOST_COUNTED_CAPACITY)) >> 32;
         capacity <= MOST_COUNTED_CAPACITY && random < COUNTS_PER_CAPACITY
     }
 
@@ -182,7 +182,7 @@ impl<'a> Fullness<'a> {
         let now = self.set.now();
         let hashes = self.set.each_page(Sees::Now, |rows| {
             let entries = rows.iter().flat_map(|row| &row.entries);
-            Ok(entries.filter(|entry| form.remembers(entry.slice, now)).count())
+            Ok(entries.filter(|entry| form.remembers(entry.time_slice, now)).count())
         })?;
         // The call's earlier additions are in the rows, and this one isn't yet.
         let added_before = self.added - addition.new;
@@ -202,8 +202,8 @@ impl<'a> Fullness<'a> {
 
     /// Returns the error or the warning for an overfull set.
     fn overfull(&self) -> Error {
-        let Parameters { capacity, fpr, .. } = self.set.parameters;
-        let capacity = capacity.unwrap_or(DEFAULT_CAPACITY);
+        let capacity = self.set.parameters.capacity_or_default();
+        let fpr = self.set.parameters.fpr;
         let judgement = match self.counted_before {
             Some(_) => "It",
             None => "Judging by the rows that change, it",

@@ -1,8 +1,8 @@
 //! Finding the leaves of elements.
 //!
 //! The depth of a leaf isn't known before it is found. Nearly all leaves of a set have one of two
-//! neighbouring depths, so the session remembers a depth as a hint where to look first; a wrong one
-//! costs another statement.
+//! neighbouring depths, so the session remembers the depth of the leaf that it found last as a hint
+//! where to look first. A wrong hint costs another statement.
 
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
@@ -12,92 +12,165 @@ use pg_bloom_core::set::{Row, tree};
 use pg_bloom_core::{interrupt, memory};
 use std::ops::RangeInclusive;
 
-/// How many elements are looked for at all depths at once.
+/// How many elements are looked for at all depths at once. Each needs up to sixty buckets.
 const MOST_AT_ALL_DEPTHS: usize = 32;
 
-/// An element of a call. The order of hashes is that of their leaves.
+/// An element that a call is given. The order of elements is that of their hashes, and so that of
+/// their leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
+pub struct HashedElement {
+    /// All 64 bits of the hash.
     pub hash: u64,
-    /// Its place in the array.
-    pub place: usize,
+    /// Which element of the call's array it is, from 0.
+    pub array_index: usize,
 }
 
 impl Set {
-    /// Calls `each` with these items, which are in the order of their hashes, and with the leaf
-    /// that covers each. While connected, with the snapshot of the calling query. Errors: 55000 for
-    /// a gap or an overlap; those of reading.
-    pub fn read_leaves(&self, items: &[Item], mut each: impl FnMut(&Row, Item)) -> Result<()> {
-        let (mut rest, bits) = (items, self.form.bits);
-        while let Some(first) = rest.first() {
-            if self.depth.get().is_none() {
-                self.read_at(&rest[..1], 0..=bits, 1, &mut [None], |_, _| ())?;
-            }
-            let Some(depth) = self.depth.get() else {
-                return self.fail_for_missing_row(tree::covering(first.hash, tree::FIRST_DEPTH));
-            };
-            let leaves = rest
-                .chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
-            let (batch, later) =
-                rest.split_at(leaves.take(MOST_ROWS_AT_ONCE).map(<[Item]>::len).sum());
-            let mut leaves: Vec<Option<u64>> = memory::collect(batch.iter().map(|_| None));
-            loop {
-                let hint = self.depth.get().unwrap_or(depth);
-                let around = hint.saturating_sub(1)..=(hint + 1).min(bits);
-                self.read_at(batch, around, batch.len(), &mut leaves, &mut each)?;
-                let Some(first) = leaves.iter().position(Option::is_none) else {
-                    break;
-                };
-                self.read_at(batch, 0..=bits, MOST_AT_ALL_DEPTHS, &mut leaves, &mut each)?;
-                if leaves[first].is_none() {
-                    return self.fail_for_missing_row(tree::covering(batch[first].hash, depth));
-                }
-            }
-            rest = later;
+    /// Reads the leaves of elements, and calls `on_read` with each element and its row. The
+    /// elements must be in their order; the calls may be in another one.
+    ///
+    /// Must be called while connected. Reads with the snapshot of the calling query. Fails if a
+    /// hash has no row (55000, or 40001 if all rows are newer than the snapshot) or several
+    /// (55000), and if reading does.
+    pub fn read_leaves(
+        &self,
+        elements: &[HashedElement],
+        mut on_read: impl FnMut(&Row, HashedElement),
+    ) -> Result<()> {
+        let mut remaining = elements;
+        while let Some(first) = remaining.first() {
+            let depth = self.likely_depth(*first)?;
+            let (batch, later) = remaining.split_at(batch_len(remaining, depth));
+            self.read_batch(batch, depth, &mut on_read)?;
+            remaining = later;
         }
         Ok(())
     }
 
-    /// Reads the rows at some depths that cover the first `most` items without a leaf, and notes
-    /// them for all items.
-    fn read_at(
+    /// Returns the depth that the leaf of an element probably has: the hint, or the right depth if
+    /// there is no hint yet. Fails if the element has no leaf, or if reading does.
+    fn likely_depth(&self, element: HashedElement) -> Result<u32> {
+        if self.depth.get().is_none() {
+            let mut search = LeafSearch::new(std::slice::from_ref(&element));
+            self.read_at_depths(&mut search, 0..=self.form.bits, 1, &mut |_, _| ())?;
+        }
+        match self.depth.get() {
+            Some(depth) => Ok(depth),
+            None => self.fail_for_missing_row(tree::covering(element.hash, tree::FIRST_DEPTH)),
+        }
+    }
+
+    /// Reads the leaves of some elements, which have at most [`MOST_ROWS_AT_ONCE`] buckets at the
+    /// depth `depth`.
+    fn read_batch(
         &self,
-        items: &[Item],
-        depths: RangeInclusive<u32>,
-        most: usize,
-        leaves: &mut [Option<u64>],
-        mut each: impl FnMut(&Row, Item),
+        elements: &[HashedElement],
+        depth: u32,
+        on_read: &mut impl FnMut(&Row, HashedElement),
     ) -> Result<()> {
-        let without = items
-            .iter()
-            .zip(leaves.iter())
-            .filter(|(_, leaf)| leaf.is_none())
-            .map(|(&item, _)| item);
-        let without = memory::collect(without.take(most));
-        let mut wanted: Vec<u64> = Vec::new();
-        for depth in depths {
-            let before = wanted.len();
-            for item in &without {
-                let bucket = tree::covering(item.hash, depth);
-                if wanted[before..].last() != Some(&bucket) {
-                    memory::push(&mut wanted, bucket);
-                }
+        let deepest = self.form.bits;
+        let mut search = LeafSearch::new(elements);
+        loop {
+            let hint = self.depth.get().unwrap_or(depth);
+            let around_hint = hint.saturating_sub(1)..=(hint + 1).min(deepest);
+            self.read_at_depths(&mut search, around_hint, elements.len(), on_read)?;
+            let Some(first_without_leaf) = search.first_without_leaf() else {
+                return Ok(());
+            };
+
+            // The leaves of a few elements are found at any depth. This gives a better hint for the
+            // others.
+            self.read_at_depths(&mut search, 0..=deepest, MOST_AT_ALL_DEPTHS, on_read)?;
+            if search.leaves[first_without_leaf].is_none() {
+                let hash = elements[first_without_leaf].hash;
+                return self.fail_for_missing_row(tree::covering(hash, depth));
             }
         }
-        let note = |row: Row| {
-            let start = items.partition_point(|item| item.hash < tree::first_hash(row.bucket));
-            let end =
-                start + items[start..].partition_point(|item| tree::covers(row.bucket, item.hash));
-            for place in interrupt::cancellable(start..end) {
-                if let Some(other) = leaves[place].replace(row.bucket) {
-                    return Err(self.ambiguous(other, row.bucket));
+    }
+
+    /// Reads the rows at some depths that cover elements without a leaf, the first `most` of these,
+    /// and notes the rows as the leaves of all elements that they cover.
+    ///
+    /// Fails if an element has a leaf already that isn't this row (55000), and if reading does.
+    fn read_at_depths(
+        &self,
+        search: &mut LeafSearch<'_>,
+        depths: RangeInclusive<u32>,
+        most: usize,
+        on_read: &mut impl FnMut(&Row, HashedElement),
+    ) -> Result<()> {
+        let buckets = search.buckets_without_leaf(depths, most);
+        self.each_row(&self.read, &[Parameter::I64s(&buckets)], Sees::CallingQuery, |row| {
+            for index in interrupt::cancellable(search.covered_by(row.bucket)) {
+                if let Some(other_leaf) = search.leaves[index].replace(row.bucket) {
+                    return Err(self.ambiguous(other_leaf, row.bucket));
                 }
-                each(&row, items[place]);
+                on_read(&row, search.elements[index]);
             }
             self.depth.set(Some(tree::depth(row.bucket)));
             Ok(())
-        };
-        self.each_row(&self.read, &[Parameter::I64s(&wanted)], Sees::CallingQuery, note)
-            .map(drop)
+        })?;
+        Ok(())
+    }
+}
+
+/// Returns how many elements, from the first on, have at most [`MOST_ROWS_AT_ONCE`] buckets at this
+/// depth.
+fn batch_len(elements: &[HashedElement], depth: u32) -> usize {
+    let by_bucket =
+        elements.chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
+    by_bucket.take(MOST_ROWS_AT_ONCE).map(<[HashedElement]>::len).sum()
+}
+
+/// Elements whose leaves are looked for.
+struct LeafSearch<'a> {
+    /// The elements, in their order.
+    elements: &'a [HashedElement],
+    /// The bucket of each element's leaf, once that was found.
+    leaves: Vec<Option<u64>>,
+}
+
+impl<'a> LeafSearch<'a> {
+    fn new(elements: &'a [HashedElement]) -> LeafSearch<'a> {
+        let leaves = memory::collect(elements.iter().map(|_| None));
+        LeafSearch { elements, leaves }
+    }
+
+    fn first_without_leaf(&self) -> Option<usize> {
+        self.leaves.iter().position(Option::is_none)
+    }
+
+    /// Returns the buckets at some depths that cover the first `most` elements without a leaf, each
+    /// once.
+    fn buckets_without_leaf(&self, depths: RangeInclusive<u32>, most: usize) -> Vec<u64> {
+        let hashes = self
+            .elements
+            .iter()
+            .zip(&self.leaves)
+            .filter(|(_, leaf)| leaf.is_none())
+            .map(|(element, _)| element.hash);
+        let hashes: Vec<u64> = memory::collect(hashes.take(most));
+
+        let mut buckets = Vec::new();
+        for depth in depths {
+            let mut last_at_depth = None;
+            for &hash in &hashes {
+                let bucket = tree::covering(hash, depth);
+                if last_at_depth != Some(bucket) {
+                    memory::push(&mut buckets, bucket);
+                    last_at_depth = Some(bucket);
+                }
+            }
+        }
+        buckets
+    }
+
+    /// Returns which elements a bucket covers.
+    fn covered_by(&self, bucket: u64) -> std::ops::Range<usize> {
+        let first_hash = tree::first_hash(bucket);
+        let start = self.elements.partition_point(|element| element.hash < first_hash);
+        let count =
+            self.elements[start..].partition_point(|element| tree::covers(bucket, element.hash));
+        start..start + count
     }
 }

@@ -7,9 +7,11 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `table` | opening a set: checking the table, and what it was made for |
-//! | `statements` | the statements about it |
-//! | `rows` | reading and writing rows by these statements; the errors for wrong rows |
+//! | `parameters` | what a set was made for, and the constraint that stores it |
+//! | `table` | opening a set: checking its table, and what a session remembers of it |
+//! | `statements` | the statements that read and change rows |
+//! | `rows` | reading and writing rows by these statements |
+//! | `row_errors` | the errors for rows that are damaged, missing, hidden or not stored |
 //! | `leaves` | finding the leaves of elements |
 //! | `change` | how elements are added and removed: the protocol of locks |
 //! | `fullness` | whether a set is overfull; the warning about that |
@@ -33,6 +35,8 @@ mod create;
 mod elements;
 mod fullness;
 mod leaves;
+mod parameters;
+mod row_errors;
 mod rows;
 mod statements;
 mod table;

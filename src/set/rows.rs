@@ -1,10 +1,9 @@
-//! Reading and writing the rows of a set by its statements, and the errors for wrong rows.
+//! Reading and writing the rows of a set by its statements.
 
 use super::statements::Changes;
-use super::table::{Set, retried};
+use super::table::Set;
 use crate::pg::call::{Error, Result, SqlState, interrupt};
-use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, execute};
-use crate::pg::value::time;
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
@@ -40,6 +39,12 @@ impl Replacement {
                 memory::push(&mut self.updated, row);
             }
         }
+    }
+
+    /// Returns the buckets of the rows that must be locked before they are written.
+    pub fn buckets_to_lock(&self) -> Vec<u64> {
+        let updated = self.updated.iter().map(|row| row.bucket);
+        memory::collect(self.deleted.iter().copied().chain(updated))
     }
 
     /// Takes out the deletions and insertions that a move can do instead, and returns these moves.
@@ -81,8 +86,8 @@ impl Set {
     /// Executes a statement that returns buckets and hashes, while connected, and calls `each` with
     /// every row. Returns how many rows there were.
     ///
-    /// Errors: those of the statement and of `each`; 23502 for a null value; XX001 for a damaged
-    /// row; 40001 if the table was renamed or altered meanwhile.
+    /// Fails if the statement or `each` does, for a null value (23502) and for a damaged row
+    /// (XX001), and if the table was renamed or altered meanwhile (40001).
     pub fn each_row(
         &self,
         statement: &Prepared,
@@ -95,8 +100,8 @@ impl Set {
         Ok(count)
     }
 
-    /// Parses the bucket and the hashes in a row of a statement's result.
-    /// Errors: 23502 for a null value; XX001 for a damaged row.
+    /// Parses the bucket and the hashes in a row of a statement's result. Fails for a null value
+    /// (23502) and for a damaged row (XX001).
     fn parse_row(&self, result: &ResultRow) -> Result<Row> {
         let bucket = result.number(1, pg_sys::INT8OID)?;
         let hashes = result.value(2, pg_sys::BYTEAOID)?;
@@ -112,8 +117,7 @@ impl Set {
     }
 
     /// Executes a statement with one parameter, while connected, and returns its rows in their
-    /// order. Errors: those of the statement; 23502 for a null value; XX001 for a damaged row;
-    /// 40001 if the table was renamed or altered meanwhile.
+    /// order. Fails as [`Set::each_row`] does.
     pub fn fetch_rows(
         &self,
         statement: &Prepared,
@@ -169,8 +173,8 @@ impl Set {
     /// In a partitioned table the first half may belong to another partition. Sessions that wait
     /// for a row fail if it moves to another partition, so there the row is deleted.
     ///
-    /// Errors: 27000 if a trigger, a rule or a policy skipped a row or stored something else; those
-    /// of the statements.
+    /// Fails if a statement does, and if a trigger, a rule or a policy skipped a row or stored
+    /// something else (27000).
     pub fn replace(&self, mut replacement: Replacement) -> Result<()> {
         let changes = self.changes()?;
         // Partitions, rules and triggers may store rows other than the statements return.
@@ -192,8 +196,8 @@ impl Set {
         Ok(())
     }
 
-    /// Updates each row that moves, found by its old bucket, to its new bucket and hashes.
-    /// Errors: 27000 if the table stores other rows; those of the statement.
+    /// Updates each row that moves, found by its old bucket, to its new bucket and hashes. Fails if
+    /// the statement does, and if the table stores other rows (27000).
     fn move_rows(&self, statement: &Prepared, moves: &[Move]) -> Result<()> {
         if moves.is_empty() {
             return Ok(());
@@ -210,8 +214,8 @@ impl Set {
         self.execute_for_rows(statement, &values, rows)
     }
 
-    /// Deletes the rows of these buckets. Errors: 27000 if not all are deleted; those of the
-    /// statement.
+    /// Deletes the rows of these buckets. Fails if the statement does, and if not all rows are
+    /// deleted (27000).
     fn delete_rows(&self, statement: &Prepared, buckets: &[u64]) -> Result<()> {
         if buckets.is_empty() {
             return Ok(());
@@ -223,8 +227,8 @@ impl Set {
         Ok(())
     }
 
-    /// Executes a statement that inserts or updates rows, given their buckets and hashes.
-    /// Errors: 27000 if the table stores other rows; those of the statement.
+    /// Executes a statement that inserts or updates rows, given their buckets and hashes. Fails if
+    /// the statement does, and if the table stores other rows (27000).
     fn write_rows(&self, statement: &Prepared, rows: &[Row]) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -243,7 +247,7 @@ impl Set {
 
     /// Checks that the table has the updated and inserted rows, and none of the deleted ones, by
     /// reading them back. Triggers, rules and partitions may store rows other than the statements
-    /// returned. Errors: 27000 if they did; those of reading.
+    /// returned. Fails if they did (27000), and if reading does.
     fn check_stored(&self, written: &Replacement) -> Result<()> {
         let written_rows = written.updated.iter().chain(&written.inserted);
         let rows: Vec<&Row> = memory::collect(written_rows);
@@ -255,7 +259,7 @@ impl Set {
     }
 
     /// Executes a statement, while connected, that must return exactly `expected_rows`, in any
-    /// order. Errors: 27000 if it returns others; those of the statement.
+    /// order. Fails if the statement does, and if it returns other rows (27000).
     fn execute_for_rows(
         &self,
         statement: &Prepared,
@@ -277,121 +281,13 @@ impl Set {
     }
 
     /// Returns the statements that lock and change rows. They are prepared when a session first
-    /// changes the set. Errors: those of preparing them.
+    /// changes the set. Fails if preparing them does.
     pub fn changes(&self) -> Result<&Changes> {
         if let Some(changes) = self.changes.get() {
             return Ok(changes);
         }
         let changes = Changes::new(&self.table)?;
         Ok(self.changes.get_or_init(|| changes))
-    }
-
-    /// Returns the present time as a number of time slices; 0 for a set that doesn't forget.
-    pub fn now(&self) -> i64 {
-        self.slice.map_or(0, |slice| time::now().div_euclid(slice))
-    }
-
-    /// Returns the error for a row that can't be parsed. `damage` says why.
-    #[cold]
-    fn damaged(&self, bucket: i64, damage: &str) -> Error {
-        let message =
-            format!("row for bucket {bucket} of filter set {} is damaged", self.quoted_name());
-        Error::new(SqlState::ERRCODE_DATA_CORRUPTED, message)
-            .detail(format!("As a row of this set: {damage}."))
-            .hint("Restore the row from a backup, or make a new set.")
-    }
-
-    /// Fails because neither a bucket nor one above or below it has a row that the call sees.
-    ///
-    /// Must be called while connected, with the snapshot by which the rows were read. The error is
-    /// 40001 if the table got its rows after that snapshot, and otherwise 55000.
-    #[cold]
-    pub fn fail_for_missing_row<T>(&self, bucket: u64) -> Result<T> {
-        if self.has_visible_rows(Sees::CallingQuery)? {
-            return Err(self.missing_row(bucket));
-        }
-        if self.has_visible_rows(Sees::Catalogs)? {
-            let set = self.quoted_name();
-            return Err(retried(
-                "truncation",
-                format!("Filter set {set} was cleared, truncated or rewritten after the snapshot."),
-            ));
-        }
-        let error = if self.has_active_policies()? {
-            self.missing_row(bucket)
-        } else {
-            self.without_rows()
-        };
-        Err(error)
-    }
-
-    /// Returns whether a snapshot sees any row of the table. Must be called while connected.
-    fn has_visible_rows(&self, sees: Sees) -> Result<bool> {
-        let statement: [&[u8]; 3] = [b"SELECT FROM ", &self.table, b" LIMIT 1"];
-        let count = execute(&statement, &[], sees, |_| Ok(()))?;
-        Ok(count > 0)
-    }
-
-    /// Returns whether row-level security applies to the caller, so that rows may be hidden. Must
-    /// be called while connected.
-    fn has_active_policies(&self) -> Result<bool> {
-        const ASK: &[u8] = b"SELECT WHERE pg_catalog.row_security_active($1)";
-        let count = execute(&[ASK], &[Parameter::Oid(self.oid)], Sees::Catalogs, |_| Ok(()))?;
-        Ok(count > 0)
-    }
-
-    /// Returns the error for a bucket without a row, in a table that has other rows, or whose rows
-    /// policies may hide.
-    fn missing_row(&self, bucket: u64) -> Error {
-        let message = format!("filter set {} has no row for bucket {bucket}", self.quoted_name());
-        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .detail("Neither that row nor one above or below it is visible. If it was deleted, the elements in it are lost.")
-            .hint("Restore the row from a backup, make a new set, change the policy that hides the row, or \
-                empty the set with bloom_set_clear.")
-    }
-
-    /// Returns the error for a table without any row.
-    fn without_rows(&self) -> Error {
-        let message = format!("filter set {} has no rows", self.quoted_name());
-        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .detail("Its table was truncated or copied without its rows, or is unlogged and was emptied by a crash. \
-                A set without elements has rows.")
-            .hint("Make it an empty set with bloom_set_clear, or restore its rows from a backup.")
-    }
-
-    /// Returns the error for two rows that cover the same hashes: rows of two buckets, or of one.
-    #[cold]
-    pub fn ambiguous(&self, bucket: u64, other: u64) -> Error {
-        let message = format!("filter set {} has two rows for the same hashes", self.quoted_name());
-        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .detail(format!("They are those for the buckets {} and {}.", bucket.min(other), bucket.max(other)))
-            .hint("Delete the row that was not in the set before, also from tables that inherit from it.")
-    }
-
-    /// Returns the error for a row that is visible, but that can't be locked.
-    #[cold]
-    pub fn cannot_lock(&self, bucket: u64) -> Error {
-        let message = format!(
-            "row for bucket {bucket} of filter set {} cannot be locked",
-            self.quoted_name()
-        );
-        Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-            .detail(
-                "It is visible, but a row-level security policy or another extension left it out.",
-            )
-            .hint("Let the policies for SELECT and UPDATE be the same.")
-    }
-
-    /// Returns the error for rows that a statement didn't store or return as they were given to it.
-    #[cold]
-    pub fn changed_otherwise(&self) -> Error {
-        let message = format!(
-            "rows of filter set {} were not stored as they were written",
-            self.quoted_name()
-        );
-        Error::new(SqlState::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, message)
-            .detail("A trigger, a rule or a row-level security policy of the table skipped a row or changed it.")
-            .hint("Let it leave the columns of the filter set as they are.")
     }
 }
 

@@ -1,80 +1,88 @@
-//! The statements about a set. They name its table, `{set}` below, and qualify everything else,
-//! operators included.
+//! The statements that read and change the rows of a set. They name its table, `{set}` below, and
+//! qualify everything else, operators included: the caller's search_path decides nothing.
 
 use crate::pg::call::Result;
 use crate::pg::sql::Prepared;
 use pgrx::pg_sys;
 
-/// Reads rows by an array of buckets. All statements return bucket and hashes.
+/// Reads rows by an array of buckets. All statements return the bucket and the hashes of each row
+/// that they read or change.
 pub const READ: &str =
     "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// After [`READ`]. The order of hashes is that of buckets as strings of bits.
+/// Follows [`READ`]: locks the rows, in the order of their hashes. Buckets as strings of bits have
+/// that order.
 const LOCK: &str = "
     ORDER BY pg_catalog.ltrim(s.bucket::pg_catalog.\"bit\"(64)::pg_catalog.text, '0') COLLATE pg_catalog.\"C\" \
     FOR NO KEY UPDATE";
 
-/// After [`READ`].
+/// Follows [`READ`]: locks the rows that no other transaction has locked.
 const LOCK_FREE: &str = " FOR NO KEY UPDATE SKIP LOCKED";
 
+/// Gives rows, by an array of buckets, the hashes in another array.
 const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
     WHERE s.bucket OPERATOR(pg_catalog.=) n.bucket
     RETURNING s.bucket, s.hashes";
 
-/// Another row in the place of one: what keeps a page's free space in use when its rows are split.
+/// Gives rows, by the array `$3` of their buckets, other buckets and hashes. A row that is split is
+/// replaced so by its first half, which may then stay in its page.
 const MOVE: &str = "UPDATE {set} AS s SET bucket = n.bucket, hashes = n.hashes
-    FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (bucket, hashes, place)
-    WHERE s.bucket OPERATOR(pg_catalog.=) n.place
+    FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (bucket, hashes, old_bucket)
+    WHERE s.bucket OPERATOR(pg_catalog.=) n.old_bucket
     RETURNING s.bucket, s.hashes";
 
+/// Deletes rows by an array of buckets.
 const DELETE: &str = "DELETE FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.=) ANY ($1)
     RETURNING s.bucket, s.hashes";
 
+/// Inserts rows with the buckets and the hashes in two arrays.
 const INSERT: &str = "INSERT INTO {set} AS s (bucket, hashes) SELECT n.bucket, n.hashes
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (bucket, hashes)
     RETURNING s.bucket, s.hashes";
 
-/// Reads the rows from a bucket on, some at a time.
+/// Reads the rows from a bucket on, in the order of buckets: the first 1,024.
 pub const PAGE: &str =
     "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>=) $1
     ORDER BY s.bucket LIMIT 1024";
 
-/// A statement with the name of its table, which is in the encoding of the database. It is planned
-/// with the index of the primary key: a plan made while the table was small would read all of it
-/// later.
+/// Prepares a statement about the table with this name, which is in the encoding of the database.
+///
+/// The statement is planned with the index of the primary key. A plan that was made while the table
+/// was small would otherwise read all of it when the table has grown. Fails if preparing does.
 pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
     Prepared::new(&[&parts.join(table)], types.to_vec(), true)
 }
 
-/// The statements that lock rows, and return their newest versions, and those that change them.
+/// The statements that lock rows, and then return their newest versions, and those that change
+/// rows.
 pub struct Changes {
-    /// In the order of hashes.
+    /// Locks rows by their buckets, in the order of hashes, and waits for those that others have
+    /// locked.
     pub lock: Prepared,
-    /// Only rows that no other transaction has locked.
+    /// Locks rows by their buckets, except those that other transactions have locked.
     pub lock_free: Prepared,
+    /// Updates the hashes of rows.
     pub update: Prepared,
+    /// Updates the buckets and the hashes of rows.
     pub replace: Prepared,
     pub delete: Prepared,
     pub insert: Prepared,
 }
 
 impl Changes {
+    /// Prepares the statements for the table with this name. Fails if preparing does.
     pub fn new(table: &[u8]) -> Result<Changes> {
-        let places = [
-            pg_sys::INT8ARRAYOID,
-            pg_sys::BYTEAARRAYOID,
-            pg_sys::INT8ARRAYOID,
-        ];
-        let types = &places[..2];
+        let buckets = pg_sys::INT8ARRAYOID;
+        let hashes = pg_sys::BYTEAARRAYOID;
         Ok(Changes {
-            lock: prepared(&[READ, LOCK].concat(), table, &types[..1])?,
-            lock_free: prepared(&[READ, LOCK_FREE].concat(), table, &types[..1])?,
-            update: prepared(UPDATE, table, types)?,
-            replace: prepared(MOVE, table, &places)?,
-            delete: prepared(DELETE, table, &types[..1])?,
-            insert: prepared(INSERT, table, types)?,
+            lock: prepared(&[READ, LOCK].concat(), table, &[buckets])?,
+            lock_free: prepared(&[READ, LOCK_FREE].concat(), table, &[buckets])?,
+            update: prepared(UPDATE, table, &[buckets, hashes])?,
+            replace: prepared(MOVE, table, &[buckets, hashes, buckets])?,
+            delete: prepared(DELETE, table, &[buckets])?,
+            insert: prepared(INSERT, table, &[buckets, hashes])?,
         })
     }
 }

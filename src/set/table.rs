@@ -7,61 +7,25 @@
 //! table is locked, and again after each statement. If the table was renamed while the call waited
 //! for it, as when two tables are swapped, the call fails with an error that a retry resolves.
 
+use super::parameters::{Parameters, SetColumns, kind_code, time_slice_length};
 use super::statements::{Changes, PAGE, READ, prepared};
 use crate::element::ElementType;
 use crate::error::advice_on_kinds;
 use crate::pg::call::{Call, Error, Result, SqlState};
-use crate::pg::catalog::definition::{self, CheckArgument};
-use crate::pg::catalog::{self, invalidation, owner};
+use crate::pg::catalog::{self, definition, invalidation, owner};
 use crate::pg::sql::{self, Prepared, Sees};
 use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding::{self, database_encoding_name};
-use crate::pg::value::time::{Interval, Timestamp};
-use pg_bloom_core::set::Form;
-use pg_bloom_core::set::tree::{DEFAULT_CAPACITY, SLICES};
-use pg_bloom_core::{Layout, hash};
+use crate::pg::value::time::{self, Timestamp};
+use pg_bloom_core::Layout;
+use pg_bloom_core::set::SetForm;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Sets that a session remembers; when there are more, all are forgotten.
+/// How many sets a session remembers. When there are more, it forgets all of them.
 const MOST_REMEMBERED: usize = 256;
-
-/// What a set was made for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// The type of its elements, as given then.
-    pub element: Oid,
-    /// The kind that elements of this type had then, by [`kind_code`].
-    pub kind: i64,
-    /// Elements with which it reaches its rate; `None` if none were given.
-    pub capacity: Option<u64>,
-    /// The rate at that capacity.
-    pub fpr: f64,
-    /// For how long it remembers, if it forgets.
-    pub keep: Option<Interval>,
-    /// Whether elements that are added again are remembered from then on.
-    pub renews: bool,
-}
-
-/// The shortest slice of time, in microseconds.
-const SHORTEST_SLICE: i64 = 1000;
-/// The longest time for which a set remembers, 10,000 years in microseconds.
-const LONGEST: i64 = 10_000 * 12 * 30 * 86_400 * 1_000_000;
-
-/// The slice of the time for which a set remembers, in microseconds; `None` if it is too short or
-/// too long.
-pub fn slice_of(keep: Interval) -> Option<Timestamp> {
-    let slice = keep.microseconds().filter(|&keep| keep <= LONGEST)? / SLICES;
-    (slice >= SHORTEST_SLICE).then_some(slice)
-}
-
-/// Stands for the kind of elements of a type. Kinds have long names, and a type may be altered.
-pub fn kind_code(element: &ElementType) -> i64 {
-    let kind = element.kind(Layout::Blocked);
-    hash::hash(format!("{} {kind}", kind.tag as u8).as_bytes()) as i64
-}
 
 /// What a set is opened for.
 #[derive(Clone, Copy, PartialEq)]
@@ -89,7 +53,7 @@ impl Purpose {
         lock as pg_sys::LOCKMODE
     }
 
-    /// Returns the rights of the table that a call needs, whatever is in the set, besides SELECT,
+    /// Returns the rights to the table that a call needs, whatever is in the set, besides SELECT,
     /// which the statements check.
     fn rights(self) -> &'static [u32] {
         match self {
@@ -103,34 +67,38 @@ impl Purpose {
 /// What a session remembers of a set.
 pub struct Set {
     pub oid: Oid,
-    /// The name of the table in the statements, qualified.
+    /// The name of the table as the statements have it, with its schema.
     pub table: Vec<u8>,
     pub parameters: Parameters,
+    /// The type of the elements, as it is now.
     element: RefCell<ElementType>,
-    pub form: Form,
-    /// The slices in which it forgets, in microseconds.
-    pub slice: Option<Timestamp>,
-    /// Whether the table may have other values after an UPDATE than that returned.
+    pub form: SetForm,
+    /// The length of a time slice, in microseconds; `None` for a set that doesn't forget.
+    pub time_slice_length: Option<Timestamp>,
+    /// Whether the table may have other values after a change than the statement returned.
     pub is_changed_after: bool,
-    /// Whether the table may have other rows after a TRUNCATE and an INSERT than that was given.
+    /// Whether the table may have other rows after a TRUNCATE and an INSERT than were given.
     pub may_insert_others: bool,
+    /// The statement that reads rows by their buckets.
     pub read: Prepared,
-    /// The statement that reads rows in their order.
+    /// The statement that reads rows in the order of their buckets.
     pub page: Prepared,
+    /// The statements that change rows, once they were needed.
     pub changes: OnceCell<Changes>,
     /// The depth of the leaf that was found last: a hint where to look first.
     pub depth: Cell<Option<u32>>,
     /// Whether the session was warned that the set is overfull.
     pub has_warned: Cell<bool>,
-    /// The last transaction that wrote the constraints that the session knows.
-    pub written_by: Cell<Option<u32>>,
-    /// Whether the table hasn't changed since.
-    pub is_current: Cell<bool>,
+    /// The last transaction that wrote one of the table's constraints.
+    written_by: Cell<Option<u32>>,
+    /// Whether the table hasn't changed since this was learned.
+    is_current: Cell<bool>,
 }
 
 session_locals! {
-    /// The sets that this session has used.
+    /// The sets that this session has used, by the identifiers of their tables.
     static KNOWN: RefCell<BTreeMap<u32, Rc<Set>>> = const { RefCell::new(BTreeMap::new()) };
+    /// Whether PostgreSQL reports changes of tables to [`forget`].
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -166,8 +134,8 @@ impl Set {
         if purpose != Purpose::Ask {
             sql::require_writable(c"changing a filter set");
         }
-        let name = sql::relation(oid);
-        if name.is_some() {
+        let name_before = sql::relation(oid);
+        if name_before.is_some() {
             // Without the rights a caller must not be able to lock out others.
             owner::require_usage_of_schema(oid);
             for &right in purpose.rights() {
@@ -175,32 +143,30 @@ impl Set {
             }
         }
         let Some(table) = Opened::if_there(call, oid, purpose.lock_mode()) else {
-            let name =
-                name.map_or(format!("with OID {}", oid.to_u32()), |name| encoding::utf8(&name));
-            return Err(Error::new(
-                SqlState::ERRCODE_UNDEFINED_TABLE,
-                format!("relation {name} does not exist"),
-            ));
+            return Err(undefined(oid, name_before));
         };
-        let name_now = sql::relation(oid).unwrap_or_default();
-        if name.is_some_and(|before| before != name_now) {
-            return Err(renamed(&name_now));
+        let name = sql::relation(oid).unwrap_or_default();
+        if name_before.is_some_and(|before| before != name) {
+            return Err(renamed(&name));
         }
-        let known = KNOWN.with(|all| all.borrow().get(&oid.to_u32()).cloned());
+
+        let known = KNOWN.with(|known| known.borrow().get(&oid.to_u32()).cloned());
         match known {
-            Some(known) if known.is_current.get() && known.table == name_now => Ok(known),
-            before => learn(call, table.relation(), name_now, before),
+            Some(set) if set.is_current.get() && set.table == name => Ok(set),
+            outdated => learn(call, table.relation(), name, outdated),
         }
     }
 
-    /// Raises 40001 if the snapshot of the query doesn't see the present constraint: rows of a set
-    /// that was replaced since would be looked up by wrong numbers.
+    /// Checks that the snapshot of the query sees the constraints that the table has now. Rows of a
+    /// set that was replaced since would be looked up by wrong numbers.
+    ///
+    /// Fails if it doesn't (40001).
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         if self.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
-        let read = |sees| definition::checks_written_by(self.oid, sees);
-        let (seen, present) = (read(Sees::CallingQuery)?, read(Sees::Catalogs)?);
+        let seen = definition::checks_written_by(self.oid, Sees::CallingQuery)?;
+        let present = definition::checks_written_by(self.oid, Sees::Catalogs)?;
         if seen != present {
             let set = self.quoted_name();
             return Err(retried(
@@ -209,242 +175,263 @@ impl Set {
             ));
         }
         let writers = present.iter().map(|&(_, by)| by);
-        self.written_by
-            .set(writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a }));
+        let last_writer = writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a });
+        self.written_by.set(last_writer);
         Ok(())
     }
 
-    /// Checks for the function `operation` that elements of this type are of the set's kind.
-    /// Errors: 42804 if not.
-    pub fn check_kind(&self, call: &Call, element: &ElementType, operation: &str) -> Result<()> {
-        let own = self.element.borrow();
-        if kind_code(&own) != self.parameters.kind {
-            return Err(self.refuse_altered_kind(call, &own));
+    /// Checks that elements of this type are of the set's kind, for the SQL function `function`.
+    ///
+    /// Fails if they aren't, or if elements of the set's own type have another kind now than those
+    /// that were added (42804).
+    pub fn check_kind(&self, call: &Call, element: &ElementType, function: &str) -> Result<()> {
+        let own_type = self.element.borrow();
+        if kind_code(&own_type) != self.parameters.kind {
+            return Err(self.altered_kind(call, &own_type));
         }
-        let (own, given) = (own.kind(Layout::Blocked), element.kind(Layout::Blocked));
-        if own.unify(given).is_some() {
+
+        let own_kind = own_type.kind(Layout::Blocked);
+        let given_kind = element.kind(Layout::Blocked);
+        if own_kind.unify(given_kind).is_some() {
             return Ok(());
         }
-        let message = format!(
-            "cannot use {operation} with filter set {} and an element of kind {given}",
-            self.quoted_name()
-        );
-        Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
-            .detail(format!("The set is for elements of kind {own}."))
-            .hint(advice_on_kinds(&own.to_string(), &given.to_string(), Some(operation))))
-    }
-
-    /// The error for a set whose elements, of the type `own`, now have another kind than those that
-    /// were added: 42804, or what resolving the type fails with.
-    #[cold]
-    fn refuse_altered_kind(&self, call: &Call, own: &ElementType) -> Error {
         let set = self.quoted_name();
-        let name = catalog::display_name(self.parameters.element);
-        let is_of_set = |there: &ElementType| kind_code(there) == self.parameters.kind;
-        let (message, hint) = match own.encoding_where(call, is_of_set) {
-            Err(error) => return error,
-            Ok(Some(encoding)) => (
-                format!(
-                    "filter set {set} was made in a database in encoding {encoding}, and this one is in {}",
-                    database_encoding_name()
-                ),
-                format!(
-                    "The hash of type {name} depends on the encoding. Make a new set, and add its elements."
-                ),
-            ),
-            Ok(None) => (
-                format!(
-                    "type {name}, or how it is hashed, was altered since filter set {set} was made"
-                ),
-                "Make a new set, or restore the type and its operator classes.".to_owned(),
-            ),
-        };
-        Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
-            .detail("Elements that were added before would never be found.")
-            .hint(hint)
+        let message = format!(
+            "cannot use {function} with filter set {set} and an element of kind {given_kind}"
+        );
+        let advice =
+            advice_on_kinds(&own_kind.to_string(), &given_kind.to_string(), Some(function));
+        Err(Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+            .detail(format!("The set is for elements of kind {own_kind}."))
+            .hint(advice))
     }
 
-    /// The name of the table, quoted as messages have it.
+    /// Returns the error for a set whose elements, of type `own_type`, have another kind now than
+    /// those that were added; or the error of resolving the type.
+    #[cold]
+    fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
+        let set = self.quoted_name();
+        let type_name = catalog::display_name(self.parameters.element);
+        let is_kind_of_set = |there: &ElementType| kind_code(there) == self.parameters.kind;
+        let error = match own_type.encoding_where(call, is_kind_of_set) {
+            Err(error) => return error,
+            Ok(Some(encoding)) => {
+                let own_encoding = database_encoding_name();
+                let message = format!(
+                    "filter set {set} was made in a database in encoding {encoding}, and this one is in {own_encoding}"
+                );
+                let hint = format!(
+                    "The hash of type {type_name} depends on the encoding. Make a new set, and add its elements."
+                );
+                Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint(hint)
+            }
+            Ok(None) => {
+                let message = format!(
+                    "type {type_name}, or how it is hashed, was altered since filter set {set} was made"
+                );
+                Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message)
+                    .hint("Make a new set, or restore the type and its operator classes.")
+            }
+        };
+        error.detail("Elements that were added before would never be found.")
+    }
+
+    /// Returns the present time as a number of time slices; 0 for a set that doesn't forget.
+    pub fn now(&self) -> i64 {
+        self.time_slice_length
+            .map_or(0, |length| time::now().div_euclid(length))
+    }
+
+    /// Returns the name of the table, in quotes, for messages.
     pub fn quoted_name(&self) -> String {
         format!("\"{}\"", name_of(self.oid))
     }
 
-    /// Checks that the statements still name the table that the caller means. Errors: 40001 if it
-    /// was renamed.
+    /// Checks that the statements still name the table that the caller means. Fails if it was
+    /// renamed (40001).
     pub fn check_name(&self) -> Result<()> {
-        let table = &self.table;
-        if sql::relation(self.oid).as_ref() == Some(table) {
+        if sql::relation(self.oid).as_ref() == Some(&self.table) {
             Ok(())
         } else {
-            Err(renamed(table))
+            Err(renamed(&self.table))
         }
     }
 }
 
-/// Reads what a set was made for, and prepares the statements that read it.
-fn learn(call: &Call, table: Relation, name: Vec<u8>, before: Option<Rc<Set>>) -> Result<Rc<Set>> {
+/// Reads what a set was made for, prepares the statements that read it, and remembers both.
+///
+/// `outdated` is what the session knew of the table before. Fails if the table isn't a set.
+fn learn(
+    call: &Call,
+    table: Relation,
+    name: Vec<u8>,
+    outdated: Option<Rc<Set>>,
+) -> Result<Rc<Set>> {
     if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
         // SAFETY: flags of Rust's are set.
         unsafe { invalidation::watch_relations(forget) };
     }
     let columns = check_columns(table)?;
-    let (checks, own) = (definition::check_calls(table), call.function()?);
-    let checks = checks
-        .iter()
-        .filter(|check| catalog::is_beside(check.function, own, c"bloom_set_check"));
-    // SAFETY: those that a constraint has.
-    let mut all = checks.filter_map(|check| unsafe { parameters(&check.arguments, columns) });
-    let parameters = all.next().ok_or_else(|| {
-        no_set(table, "It has no constraint that calls bloom_set_check for its columns.")
-    })?;
-    if all.any(|other| other != parameters) {
-        return Err(no_set(
-            table,
-            "It has constraints that call bloom_set_check with different arguments.",
-        ));
-    }
-    if !definition::is_primary_key(table.oid(), columns[0])? {
+    let parameters = parameters_of(call, table, columns)?;
+    if !definition::is_primary_key(table.oid(), columns.bucket)? {
         return Err(no_set(
             table,
             "Its column \"bucket\" is not its primary key, checked at once.",
         ));
     }
-    let Parameters { capacity, fpr, keep, .. } = parameters;
-    let slice = keep.and_then(slice_of);
-    let form = Form::new(capacity.unwrap_or(DEFAULT_CAPACITY), fpr, keep.is_some());
-    let Some(form) = form.filter(|form| form.keeps == slice.is_some()) else {
+
+    let time_slice_length = parameters.keep.and_then(time_slice_length);
+    let form = parameters.form();
+    let Some(form) = form.filter(|form| form.forgets == time_slice_length.is_some()) else {
         return Err(no_set(
             table,
             "Its constraint that calls bloom_set_check has impossible arguments.",
         ));
     };
-    let before = before.filter(|known| known.parameters == parameters);
-    let oid = table.oid();
+    // What else was known of the set stays true.
+    let before = outdated.filter(|outdated| outdated.parameters == parameters);
     let set = Rc::new(Set {
-        oid,
+        oid: table.oid(),
         read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
         page: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
         table: name,
         parameters,
         element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
         form,
-        slice,
+        time_slice_length,
         is_changed_after: definition::is_changed_afterwards(table),
         may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
-        depth: Cell::new(before.as_ref().and_then(|known| known.depth.get())),
-        has_warned: Cell::new(before.is_some_and(|known| known.has_warned.get())),
+        depth: Cell::new(before.as_ref().and_then(|before| before.depth.get())),
+        has_warned: Cell::new(before.is_some_and(|before| before.has_warned.get())),
         written_by: Cell::new(None),
         is_current: Cell::new(true),
     });
-    // Forgotten sets are dropped after the borrow ends.
-    let _forgotten = KNOWN.with(|all| {
-        let mut all = all.borrow_mut();
-        let most = if all.len() >= MOST_REMEMBERED {
-            std::mem::take(&mut *all)
-        } else {
-            BTreeMap::new()
-        };
-        (most, all.insert(oid.to_u32(), set.clone()))
-    });
+    remember(&set);
     Ok(set)
 }
 
-/// Called by PostgreSQL when a table changed, or with an invalid identifier when any table may
-/// have.
-fn forget(oid: Oid) {
-    let is_meant = |set: &&Rc<Set>| oid == Oid::INVALID || set.oid == oid;
-    KNOWN.with(|all| {
-        all.borrow()
-            .values()
-            .filter(is_meant)
-            .for_each(|set| set.is_current.set(false))
+/// Adds a set to those that the session knows, in place of what it knew of it.
+fn remember(set: &Rc<Set>) {
+    // Dropping a set frees its plans, which must not happen while `KNOWN` is borrowed.
+    let mut dropped_later = Vec::new();
+    KNOWN.with(|known| {
+        let mut known = known.borrow_mut();
+        if known.len() >= MOST_REMEMBERED {
+            dropped_later.extend(std::mem::take(&mut *known).into_values());
+        }
+        dropped_later.extend(known.insert(set.oid.to_u32(), set.clone()));
     });
 }
 
-/// The numbers of the columns `bucket` and `hashes`, if the table has exactly these.
-fn check_columns(table: Relation) -> Result<[i16; 2]> {
-    let columns = table.columns().filter(|column| !column.attisdropped);
-    let columns: Vec<_> = columns
-        .map(|column| (encoding::name(&column.attname), column))
+/// Marks what is known of a table as outdated. PostgreSQL calls this when the table was changed, or
+/// with an invalid identifier when any table may have been.
+fn forget(oid: Oid) {
+    KNOWN.with(|known| {
+        for set in known.borrow().values() {
+            if oid == Oid::INVALID || set.oid == oid {
+                set.is_current.set(false);
+            }
+        }
+    });
+}
+
+/// Returns the numbers of the columns `bucket` and `hashes`. Fails unless the table has exactly
+/// these, of the types that a set has (42809).
+fn check_columns(table: Relation) -> Result<SetColumns> {
+    let columns: Vec<NamedColumn> = table
+        .columns()
+        .filter(|column| !column.attisdropped)
+        .map(|column| NamedColumn { name: encoding::name(&column.attname), column })
         .collect();
-    if ["shard", "filter"]
-        .iter()
-        .all(|name| columns.iter().any(|(own, _)| own == name))
-    {
+    let has_column = |name: &str| columns.iter().any(|column| column.name == name);
+    if has_column("shard") && has_column("filter") {
         let message =
             format!("filter set \"{}\" has a form that is no longer supported", table.name());
         return Err(Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             .detail("Its rows are filters.")
             .hint("Make a new set with bloom_set_create, and add its elements."));
     }
-    let number = |name: &str, oid: Oid| {
-        let is_it =
-            |column: &pg_sys::FormData_pg_attribute| column.atttypid == oid && column.attnotnull;
-        let column = columns.iter().find(|(own, column)| own == name && is_it(column));
-        column.map(|(_, column)| column.attnum).ok_or_else(|| {
-            let type_name = catalog::display_name(oid);
-            no_set(
-                table,
-                format!("It has no column \"{name}\" of type {type_name} that is NOT NULL."),
-            )
-        })
-    };
-    let numbers = [
-        number("bucket", pg_sys::INT8OID)?,
-        number("hashes", pg_sys::BYTEAOID)?,
-    ];
-    if let Some((name, _)) = columns.iter().find(|(_, column)| !numbers.contains(&column.attnum)) {
-        return Err(no_set(table, format!("It has another column, \"{name}\".")));
+
+    let bucket = number_of_column(table, &columns, "bucket", pg_sys::INT8OID)?;
+    let hashes = number_of_column(table, &columns, "hashes", pg_sys::BYTEAOID)?;
+    let another = columns
+        .iter()
+        .find(|column| ![bucket, hashes].contains(&column.column.attnum));
+    if let Some(another) = another {
+        return Err(no_set(table, format!("It has another column, \"{}\".", another.name)));
     }
-    Ok(numbers)
+    Ok(SetColumns { bucket, hashes })
 }
 
-/// The parameters in the arguments of `bloom_set_check`, if they have the form and the types that
-/// `bloom_set_create` writes: a function of that name may have others.
-///
-/// # Safety
-/// The constants must be of the types that they say.
-unsafe fn parameters(arguments: &[CheckArgument], columns: [i16; 2]) -> Option<Parameters> {
-    use CheckArgument::{Column, Null};
-    let [
-        Column(a),
-        Column(b),
-        element,
-        kind,
-        capacity,
-        fpr,
-        keep,
-        renews,
-    ] = arguments
-    else {
-        return None;
-    };
-    if [*a, *b] != columns {
-        return None;
+/// A column of a table.
+struct NamedColumn {
+    name: String,
+    column: pg_sys::FormData_pg_attribute,
+}
+
+/// Returns the number of the column with this name and type. Fails if there is none that is NOT
+/// NULL (42809).
+fn number_of_column(
+    table: Relation,
+    columns: &[NamedColumn],
+    name: &str,
+    type_oid: Oid,
+) -> Result<i16> {
+    let found = columns.iter().find(|NamedColumn { name: own_name, column }| {
+        own_name == name && column.atttypid == type_oid && column.attnotnull
+    });
+    match found {
+        Some(found) => Ok(found.column.attnum),
+        None => {
+            let type_name = catalog::display_name(type_oid);
+            let why = format!("It has no column \"{name}\" of type {type_name} that is NOT NULL.");
+            Err(no_set(table, why))
+        }
     }
-    let number = |argument: &CheckArgument| {
-        argument.constant(pg_sys::INT8OID).map(|datum| datum.value() as i64)
-    };
-    let capacity = match capacity {
-        Null => None,
-        given => Some(u64::try_from(number(given)?).ok().filter(|&capacity| capacity > 0)?),
-    };
-    let keep = match keep {
-        Null => None,
-        // SAFETY: promised by the caller.
-        given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
-    };
-    Some(Parameters {
-        element: Oid::from(element.constant(pg_sys::REGTYPEOID)?.value() as u32),
-        kind: number(kind)?,
-        capacity,
-        fpr: f64::from_bits(fpr.constant(pg_sys::FLOAT8OID)?.value() as u64),
-        keep,
-        renews: renews.constant(pg_sys::BOOLOID)?.value() != 0,
+}
+
+/// Returns what a set was made for, as the constraint of its table says.
+///
+/// Fails if the table has no constraint that calls `bloom_set_check` as `bloom_set_create` writes
+/// it, or several that disagree (42809).
+fn parameters_of(call: &Call, table: Relation, columns: SetColumns) -> Result<Parameters> {
+    let own_function = call.function()?;
+    let mut found = None;
+    for check in definition::check_calls(table) {
+        if !catalog::is_beside(check.function, own_function, c"bloom_set_check") {
+            continue;
+        }
+        // SAFETY: they are the arguments of a constraint.
+        let parameters = unsafe { Parameters::in_constraint(&check.arguments, columns) };
+        let Some(parameters) = parameters else {
+            continue;
+        };
+        if found.is_some_and(|found| found != parameters) {
+            return Err(no_set(
+                table,
+                "It has constraints that call bloom_set_check with different arguments.",
+            ));
+        }
+        found = Some(parameters);
+    }
+    found.ok_or_else(|| {
+        no_set(table, "It has no constraint that calls bloom_set_check for its columns.")
     })
 }
 
+/// Returns the error for a table that isn't there. `name` is its name when the call began.
+#[cold]
+fn undefined(oid: Oid, name: Option<Vec<u8>>) -> Error {
+    let name = match name {
+        Some(name) => encoding::utf8(&name),
+        None => format!("with OID {}", oid.to_u32()),
+    };
+    let message = format!("relation {name} does not exist");
+    Error::new(SqlState::ERRCODE_UNDEFINED_TABLE, message)
+}
+
+/// Returns the error for a table that isn't a set. `why` is a sentence.
 #[cold]
 fn no_set(table: Relation, why: impl Into<String>) -> Error {
     let message = format!("table \"{}\" is not a filter set", table.name());
@@ -453,12 +440,14 @@ fn no_set(table: Relation, why: impl Into<String>) -> Error {
         .hint("Make filter sets with bloom_set_create.")
 }
 
+/// Returns the error for a table that has another name than the statements expect.
 #[cold]
 fn renamed(name: &[u8]) -> Error {
     let name = encoding::utf8(name);
     retried("rename", format!("Filter set {name} was renamed, moved or replaced in the meantime."))
 }
 
+/// Returns an error that a retry resolves. `what` is what another session has done, as a noun.
 #[cold]
 pub fn retried(what: &str, detail: String) -> Error {
     let message = format!("could not serialize access due to concurrent {what}");

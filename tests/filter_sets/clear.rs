@@ -1,5 +1,5 @@
-//! `bloom_set_clear` beside other sessions: who waits, and what each gets; snapshots that are older;
-//! two phases.
+//! `bloom_set_clear` beside other sessions: who waits, and what each gets; snapshots that are
+//! older; two phases.
 
 use crate::common::{refused, run, sqlstate, state_of, value};
 use crate::{add_all, named, server, try_add_all, wait_for_waiter};
@@ -130,8 +130,8 @@ fn an_older_snapshot_gets_an_error() {
     assert_eq!(state_of(&error), "55000");
 }
 
-/// Two transactions each read what the other one changes: one after the other, the second would have
-/// seen it.
+/// Two transactions each read what the other one changes: one after the other, the second would
+/// have seen it.
 #[test]
 fn serializable_transactions_see_a_set_that_is_cleared() {
     let mut client = prepare("serializable");

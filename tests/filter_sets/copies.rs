@@ -67,8 +67,8 @@ fn a_dump_keeps_sets() {
     }
 }
 
-/// What `pg_dump --data-only` writes goes into a set whose table is empty: the rows of a set that was
-/// made there are in the way.
+/// What `pg_dump --data-only` writes goes into a set whose table is empty: the rows of a set that
+/// was made there are in the way.
 #[test]
 fn a_dump_of_data_goes_into_a_truncated_set() {
     let mut original = server().database("data_dumped");

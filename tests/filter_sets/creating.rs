@@ -8,8 +8,8 @@ use std::thread;
 const CREATE: &str =
     "SELECT bloom_set_create('s', 'integer', 1000, if_not_exists => true)::oid::bigint";
 
-/// One session creates a set in a transaction, another one waits for it, and `ending` ends the first
-/// one's transaction. Returns the identifiers that both got.
+/// One session creates a set in a transaction, another one waits for it, and `ending` ends the
+/// first one's transaction. Returns the identifiers that both got.
 fn created_by_two(name: &str, ending: &str) -> (i64, i64) {
     let mut first = server().database(name);
     run(&mut first, "BEGIN");

@@ -1,27 +1,29 @@
-//! Sets that forget. Time passes by moving the slices of what is stored back.
+//! Sets that forget. Time passes by moving the time slices of what is stored back.
 
 use crate::common::{Random, run, value};
 use crate::{add_all, named, server, wait_for_waiter};
-use pg_bloom_core::set::{Form, Row};
+use pg_bloom_core::set::{Row, SetForm};
 use postgres::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 /// The form of the sets of these tests: any capacity that has so many bits.
-const FORM: Form = Form { bits: 60, keeps: true };
+const FORM: SetForm = SetForm { bits: 60, forgets: true };
 /// What has that form.
 const MADE_FOR: &str = "1000000000000000, 0.001, '8 days'";
 
-/// As if so many slices had passed, of a day each.
-fn pass(client: &mut Client, slices: i64) {
+/// Moves a set to a time that is so many time slices later. Each is a day long.
+fn pass(client: &mut Client, time_slices: i64) {
     let rows = client
         .query("SELECT bucket, hashes FROM s WHERE octet_length(hashes) > 16", &[])
         .expect("a table");
     let move_back = |stored: postgres::Row| {
         let bucket: i64 = stored.get(0);
         let mut row = Row::parse(FORM, bucket, stored.get(1)).expect("a row of the set");
-        row.first -= slices;
-        row.entries.iter_mut().for_each(|entry| entry.slice -= slices);
+        row.first_time_slice -= time_slices;
+        for entry in &mut row.entries {
+            entry.time_slice -= time_slices;
+        }
         (bucket, row.write::<Vec<u8>>(FORM))
     };
     let (buckets, moved): (Vec<i64>, Vec<Vec<u8>>) = rows.into_iter().map(move_back).unzip();
@@ -38,11 +40,11 @@ fn present(client: &mut Client, elements: &[i32]) -> BTreeSet<i32> {
         .collect()
 }
 
-/// A month, a slice at a time: an element is there until eight slices after it was new (or renewed)
-/// have passed, and not afterwards; slices end while the test runs, so one more is allowed. What is
-/// forgotten is new again.
+/// A month, a time slice at a time: an element is there until eight time slices after it was new
+/// (or renewed) have passed, and not afterwards; time slices end while the test runs, so one more
+/// is allowed. What is forgotten is new again.
 #[test]
-fn a_set_forgets_after_eight_to_nine_slices() {
+fn a_set_forgets_after_eight_to_nine_time_slices() {
     for (name, renew) in [("month", false), ("renewed_month", true)] {
         let mut client = server().database(name);
         run(&mut client, &format!("SELECT bloom_set_create('s', 'integer', {MADE_FOR}, {renew})"));
@@ -139,13 +141,13 @@ fn a_call_that_waits_uses_the_time_at_which_it_writes() {
         run(&mut first, "COMMIT");
         assert_eq!(waiting.join().expect("it adds"), [1]);
     });
-    // It was added after the commit, so the row's slice is no older than that.
-    let slice = "SELECT oldest > clock_timestamp() - interval '60 seconds' OR oldest IS NULL FROM bloom_set_info('s')";
-    assert!(value::<bool>(&mut client, slice));
+    // It was added after the commit, so the row's time slice is no older than that.
+    let is_recent = "SELECT oldest > clock_timestamp() - interval '60 seconds' OR oldest IS NULL FROM bloom_set_info('s')";
+    assert!(value::<bool>(&mut client, is_recent));
 }
 
 /// Elements are remembered for as long as promised whatever other elements there are: none goes
-/// with the slice of another that was there when it came.
+/// with the time slice of another that was there when it came.
 #[test]
 fn elements_do_not_vanish_with_others() {
     let mut client = server().database("alone");

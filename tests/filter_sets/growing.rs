@@ -137,8 +137,8 @@ fn elements_when_refused(database: &str, batch: i32) -> i64 {
     panic!("no addition was refused");
 }
 
-/// However it is filled, a set with a capacity refuses elements before it has twice as many, and not
-/// before it has its capacity. Rows of a small set have few elements each, so it is counted.
+/// However it is filled, a set with a capacity refuses elements before it has twice as many, and
+/// not before it has its capacity. Rows of a small set have few elements each, so it is counted.
 #[test]
 fn a_set_refuses_elements_before_it_has_twice_its_capacity() {
     let mut client = server().database("refusing");

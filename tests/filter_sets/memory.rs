@@ -2,7 +2,7 @@
 
 use crate::common::process::kilobytes;
 use crate::common::{Random, Server, run, value};
-use pg_bloom_core::set::{Entry, Form, Row};
+use pg_bloom_core::set::{Row, RowEntry, SetForm};
 use postgres::Client;
 
 /// The depth of the rows: that of a set of some twenty million elements.
@@ -13,7 +13,7 @@ const HASHES: usize = 200;
 const ELEMENTS: i64 = 200_000;
 
 /// Returns the row of a bucket, with random hashes.
-fn random_row(form: Form, bucket: u64, random: &mut Random) -> Row {
+fn random_row(form: SetForm, bucket: u64, random: &mut Random) -> Row {
     let width = form.bits - DEPTH;
     let first_hash = (bucket - (1 << DEPTH)) << width;
     let mut hashes: Vec<u64> = (0..HASHES)
@@ -21,13 +21,16 @@ fn random_row(form: Form, bucket: u64, random: &mut Random) -> Row {
         .collect();
     hashes.sort_unstable();
     hashes.dedup();
-    let entries = hashes.into_iter().map(|hash| Entry { hash, slice: 0 }).collect();
+    let entries = hashes
+        .into_iter()
+        .map(|hash| RowEntry { hash, time_slice: 0 })
+        .collect();
     Row { entries, ..Row::empty(bucket) }
 }
 
 /// Replaces the rows of a set by many more.
 fn fill(client: &mut Client, set: &str) {
-    let form = Form { bits: 40, keeps: false };
+    let form = SetForm { bits: 40, forgets: false };
     let mut random = Random(3);
     run(client, &format!("TRUNCATE {set}"));
     let insert = format!("INSERT INTO {set} SELECT * FROM unnest($1::bigint[], $2::bytea[])");

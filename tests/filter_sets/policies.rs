@@ -4,7 +4,7 @@
 use crate::common::{run, state_of, value};
 use crate::{server, try_add_all};
 use pg_bloom_core::hash;
-use pg_bloom_core::set::{Form, Row, tree};
+use pg_bloom_core::set::{Row, SetForm, tree};
 use postgres::Client;
 
 const CAPACITY: u64 = 1_000_000;
@@ -45,8 +45,8 @@ fn prepare(name: &str, is_visible: &str, is_lockable: &str) -> (Client, Client) 
     (owner, writer)
 }
 
-/// The rows of two leaves can't be locked by turns, the one in each odd attempt and the other in each
-/// even one: neither fails twice in turn.
+/// The rows of two leaves can't be locked by turns, the one in each odd attempt and the other in
+/// each even one: neither fails twice in turn.
 #[test]
 fn a_call_ends_if_two_rows_cannot_be_locked_by_turns() {
     let (mut owner, mut writer) =
@@ -64,7 +64,8 @@ fn a_call_ends_if_two_rows_cannot_be_locked_by_turns() {
 /// locked by then, and neither is written.
 #[test]
 fn rows_that_overlap_are_not_written_whenever_they_are_seen() {
-    let form = Form::new(CAPACITY, FPR, false).expect("a set can have these");
+    let bits = SetForm::fewest_bits(CAPACITY, FPR).expect("a set can have these");
+    let form = SetForm { bits, forgets: false };
     let depth_of_halves = tree::FIRST_DEPTH + 1;
     let of_left = element_with(depth_of_halves, |bucket| bucket % 2 == 0);
     let left = bucket_at(of_left, depth_of_halves);

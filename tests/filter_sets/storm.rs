@@ -197,8 +197,10 @@ fn nothing_is_lost_or_given_twice_while_a_set_grows() {
         removes: false,
         calls_twice: false,
     });
+    // How many elements are added, and so how many rows there are, depends on how many transactions
+    // are cancelled. A set begins with 1,024 rows.
     let rows: i32 = value(&mut client, "SELECT rows FROM bloom_set_info('s')");
-    assert!(rows >= 2000, "{rows} rows");
+    assert!(rows > 1024, "no row was split");
 }
 
 /// The same of a set that forgets, but nothing so soon.

@@ -2,15 +2,15 @@
 
 use super::forge::{Input, damaged};
 use pg_bloom_core::hash;
-use pg_bloom_core::set::memory::Set;
-use pg_bloom_core::set::{Form, Row, tree};
+use pg_bloom_core::set::memory::MemorySet;
+use pg_bloom_core::set::{Row, SetForm, tree};
 use std::collections::BTreeMap;
 
 /// An input is a form, a bucket and bytes of a row, then a history.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let (bits, shape) = (16 + u32::from(input.byte()) % 45, input.byte());
-    let form = Form { bits, keeps: shape & 1 == 1 };
+    let form = SetForm { bits, forgets: shape & 1 == 1 };
     let bucket = input.number();
     let row = input.part();
     parsed(form, bucket as i64, row);
@@ -19,11 +19,11 @@ pub fn run(data: &[u8]) {
 }
 
 /// The bytes with the version, the form and the checksum that a row must have.
-fn sealed(form: Form, bucket: u64, row: &[u8]) -> Vec<u8> {
+fn sealed(form: SetForm, bucket: u64, row: &[u8]) -> Vec<u8> {
     let mut row = row.to_vec();
     row.resize(row.len().next_multiple_of(8).max(8), 0);
     row[0] = 1;
-    row[1] = form.bits as u8 | if form.keeps { 0x80 } else { 0 };
+    row[1] = form.bits as u8 | if form.forgets { 0x80 } else { 0 };
     let end = row.len() - 4;
     let sum = hash::hash_with_seed(&row[..end], bucket) as u32;
     row[end..].copy_from_slice(&sum.to_le_bytes());
@@ -31,7 +31,7 @@ fn sealed(form: Form, bucket: u64, row: &[u8]) -> Vec<u8> {
 }
 
 /// What is accepted is what would be written, and can be used.
-fn parsed(form: Form, bucket: i64, bytes: &[u8]) {
+fn parsed(form: SetForm, bucket: i64, bytes: &[u8]) {
     let Ok(row) = Row::parse(form, bucket, bytes) else {
         return;
     };
@@ -39,11 +39,11 @@ fn parsed(form: Form, bucket: i64, bytes: &[u8]) {
     assert!(row.entries.windows(2).all(|pair| pair[0].hash < pair[1].hash));
     for entry in &row.entries {
         assert!(tree::covers(row.bucket, entry.hash << (64 - form.bits)));
-        assert_eq!(row.slice_of(entry.hash), Some(entry.slice));
+        assert_eq!(row.time_slice_of(entry.hash), Some(entry.time_slice));
     }
-    let (first, count) = (row.first, row.entries.len());
+    let (first, count) = (row.first_time_slice, row.entries.len());
     let mut later = row.clone();
-    assert_eq!(later.forget(form, first.saturating_add(100)), if form.keeps { count } else { 0 });
+    assert_eq!(later.forget(form, first.saturating_add(100)), if form.forgets { count } else { 0 });
     let parts = row.split(form, 64);
     assert_eq!(parts.iter().map(|part| part.entries.len()).sum::<usize>(), count);
     for part in parts {
@@ -51,8 +51,8 @@ fn parsed(form: Form, bucket: i64, bytes: &[u8]) {
     }
 }
 
-fn live(form: Form, shape: u8, mut input: Input<'_>) {
-    let mut set = Set::new(form, 32 + 8 * usize::from(shape >> 4), u32::from(shape >> 1 & 3));
+fn live(form: SetForm, shape: u8, mut input: Input<'_>) {
+    let mut set = MemorySet::new(form, 32 + 8 * usize::from(shape >> 4), u32::from(shape >> 1 & 3));
     let mut model: BTreeMap<u64, i64> = BTreeMap::new();
     let element = |number: u16| hash::hash(&number.to_le_bytes()) >> (shape & 32);
     let mut now = i64::from(input.byte()) - 128;
@@ -75,23 +75,23 @@ fn live(form: Form, shape: u8, mut input: Input<'_>) {
                 parsed(form, row.bucket as i64, &bytes);
             }
         }
-        if form.keeps {
+        if form.forgets {
             model.retain(|_, slice| *slice >= now - 8);
             model.values_mut().for_each(|slice| *slice = (*slice).min(now + 7));
         }
         // Everything that a set may have dropped is dropped: a clock that goes back brings nothing
         // back.
         set.expire(now);
-        assert_eq!(tree::check(&mut set.rows.keys().copied().collect::<Vec<u64>>()), Ok(()));
+        assert_eq!(tree::check_leaves(&mut set.rows.keys().copied().collect::<Vec<u64>>()), Ok(()));
         let held = set
             .rows
             .iter()
             .map(|(&bucket, bytes)| Row::parse(form, bucket as i64, bytes).expect("a row"));
         let held: BTreeMap<u64, i64> = held
             .flat_map(|row| row.entries)
-            .map(|entry| (entry.hash, entry.slice))
+            .map(|entry| (entry.hash, entry.time_slice))
             .collect();
         assert!(held.keys().eq(model.keys()));
-        assert!(!form.keeps || held == model);
+        assert!(!form.forgets || held == model);
     }
 }

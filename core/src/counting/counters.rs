@@ -60,8 +60,8 @@ pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> boo
 
 /// Returns the least counter of an element in its block: [`SATURATED`] is that or more.
 ///
-/// No counter of an element is below the number of its copies, and each is above it by the copies of
-/// the elements that share it. The least is nearest to it.
+/// No counter of an element is below the number of its copies, and each is above it by the copies
+/// of the elements that share it. The least is nearest to it.
 pub fn block_count(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> u8 {
     let counters = positions(shape, hash).map(|p| block[p / 2] >> shift(p) & SATURATED);
     counters.min().unwrap_or(0)

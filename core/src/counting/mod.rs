@@ -79,7 +79,8 @@ pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
 }
 
 /// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those
-/// of [`sizing::size_for_capacity`]; [`crate::Class::TooLarge`] if it would have more than `limit` bytes.
+/// of [`sizing::size_for_capacity`]; [`crate::Class::TooLarge`] if it would have more than `limit`
+/// bytes.
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
     let header =
         Header::with_size(sizing::size_for_capacity(Layout::Blocked, capacity, fpr)?, Kind::NONE);
@@ -191,8 +192,8 @@ impl<'a> Counting<'a> {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
-    /// Returns how many copies of the element with this hash are in the filter: never less than were
-    /// added and not removed, and 15 for 15 or more.
+    /// Returns how many copies of the element with this hash are in the filter: never less than
+    /// were added and not removed, and 15 for 15 or more.
     ///
     /// It may be more, since other elements have the same counters; that it is has about the
     /// probability of a false positive.

@@ -160,7 +160,7 @@ fn copies_are_counted() {
     }
     assert!(exact > 980 && absent_counted < 20, "{exact} exact, {absent_counted} of 1000 absent");
     // Removed again, up to 14 copies are gone.
-    let removed: Vec<u8> = filter.remove(&vec![element(3); 2]).unwrap();
+    let removed: Vec<u8> = filter.remove(&[element(3); 2]).unwrap();
     let count = Counting::parse(&removed).unwrap().count(element(3));
     assert_eq!(count, filter.count(element(3)) - 2);
     let nothing: Vec<u8> = empty(&header);

@@ -1,16 +1,16 @@
-use super::memory::Set;
-use super::row::MOST_BYTES;
-use super::tree::{self, Flaw};
-use super::{Entry, Form, Row};
+use super::memory::MemorySet;
+use super::row::{MOST_BYTES, bytes_at_split};
+use super::tree::{self, TreeFlaw};
+use super::{Row, RowEntry, SetForm};
 use crate::hash;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn form(bits: u32, keeps: bool) -> Form {
-    Form { bits, keeps }
+fn form(bits: u32, forgets: bool) -> SetForm {
+    SetForm { bits, forgets }
 }
 
-fn row(form: Form, bucket: u64, hashes: impl IntoIterator<Item = (u64, i64)>) -> Row {
+fn row(form: SetForm, bucket: u64, hashes: impl IntoIterator<Item = (u64, i64)>) -> Row {
     let width = form.bits - tree::depth(bucket);
     let start = (bucket ^ 1 << tree::depth(bucket)) << width;
     let entries: BTreeMap<u64, i64> = hashes
@@ -19,9 +19,9 @@ fn row(form: Form, bucket: u64, hashes: impl IntoIterator<Item = (u64, i64)>) ->
         .collect();
     let entries = entries
         .into_iter()
-        .map(|(hash, slice)| Entry { hash, slice })
+        .map(|(hash, time_slice)| RowEntry { hash, time_slice })
         .collect();
-    let mut row = Row { bucket, first: 0, entries };
+    let mut row = Row { bucket, first_time_slice: 0, entries };
     row.rebase();
     row
 }
@@ -59,12 +59,12 @@ proptest! {
 
     #[test]
     fn a_set_is_a_map(
-        bits in 16u32..=60, keeps: bool, depth in 0u32..12, narrow in prop::sample::select(vec![0u32, 4, 30]),
+        bits in 16u32..=60, forgets: bool, depth in 0u32..12, narrow in prop::sample::select(vec![0u32, 4, 30]),
         most_bytes in prop::sample::select(vec![40usize, 64, 200, MOST_BYTES]), start in -100i64..100,
         steps in prop::collection::vec(step(), 1..30),
     ) {
-        let form = form(bits, keeps);
-        let mut set = Set::new(form, most_bytes, depth);
+        let form = form(bits, forgets);
+        let mut set = MemorySet::new(form, most_bytes, depth);
         let mut model: BTreeMap<u64, i64> = BTreeMap::new();
         let mut now = start;
         let mut used: BTreeSet<u64> = BTreeSet::new();
@@ -86,12 +86,12 @@ proptest! {
             }
             // What was forgotten once may be dropped, so that a clock set back doesn't bring it
             // back; here it only compares what is certain.
-            if keeps {
+            if forgets {
                 model.retain(|_, slice| *slice >= now - 8);
                 model.values_mut().for_each(|slice| *slice = (*slice).min(now + 7));
                 set.expire(now);
             }
-            prop_assert_eq!(tree::check(&mut set.rows.keys().copied().collect::<Vec<u64>>()), Ok(()));
+            prop_assert_eq!(tree::check_leaves(&mut set.rows.keys().copied().collect::<Vec<u64>>()), Ok(()));
             for &hash in &used {
                 prop_assert_eq!(set.contains(hash, now), model.contains_key(&form.prefix(hash)));
             }
@@ -100,11 +100,11 @@ proptest! {
 
     #[test]
     fn rows_are_read_as_they_were_written(
-        bits in 16u32..=60, keeps: bool, path: u64, depth in 0u32..16, hashes in prop::collection::vec(any::<u64>(), 0..2000),
+        bits in 16u32..=60, forgets: bool, path: u64, depth in 0u32..16, hashes in prop::collection::vec(any::<u64>(), 0..2000),
         now in (i64::MIN + 100)..(i64::MAX - 100),
     ) {
-        let form = form(bits, keeps);
-        let slice = |hash: &u64| if keeps { now - (hash % 9) as i64 } else { 0 };
+        let form = form(bits, forgets);
+        let slice = |hash: &u64| if forgets { now - (hash % 9) as i64 } else { 0 };
         let row = row(form, tree::covering(path, depth), hashes.iter().map(|hash| (*hash, slice(hash))));
         let bytes: Vec<u8> = row.write(form);
         prop_assert_eq!(bytes.len() % 8, 0);
@@ -119,10 +119,10 @@ proptest! {
 
     #[test]
     fn any_change_of_a_row_is_noticed(
-        keeps: bool, hashes in prop::collection::vec(any::<u64>(), 0..300), at: prop::sample::Index, bit in 0u32..8,
+        forgets: bool, hashes in prop::collection::vec(any::<u64>(), 0..300), at: prop::sample::Index, bit in 0u32..8,
         bytes in prop::collection::vec(any::<u8>(), 0..64), cut: prop::sample::Index,
     ) {
-        let form = form(40, keeps);
+        let form = form(40, forgets);
         let row = row(form, 1500, hashes.iter().map(|hash| (*hash, 0)));
         let good: Vec<u8> = row.write(form);
         let mut bad = good.clone();
@@ -143,7 +143,7 @@ proptest! {
             let bucket = buckets.swap_remove(split.index(buckets.len()));
             buckets.extend([bucket * 2, bucket * 2 + 1]);
         }
-        prop_assert_eq!(tree::check(&mut buckets.clone()), Ok(()));
+        prop_assert_eq!(tree::check_leaves(&mut buckets.clone()), Ok(()));
         let place = wrong.index(buckets.len());
         let bucket = buckets[place];
         let mut bad = buckets;
@@ -155,9 +155,9 @@ proptest! {
         if how == 2 && bucket == 1 {
             return Ok(());
         }
-        match tree::check(&mut bad) {
-            Err(Flaw::Gap(hash)) => prop_assert!(how == 0 && tree::covers(bucket, hash)),
-            Err(Flaw::Overlap(a, b)) => {
+        match tree::check_leaves(&mut bad) {
+            Err(TreeFlaw::Gap { hash }) => prop_assert!(how == 0 && tree::covers(bucket, hash)),
+            Err(TreeFlaw::Overlap { bucket: a, next: b }) => {
                 prop_assert!(how > 0);
                 prop_assert!(tree::covers(a, tree::first_hash(b)) || tree::covers(b, tree::first_hash(a)));
             }
@@ -179,12 +179,43 @@ fn the_stored_form_is_frozen() {
 
 #[test]
 fn bits_are_the_fewest_that_keep_the_promise() {
-    assert_eq!(Form::new(10_000_000_000, 0.01, false), Some(form(40, false)));
-    assert_eq!(Form::new(1, 0.5, true), Some(form(16, true)));
-    assert_eq!(Form::new(655, 0.01, false), Some(form(16, false)));
-    assert_eq!(Form::new(656, 0.01, false), Some(form(17, false)));
-    assert_eq!(Form::new(1 << 30, 1.0 / (1u64 << 30) as f64, false), Some(form(60, false)));
-    assert_eq!(Form::new((1 << 30) + 1000, 1.0 / (1u64 << 30) as f64, false), None);
+    let bits = |capacity, fpr| SetForm::fewest_bits(capacity, fpr);
+    let rate_of_2_30 = 1.0 / (1u64 << 30) as f64;
+    assert_eq!(bits(10_000_000_000, 0.01), Some(40));
+    assert_eq!(bits(1, 0.5), Some(16));
+    assert_eq!(bits(655, 0.01), Some(16));
+    assert_eq!(bits(656, 0.01), Some(17));
+    assert_eq!(bits(1 << 30, rate_of_2_30), Some(60));
+    assert_eq!(bits((1 << 30) + 1000, rate_of_2_30), None);
+}
+
+/// A row is split at the same size on machines of 32 and of 64 bits: by the whole hash of its
+/// bucket.
+#[test]
+fn rows_are_split_at_sizes_that_are_the_same_everywhere() {
+    // From XXH64 of the bucket in Python: 400 + hash % 401.
+    let expected = [
+        (1024, GOLDEN_SPLITS[0]),
+        (1025, GOLDEN_SPLITS[1]),
+        (3000, GOLDEN_SPLITS[2]),
+    ];
+    for (bucket, bytes) in expected {
+        assert_eq!(bytes_at_split(bucket, MOST_BYTES), bytes, "bucket {bucket}");
+        // The row is split by one hash more than fit.
+        let form = form(40, false);
+        let width = 40 - tree::depth(bucket);
+        let of_bucket = |i: u64| (hash::hash(&i.to_le_bytes()) >> (64 - width), 0);
+        let mut count = 1;
+        loop {
+            let full = row(form, bucket, (0..count).map(of_bucket));
+            let stored = full.write::<Vec<u8>>(form).len();
+            assert_eq!(full.split(form, MOST_BYTES).len() > 1, stored > bytes, "{stored} bytes");
+            if stored > bytes {
+                break;
+            }
+            count += 1;
+        }
+    }
 }
 
 #[test]
@@ -203,7 +234,7 @@ fn rows_hold_what_the_model_of_the_documentation_says() {
 #[test]
 fn what_is_later_than_a_clock_that_was_set_back_stays_so() {
     let form = form(40, true);
-    let slices = |row: &Row| row.entries.iter().map(|entry| entry.slice).collect::<Vec<_>>();
+    let slices = |row: &Row| row.entries.iter().map(|entry| entry.time_slice).collect::<Vec<_>>();
     let mut row = row(form, 1024, [(1, 100), (2, 105), (3, 90), (4, 130)]);
     assert_eq!(row.forget(form, 100), 1);
     // As far as there are slices for it.
@@ -228,6 +259,8 @@ fn halves_that_fit_are_joined() {
     assert_eq!(Row::join(&left, &right, form, 8), None);
 }
 
+/// The sizes at which the rows of buckets 1024, 1025 and 3000 are split.
+const GOLDEN_SPLITS: [usize; 3] = [642, 501, 548];
 /// Also written by a program of plain Python, from rows.md.
 const GOLDEN: [&str; 3] = [
     "01280000028445c3",

@@ -1,109 +1,94 @@
-//! The binary tree whose leaves are the rows of a set. Bucket 1 is its root, 2b and 2b + 1 are the
-//! halves of bucket b: the first bit is 1, and the others are the first bits of the hashes in it.
+//! The binary tree whose leaves are the rows of a set.
 //!
-//! And the form that all rows of a set share: how many bits of each hash, and whether it forgets.
+//! ```text
+//!                    bucket 1                  the root: all hashes
+//!             ┌─────────┴─────────┐
+//!         bucket 2            bucket 3         hashes that begin with 0; with 1
+//!        ┌────┴────┐         ┌────┴────┐
+//!     bucket 4  bucket 5  bucket 6  bucket 7   with 00; 01; 10; 11
+//! ```
+//!
+//! A *leaf* is a part of all hashes that one row covers, and its *bucket* is its number. The halves
+//! of bucket b are 2b and 2b + 1. In binary, a bucket is a 1 and then the first bits of its hashes;
+//! their number is its *depth*. Each hash has exactly one leaf: the buckets 2, 6 and 7 are the
+//! leaves of a tree, and so are 4, 5 and 3.
 
-/// Slices that the time for which a set remembers is cut into.
-pub const SLICES: i64 = 8;
-/// The capacity of a set for which none is given.
-pub const DEFAULT_CAPACITY: u64 = 10_000_000_000;
+use super::form::power_of_two;
 
-/// The fewest bits of a hash that a set has.
-const FEWEST_BITS: u32 = 16;
-/// The most: those that split rows come from them, so a deeper tree would need more.
-const MOST_BITS: u32 = 60;
-
-/// The form of the rows of one set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
-    /// How many bits of a hash a set has (B).
-    pub bits: u32,
-    /// Whether each hash has the slice of time in which it was added.
-    pub keeps: bool,
-}
-
-impl Form {
-    /// The form of a set whose rate is at most `fpr` with `capacity` elements; `None` if that needs
-    /// too many bits.
-    pub fn new(capacity: u64, fpr: f64, keeps: bool) -> Option<Form> {
-        let is_enough = |bits: &u32| capacity as f64 <= fpr * exp2(*bits);
-        (FEWEST_BITS..=MOST_BITS)
-            .find(is_enough)
-            .map(|bits| Form { bits, keeps })
-    }
-
-    /// The first bits of a hash.
-    pub fn prefix(self, hash: u64) -> u64 {
-        hash >> (64 - self.bits)
-    }
-
-    /// The false positive rate of a set with so many of all possible prefixes.
-    pub fn rate(self, elements: f64) -> f64 {
-        elements / exp2(self.bits)
-    }
-
-    /// Whether a set remembers at time `now` what was added at time `slice`, both in slices.
-    pub fn remembers(self, slice: i64, now: i64) -> bool {
-        !self.keeps || slice >= now.saturating_sub(SLICES)
-    }
-}
-
-fn exp2(bits: u32) -> f64 {
-    (1u64 << bits) as f64
-}
-
-/// The depth of the leaves that a set begins with.
+/// The depth of the leaves that a set begins with: 1,024 of them.
 pub const FIRST_DEPTH: u32 = 10;
 
-/// The bucket at a depth that covers a hash.
+/// Returns the bucket at a depth, up to 63, that covers a hash.
 pub fn covering(hash: u64, depth: u32) -> u64 {
     if depth == 0 { 1 } else { 1 << depth | hash >> (64 - depth) }
 }
 
-/// The depth of a bucket, from 0.
+/// Returns the depth of a bucket, which must not be 0.
 pub fn depth(bucket: u64) -> u32 {
     bucket.ilog2()
 }
 
-/// Whether a bucket covers a hash.
+/// Returns whether a bucket covers a hash.
 pub fn covers(bucket: u64, hash: u64) -> bool {
     covering(hash, depth(bucket)) == bucket
 }
 
-/// The share of all hashes that a bucket covers.
+/// Returns the share of all hashes that a bucket covers, from 0 to 1.
 pub fn share(bucket: u64) -> f64 {
-    1.0 / exp2(depth(bucket))
+    1.0 / power_of_two(depth(bucket))
 }
 
-/// The first hash that a bucket covers.
+/// Returns the first hash that a bucket covers.
 pub fn first_hash(bucket: u64) -> u64 {
+    // The bit that says how deep a bucket is, is shifted out. Nothing is left of the root.
     bucket.checked_shl(64 - depth(bucket)).unwrap_or(0)
+}
+
+/// Returns the first hash behind those that a bucket covers; `None` if it covers the last hash of
+/// all.
+fn hash_after(bucket: u64) -> Option<u64> {
+    let count = 1u64.checked_shl(64 - depth(bucket))?;
+    first_hash(bucket).checked_add(count)
 }
 
 /// Why buckets are not the leaves of one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum TreeFlaw {
     /// No bucket covers this hash.
-    Gap(u64),
-    /// Two buckets cover the same hashes.
-    Overlap(u64, u64),
+    Gap {
+        /// The first such hash.
+        hash: u64,
+    },
+    /// Two buckets cover the same hashes, or are the same.
+    Overlap {
+        /// The bucket that comes first in the order of hashes.
+        bucket: u64,
+        /// The next one.
+        next: u64,
+    },
 }
 
-/// Sorts buckets by their hashes, and checks that each hash has exactly one. Errors: the first
-/// [`Flaw`].
-pub fn check(buckets: &mut [u64]) -> Result<(), Flaw> {
+/// Checks that buckets are the leaves of one tree, and sorts them by their hashes.
+///
+/// Fails with the first flaw, in the order of hashes, if a hash has no bucket or several.
+pub fn check_leaves(buckets: &mut [u64]) -> Result<(), TreeFlaw> {
     buckets.sort_unstable_by_key(|&bucket| (first_hash(bucket), bucket));
-    let mut next = Some(0);
-    for (i, &bucket) in buckets.iter().enumerate() {
-        match next {
-            Some(hash) if first_hash(bucket) == hash => {}
-            Some(hash) if first_hash(bucket) > hash => return Err(Flaw::Gap(hash)),
-            // The one before is the longest so far, since what precedes it had no flaw.
-            _ => return Err(Flaw::Overlap(buckets[i - 1], bucket)),
+
+    let mut next_hash = Some(0);
+    let mut previous = 0;
+    for &bucket in buckets.iter() {
+        let first = first_hash(bucket);
+        match next_hash {
+            Some(hash) if first == hash => {}
+            Some(hash) if first > hash => return Err(TreeFlaw::Gap { hash }),
+            // The previous bucket reaches further than all before it, since these had no flaw.
+            _ => return Err(TreeFlaw::Overlap { bucket: previous, next: bucket }),
         }
-        next = 1u64
-            .checked_shl(64 - depth(bucket))
-            .and_then(|width| first_hash(bucket).checked_add(width));
+        next_hash = hash_after(bucket);
+        previous = bucket;
     }
-    next.map_or(Ok(()), |hash| Err(Flaw::Gap(hash)))
+    match next_hash {
+        Some(hash) => Err(TreeFlaw::Gap { hash }),
+        None => Ok(()),
+    }
 }

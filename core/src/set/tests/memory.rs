@@ -1,29 +1,29 @@
 //! A whole set in memory, for tests and fuzzing: every row as its stored bytes.
 
-use super::{Form, Row, tree};
+use super::{Row, SetForm, tree};
 use std::collections::BTreeMap;
 
-/// A set.
+/// A set whose rows are in a map.
 #[derive(Clone, Debug)]
-pub struct Set {
+pub struct MemorySet {
     /// The form of its rows.
-    pub form: Form,
+    pub form: SetForm,
     /// More bytes than this split a row.
     pub most_bytes: usize,
     /// The rows by their buckets.
     pub rows: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Set {
-    /// An empty set whose leaves are this deep.
-    pub fn new(form: Form, most_bytes: usize, depth: u32) -> Set {
+impl MemorySet {
+    /// Returns a set without elements, whose leaves all have this depth.
+    pub fn new(form: SetForm, most_bytes: usize, depth: u32) -> MemorySet {
         let rows = (1 << depth..2 << depth)
             .map(|bucket| (bucket, Row::empty(bucket).write(form)))
             .collect();
-        Set { form, most_bytes, rows }
+        MemorySet { form, most_bytes, rows }
     }
 
-    /// The row that covers a 64-bit hash.
+    /// Returns the row that covers a 64-bit hash.
     pub fn leaf(&self, hash: u64) -> Row {
         let mut buckets = (0..=self.form.bits).map(|depth| tree::covering(hash, depth));
         self.row(
@@ -42,7 +42,8 @@ impl Set {
         self.rows.insert(row.bucket, row.write(self.form));
     }
 
-    /// Adds the prefixes of 64-bit hashes at a time, to all leaves that cover some at once.
+    /// Adds the first bits of 64-bit hashes at the time `now`, to each leaf all that it covers at
+    /// once.
     pub fn put(&mut self, hashes: &[u64], now: i64) {
         let mut sorted = hashes.to_vec();
         sorted.sort_unstable();
@@ -53,7 +54,7 @@ impl Set {
                 sorted.drain(..here).map(|hash| self.form.prefix(hash)).collect();
             prefixes.dedup();
             row.forget(self.form, now);
-            row.put(&prefixes, if self.form.keeps { now } else { 0 });
+            row.put(&prefixes, if self.form.forgets { now } else { 0 });
             self.rows.remove(&row.bucket);
             row.split(self.form, self.most_bytes)
                 .into_iter()
@@ -61,20 +62,20 @@ impl Set {
         }
     }
 
-    /// Removes the prefix of a hash.
+    /// Removes the first bits of a hash.
     pub fn remove(&mut self, hash: u64) {
         let mut row = self.leaf(hash);
         row.remove(&[self.form.prefix(hash)]);
         self.store(row);
     }
 
-    /// Whether the prefix of a hash is remembered at a time.
+    /// Returns whether the set remembers the first bits of a hash at the time `now`.
     pub fn contains(&self, hash: u64, now: i64) -> bool {
-        let slice = self.leaf(hash).slice_of(self.form.prefix(hash));
-        slice.is_some_and(|slice| self.form.remembers(slice, now))
+        let added_at = self.leaf(hash).time_slice_of(self.form.prefix(hash));
+        added_at.is_some_and(|time_slice| self.form.remembers(time_slice, now))
     }
 
-    /// Drops what is forgotten, and joins halves once.
+    /// Drops what is forgotten at the time `now`, and joins halves once.
     pub fn expire(&mut self, now: i64) {
         for bucket in self.rows.keys().copied().collect::<Vec<u64>>() {
             let mut row = self.row(bucket);

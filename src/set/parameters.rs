@@ -1,0 +1,123 @@
+//! What a set was made for, and the constraint that stores it.
+
+use crate::element::ElementType;
+use crate::pg::catalog::definition::CheckArgument;
+use crate::pg::value::time::{Interval, Timestamp};
+use pg_bloom_core::set::SetForm;
+use pg_bloom_core::set::form::{DEFAULT_CAPACITY, TIME_SLICES};
+use pg_bloom_core::{Layout, hash};
+use pgrx::pg_sys::{self, Oid};
+
+/// The shortest time slice, in microseconds.
+const SHORTEST_TIME_SLICE: Timestamp = 1000;
+/// The longest time for which a set remembers, 10,000 years in microseconds.
+const LONGEST_KEEP: i64 = 10_000 * 12 * 30 * 86_400 * 1_000_000;
+
+/// What a set was made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// The type of its elements, as it was given.
+    pub element: Oid,
+    /// What [`kind_code`] returned for that type when the set was made.
+    pub kind: i64,
+    /// How many elements the set has when it reaches its rate; `None` if no number was given.
+    pub capacity: Option<u64>,
+    /// The false positive rate at that capacity.
+    pub fpr: f64,
+    /// For how long the set remembers its elements; `None` if it doesn't forget.
+    pub keep: Option<Interval>,
+    /// Whether an element that is added again is remembered from then on.
+    pub renews: bool,
+}
+
+/// The numbers of the columns of a set's table.
+#[derive(Clone, Copy, PartialEq)]
+pub struct SetColumns {
+    pub bucket: i16,
+    pub hashes: i16,
+}
+
+impl Parameters {
+    /// Returns the capacity, which is ten billion if none was given.
+    pub fn capacity_or_default(&self) -> u64 {
+        self.capacity.unwrap_or(DEFAULT_CAPACITY)
+    }
+
+    /// Returns the form of the set's rows; `None` if they would need too many bits of each hash.
+    pub fn form(&self) -> Option<SetForm> {
+        let bits = SetForm::fewest_bits(self.capacity_or_default(), self.fpr)?;
+        Some(SetForm { bits, forgets: self.keep.is_some() })
+    }
+
+    /// Returns the parameters in the arguments of a constraint that calls `bloom_set_check`; `None`
+    /// if these aren't arguments that `bloom_set_create` writes for a table with these columns.
+    ///
+    /// # Safety
+    /// The constants must be of the types that they say.
+    pub unsafe fn in_constraint(
+        arguments: &[CheckArgument],
+        columns: SetColumns,
+    ) -> Option<Parameters> {
+        let [
+            CheckArgument::Column(bucket),
+            CheckArgument::Column(hashes),
+            element,
+            kind,
+            capacity,
+            fpr,
+            keep,
+            renews,
+        ] = arguments
+        else {
+            return None;
+        };
+        let given_columns = SetColumns { bucket: *bucket, hashes: *hashes };
+        if given_columns != columns {
+            return None;
+        }
+
+        let capacity = match capacity {
+            CheckArgument::Null => None,
+            given => {
+                let capacity = u64::try_from(i64_in(given)?).ok()?;
+                Some(capacity).filter(|&capacity| capacity > 0)
+            }
+        };
+        let keep = match keep {
+            CheckArgument::Null => None,
+            // SAFETY: promised by the caller.
+            given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
+        };
+        Some(Parameters {
+            element: Oid::from(element.constant(pg_sys::REGTYPEOID)?.value() as u32),
+            kind: i64_in(kind)?,
+            capacity,
+            fpr: f64::from_bits(fpr.constant(pg_sys::FLOAT8OID)?.value() as u64),
+            keep,
+            renews: renews.constant(pg_sys::BOOLOID)?.value() != 0,
+        })
+    }
+}
+
+/// Returns the constant of type bigint that an argument is; `None` if it is anything else.
+fn i64_in(argument: &CheckArgument) -> Option<i64> {
+    let datum = argument.constant(pg_sys::INT8OID)?;
+    Some(datum.value() as i64)
+}
+
+/// Returns the length of a time slice, in microseconds, of a set that remembers for this time;
+/// `None` if the time is too short or too long.
+pub fn time_slice_length(keep: Interval) -> Option<Timestamp> {
+    let microseconds = keep.microseconds()?;
+    let length = microseconds / TIME_SLICES;
+    (microseconds <= LONGEST_KEEP && length >= SHORTEST_TIME_SLICE).then_some(length)
+}
+
+/// Returns a number that stands for the kind of elements of a type.
+///
+/// Kinds have long names. Types can be altered, and the number of their elements' kind with them.
+pub fn kind_code(element: &ElementType) -> i64 {
+    let kind = element.kind(Layout::Blocked);
+    let tag = kind.tag as u8;
+    hash::hash(format!("{tag} {kind}").as_bytes()) as i64
+}
