@@ -232,7 +232,7 @@ fn ranges() -> Vec<Vec<u8>> {
     for ranges in [1u64, 100, 700] {
         let lists = (0..ranges).map(|range| hashes(range % 5));
         let size = PageSize::new(1024).expect("a possible size");
-        let options = Options { fpr: Some(0.01), ..Options::of_whole_pages(size, 8, 3) };
+        let options = Options { fpr: Some(0.01), ..Options::for_empty_table(size, 8, 3) };
         let index = Index::build(options, 0, lists).expect("possible options");
         let meta = index.memory.pages[0][size.payload()].to_vec();
         inputs.push([&[0; 4][..], &meta].concat());

@@ -45,8 +45,8 @@ use pg_bloom_core::error::Error;
 use pg_bloom_core::hash::{hash, word};
 use pg_bloom_core::index::ranges::memory::Index;
 use pg_bloom_core::index::ranges::{
-    Directory, Level, MAX_WIDTH, Options, PageSize, TileAddress, TileShape, Width, mean_rate,
-    next_piece, share, target, with_pages,
+    Directory, Expectation, Level, MAX_WIDTH, Options, PageSize, SlotTarget, Survey, TileAddress,
+    TileShape, Width, mean_rate, rate_of_level, sized_for, width_for_slots,
 };
 use std::collections::HashMap;
 use std::time::Instant;
@@ -63,7 +63,7 @@ fn element(i: u64) -> u64 {
 /// The options that an index has by default, over a table that has so many rows when it is built.
 fn options(rows: u64) -> Options {
     let options =
-        Options::of_whole_pages(PageSize::DEFAULT, PAGES_PER_RANGE as u32, PER_RANGE as u32);
+        Options::for_empty_table(PageSize::DEFAULT, PAGES_PER_RANGE as u32, PER_RANGE as u32);
     Options { table_pages: rows.div_ceil(ROWS_PER_PAGE) as u32, ..options }
 }
 
@@ -86,14 +86,14 @@ fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
     let lookups = 200_000;
     let (pages, ranges, absent) = look_up(index, lookups, |i| element(1 << 40 | i));
     let (_, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
-    let survey = index.directory.survey(&mut index.memory).expect("sound pages");
+    let survey = Survey::read(&index.directory, &mut index.memory).expect("sound pages");
     let bytes =
         u64::from(index.directory.chain.allocated) * index.directory.options.size.bytes() as u64;
     println!(
         "{rows} rows {how}: {:.2} bytes a row; absent: {pages:.2} pages of the index, {:.2} expected, {:.2} of the heap, \
          {absent:.2} us; present: {:.3} ranges beside; overfull {}; {} runs; {seconds:.2} s",
         bytes as f64 / rows as f64,
-        index.directory.expectation().pages,
+        Expectation::for_directory(&index.directory).index_pages,
         ranges * PAGES_PER_RANGE as f64,
         present - 1.0,
         survey.overfull,
@@ -147,7 +147,7 @@ fn pieces(level: Level, width: Width, mut slots: u64, shape: impl Fn(Width) -> T
         slots %= u64::from(width.columns());
     }
     while slots > 0 {
-        let width = next_piece(slots as usize, level);
+        let width = width_for_slots(slots as usize, level);
         tiles.push((1, shape(width)));
         slots = slots.saturating_sub(width.columns().into());
     }
@@ -159,9 +159,9 @@ fn model_built(rows: u64, top: Level, how: &str) {
     let options = options(rows);
     let ranges = rows.div_ceil(PER_RANGE);
     let tiles = ranges.div_ceil(MAX_WIDTH.into());
-    let fpr = options.promised(0);
+    let fpr = options.promised_fpr(0);
     let shape = |level, width, ranges: u64| {
-        let target = target(options.size, share(fpr, level, top));
+        let target = SlotTarget::for_rate(options.size, rate_of_level(fpr, level, top));
         let (num_hashes, size) = (target.num_hashes, options.size);
         let shape = TileShape {
             level,
@@ -171,7 +171,7 @@ fn model_built(rows: u64, top: Level, how: &str) {
             pages: 0,
             size,
         };
-        with_pages(shape, target, &[(ranges * PER_RANGE) as f64])
+        sized_for(shape, target, &[(ranges * PER_RANGE) as f64])
     };
     let full = u64::from(MAX_WIDTH);
     let width = if top == Level::Two { Width::within(tiles / 64) } else { Width::MAX };
@@ -233,7 +233,7 @@ impl Grown {
             let next = directory.end_slot(Level::Zero) as u32;
             let slot_of_last = |level| {
                 let last = directory
-                    .tiles(level)
+                    .tile_count(level)
                     .checked_sub(1)
                     .and_then(|last| directory.tile(level, last));
                 last.map(|last| ranges_per_slot(&directory, &last))
@@ -290,7 +290,10 @@ fn print_bits() {
         let of_top = Level::ALL.map(|top| {
             let levels = Level::ALL.into_iter().filter(|&level| level <= top);
             let bits: Vec<f64> = levels
-                .map(|level| target(PageSize::DEFAULT, share(fpr, level, top)).bits)
+                .map(|level| {
+                    SlotTarget::for_rate(PageSize::DEFAULT, rate_of_level(fpr, level, top))
+                        .bits_per_key
+                })
                 .collect();
             let each: Vec<String> = bits.iter().map(|bits| format!("{bits:.1}")).collect();
             format!("{} = {:.1}", each.join(" + "), bits.iter().sum::<f64>())

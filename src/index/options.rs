@@ -5,7 +5,9 @@
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::ranges::{MAX_FPR, MAX_PAGES_PER_RANGE, MAX_PART_FPR, MIN_FPR};
+use pg_bloom_core::index::ranges::{
+    MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, MAX_PAGES_PER_RANGE, MIN_FPR,
+};
 use pgrx::pg_sys::{self, Datum, LOCKMODE, relopt_kind, relopt_type};
 use std::ffi::CStr;
 use std::mem::offset_of;
@@ -84,7 +86,7 @@ pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea
     };
     match stored
         .filter(|_| validate)
-        .and_then(|stored| stored.refused_fpr(MAX_PART_FPR))
+        .and_then(|stored| stored.refused_fpr(MAX_FPR_MANY_KEYS))
     {
         Some(fpr) => Err(refused(format!("option \"fpr\" is {fpr}")).hint(
             "It is the share of all ranges that are read unnecessarily for an absent key. \
@@ -108,7 +110,7 @@ impl Stored {
 /// The error for an invalid rate.
 fn refused(message: String) -> Error {
     invalid_parameter(message).detail(format!(
-        "It must be between {MIN_FPR} and {MAX_FPR}, or up to {MAX_PART_FPR} in an operator class over parts of values."
+        "It must be between {MIN_FPR} and {MAX_FPR_ONE_KEY}, or up to {MAX_FPR_MANY_KEYS} in an operator class over parts of values."
     ))
 }
 

@@ -11,7 +11,7 @@ use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::chain::{Growth, Tiles};
+use pg_bloom_core::index::chain::{Growth, IndexDirectory};
 use pg_bloom_core::index::page::Damage;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ session_locals! {
 
 /// What is known of the column of an index of some kind.
 pub trait IndexColumn: Sized + 'static {
-    type Directory: Tiles + 'static;
+    type Directory: IndexDirectory + 'static;
 
     /// Errors: 0A000 for a column that can't be in such an index, or can't any more.
     fn of(relation: Relation) -> Result<Self>;
@@ -138,17 +138,18 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         let metapage = directory.metapage();
         let meta_change = Change::Page(&metapage);
         match &page {
-            Some((number, _)) if !self.pages().has(*number) => {
+            Some(page) if !self.pages().has(page.number) => {
                 // Up to there are the pages of all tiles, which may be many. The metapage is not
                 // locked for that.
                 drop(meta);
-                self.pages().extend_to(*number, directory.chain())?;
+                self.pages().extend_to(page.number, directory.chain())?;
                 return Ok(self.known_directory());
             }
-            Some((number, bytes)) => {
-                let mut page = self.pages().existing(*number, directory.chain())?.exclusive();
-                let page = Edit::new(&mut page, Change::Page(bytes));
-                wal::change(&mut [Edit::new(&mut meta, meta_change), page]);
+            Some(page) => {
+                let pin = self.pages().existing(page.number, directory.chain())?;
+                let mut locked = pin.exclusive();
+                let page_edit = Edit::new(&mut locked, Change::Page(&page.bytes));
+                wal::change(&mut [Edit::new(&mut meta, meta_change), page_edit]);
             }
             None => wal::change(&mut [Edit::new(&mut meta, meta_change)]),
         }
@@ -171,7 +172,7 @@ impl<'r, K: IndexColumn> Index<'r, K> {
 }
 
 /// What the metapage says, which is locked, and the pages that it names.
-fn read_directory<D: Tiles>(meta: &[u8], pages: IndexPages) -> Result<D> {
+fn read_directory<D: IndexDirectory>(meta: &[u8], pages: IndexPages) -> Result<D> {
     let relation = pages.relation;
     D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))
 }

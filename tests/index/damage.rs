@@ -221,7 +221,7 @@ fn forged_numbers_are_refused_and_nothing_is_written() {
          CREATE INDEX t_x ON t USING bloom_filter (x); SET enable_seqscan = off; CHECKPOINT",
     );
     // The pages of the tile that is the only one with those that were allocated; pages per range;
-    // elements per range; rows. Places in the file, and what is there.
+    // keys per range; rows. Places in the file, and what is there.
     let pages = 2_000_000u32;
     let forgeries: [&[(usize, u32)]; 5] = [
         &[(100, pages), (40, pages + 1)],

@@ -5,7 +5,7 @@ use super::forge::{Input, repair};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
 use pg_bloom_core::index::filters::memory::{Failure, Index, Memory};
-use pg_bloom_core::index::filters::{FilterCondition, Group, Holds, Sought};
+use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, Holds, Sought};
 use pg_bloom_core::index::page::{PageSize, RowId};
 use pg_bloom_core::{Kind, Layout, View};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn reopened(index: Index) -> Index {
 }
 
 /// What a lookup of an element of a kind wants from a group.
-fn sought(group: &Group, kind: Kind<'_>, hash: u64) -> Sought {
+fn sought(group: &FilterGroup, kind: Kind<'_>, hash: u64) -> Sought {
     if group.holds == Holds::Nothing || group.kind() == kind {
         Sought::Hash(hash)
     } else {
@@ -181,8 +181,9 @@ fn use_it(mut index: Index) {
         let _ = index.search(|_| vec![vec![Sought::OtherKind]]);
         let _ = index.remove(|row| row.page % 2 == 0);
     }
-    let groups: Vec<Group> = directory.groups().map(|(_, group)| group.clone()).take(4).collect();
-    for group in groups.into_iter().chain([Group::of_any()]) {
+    let groups: Vec<FilterGroup> =
+        directory.groups().map(|(_, group)| group.clone()).take(4).collect();
+    for group in groups.into_iter().chain([FilterGroup::without_bits()]) {
         if let Ok(growth) = directory.grow(&group) {
             let number = growth.directory.group_number(&group).expect("it was added");
             assert!(growth.directory.slots(number) > directory.slots(number));

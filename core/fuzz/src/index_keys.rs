@@ -5,7 +5,9 @@ use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
 use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
-use pg_bloom_core::index::ranges::{Level, Options, PageSize, Split, Tiles};
+use pg_bloom_core::index::ranges::{
+    Expectation, IndexDirectory, Level, Options, PageSize, Split, search,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest pages: they fill up soonest.
@@ -34,10 +36,10 @@ fn live(history: &[u8]) -> Index {
     let fpr = (shape & 8 == 0).then_some(fpr);
     let guess = u32::from(input.byte());
     let (is_split, may_split) = (is_flat && shape & 16 != 0, is_flat && shape & 32 != 0);
-    let mut options = Options { fpr, is_flat, ..Options::of_whole_pages(size(), 8, guess) };
+    let mut options = Options { fpr, is_flat, ..Options::for_empty_table(size(), 8, guess) };
     if is_split || may_split {
-        (options.pages_per_range, options.guess) = (1, guess % 50);
-        options.split = is_split.then(|| Split::of_all(1, 8));
+        (options.pages_per_range, options.keys_per_range) = (1, guess % 50);
+        options.split = is_split.then(|| Split::of_all_pages(1, 8));
     }
     let (built, each) = (u32::from(input.half() % 800), u64::from(input.byte() % 12));
     let hold = usize::from(input.half());
@@ -64,16 +66,18 @@ fn live(history: &[u8]) -> Index {
         };
         if index.directory.tile_of(Level::Zero, range).is_none() {
             match step % 3 {
-                0 if index.directory.may_split() => index.directory.split_next(Split::of_all(2, 6)),
+                0 if index.directory.may_split_new_pages() => {
+                    index.directory.split_new_pages(Split::of_all_pages(2, 6))
+                }
                 1 if index.directory.options.split.is_some_and(|split| split.is_open()) => {
-                    index.directory.make_whole()
+                    index.directory.make_new_pages_whole()
                 }
                 _ => {}
             }
         }
         index.insert(range, hash).expect("an index that was not damaged");
         given.entry(range).or_default().insert(hash);
-        for mark in index.directory.places(range, hash).expect("it was just added") {
+        for mark in index.directory.marks(range, hash).expect("it was just added") {
             assert!(
                 mark.is_set(index.memory.pages.get(mark.page() as usize).map(Vec::as_slice))
                     .expect("its page")
@@ -125,7 +129,7 @@ fn open_and_use(memory: Memory) {
 /// What an accepted directory promises, and everything that can be done with it.
 fn use_it(index: &mut Index) {
     let directory = index.directory.clone();
-    assert!(directory.expectation().pages >= 1.0);
+    assert!(Expectation::for_directory(&directory).index_pages >= 1.0);
     for level in Level::ALL {
         let mut end = 0;
         for tile in directory.tiles_from(level, 0).take(MOST_TILES) {
@@ -146,12 +150,12 @@ fn use_it(index: &mut Index) {
         // Positions by core/src/index/pages.md, from another page's words: any hash will do.
         let hash = oracle::positions(Layout::Blocked, 1, u64::MAX >> 9, i << 60 | i)[0];
         if few {
-            let _ = directory.search(&mut index.memory, hash, |range| {
+            let _ = search(&directory, &mut index.memory, hash, |range| {
                 assert!(directory.tile_of(Level::Zero, range).is_some());
             });
         }
         let range = (hash >> 32) as u32 >> (i * 4);
-        let Some(places) = directory.places(range, hash) else {
+        let Some(places) = directory.marks(range, hash) else {
             assert!(u64::from(range) >= directory.end_slot(Level::Zero));
             continue;
         };
@@ -165,7 +169,8 @@ fn use_it(index: &mut Index) {
         }
     }
     let next = directory.end_slot(Level::Zero).min(u32::MAX.into()) as u32;
-    if let Ok(growth) = directory.grow(next, |level| directory.last_loads(&mut index.memory, level))
+    if let Ok(growth) =
+        directory.grow(next, |level| directory.keys_in_last_tile(&mut index.memory, level))
     {
         assert!(growth.directory.tile_of(Level::Zero, next).is_some());
     }

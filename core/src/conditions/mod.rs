@@ -4,8 +4,8 @@
 //! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both
 //! sides get them from the functions here, so that they cannot differ. The hash of a part is XXH64
 //! over its bytes with a seed for each kind of part. So a part never meets one of another kind, nor
-//! a whole value, whose seed is 0. All are frozen, since stored indexes depend on them: "Parts of
-//! values" in core/src/index/pages.md lists the seeds and the bytes.
+//! a whole value, whose seed is 0. All are frozen, since stored indexes depend on them: "Keys of
+//! values with several" in core/src/index/pages.md lists the seeds and the bytes.
 //!
 //! | module | what it knows |
 //! |---|---|

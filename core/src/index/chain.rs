@@ -1,6 +1,17 @@
-//! The metapage and the directory pages: what both indexes have in common. The
-//! [module above](super) has their bytes. The payload of a metapage is 40 bytes that are read here,
-//! the fields of the index, and records; that of a directory page 12 bytes and records.
+//! The metapage and the directory pages, as far as both indexes have the same. The
+//! [module above](super) has their bytes.
+//!
+//! The metapage, which is page 0, names the newest directory page, and each directory page names
+//! the one before it. Together they hold *records*, which say where the tiles of the index are.
+//!
+//! ```text
+//! metapage                          directory page 2         directory page 1        directory page 0
+//! ┌─────────────────────────┐       ┌───────────────┐        ┌───────────────┐       ┌───────────────┐
+//! │ MetaRecord, newest page │ ────▶ │ previous page │ ─────▶ │ previous page │ ────▶ │ none          │
+//! │ fields of the index     │       │ records       │        │ records       │       │ records       │
+//! │ records                 │       │               │        │               │       │               │
+//! └─────────────────────────┘       └───────────────┘        └───────────────┘       └───────────────┘
+//! ```
 //!
 //! Records are only ever added. So what a session has read stays true, and lacks at most what was
 //! added since: [`Chain::is_current`] compares four bytes.
@@ -10,32 +21,66 @@
 //! length of the file proves nothing.
 
 use super::page::{
-    Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Reader, Special, require,
+    Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Pages, Special, WrongField,
+    check_at_most, check_field, read_fixed, write_fixed,
 };
 use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
 use crate::memory;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
+/// The page number of the metapage.
 pub const META_PAGE: PageNumber = 0;
 
-const META: Special = Special { kind: PageKind::Meta, number: 0 };
-/// Bytes of a payload before the fields of the index, and before the records of a directory page.
-pub(super) const META_HEADER: usize = 40;
-pub(super) const DIRECTORY_HEADER: usize = 12;
-/// Where the checksum is in the payload of both.
-const CHECKSUM: std::ops::Range<usize> = 8..12;
-const GENERATION: usize = PAGE_HEADER_BYTES + 12;
+const META_SPECIAL: Special = Special { kind: PageKind::Meta, number: 0 };
+/// Where the checksum is in the payload of the metapage and of a directory page.
+const CHECKSUM: Range<usize> = 8..12;
+/// Where the generation is in the metapage.
+const GENERATION: Range<usize> = PAGE_HEADER_BYTES + 12..PAGE_HEADER_BYTES + 16;
 
-pub(super) struct ChainForm {
+/// What distinguishes the metapage of one kind of index from that of the other.
+pub(super) struct MetaForm {
     pub magic: [u8; 4],
-    /// Bytes of the index's own fields.
-    pub fields: usize,
+    /// Bytes of the fields that only this kind of index has.
+    pub own_bytes: usize,
 }
 
-/// The checksum of a payload: XXH64 of what follows it, with what precedes it as the seed.
+/// The first fields of a metapage as they are stored, in both indexes. The fields of the index
+/// itself follow, then its records.
+#[derive(Serialize, Deserialize)]
+struct MetaRecord {
+    magic: [u8; 4],
+    hash_id: u8,
+    reserved: [u8; 3],
+    checksum: u32,
+    generation: u32,
+    allocated: PageNumber,
+    directory_pages: u32,
+    newest_directory_page: PageNumber,
+    record_bytes: u32,
+    rows_built: u64,
+}
+
+/// The first fields of a directory page as they are stored. Its records follow.
+#[derive(Serialize, Deserialize)]
+struct DirectoryPageRecord {
+    previous: PageNumber,
+    record_bytes: u32,
+    checksum: u32,
+}
+
+/// Bytes of the payload of a metapage before the fields of the index itself.
+pub(super) const META_HEADER: usize = 40;
+/// Bytes of the payload of a directory page before its records.
+pub(super) const DIRECTORY_HEADER: usize = 12;
+
+/// Returns the checksum of a payload: the low half of the XXH64 of the bytes after the place of the
+/// checksum, with the eight bytes before it as the seed.
 fn checksum(payload: &[u8]) -> u32 {
-    let (before, rest) = payload.split_first_chunk().expect("a payload has more bytes");
-    hash::hash_with_seed(&rest[CHECKSUM.len()..], u64::from_le_bytes(*before)) as u32
+    let (seed, _) = payload.split_first_chunk().expect("a payload has more bytes");
+    let content = &payload[CHECKSUM.end..];
+    hash::hash_with_seed(content, u64::from_le_bytes(*seed)) as u32
 }
 
 /// Writes the checksum of a metapage or a directory page that is complete otherwise.
@@ -45,47 +90,64 @@ pub fn sign(page: &mut [u8], size: PageSize) {
     payload[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// A page with these bytes, whose checksum is 0.
-fn page(size: PageSize, special: Special, bytes: &[u8]) -> Vec<u8> {
+/// Checks that a payload has the right checksum, of which `found` is the stored one.
+fn check_checksum(payload: &[u8], found: u32, page: PageNumber) -> Result<(), Damage> {
+    let expected = checksum(payload);
+    if found == expected {
+        return Ok(());
+    }
+    let problem = format!("its checksum is {found:08X}, but must be {expected:08X}");
+    Err(Damage::new(page, problem))
+}
+
+/// Returns the bytes of a metapage or a directory page whose payload begins with these bytes, of
+/// which the checksum is 0 so far.
+fn signed_page(size: PageSize, special: Special, payload_start: &[u8]) -> Vec<u8> {
     let mut page = vec![0; size.bytes()];
     special.write(&mut page);
-    page[size.payload()][..bytes.len()].copy_from_slice(bytes);
+    page[size.payload()][..payload_start.len()].copy_from_slice(payload_start);
     sign(&mut page, size);
     page
 }
 
-fn check_signed(payload: &[u8], page: PageNumber) -> Result<(), Damage> {
-    let (found, expected) = (Reader(&payload[CHECKSUM]).u32(), checksum(payload));
-    let problem = || format!("its checksum is {found:08X}, but must be {expected:08X}");
-    require(found == expected, || Damage::new(page, problem()))
-}
-
-/// Where the tiles of an index are, as its metapage and the directory pages say. In pages that are
-/// written PostgreSQL's header is zero.
-pub trait Tiles: Sized {
-    /// Reads it. Errors: [`Damage`] for pages that no code here writes; those of reading.
+/// Where the tiles of an index are, according to its metapage and its directory pages. PostgreSQL's
+/// header is zero in all pages that are written here.
+pub trait IndexDirectory: Sized {
+    /// Reads and checks the metapage and the directory pages.
+    ///
+    /// Fails with [`Damage`] if no code here has written such pages, or if a page can't be read.
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Self, P::Error>;
 
+    /// Returns the part of the directory that both indexes have.
     fn chain(&self) -> &Chain;
 
+    /// Returns the bytes of the metapage.
     fn metapage(&self) -> Vec<u8>;
 }
 
-/// A directory with more tiles, to be written with one WAL record by a session that has held the
-/// exclusive lock of the metapage since the directory was current. Nothing else changes: pages of
-/// new tiles are read as empty.
+/// A directory with more tiles than are stored. Its metapage and `page` are to be written, with one
+/// WAL record, by the session that has held the exclusive lock of the metapage since the directory
+/// was current. Nothing else changes: pages of new tiles are read as empty.
 #[derive(Clone, Debug)]
 pub struct Growth<D> {
     pub directory: D,
-    /// Number and bytes of a directory page.
-    pub page: Option<(PageNumber, Vec<u8>)>,
+    /// A directory page that is new or has more records.
+    pub page: Option<PageImage>,
+}
+
+/// The bytes that a page is to have.
+#[derive(Clone, Debug)]
+pub struct PageImage {
+    pub number: PageNumber,
+    pub bytes: Vec<u8>,
 }
 
 /// What the metapages of both indexes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
+    /// Rows that the index was built from.
     pub rows_built: u64,
-    /// Changes with every change of the directory.
+    /// A number that changes with every change of the directory.
     pub(super) generation: u32,
     /// How many pages were allocated, including the metapage. The file may end before they do.
     pub allocated: PageNumber,
@@ -93,36 +155,53 @@ pub struct Chain {
     pub pages: Vec<PageNumber>,
 }
 
-/// An index's metapage and directory pages, as far as both indexes have the same.
-pub(super) struct Stored {
+/// What is stored in the metapage and the directory pages, before the records are read.
+pub(super) struct StoredDirectory {
     pub chain: Chain,
-    pub fields: Vec<u8>,
-    /// The records of each directory page, oldest first.
-    pub records: Vec<(PageNumber, Vec<u8>)>,
-    /// The records of the metapage.
-    pub open: Vec<u8>,
+    /// The fields of the metapage that only this kind of index has.
+    pub own_fields: Vec<u8>,
+    /// The directory pages, oldest first.
+    pub pages: Vec<StoredRecords>,
+    /// The records of the metapage, which come after those of the directory pages.
+    pub meta_records: Vec<u8>,
+}
+
+/// The records of a directory page, one after the other.
+pub(super) struct StoredRecords {
+    pub page: PageNumber,
+    pub bytes: Vec<u8>,
 }
 
 impl Chain {
+    /// Returns the chain of an index that has a metapage and nothing else.
     pub(super) const fn empty() -> Chain {
         Chain {
             rows_built: 0,
             generation: 0,
-            allocated: 1,
+            allocated: META_PAGE + 1,
             pages: Vec::new(),
         }
     }
 
-    /// Whether a metapage is still the one that this was read from. Nothing else of it is checked.
+    /// Returns whether a metapage is still the one that this was read from. Nothing else of the
+    /// page is checked.
     pub fn is_current(&self, metapage: &[u8]) -> bool {
-        metapage.get(GENERATION..GENERATION + 4) == Some(&self.generation.to_le_bytes()[..])
+        metapage.get(GENERATION) == Some(&self.generation.to_le_bytes()[..])
     }
 
-    /// Allocates consecutive pages. Returns the first. Errors: [`crate::Class::TooLarge`] if too
-    /// few numbers are left.
-    pub(super) fn allocate(&mut self, pages: u64) -> error::Result<PageNumber> {
+    /// Notes that the directory has changed, so that other sessions read it again.
+    pub(super) fn change_generation(&mut self) {
+        // Sessions only compare the generation with the one that they know. So it may start again
+        // from 0.
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Allocates `count` consecutive pages, and returns the number of the first.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
+    pub(super) fn allocate(&mut self, count: u64) -> error::Result<PageNumber> {
         let first = self.allocated;
-        let end = u64::from(first).saturating_add(pages);
+        let end = u64::from(first).saturating_add(count);
         // The last number means "no page" to PostgreSQL.
         if end >= u64::from(u32::MAX) {
             return Err(TooLarge::IndexPages(end).into());
@@ -131,130 +210,207 @@ impl Chain {
         Ok(first)
     }
 
-    /// The newest directory page, which there must be, with these records, and its number.
-    pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> (PageNumber, Vec<u8>) {
-        let (&newest, before) = self.pages.split_last().expect("a directory page was added");
-        let numbers = [before.last().copied().unwrap_or(0), records.len() as u32, 0];
-        let bytes = [numbers.map(u32::to_le_bytes).as_flattened(), records].concat();
-        (
-            newest,
-            page(size, Special { kind: PageKind::Directory, number: before.len() as u32 }, &bytes),
-        )
+    /// Returns the bytes of the newest directory page, with these records. There must be a
+    /// directory page. Each names the one before it.
+    pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> PageImage {
+        let (&number, older) = self.pages.split_last().expect("a directory page was added");
+        let record = DirectoryPageRecord {
+            // No directory page is page 0: that is the metapage.
+            previous: older.last().copied().unwrap_or(0),
+            record_bytes: records.len() as u32,
+            checksum: 0,
+        };
+        let special = Special { kind: PageKind::Directory, number: older.len() as u32 };
+
+        let mut payload = Vec::new();
+        write_fixed(&mut payload, &record);
+        payload.extend(records);
+        PageImage { number, bytes: signed_page(size, special, &payload) }
     }
 
-    /// The metapage, with the index's own fields and these records.
+    /// Returns the bytes of the metapage, with the index's own fields and these records.
     pub(super) fn metapage(
         &self,
-        form: &ChainForm,
+        form: &MetaForm,
         size: PageSize,
-        fields: &[u8],
+        own_fields: &[u8],
         records: &[u8],
     ) -> Vec<u8> {
-        let newest = self.pages.last().copied().unwrap_or(0);
-        let numbers = [
-            0,
-            self.generation,
-            self.allocated,
-            self.pages.len() as u32,
-            newest,
-            records.len() as u32,
-        ];
-        let numbers = numbers.map(u32::to_le_bytes);
-        let rows = self.rows_built.to_le_bytes();
-        let bytes = [
-            &form.magic[..],
-            &[HASH_ID, 0, 0, 0],
-            numbers.as_flattened(),
-            &rows,
-            fields,
-            records,
-        ]
-        .concat();
-        page(size, META, &bytes)
+        let record = MetaRecord {
+            magic: form.magic,
+            hash_id: HASH_ID,
+            reserved: [0; 3],
+            checksum: 0,
+            generation: self.generation,
+            allocated: self.allocated,
+            directory_pages: self.pages.len() as u32,
+            newest_directory_page: self.pages.last().copied().unwrap_or(0),
+            record_bytes: records.len() as u32,
+            rows_built: self.rows_built,
+        };
+
+        let mut payload = Vec::new();
+        write_fixed(&mut payload, &record);
+        payload.extend(own_fields);
+        payload.extend(records);
+        signed_page(size, META_SPECIAL, &payload)
     }
 }
 
-impl Stored {
-    /// Reads the metapage and the directory pages. Errors: those of [`Tiles::read`].
+impl StoredDirectory {
+    /// Reads the metapage and the directory pages of an index, and checks what both indexes have in
+    /// common.
+    ///
+    /// Fails with [`Damage`] if no code here has written such pages, or if a page can't be read.
     pub fn read<P: Pages>(
-        form: &ChainForm,
+        form: &MetaForm,
         pages: &mut P,
         size: PageSize,
-    ) -> Result<Stored, P::Error> {
-        let (mut stored, mut at, count) =
-            pages.with(META_PAGE, |page| parse_meta(form, page, size))??;
-        // From the newest to the oldest: each has a smaller number than the one that names it, so
-        // this ends.
-        for number in (0..count).rev() {
-            let (previous, records) =
-                pages.with(at, |page| parse_page(page, at, size, number))??;
-            memory::push(&mut stored.records, (at, records));
-            at = previous;
+    ) -> Result<StoredDirectory, P::Error> {
+        let meta = pages.with(META_PAGE, |page| MetaContent::parse(form, page, size))??;
+
+        // The pages are read from the newest to the oldest. Each has a smaller page number than the
+        // one that names it, so this ends.
+        let mut directory_pages = Vec::new();
+        let mut page = meta.record.newest_directory_page;
+        for position in (0..meta.record.directory_pages).rev() {
+            let content = pages
+                .with(page, |bytes| DirectoryPageContent::parse(bytes, page, size, position))??;
+            memory::push(&mut directory_pages, StoredRecords { page, bytes: content.records });
+            page = content.previous;
         }
-        stored.records.reverse();
-        stored.chain.pages = memory::collect(stored.records.iter().map(|(page, _)| *page));
-        Ok(stored)
+        directory_pages.reverse();
+
+        let chain = Chain {
+            rows_built: meta.record.rows_built,
+            generation: meta.record.generation,
+            allocated: meta.record.allocated,
+            pages: memory::collect(directory_pages.iter().map(|stored| stored.page)),
+        };
+        Ok(StoredDirectory {
+            chain,
+            own_fields: meta.own_fields,
+            pages: directory_pages,
+            meta_records: meta.records,
+        })
     }
 }
 
-/// The metapage: what it says without the directory pages, the newest of these, and how many there
-/// are.
-fn parse_meta(
-    form: &ChainForm,
-    page: Option<&[u8]>,
-    size: PageSize,
-) -> Result<(Stored, PageNumber, u32), Damage> {
-    let payload = payload(META, page, META_PAGE, size)?;
-    let field = |field, found: u32| Damage::field(META_PAGE, field, found);
-    let mut bytes = Reader(payload);
-    let magic = bytes.take();
-    require(magic == form.magic, || field("magic number", u32::from_le_bytes(magic)))?;
-    check_signed(payload, META_PAGE)?;
-    let [hash_id, reserved @ ..] = bytes.take::<4>();
-    require(hash_id == HASH_ID, || field("hash function", hash_id.into()))?;
-    require(reserved == [0; 3], || {
-        field("reserved byte", reserved.into_iter().fold(0, u8::max).into())
-    })?;
-    let (_checksum, generation, allocated) = (bytes.u32(), bytes.u32(), bytes.u32());
-    let (count, newest, length) = (bytes.u32(), bytes.u32(), bytes.u32());
-    require(allocated > 0 && allocated < u32::MAX, || field("number of pages", allocated))?;
-    require(count < allocated, || field("number of directory pages", count))?;
-    require((count == 0) == (newest == 0) && newest < allocated, || {
-        field("newest directory page", newest)
-    })?;
-    let chain = Chain {
-        rows_built: bytes.u64(),
-        generation,
-        allocated,
-        pages: Vec::new(),
-    };
-    require(chain.rows_built <= i64::MAX as u64, || {
-        Damage::field(META_PAGE, "rows", chain.rows_built)
-    })?;
-    let (fields, rest) = bytes.0.split_at(form.fields);
-    let open = records(rest, length, META_PAGE)?;
-    Ok((Stored { chain, fields: fields.to_vec(), records: Vec::new(), open }, newest, count))
+/// The payload of a metapage.
+struct MetaContent {
+    record: MetaRecord,
+    own_fields: Vec<u8>,
+    records: Vec<u8>,
 }
 
-/// A directory page: the one before it, and its records.
-fn parse_page(
-    page: Option<&[u8]>,
-    at: PageNumber,
-    size: PageSize,
-    number: u32,
-) -> Result<(PageNumber, Vec<u8>), Damage> {
-    let payload = payload(Special { kind: PageKind::Directory, number }, page, at, size)?;
-    check_signed(payload, at)?;
-    let mut bytes = Reader(payload);
-    let (previous, length, _checksum) = (bytes.u32(), bytes.u32(), bytes.u32());
-    let is_before = (number == 0) == (previous == 0) && previous < at;
-    require(is_before, || Damage::field(at, "previous directory page", previous))?;
-    require(length > 0, || Damage::field(at, "bytes of records", length))?;
-    Ok((previous, records(bytes.0, length, at)?))
+impl MetaContent {
+    /// Parses the payload of the metapage. `page` has the bytes of page 0, `None` if the file has
+    /// no pages.
+    ///
+    /// Fails if it is not the metapage of an index of this form, or if a field is invalid.
+    fn parse(form: &MetaForm, page: Option<&[u8]>, size: PageSize) -> Result<MetaContent, Damage> {
+        let payload = written_payload(META_SPECIAL, page, META_PAGE, size)?;
+        let mut unread = payload;
+        let record: MetaRecord = read_fixed(&mut unread).map_err(|wrong| wrong.on(META_PAGE))?;
+        // If it is the page of another index, the magic number says more than the checksum.
+        record.check_magic(form).map_err(|wrong| wrong.on(META_PAGE))?;
+        check_checksum(payload, record.checksum, META_PAGE)?;
+        record.check().map_err(|wrong| wrong.on(META_PAGE))?;
+
+        let (own_fields, rest) = unread.split_at(form.own_bytes);
+        let records = used_bytes(rest, record.record_bytes).map_err(|wrong| wrong.on(META_PAGE))?;
+        Ok(MetaContent {
+            record,
+            own_fields: own_fields.to_vec(),
+            records: records.to_vec(),
+        })
+    }
 }
 
-/// The payload of a page that must have been written.
-fn payload(
+impl MetaRecord {
+    fn check_magic(&self, form: &MetaForm) -> Result<(), WrongField> {
+        let found = u32::from_le_bytes(self.magic);
+        check_field("magic number", found, self.magic == form.magic)
+    }
+
+    /// Checks the fields whose valid values don't depend on the kind of index.
+    fn check(&self) -> Result<(), WrongField> {
+        check_field("hash function", self.hash_id, self.hash_id == HASH_ID)?;
+        for byte in self.reserved {
+            check_field("reserved byte", byte, byte == 0)?;
+        }
+
+        // The metapage itself is allocated, and PostgreSQL has no page of the last number.
+        let valid_counts = META_PAGE + 1..u32::MAX;
+        check_field("number of pages", self.allocated, valid_counts.contains(&self.allocated))?;
+        // One of the pages is the metapage.
+        let count = self.directory_pages;
+        check_field("number of directory pages", count, count < self.allocated)?;
+
+        let newest = self.newest_directory_page;
+        let is_valid_newest = if count == 0 {
+            newest == 0
+        } else {
+            newest > META_PAGE && newest < self.allocated
+        };
+        check_field("newest directory page", newest, is_valid_newest)?;
+
+        // SQL shows the number of rows as a bigint.
+        check_field("rows", self.rows_built, self.rows_built <= i64::MAX as u64)
+    }
+}
+
+/// The payload of a directory page.
+struct DirectoryPageContent {
+    previous: PageNumber,
+    records: Vec<u8>,
+}
+
+impl DirectoryPageContent {
+    /// Parses the bytes of the directory page that has `position` older ones before it. `page` has
+    /// the bytes, `None` after the end of the file; `number` is its page number.
+    ///
+    /// Fails if it is not that directory page, or if a field is invalid.
+    fn parse(
+        page: Option<&[u8]>,
+        number: PageNumber,
+        size: PageSize,
+        position: u32,
+    ) -> Result<DirectoryPageContent, Damage> {
+        let special = Special { kind: PageKind::Directory, number: position };
+        let payload = written_payload(special, page, number, size)?;
+        let mut unread = payload;
+        let record: DirectoryPageRecord =
+            read_fixed(&mut unread).map_err(|wrong| wrong.on(number))?;
+        check_checksum(payload, record.checksum, number)?;
+        record.check(number, position).map_err(|wrong| wrong.on(number))?;
+
+        let records = used_bytes(unread, record.record_bytes).map_err(|wrong| wrong.on(number))?;
+        Ok(DirectoryPageContent { previous: record.previous, records: records.to_vec() })
+    }
+}
+
+impl DirectoryPageRecord {
+    /// Checks the fields of the directory page with this page number, which has `position` older
+    /// ones before it.
+    fn check(&self, number: PageNumber, position: u32) -> Result<(), WrongField> {
+        let is_valid_previous = if position == 0 {
+            self.previous == 0
+        } else {
+            // Directory pages are allocated one after the other.
+            self.previous > META_PAGE && self.previous < number
+        };
+        check_field("previous directory page", self.previous, is_valid_previous)?;
+        // A directory page is only begun for a record.
+        check_field("bytes of records", self.record_bytes, self.record_bytes > 0)
+    }
+}
+
+/// Returns the payload of a page. `page` has its bytes, `None` after the end of the file; `at` is
+/// its number, for errors.
+///
+/// Fails if the page was never written, or if its end says that it is another page.
+fn written_payload(
     special: Special,
     page: Option<&[u8]>,
     at: PageNumber,
@@ -264,12 +420,14 @@ fn payload(
     Ok(&page[size.payload()])
 }
 
-/// The records of a page, which has zeros after them.
-fn records(bytes: &[u8], length: u32, page: PageNumber) -> Result<Vec<u8>, Damage> {
-    require(length as usize <= bytes.len(), || Damage::field(page, "bytes of records", length))?;
-    let (records, rest) = bytes.split_at(length as usize);
-    match rest.iter().find(|&&byte| byte != 0) {
-        Some(&found) => Err(Damage::field(page, "unused byte", found)),
-        None => Ok(records.to_vec()),
+/// Returns the first `length` of the bytes that a page has for records.
+///
+/// Fails if there are fewer, or if one of the others is not zero.
+fn used_bytes(bytes: &[u8], length: u32) -> Result<&[u8], WrongField> {
+    check_at_most("bytes of records", length, bytes.len() as u64)?;
+    let (used, unused) = bytes.split_at(length as usize);
+    for &byte in unused {
+        check_field("unused byte", byte, byte == 0)?;
     }
+    Ok(used)
 }

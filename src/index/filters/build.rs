@@ -10,7 +10,7 @@ use crate::pg::method::table::{self, Built, Wanted};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal;
 use pg_bloom_core::View;
-use pg_bloom_core::index::chain::Tiles;
+use pg_bloom_core::index::chain::IndexDirectory;
 use pg_bloom_core::index::filters::{Build, Directory};
 
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {

@@ -8,7 +8,7 @@ use crate::pg::call::error::{Result, info};
 use crate::pg::catalog::{self, operators};
 use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::filters::{Directory, Group, RowPage, State};
+use pg_bloom_core::index::filters::{Directory, FilterGroup, RowPage, SlotState};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
@@ -31,7 +31,11 @@ impl IndexColumn for Filters {
 impl Index<'_> {
     /// Calls `visit` with each slot of a row page that has a row, its state and the row. XX002 for
     /// damage.
-    pub fn each_slot(&self, page: &RowPage, visit: impl FnMut(u16, State, RowId)) -> Result<()> {
+    pub fn each_slot(
+        &self,
+        page: &RowPage,
+        visit: impl FnMut(u16, SlotState, RowId),
+    ) -> Result<()> {
         self.read(page.page, |bytes| page.rows(bytes, 0..page.slots, visit))
     }
 }
@@ -52,7 +56,7 @@ pub fn check_rows(
 
 /// Whether the filters of a group can be probed for text. It can't be known of those that have
 /// nothing in the index.
-pub fn is_of_text(group: &Group) -> bool {
+pub fn is_of_text(group: &FilterGroup) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 

@@ -18,7 +18,9 @@ use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::View;
-use pg_bloom_core::index::filters::{Directory, Group, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::filters::{
+    Directory, FilterGroup, RowPage, Slot, SlotChunk, SlotState, slot_bits,
+};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use std::rc::Rc;
@@ -28,7 +30,7 @@ use std::rc::Rc;
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let add = |filter: &[u8]| {
         let filter = View::parse_trusted(filter)?;
-        let Some(group) = Group::of(&filter) else {
+        let Some(group) = FilterGroup::of_filter(&filter) else {
             return Ok(());
         };
         let bits = slot_bits(&filter, &group);
@@ -46,7 +48,7 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
 }
 
 /// Finds a free slot, and makes it the row's.
-fn claim(index: &Index, group: &Group, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
+fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
     let mut directory = index.known_directory();
     loop {
         if let Some(number) = directory.group_number(group) {
@@ -100,18 +102,18 @@ fn claim_in(
 
 fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
     let pages = index.pages();
-    let chunks: Vec<(u32, u16, &[u8])> = memory::collect(slot.chunks(bits));
+    let chunks: Vec<SlotChunk<'_>> = memory::collect(slot.chunks(bits));
     for batch in chunks.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
         let mut locked = Vec::with_capacity(wal::MAX_PAGES);
-        for &(at, ..) in batch {
-            let mut page = pages.existing(at, &directory.chain)?.exclusive();
-            prepare(index.relation, slot.tile.special(), at, &mut page)?;
+        for chunk in batch {
+            let mut page = pages.existing(chunk.page, &directory.chain)?.exclusive();
+            prepare(index.relation, slot.tile.special(), chunk.page, &mut page)?;
             locked.push(page);
         }
         let edits = locked.iter_mut().zip(batch);
         let edits =
-            edits.map(|(page, &(_, offset, bytes))| Edit::new(page, Change::Piece(offset, bytes)));
+            edits.map(|(page, chunk)| Edit::new(page, Change::Piece(chunk.offset, chunk.bytes)));
         wal::change(&mut edits.collect::<Vec<_>>());
     }
     Ok(())
@@ -126,7 +128,7 @@ fn publish(
     row: RowId,
 ) -> Result<()> {
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
-    if index.checked(page.slot(&locked, slot.number))? != (State::Claimed, row) {
+    if index.checked(page.slot(&locked, slot.number))? != (SlotState::Claimed, row) {
         let (number, block, index) = (slot.number, page.page, index.relation.name());
         let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
@@ -141,7 +143,7 @@ fn publish(
 /// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the
 /// meantime.
 #[cold]
-fn grow(index: &Index, searched: &Rc<Directory>, group: &Group) -> Result<Rc<Directory>> {
+fn grow(index: &Index, searched: &Rc<Directory>, group: &FilterGroup) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();
     let directory = index.directory_under(&meta)?;
     if directory != *searched {

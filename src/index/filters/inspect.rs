@@ -14,7 +14,9 @@ use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::View;
-use pg_bloom_core::index::filters::{Directory, Group, Holds, RowPage, Slot, State, slot_bits};
+use pg_bloom_core::index::filters::{
+    Directory, FilterGroup, Holds, RowPage, Slot, SlotChunk, SlotState, slot_bits,
+};
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
@@ -28,8 +30,8 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
             .is_some_and(|group| group.holds == Holds::Nothing);
         slots += i64::from(page.slots);
         index.each_slot(page, |_, state, _| {
-            filters += i64::from(state == State::Used);
-            always += i64::from(state == State::Used && is_always);
+            filters += i64::from(state == SlotState::Used);
+            always += i64::from(state == SlotState::Used && is_always);
         })?;
     }
     Ok([
@@ -100,7 +102,7 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
     for page in directory.all_row_pages() {
         index.pages().check_each(page.page..page.page + 1, page.special())?;
         index.each_slot(page, |slot, state, row| {
-            if state == State::Used {
+            if state == SlotState::Used {
                 slots.entry(row).or_default().push((*page, slot));
             }
         })?;
@@ -125,7 +127,9 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
         let is_there = || HeapPage::lock(&table_page).has_line(row.line);
         for (page, number) in own {
             let is_right = index.read(page.page, |bytes| match page.written(bytes)? {
-                Some(bytes) => Ok(page.slot(bytes, number)? != (State::Used, row) || is_there()),
+                Some(bytes) => {
+                    Ok(page.slot(bytes, number)? != (SlotState::Used, row) || is_there())
+                }
                 None => Ok(true),
             })?;
             if !is_right {
@@ -144,7 +148,7 @@ fn slots_of(
     own: &[(RowPage, u16)],
     filter: &View,
 ) -> Result<(usize, usize)> {
-    let Some(group) = Group::of(filter) else {
+    let Some(group) = FilterGroup::of_filter(filter) else {
         return Ok((0, 0));
     };
     let bits = slot_bits(filter, &group);
@@ -161,7 +165,7 @@ fn slots_of(
 
 /// Whether the blocks of a slot are these bits.
 fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
-    for (at, offset, expected) in slot.chunks(bits) {
+    for SlotChunk { page: at, offset, bytes: expected } in slot.chunks(bits) {
         let is_there = index.read(at, |page| {
             if page.is_none() {
                 return Ok(false);

@@ -8,7 +8,7 @@ use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
-use pg_bloom_core::index::filters::{FilterCondition, Group, Sought};
+use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, FoundRow, Sought, search};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
@@ -50,13 +50,14 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let directory = index.directory()?;
     // The row on the highest page, and one that no page has.
     let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
-    let mut add = |row: RowId, again| {
+    let mut add = |FoundRow { row, must_recheck }| {
         highest = highest.max(Some(row));
-        if !rows.add(row, again && is_own) {
+        if !rows.add(row, must_recheck && is_own) {
             wrong = Some(row);
         }
     };
-    index.checked(directory.search(
+    index.checked(search(
+        &directory,
         &mut index.pages(),
         |group| conditions(&sought, group),
         &mut add,
@@ -69,7 +70,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
 }
 
-fn conditions(keys: &[Vec<ProbeKey>], group: &Group) -> Vec<FilterCondition> {
+fn conditions(keys: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
     let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
         Some(hash) if !group.kind().is_none() => hash.map(Sought::Hash),
         _ => Some(Sought::OtherKind),

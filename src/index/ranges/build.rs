@@ -14,7 +14,9 @@ use crate::pg::method::table::{Built, Wanted, maintenance_memory};
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, NewPages};
 use pg_bloom_core::index::page::{RowId, RowSet};
-use pg_bloom_core::index::ranges::{Build, Directory, MAX_FPR, MAX_PART_FPR, Options, Tiles};
+use pg_bloom_core::index::ranges::{
+    Build, Directory, IndexDirectory, MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, Options,
+};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
@@ -119,7 +121,7 @@ impl Building<'_> {
             self.range += 1;
             let hashes: Vec<u64> =
                 memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
-            self.build.range(&mut self.index, &hashes)?;
+            self.build.add_range(&mut self.index, &hashes)?;
         }
         Ok(())
     }
@@ -127,7 +129,7 @@ impl Building<'_> {
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
             self.range += 1;
-            self.build.range(&mut self.index, &self.gathered.take())?;
+            self.build.add_range(&mut self.index, &self.gathered.take())?;
         }
         Ok(())
     }
@@ -176,10 +178,10 @@ fn core_options(
 ) -> Result<Options> {
     let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
         RangesColumn::Element(_) => {
-            (MAX_FPR, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD))
+            (MAX_FPR_ONE_KEY, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD))
         }
-        RangesColumn::Text(_) => (MAX_PART_FPR, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
-        _ => (MAX_PART_FPR, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
+        RangesColumn::Text(_) => (MAX_FPR_MANY_KEYS, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
+        _ => (MAX_FPR_MANY_KEYS, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
     };
     let (own_fpr, own_pages) = options::of(index, most_fpr)?;
     let may_be_split = own_pages.is_none() && !matches!(column, RangesColumn::Element(_));
@@ -193,7 +195,7 @@ fn core_options(
     let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
     let (fpr, may_split) = (own_fpr.or(fpr), is_flat && may_be_split);
     let table_pages = if is_empty { 0 } else { table.pages() };
-    let whole = Options::of_whole_pages(PAGE_SIZE, pages_per_range, guess);
+    let whole = Options::for_empty_table(PAGE_SIZE, pages_per_range, guess);
     Ok(Options { fpr, table_pages, is_flat, split, may_split, ..whole })
 }
 

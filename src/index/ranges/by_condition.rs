@@ -12,7 +12,7 @@ use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::Directory;
+use pg_bloom_core::index::ranges::{Directory, search_alternatives, search_condition};
 use pg_bloom_core::memory;
 
 /// The most comparisons that PostgreSQL makes of each row of a range, counted as those with a pattern
@@ -62,7 +62,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     }
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
-    index.checked(directory.search_for(&mut index.pages(), &condition, add))?;
+    index.checked(search_condition(&directory, &mut index.pages(), &condition, add))?;
     for range in found {
         interrupt::check_for_interrupts();
         match (options.split.and_then(|split| split.lines_of(range)), pages.pages(range).next()) {
@@ -100,15 +100,20 @@ fn add_alternatives(
     };
     // Ranges, and which alternatives each of them may have.
     let (mut ranges, mut numbers, mut taken) = (Vec::new(), Vec::new(), 0);
-    index.checked(directory.search_each(&mut index.pages(), alternatives, |range, own| {
-        memory::push(&mut ranges, range);
-        memory::push(&mut numbers, memory::collect(own.iter().copied()));
-        taken += OF_LIST + own.len();
-        if taken >= MOST {
-            read(&std::mem::take(&mut ranges), &std::mem::take(&mut numbers));
-            taken = 0;
-        }
-    }))?;
+    index.checked(search_alternatives(
+        directory,
+        &mut index.pages(),
+        alternatives,
+        |range, own| {
+            memory::push(&mut ranges, range);
+            memory::push(&mut numbers, memory::collect(own.iter().copied()));
+            taken += OF_LIST + own.len();
+            if taken >= MOST {
+                read(&std::mem::take(&mut ranges), &std::mem::take(&mut numbers));
+                taken = 0;
+            }
+        },
+    ))?;
     read(&ranges, &numbers);
     Ok(())
 }

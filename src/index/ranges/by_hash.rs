@@ -8,6 +8,7 @@ use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
+use pg_bloom_core::index::ranges;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
@@ -43,9 +44,9 @@ pub unsafe fn add_rows(
     let mut pages = index.pages();
     for &hash in &hashes {
         interrupt::check_for_interrupts();
-        index.checked(
-            directory.search(&mut pages, hash, |range| memory::push(&mut ranges, range)),
-        )?;
+        index.checked(ranges::search(&directory, &mut pages, hash, |range| {
+            memory::push(&mut ranges, range)
+        }))?;
         if ranges.len() > FEW.max(2 * distinct) {
             keep_distinct(&mut ranges);
             distinct = ranges.len();
@@ -84,7 +85,7 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
         // SAFETY: promised by the caller.
         let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
         let mut may_have = false;
-        index.checked(directory.search(&mut index.pages(), hash, |_| may_have = true))?;
+        index.checked(ranges::search(&directory, &mut index.pages(), hash, |_| may_have = true))?;
         Ok(may_have)
     }))
 }

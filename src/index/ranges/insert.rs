@@ -17,7 +17,7 @@ use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
-use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::index::page::{ByteChange, RowId};
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, Split, changes};
 use pg_bloom_core::memory;
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
         let mut marks = memory::with_capacity(hashes.len() * Level::ALL.len());
         for &hash in hashes {
             marks.extend(loop {
-                if let Some(places) = directory.places(directory.options.range_of(row), hash) {
+                if let Some(places) = directory.marks(directory.options.range_of(row), hash) {
                     break places;
                 }
                 // By the newer directory the row may be of another range. The tiles that are needed
@@ -60,7 +60,7 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
 }
 
 /// A page that is locked, and what is to change in it.
-type Changed<'r> = (Exclusive<'r>, Vec<(u16, u8)>);
+type Changed<'r> = (Exclusive<'r>, Vec<ByteChange>);
 
 /// Sets the bits of these marks that are not set yet.
 fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
@@ -116,7 +116,7 @@ fn sample_last_pages(index: &Index, row: RowId) -> Result<Option<(Option<Split>,
     let now = directory.options.split;
     let may_be_too_fine = now.is_some_and(|split| split.is_open());
     let used = || index.checked(directory.used_share(&mut index.pages()));
-    if !(directory.may_split() || may_be_too_fine && used()? < FEW) {
+    if !(directory.may_split_new_pages() || may_be_too_fine && used()? < FEW) {
         return Ok(None);
     }
     let table = Opened::table_of(index.relation);
@@ -141,23 +141,24 @@ fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
     // Pages that have no tile yet are divided in another way, if the sample says so, and was not
     // taken for something else: another session may have done so since.
     let is_too_fine = |now: Split, wanted: Option<Split>| {
-        now.ranges >= 4 * wanted.map_or(1, |split| split.ranges)
+        now.ranges_per_page >= 4 * wanted.map_or(1, |split| split.ranges_per_page)
     };
     match sample {
         Some((now, _)) if now != directory.options.split => {}
-        Some((None, Some(split))) => Rc::make_mut(&mut directory).split_next(split),
+        Some((None, Some(split))) => Rc::make_mut(&mut directory).split_new_pages(split),
         Some((Some(now), wanted)) if is_too_fine(now, wanted) => {
-            Rc::make_mut(&mut directory).make_whole()
+            Rc::make_mut(&mut directory).make_new_pages_whole()
         }
         // Another session has added the first tile only now.
-        None if directory.may_split() => return Ok(directory),
+        None if directory.may_split_new_pages() => return Ok(directory),
         _ => {}
     }
     let range = directory.options.range_of(row);
-    let growth = directory
-        .grow(range, |level| index.checked(directory.last_loads(&mut index.pages(), level)))?;
+    let growth = directory.grow(range, |level| {
+        index.checked(directory.keys_in_last_tile(&mut index.pages(), level))
+    })?;
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    for mark in growth.directory.places(range, hash).iter().flatten() {
+    for mark in growth.directory.marks(range, hash).iter().flatten() {
         index
             .pages()
             .check_each(mark.page()..mark.page() + 1, mark.special())?;

@@ -14,24 +14,24 @@ use crate::pg::call::error::Result;
 use crate::pg::method::table::Latest;
 use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, Level};
+use pg_bloom_core::index::ranges::{Directory, Expectation, Level, Survey};
 
 pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
-    let survey = index.checked(directory.survey(&mut index.pages()))?;
+    let survey = index.checked(Survey::read(&directory, &mut index.pages()))?;
     let options = directory.options;
-    let expected = directory.expectation();
+    let expected = Expectation::for_directory(&directory);
     let room = match directory.end_slot(Level::Zero) {
         0 => 0,
         slots => options.pages_of(u32::try_from(slots - 1).unwrap_or(u32::MAX)).end,
     };
     let levels = Level::ALL
         .into_iter()
-        .filter(|&level| directory.tiles(level) > 0)
+        .filter(|&level| directory.tile_count(level) > 0)
         .count()
         .max(1);
-    let keys_per_range = (survey.ranges > 0).then(|| survey.elements / survey.ranges as f64);
+    let keys_per_range = (survey.ranges > 0).then(|| survey.keys / survey.ranges as f64);
     let count = |n: u64| I64(n.cast_signed());
     Ok([
         I64(named.index().pages().into()),
@@ -40,18 +40,18 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
         count(survey.ranges),
         I32(levels as i32),
         count(directory.chain.rows_built),
-        F64(survey.elements),
-        F64(survey.bits as f64 / survey.elements.max(1.0)),
+        F64(survey.keys),
+        F64(survey.bits as f64 / survey.keys.max(1.0)),
         F64(expected.fpr),
         F64(survey.fpr),
         count(survey.overfull),
-        F64(expected.pages),
+        F64(expected.index_pages),
         Null, // filters
         Null, // slots
         Null, // always_probed
         F64(directory.keys_per_row.max(1).into()),
         keys_per_range.map_or(Null, F64),
-        options.split.map_or(Null, |split| I32(split.ranges.into())),
+        options.split.map_or(Null, |split| I32(split.ranges_per_page.into())),
     ])
 }
 
@@ -109,7 +109,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
 
 /// Whether a row with this hash would be looked for where it is. XX002 for damage.
 fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
-    let Some(places) = directory.places(directory.options.range_of(row), hash) else {
+    let Some(places) = directory.marks(directory.options.range_of(row), hash) else {
         return Ok(false);
     };
     for mark in &places {

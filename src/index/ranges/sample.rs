@@ -3,7 +3,7 @@
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::call::interrupt;
 use crate::pg::storage::relation::Relation;
-use pg_bloom_core::index::ranges::Split;
+use pg_bloom_core::index::ranges::{PageContent, Split};
 use pgrx::pg_sys;
 
 /// Pages that are read of all.
@@ -59,6 +59,9 @@ fn split(
         }
     }
     (pages > 0.0)
-        .then(|| Split::by_text(RANGE_BYTES, lines / pages, bytes / pages, table.pages()))
+        .then(|| {
+            let page = PageContent { lines: lines / pages, text_bytes: bytes / pages };
+            Split::by_text(RANGE_BYTES, page, table.pages())
+        })
         .flatten()
 }

@@ -21,7 +21,7 @@
 use super::buffer::{Exclusive, Pin, extend};
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::call::{Error, Result};
-use pg_bloom_core::index::page::{PageSink, SPECIAL_BYTES};
+use pg_bloom_core::index::page::{ByteChange, PageSink, SPECIAL_BYTES};
 use pgrx::pg_sys;
 
 const HEADER_BYTES: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
@@ -77,9 +77,9 @@ impl Layout {
 }
 
 pub enum Change<'a> {
-    /// Places and bytes to set of a page that was written before, behind the header and outside the
-    /// hole: that closes.
-    Bytes(&'a [(u16, u8)]),
+    /// Bytes to set of a page that was written before, behind the header and outside the hole: that
+    /// closes.
+    Bytes(&'a [ByteChange]),
     /// Bytes to set that follow each other, from this place on. As above.
     Piece(u16, &'a [u8]),
     /// The whole page, whose PostgreSQL header is made here: zeros before its special space become
@@ -106,9 +106,9 @@ impl<'e> Edit<'e> {
         match change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
-                bytes
-                    .iter()
-                    .for_each(|(offset, value)| edit.add(*offset, std::slice::from_ref(value)));
+                for change in bytes {
+                    edit.add(change.offset, std::slice::from_ref(&change.value));
+                }
             }
             Change::Piece(offset, bytes) => edit.add(offset, bytes),
             Change::Page(bytes) => {

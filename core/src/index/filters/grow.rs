@@ -5,8 +5,8 @@
 
 use super::directory::Directory;
 use super::record::{encode_group, encode_tile};
-use super::row_page::room;
-use super::tile::{Grid, Group, Tile};
+use super::row_page::slots_per_row_page;
+use super::tile::{FilterGroup, Grid, Tile};
 use crate::error;
 use crate::index::chain::{DIRECTORY_HEADER, Growth};
 use crate::index::page::PageNumber;
@@ -29,26 +29,24 @@ impl Directory {
     /// session has changed the index since this directory was read.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
-    pub fn grow(&self, group: &Group) -> error::Result<Growth<Directory>> {
+    pub fn grow(&self, group: &FilterGroup) -> error::Result<Growth<Directory>> {
         let mut grown = self.clone();
         let tile = grown.allocate_tile(group)?;
 
         // If this fills a directory page, that page isn't written again: it has got no new record.
         grown.append(group, tile)?;
 
-        // Sessions only compare the generation with the one that they know, to see whether the
-        // directory has changed. So it may start again from 0.
-        grown.chain.generation = grown.chain.generation.wrapping_add(1);
+        grown.chain.change_generation();
 
-        let newest_page = grown.chain.newest_page(grown.size, &grown.newest);
+        let newest_page = grown.chain.newest_page(grown.size, &grown.newest_records);
         Ok(Growth { directory: grown, page: Some(newest_page) })
     }
 
-    /// Allocates the slots and pages of the next tile of a group. Returns the tile, which is not in
-    /// the directory yet.
+    /// Allocates the next tile of a group, a set of filters of one shape: slots for its filters, and
+    /// pages for their bits. Returns the tile, which is not in the directory yet.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
-    fn allocate_tile(&mut self, group: &Group) -> error::Result<Tile> {
+    fn allocate_tile(&mut self, group: &FilterGroup) -> error::Result<Tile> {
         let next_number = self.groups().count() as u32;
         let number = self.group_number(group).unwrap_or(next_number);
 
@@ -58,7 +56,7 @@ impl Directory {
         let first_page = self.allocate(grid)?;
 
         Ok(Tile {
-            ordinal: self.tiles,
+            ordinal: self.tile_count,
             group: number,
             width,
             first_slot: place.first_slot,
@@ -73,7 +71,7 @@ impl Directory {
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     fn allocate_slots(&mut self, group: u32, width: u16) -> error::Result<SlotPlace> {
-        let slots_per_row_page = room(self.size);
+        let slots_per_row_page = slots_per_row_page(self.size);
         if let Some(last) = self.row_pages(group).last()
             && last.slots + width <= slots_per_row_page
         {
@@ -92,7 +90,7 @@ impl Directory {
     /// For example, a group has 76 slots of 100 blocks each, and a page has room for 127 blocks.
     /// A quarter is 19 slots. A page has room for 6 blocks of each of them (127 / 19), and for 6
     /// blocks each of 21 slots (127 / 6). So the tile gets 21 slots.
-    fn next_width(&self, group: &Group, slots: u64) -> u16 {
+    fn next_width(&self, group: &FilterGroup, slots: u64) -> u16 {
         let widest = self.widest(group);
         let blocks = group.shape.blocks;
         if blocks == 0 {
@@ -109,13 +107,18 @@ impl Directory {
         full_width.min(widest.into()) as u16
     }
 
-    /// Adds a tile whose slots and pages are allocated, and before it its group if that is new.
+    /// Adds a tile to the directory, and before it its group if that is new. The slots and pages of
+    /// the tile are allocated. Its record is added to those of the newest directory page.
     ///
     /// Returns the bytes of the directory page that was the newest, if it has no room for the
     /// records and a new page was begun for them; else `None`.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
-    pub(super) fn append(&mut self, group: &Group, tile: Tile) -> error::Result<Option<Vec<u8>>> {
+    pub(super) fn append(
+        &mut self,
+        group: &FilterGroup,
+        tile: Tile,
+    ) -> error::Result<Option<Vec<u8>>> {
         let is_new_group = self.group(tile.group).is_none();
         let mut records = Vec::new();
         if is_new_group {
@@ -124,33 +127,33 @@ impl Directory {
         records.extend(encode_tile(&tile));
 
         let full_page = self.make_room(records.len())?;
-        self.newest.extend(records);
+        self.newest_records.extend(records);
 
         if is_new_group {
-            self.place_group(group.clone());
+            self.add_group(group.clone());
         }
-        self.place(tile);
+        self.add_tile(tile);
         Ok(full_page)
     }
 
-    /// Begins a new directory page if there is none, or if the newest one has no room for
-    /// `more_bytes` of records. In the latter case it returns the bytes of the full page.
+    /// Begins a new directory page, a page with records of tiles, if there is none, or if the newest
+    /// one has no room for `more_bytes` of records. In the latter case it returns the bytes of the
+    /// full page.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     fn make_room(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {
         let mut full_page = None;
         if !self.chain.pages.is_empty() {
             let most_bytes = self.size.payload_bytes() - DIRECTORY_HEADER;
-            if self.newest.len() + more_bytes <= most_bytes {
+            if self.newest_records.len() + more_bytes <= most_bytes {
                 return Ok(None);
             }
-            let (_number, bytes) = self.chain.newest_page(self.size, &self.newest);
-            full_page = Some(bytes);
+            full_page = Some(self.chain.newest_page(self.size, &self.newest_records).bytes);
         }
 
         let new_page = self.chain.allocate(1)?;
         self.chain.pages.push(new_page);
-        self.newest.clear();
+        self.newest_records.clear();
         Ok(full_page)
     }
 }

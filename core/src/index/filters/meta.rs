@@ -4,17 +4,17 @@
 use super::directory::Directory;
 use super::record::{Record, read_record};
 use super::tile::Tile;
-use crate::index::chain::{Chain, ChainForm, META_PAGE, Stored, Tiles};
+use crate::index::chain::{Chain, IndexDirectory, META_PAGE, MetaForm, StoredDirectory};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, WrongField, check_field};
 use crate::{interrupt, memory};
 use std::ops::Range;
 
 /// What distinguishes the metapage of this index.
-const FORM: ChainForm = ChainForm { magic: *b"bfrw", fields: 0 };
+const FORM: MetaForm = MetaForm { magic: *b"bfrw", own_bytes: 0 };
 
-impl Tiles for Directory {
+impl IndexDirectory for Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
-        let stored = Stored::read(&FORM, pages, size)?;
+        let stored = StoredDirectory::read(&FORM, pages, size)?;
         Ok(Directory::parse(stored, size)?)
     }
 
@@ -30,29 +30,30 @@ impl Tiles for Directory {
 }
 
 impl Directory {
-    /// Builds the directory from the records of an index whose pages have `size` bytes.
+    /// Builds the directory of an index from the records that its pages have: one for each tile, and
+    /// one for each group of filters that share tiles. Pages have `size` bytes.
     ///
     /// Fails if a record is invalid, or if an allocated page has no owner or two of them.
-    fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
+    fn parse(stored: StoredDirectory, size: PageSize) -> Result<Directory, Damage> {
         // This kind of index has all its records in directory pages, none in the metapage.
-        let bytes_in_metapage = stored.open.len() as u64;
+        let bytes_in_metapage = stored.meta_records.len() as u64;
         check_field("bytes of records", bytes_in_metapage, bytes_in_metapage == 0)
             .map_err(|wrong| wrong.on(META_PAGE))?;
 
         let mut directory = Directory::empty(size);
         directory.chain = stored.chain;
-        let mut directory_pages = stored.records;
+        let mut directory_pages = stored.pages;
         let mut owned = OwnedPages::default();
-        for (page, records) in &directory_pages {
-            owned.add(*page..*page + 1);
+        for stored in &directory_pages {
+            owned.add(stored.page..stored.page + 1);
             directory
-                .add_records(records, &mut owned)
-                .map_err(|wrong| wrong.on(*page))?;
+                .add_records(&stored.bytes, &mut owned)
+                .map_err(|wrong| wrong.on(stored.page))?;
         }
 
         // The next record will be added to the last page, so the directory keeps its bytes.
-        if let Some((_, newest_records)) = directory_pages.pop() {
-            directory.newest = newest_records;
+        if let Some(newest) = directory_pages.pop() {
+            directory.newest_records = newest.bytes;
         }
 
         owned
@@ -61,8 +62,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Adds the groups and tiles of one directory page to the directory, and the pages of these
-    /// tiles to `owned`.
+    /// Adds the groups and tiles to the directory that one directory page has as records, and the
+    /// pages of these tiles to `owned`.
     ///
     /// Fails if a record is invalid, or does not continue the records before it.
     fn add_records(&mut self, records: &[u8], owned: &mut OwnedPages) -> Result<(), WrongField> {
@@ -70,10 +71,10 @@ impl Directory {
         while !unread.is_empty() {
             interrupt::check();
             match read_record(&mut unread, self)? {
-                Record::Group(group) => self.place_group(group),
+                Record::Group(group) => self.add_group(group),
                 Record::Tile(tile) => {
                     owned.add_tile(&tile);
-                    self.place(tile);
+                    self.add_tile(tile);
                 }
             }
         }

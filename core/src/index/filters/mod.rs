@@ -18,7 +18,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `tile` | [`Group`]: filters that share tiles; [`Tile`]: where a slot's blocks are; probing a page |
+//! | `tile` | [`FilterGroup`]: filters that share tiles; [`Tile`]: where a slot's blocks are; probing a page |
 //! | `row_page` | [`RowPage`]: the rows of the slots, and which slots are free |
 //! | `directory` | [`Directory`]: where the tiles are |
 //! | `record` | groups and tiles as bytes, and their checks |
@@ -54,9 +54,9 @@ mod tile;
 
 pub use build::Build;
 pub use directory::Directory;
-pub use row_page::{RowPage, State};
-pub use search::{FilterCondition, Sought};
-pub use tile::{Group, Holds, Slot, Tile, slot_bits};
+pub use row_page::{RowPage, SlotState};
+pub use search::{FilterCondition, FoundRow, Sought, search};
+pub use tile::{FilterGroup, Holds, Slot, SlotChunk, Tile, slot_bits};
 
 #[cfg(test)]
 mod tests;

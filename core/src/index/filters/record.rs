@@ -9,14 +9,15 @@
 //! of its group.
 
 use super::directory::Directory;
-use super::row_page::room;
-use super::tile::{Grid, Group, Holds, Tile};
+use super::row_page::slots_per_row_page;
+use super::tile::{FilterGroup, Grid, Holds, Tile};
 use crate::index::chain::META_PAGE;
-use crate::index::page::{PageNumber, WrongField, check_field};
+use crate::index::page::{
+    PageNumber, WrongField, check_equal, check_field, decode, read_fixed, write_fixed,
+};
 use crate::kind::{Kind, MAX_NAME_BYTES, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
 use crate::sizing::max_blocks;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The first byte of the record of a group.
@@ -28,7 +29,7 @@ const RECORD_ALIGNMENT: usize = 8;
 
 /// A record that was read and checked.
 pub(super) enum Record {
-    Group(Group),
+    Group(FilterGroup),
     Tile(Tile),
 }
 
@@ -57,8 +58,8 @@ struct TileRecord {
     reserved_3: u32,
 }
 
-/// Reads the first record of `bytes` and advances `bytes` past it. `directory` holds all records
-/// before this one.
+/// Reads the first record of `bytes`, that of a tile or of a group of filters that share tiles, and
+/// advances `bytes` past it. `directory` holds all records before this one.
 ///
 /// Fails if the record is incomplete, has an invalid field, or does not continue `directory`.
 pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Record, WrongField> {
@@ -77,16 +78,6 @@ pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Re
         }
         _ => Err(WrongField::new("code of a record", code)),
     }
-}
-
-/// Reads a number, or a struct of numbers, in little-endian order without padding, and advances
-/// `bytes` past it.
-///
-/// Fails if `bytes` end too early.
-fn read_fixed<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WrongField> {
-    let available = bytes.len() as u64;
-    bincode::deserialize_from(bytes)
-        .map_err(|_| WrongField::new("bytes left for a record", available))
 }
 
 /// Reads a name of `name_bytes` bytes, and advances `bytes` past it and the zeros that pad it.
@@ -112,22 +103,13 @@ fn read_name<'a>(bytes: &mut &'a [u8], name_bytes: u16) -> Result<&'a str, Wrong
     })
 }
 
-/// Returns the value that a stored code stands for. Fails if it stands for none.
-fn decode<T>(
-    field: &'static str,
-    code: u8,
-    from_code: impl FnOnce(u8) -> Option<T>,
-) -> Result<T, WrongField> {
-    from_code(code).ok_or_else(|| WrongField::new(field, code))
-}
-
 impl GroupRecord {
     /// Returns the group that this record and the name after it describe. `directory` holds all
     /// records before this one.
     ///
     /// Fails if a field is invalid, if two fields contradict each other, or if `directory` already
     /// has this group.
-    fn into_group(self, name: &str, directory: &Directory) -> Result<Group, WrongField> {
+    fn into_group(self, name: &str, directory: &Directory) -> Result<FilterGroup, WrongField> {
         check_field("reserved byte of a group", self.reserved, self.reserved == 0)?;
 
         let holds = decode("what a group holds", self.holds, Holds::from_code)?;
@@ -145,7 +127,7 @@ impl GroupRecord {
             Holds::Nothing => self.check_without_bits(shape, tag)?,
         }
 
-        let group = Group::new(holds, shape, Kind { tag, name });
+        let group = FilterGroup::new(holds, shape, Kind { tag, name });
         match directory.group_number(&group) {
             Some(number) => Err(WrongField::new("number of a group that is repeated", number)),
             None => Ok(group),
@@ -179,7 +161,7 @@ impl GroupRecord {
     /// Checks the fields of a group whose slots hold nothing. There is only one such group, for
     /// filters of all shapes and key kinds.
     fn check_without_bits(&self, shape: Shape, tag: Tag) -> Result<(), WrongField> {
-        let valid = Group::of_any().shape;
+        let valid = FilterGroup::without_bits().shape;
         check_field("layout of a group", self.layout, shape.layout == valid.layout)?;
         check_field("hashes of a group", self.num_hashes, shape.num_hashes == valid.num_hashes)?;
         check_field("blocks of a group", self.blocks, shape.blocks == valid.blocks)?;
@@ -207,7 +189,7 @@ impl TileRecord {
         self.check_pages(grid.pages(), directory.chain.allocated)?;
 
         Ok(Tile {
-            ordinal: directory.tiles,
+            ordinal: directory.tile_count,
             group: self.group,
             width: self.width,
             first_slot: self.first_slot,
@@ -230,7 +212,8 @@ impl TileRecord {
     /// Checks that the tile has the next free slots of its group: those after the last tile, on the
     /// same row page, or the first ones of a later row page.
     ///
-    /// This ensures that no slot is skipped, and that none belongs to two tiles.
+    /// A row page is a page with the rows of slots, which are numbered there. The check ensures that
+    /// no slot is skipped, and that none belongs to two tiles.
     fn check_slots(&self, directory: &Directory) -> Result<(), WrongField> {
         let mut next_slot = 0;
         if let Some(last) = directory.row_pages(self.group).last() {
@@ -239,9 +222,9 @@ impl TileRecord {
                 next_slot = last.slots;
             }
         }
-        check_field("first slot of a tile", self.first_slot, self.first_slot == next_slot)?;
+        check_equal("first slot of a tile", self.first_slot, next_slot)?;
 
-        let slots_per_row_page = room(directory.size);
+        let slots_per_row_page = slots_per_row_page(directory.size);
         let free_slots = slots_per_row_page - next_slot;
         check_field("width of a tile beyond its row page", self.width, self.width <= free_slots)
     }
@@ -268,7 +251,7 @@ impl TileRecord {
 
 /// Returns the bytes of a group's record: the code, the fields, and the name, padded with zeros so
 /// that the whole is a multiple of 8 bytes.
-pub(super) fn encode_group(group: &Group) -> Vec<u8> {
+pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
     let kind = group.kind();
     let record = GroupRecord {
         holds: group.holds as u8,
@@ -306,9 +289,4 @@ pub(super) fn encode_tile(tile: &Tile) -> Vec<u8> {
     let mut bytes = vec![TILE_CODE];
     write_fixed(&mut bytes, &record);
     bytes
-}
-
-/// Appends a struct of numbers to `bytes`, in little-endian order without padding.
-fn write_fixed(bytes: &mut Vec<u8>, record: &impl Serialize) {
-    bincode::serialize_into(bytes, record).expect("numbers can always be written to memory");
 }

@@ -5,12 +5,12 @@
 //!              0                            R = payload / 7
 //! ```
 
-use crate::index::page::{Damage, PageKind, PageNumber, PageSize, RowId, Special};
+use crate::index::page::{ByteChange, Damage, PageKind, PageNumber, PageSize, RowId, Special};
 
-/// What a slot is.
+/// Whether a slot belongs to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum SlotState {
     /// It belongs to no row, and its blocks may be anything.
     Free = 0,
     /// It belongs to an uncommitted row, and its blocks are being written.
@@ -19,109 +19,138 @@ pub enum State {
     Used = 2,
 }
 
-/// Slots that a row page has room for.
-pub(super) const fn room(size: PageSize) -> u16 {
-    (size.payload_bytes() / (1 + RowId::BYTES)) as u16
+impl SlotState {
+    /// Returns the state that a stored code stands for; `None` if it stands for none.
+    fn from_code(code: u8) -> Option<SlotState> {
+        match code {
+            0 => Some(SlotState::Free),
+            1 => Some(SlotState::Claimed),
+            2 => Some(SlotState::Used),
+            _ => None,
+        }
+    }
 }
 
-/// A row page and the tiles that use it. A change of it is a byte: its offset in the page, and its
-/// new value.
+/// Bytes of a slot in a row page: its state, and its row.
+const SLOT_BYTES: usize = 1 + RowId::BYTES;
+
+/// Returns how many slots a row page has room for.
+pub(super) const fn slots_per_row_page(size: PageSize) -> u16 {
+    (size.payload_bytes() / SLOT_BYTES) as u16
+}
+
+/// A row page: where it is, and how many slots the tiles that use it have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPage {
     pub page: PageNumber,
     /// The number of the group that it belongs to.
     pub group: u32,
-    /// How many slots the tiles have so far.
+    /// How many slots the tiles have so far: those with smaller numbers.
     pub slots: u16,
     pub size: PageSize,
 }
 
 impl RowPage {
+    /// Returns what the end of the page says.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Rows, number: self.group }
     }
 
-    fn state_at(&self, slot: u16) -> u16 {
+    /// Returns where the state of a slot is in the page.
+    fn state_offset(&self, slot: u16) -> u16 {
         self.size.payload().start as u16 + slot
     }
 
-    fn row_at(&self, slot: u16) -> u16 {
-        self.state_at(room(self.size)) + slot * RowId::BYTES as u16
+    /// Returns where the row of a slot is in the page: after the states of all slots.
+    fn row_offset(&self, slot: u16) -> u16 {
+        self.state_offset(slots_per_row_page(self.size)) + slot * RowId::BYTES as u16
     }
 
-    /// The page, if it was written. Errors: for another page.
+    /// Returns the bytes of the page if it was ever written; `None` if it is all zero or after the
+    /// end of the file. `page` has the bytes, `None` after the end of the file.
+    ///
+    /// Fails if it is another page.
     pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
         self.special().written(page, self.size, self.page)
     }
 
-    /// The first free slot. Errors: for another page.
+    /// Returns the first free slot; `None` if all slots that tiles have are taken. `page` has the
+    /// bytes of the page, `None` after the end of the file.
+    ///
+    /// Fails if it is another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
         let Some(page) = self.written(page)? else {
+            // No slot of a page that was never written is taken.
             return Ok((self.slots > 0).then_some(0));
         };
         let states = &page[self.size.payload()][..usize::from(self.slots)];
-        Ok(states
-            .iter()
-            .position(|&state| state == State::Free as u8)
-            .map(|slot| slot as u16))
+        let free = states.iter().position(|&state| state == SlotState::Free as u8);
+        Ok(free.map(|slot| slot as u16))
     }
 
-    /// The state of a slot, and its row. Errors: for an unknown state.
-    pub fn slot(&self, page: &[u8], slot: u16) -> Result<(State, RowId), Damage> {
-        let found = page[usize::from(self.state_at(slot))];
-        let state = [State::Free, State::Claimed, State::Used]
-            .get(usize::from(found))
-            .copied();
-        let state = state.ok_or_else(|| Damage::field(self.page, "the state of a slot", found))?;
-        let row = page[usize::from(self.row_at(slot))..]
+    /// Returns the state of a slot, and the row that it belongs to. The row of a free slot has no
+    /// meaning. `page` has the bytes of the page, which was written.
+    ///
+    /// Fails if no state has the code that is stored.
+    pub fn slot(&self, page: &[u8], slot: u16) -> Result<(SlotState, RowId), Damage> {
+        let code = page[usize::from(self.state_offset(slot))];
+        let state = SlotState::from_code(code)
+            .ok_or_else(|| Damage::field(self.page, "the state of a slot", code))?;
+
+        let row = page[usize::from(self.row_offset(slot))..]
             .first_chunk()
-            .expect("a row is in the page");
+            .expect("a row page has room for the row of each slot");
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `found` with each of these slots that is not free. Errors: for another page, and for
-    /// an unknown state.
+    /// Calls `visit` with the number, the state and the row of each of these slots that is not
+    /// free. `page` has the bytes of this row page, `None` if the file ends before it.
+    ///
+    /// Fails if these are the bytes of another page, or if the state of a slot has an unknown code.
     pub fn rows(
         &self,
         page: Option<&[u8]>,
         slots: impl Iterator<Item = u16>,
-        mut found: impl FnMut(u16, State, RowId),
+        mut visit: impl FnMut(u16, SlotState, RowId),
     ) -> Result<(), Damage> {
         let Some(page) = self.written(page)? else {
             return Ok(());
         };
         for slot in slots {
             let (state, row) = self.slot(page, slot)?;
-            if state != State::Free {
-                found(slot, state, row);
+            if state != SlotState::Free {
+                visit(slot, state, row);
             }
         }
         Ok(())
     }
 
-    /// The changes that give a free slot to a row, before its blocks are written. Other sessions
-    /// don't take it then, and lookups don't find it yet. After a crash or an error it stays
-    /// claimed by a dead row, and VACUUM frees it.
-    pub fn claim(&self, slot: u16, row: RowId) -> [(u16, u8); 1 + RowId::BYTES] {
-        let ([a, b, c, d, e, f], at) = (row.to_bytes(), self.row_at(slot));
-        let claimed = (self.state_at(slot), State::Claimed as u8);
-        [
-            claimed,
-            (at, a),
-            (at + 1, b),
-            (at + 2, c),
-            (at + 3, d),
-            (at + 4, e),
-            (at + 5, f),
-        ]
+    /// Returns the changes of the page that give a free slot to a row, before the blocks of the
+    /// slot are written.
+    ///
+    /// From then on no other session takes the slot, and lookups don't find it yet. After a crash
+    /// or an error it stays claimed by a dead row, and VACUUM frees it.
+    pub fn claim(&self, slot: u16, row: RowId) -> [ByteChange; SLOT_BYTES] {
+        let mut changes = [self.change_state(slot, SlotState::Claimed); SLOT_BYTES];
+        let row_changes = &mut changes[1..];
+        let offsets = self.row_offset(slot)..;
+        for ((change, offset), value) in row_changes.iter_mut().zip(offsets).zip(row.to_bytes()) {
+            *change = ByteChange { offset, value };
+        }
+        changes
     }
 
-    /// The change after which lookups find the row of a claimed slot.
-    pub fn publish(&self, slot: u16) -> (u16, u8) {
-        (self.state_at(slot), State::Used as u8)
+    /// Returns the change of the page after which lookups find the row of a claimed slot.
+    pub fn publish(&self, slot: u16) -> ByteChange {
+        self.change_state(slot, SlotState::Used)
     }
 
-    pub fn free(&self, slot: u16) -> (u16, u8) {
-        (self.state_at(slot), State::Free as u8)
+    /// Returns the change of the page after which a slot belongs to no row.
+    pub fn free(&self, slot: u16) -> ByteChange {
+        self.change_state(slot, SlotState::Free)
+    }
+
+    fn change_state(&self, slot: u16, state: SlotState) -> ByteChange {
+        ByteChange { offset: self.state_offset(slot), value: state as u8 }
     }
 }

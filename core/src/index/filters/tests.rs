@@ -32,7 +32,7 @@ fn filter(
 }
 
 /// What a lookup of an element of this kind wants.
-fn sought(group: &Group, tag: Tag, i: u64) -> Sought {
+fn sought(group: &FilterGroup, tag: Tag, i: u64) -> Sought {
     let is_any = group.holds == Holds::Nothing;
     if is_any || group.kind().tag == tag {
         Sought::Hash(element(i))

@@ -14,6 +14,10 @@
 //! A page has room for 127 blocks of 64 bytes. A tile of 127 slots has one block of each slot in a
 //! page (P = 1); a narrower one has several, so that its pages are full as well.
 //!
+//! Example: filters of 100 blocks, in a tile of 21 slots that begins with page 10. A page has
+//! 127 / 21 = 6 blocks of each slot, so the tile has 17 pages. Block 50 of slot 3 is in page
+//! 10 + 50 / 6 = 18, where it begins at byte (3 · 6 + 50 mod 6) · 64 = 1,280 of the payload.
+//!
 //! Blocks are not transposed, as those of ranges are: adding a filter writes 64 contiguous bytes to
 //! each page, which are 68 bytes of WAL, instead of some 256 bytes in as many places, which would
 //! be 1,280.
@@ -26,25 +30,29 @@ use crate::memory;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Hashes per element (k) for filters that are lists.
+/// Bits that are set for each hash of a filter that is a list (k).
+///
+/// With b bits for each hash, a lookup finds a list wrongly with probability (1 - e^(-k/b))^k: one
+/// list in 270 with 12 bits, one in 8,500 with 24. More bits set would be more to write.
 const LIST_HASHES: u32 = 6;
-/// The least bits for each hash of a list; there are at most twice as many.
-const LIST_BITS: u64 = 12;
+/// The least bits of a slot for each hash of a list. The number of blocks is rounded up to a power
+/// of two, so there are at most about twice as many.
+const LEAST_BITS_PER_LIST_HASH: u64 = 12;
 
-/// What slots have.
+/// What the slots of a group hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Holds {
     /// The bits of filters: rows that are found need no recheck.
     Bits = 0,
-    /// Bits of the hashes of lists.
+    /// Bits of the hashes of filters that are lists.
     Hashes = 1,
-    /// Nothing: every lookup finds all of them.
+    /// Nothing: every lookup finds all of the filters.
     Nothing = 2,
 }
 
 impl Holds {
-    /// What a stored code stands for; `None` if it stands for nothing.
+    /// Returns what a stored code stands for; `None` if it stands for nothing.
     pub(super) fn from_code(code: u8) -> Option<Holds> {
         match code {
             0 => Some(Holds::Bits),
@@ -57,93 +65,103 @@ impl Holds {
 
 /// What the filters of a tile have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct FilterGroup {
     pub holds: Holds,
-    /// The shape of the slots; it has no blocks if they have nothing.
+    /// The layout, hashes and blocks of a slot; no blocks if slots hold nothing.
     pub shape: Shape,
     tag: Tag,
     name: Box<str>,
 }
 
-impl Group {
-    /// The group of filters whose slots have nothing.
-    pub fn of_any() -> Group {
+impl FilterGroup {
+    /// Returns the group of filters that have this shape and hold elements of this kind.
+    pub fn new(holds: Holds, shape: Shape, kind: Kind<'_>) -> FilterGroup {
+        FilterGroup { holds, shape, tag: kind.tag, name: kind.name.into() }
+    }
+
+    /// Returns the one group whose slots hold nothing, for filters of any shape and key kind.
+    pub fn without_bits() -> FilterGroup {
         let shape = Shape { layout: Layout::Classic, num_hashes: 0, blocks: 0 };
-        Group {
-            holds: Holds::Nothing,
-            shape,
-            tag: Tag::None,
-            name: "".into(),
-        }
+        FilterGroup::new(Holds::Nothing, shape, Kind::NONE)
     }
 
-    pub fn new(holds: Holds, shape: Shape, kind: Kind<'_>) -> Group {
-        Group { holds, shape, tag: kind.tag, name: kind.name.into() }
-    }
-
-    /// The group of a filter; `None` if it has no kind and therefore no elements, so that no lookup
-    /// must find it.
-    pub fn of(filter: &View<'_>) -> Option<Group> {
+    /// Returns the group of a filter: filters of one group have the same shape, so that they can
+    /// stand side by side in a tile. `None` if the filter has no key kind. Then it has no elements
+    /// either, so no lookup must find it.
+    pub fn of_filter(filter: &View<'_>) -> Option<FilterGroup> {
         let header = &filter.header;
         if header.kind.is_none() {
             return None;
         }
-        Some(match filter.body {
-            Body::Sparse(hashes) => {
-                let blocks =
-                    (hashes.len() as u64 * LIST_BITS).div_ceil(Layout::Blocked.block_bits());
-                let (layout, blocks) = (Layout::Blocked, blocks.next_power_of_two());
-                Group::new(
-                    Holds::Hashes,
-                    Shape { layout, num_hashes: LIST_HASHES, blocks },
-                    header.kind,
-                )
-            }
-            Body::Dense(_) if header.layout == Layout::Classic => Group::of_any(),
-            Body::Dense(_) => Group::new(Holds::Bits, header.shape(), header.kind),
-        })
+        let group = match filter.body {
+            Body::Sparse(hashes) => FilterGroup::of_list(hashes.len(), header.kind),
+            // `classic` spreads the bits of an element over the whole filter, so it has no blocks
+            // that could stand side by side in a tile.
+            Body::Dense(_) if header.layout == Layout::Classic => FilterGroup::without_bits(),
+            Body::Dense(_) => FilterGroup::new(Holds::Bits, header.shape(), header.kind),
+        };
+        Some(group)
     }
 
+    /// Returns the group of a filter that is a list of this many hashes.
+    ///
+    /// The number of blocks is a power of two, so that lists of similar lengths share tiles.
+    fn of_list(hashes: usize, kind: Kind<'_>) -> FilterGroup {
+        let least_bits = hashes as u64 * LEAST_BITS_PER_LIST_HASH;
+        let least_blocks = least_bits.div_ceil(Layout::Blocked.block_bits());
+        let shape = Shape {
+            layout: Layout::Blocked,
+            num_hashes: LIST_HASHES,
+            blocks: least_blocks.next_power_of_two(),
+        };
+        FilterGroup::new(Holds::Hashes, shape, kind)
+    }
+
+    /// Returns the kind of the filters' elements.
     pub fn kind(&self) -> Kind<'_> {
         Kind { tag: self.tag, name: &self.name }
     }
 
-    /// Bytes of a block; one if there are no blocks.
+    /// Returns the bytes of a block; one if slots hold nothing.
     pub fn block_bytes(&self) -> usize {
         self.shape.layout.block_bits().div_ceil(8) as usize
     }
 
+    /// Returns how many blocks a page has room for, of all slots together.
     pub(super) fn blocks_per_page(&self, size: PageSize) -> u32 {
         (size.payload_bytes() / self.block_bytes()) as u32
     }
 }
 
-/// The bits of a filter's slot in its group.
-pub fn slot_bits<'a>(filter: &View<'a>, group: &Group) -> Cow<'a, [u8]> {
+/// Returns the bytes of a filter's slot: all of its blocks, in their order. They are empty if slots
+/// of the group hold nothing. `group` must be that of the filter.
+pub fn slot_bits<'a>(filter: &View<'a>, group: &FilterGroup) -> Cow<'a, [u8]> {
     match (group.holds, filter.body) {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
         (Holds::Hashes, Body::Sparse(list)) => {
+            let hashes = memory::collect(sparse::hashes_in(list));
             let mut bits = memory::zeroed(group.shape.payload_bytes() as usize);
-            group
-                .shape
-                .insert_all(&mut bits, &memory::collect(sparse::hashes_in(list)));
+            group.shape.insert_all(&mut bits, &hashes);
             Cow::Owned(bits)
         }
         _ => Cow::Borrowed(&[]),
     }
 }
 
-/// A tile and where it is, which stays true.
+/// A tile: which slots it has, and where they are. It never moves or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Its number among all tiles of the index.
     pub ordinal: u32,
+    /// The number of the group of its filters.
     pub group: u32,
+    /// How many slots it has.
     pub width: u16,
+    /// The number of its first slot in the row page.
     pub first_slot: u16,
-    /// The row page, which it may share with others of its group.
+    /// The page with the rows of its slots, which it may share with other tiles of its group.
     pub row_page: PageNumber,
-    /// Its first page; 0 if it has none.
+    /// The first of its pages, which follow each other; 0 if it has none.
     pub first_page: PageNumber,
     pub(super) grid: Grid,
 }
@@ -152,53 +170,66 @@ pub struct Tile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     pub(super) block_bytes: usize,
-    /// Blocks of each slot (B).
+    /// How many blocks each slot has (B).
     blocks: u64,
-    /// Blocks of each slot in a page (P), at least one.
-    pub(super) per_page: u64,
+    /// How many blocks of each slot are in one page (P), at least one.
+    pub(super) slot_blocks_per_page: u64,
 }
 
 impl Grid {
-    /// The grid of a tile of `width` slots, from one to [`Group::blocks_per_page`].
-    pub(super) fn new(size: PageSize, group: &Group, width: u16) -> Grid {
+    /// Returns how the blocks of a tile lie in its pages. A page has as many blocks of each slot as
+    /// it has room for, side by side.
+    ///
+    /// `width` is the number of slots, from one to [`FilterGroup::blocks_per_page`], each of which
+    /// has the blocks of one filter.
+    pub(super) fn new(size: PageSize, group: &FilterGroup, width: u16) -> Grid {
         let blocks = group.shape.blocks;
-        let per_page = u64::from(group.blocks_per_page(size) / u32::from(width))
-            .min(blocks)
-            .max(1);
-        Grid { block_bytes: group.block_bytes(), blocks, per_page }
+        let room = u64::from(group.blocks_per_page(size) / u32::from(width));
+        Grid {
+            block_bytes: group.block_bytes(),
+            blocks,
+            slot_blocks_per_page: room.min(blocks).max(1),
+        }
     }
 
+    /// Returns how many pages the tile has; 0 if its slots hold nothing.
     pub(super) fn pages(&self) -> u64 {
-        self.blocks.div_ceil(self.per_page)
+        self.blocks.div_ceil(self.slot_blocks_per_page)
     }
 
-    /// Bytes of each slot in a page.
-    pub(super) fn stride(&self) -> usize {
-        self.per_page as usize * self.block_bytes
+    /// Returns how many bytes of a page each slot has.
+    pub(super) fn slot_bytes_per_page(&self) -> usize {
+        self.slot_blocks_per_page as usize * self.block_bytes
     }
 }
 
 impl Tile {
+    /// Returns what the end of each page of the tile says.
     pub const fn special(&self) -> Special {
         Special { kind: PageKind::Filters, number: self.ordinal }
     }
 
+    /// Returns the pages of the tile; an empty range if its slots hold nothing.
     pub fn pages(&self) -> Range<PageNumber> {
         self.first_page..self.first_page + self.grid.pages() as u32
     }
 
-    pub(super) fn page_of(&self, block: u64) -> PageNumber {
-        self.first_page + (block / self.grid.per_page) as u32
+    /// Returns the page that has this block of each slot.
+    pub(super) fn page_with_block(&self, block: u64) -> PageNumber {
+        self.first_page + (block / self.grid.slot_blocks_per_page) as u32
     }
 
+    /// Returns the numbers of the tile's slots in its row page.
     pub fn slots(&self) -> Range<u16> {
         self.first_slot..self.first_slot + self.width
     }
 }
 
-/// A slot that belongs to a row, or is being given to one: under the exclusive lock of a row page
-/// that has a free slot by [`super::RowPage::claim`], then [`Slot::chunks`] in their order, then
-/// [`super::RowPage::publish`].
+/// A slot that belongs to a row, or is being given to one.
+///
+/// To give a free slot to a row, a session holds the exclusive lock of its row page while it writes
+/// the changes of [`super::RowPage::claim`]. It then writes [`Slot::chunks`] in their order, and at
+/// last the change of [`super::RowPage::publish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub tile: Tile,
@@ -206,47 +237,78 @@ pub struct Slot {
     pub number: u16,
 }
 
+/// The bytes of a slot in one page of its tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotChunk<'b> {
+    pub page: PageNumber,
+    /// Where they begin in the page, counted from its start.
+    pub offset: u16,
+    pub bytes: &'b [u8],
+}
+
 impl Slot {
-    /// The slot's bytes in each page of its tile: the page, the offset there, and the bytes, of
-    /// [`slot_bits`].
-    pub fn chunks<'b>(
-        &self,
-        bits: &'b [u8],
-    ) -> impl Iterator<Item = (PageNumber, u16, &'b [u8])> + use<'b> {
-        let stride = self.tile.grid.stride();
-        let within = usize::from(self.number - self.tile.first_slot);
-        let offset = (PAGE_HEADER_BYTES + within * stride) as u16;
-        (self.tile.first_page..)
-            .zip(bits.chunks(stride))
-            .map(move |(page, bytes)| (page, offset, bytes))
+    /// Divides the bytes of the slot, which [`slot_bits`] returns, among the pages of its tile, in
+    /// the order of these pages.
+    pub fn chunks<'b>(&self, bits: &'b [u8]) -> impl Iterator<Item = SlotChunk<'b>> + use<'b> {
+        let bytes_per_page = self.tile.grid.slot_bytes_per_page();
+        let number_in_tile = usize::from(self.number - self.tile.first_slot);
+        let offset = (PAGE_HEADER_BYTES + number_in_tile * bytes_per_page) as u16;
+        let pages = self.tile.first_page..;
+        pages
+            .zip(bits.chunks(bytes_per_page))
+            .map(move |(page, bytes)| SlotChunk { page, offset, bytes })
     }
 }
 
 /// The block of an element, and the bits that it must have there.
-pub(super) struct Mask {
+pub(super) struct ElementMask {
+    /// The number of the block in each slot.
     pub block: u64,
-    /// The bytes with such bits, by their places.
-    bytes: Vec<(usize, u8)>,
+    /// The bytes of the block that have such bits.
+    bytes: Vec<MaskByte>,
 }
 
-impl Mask {
-    /// The mask of an element in a group that has blocks.
-    pub fn of(group: &Group, hash: u64) -> Mask {
+/// Bits of one byte of a block.
+struct MaskByte {
+    /// Where the byte is in the block.
+    offset: usize,
+    bits: u8,
+}
+
+impl ElementMask {
+    /// Returns the mask of the element with this hash in a group whose slots have blocks.
+    pub fn new(group: &FilterGroup, hash: u64) -> ElementMask {
+        // The positions of bits in a block don't depend on how many blocks there are. So an element
+        // has the same bits in a filter of one block.
+        let one_block = Shape { blocks: 1, ..group.shape };
         let mut block = vec![0; group.block_bytes()];
-        // Positions in a block don't depend on how many blocks there are.
-        Shape { blocks: 1, ..group.shape }.insert_all(&mut block, &[hash]);
-        let bytes = block.into_iter().enumerate().filter(|&(_, bits)| bits != 0);
-        Mask {
+        one_block.insert_all(&mut block, &[hash]);
+
+        let bytes = block.into_iter().enumerate();
+        let bytes_with_bits = bytes.filter(|&(_, bits)| bits != 0);
+        ElementMask {
             block: group.shape.block_of(hash),
-            bytes: memory::collect(bytes),
+            bytes: memory::collect(bytes_with_bits.map(|(offset, bits)| MaskByte { offset, bits })),
         }
     }
 
-    /// Adds the slots of a tile whose block in a page with this payload has all of the bits.
-    pub fn probe(&self, grid: &Grid, payload: &[u8], may: &mut [bool]) {
-        let blocks = &payload[(self.block % grid.per_page) as usize * grid.block_bytes..];
-        for (may, block) in may.iter_mut().zip(blocks.chunks(grid.stride())) {
-            *may |= self.bytes.iter().all(|&(at, bits)| block[at] & bits == bits);
+    /// Sets the entry of `may_have`, which has one for each slot of a tile, of every slot whose
+    /// block has all bits of the element. Other entries stay as they are. `payload` is that of the
+    /// page with the block.
+    pub fn probe(&self, grid: &Grid, payload: &[u8], may_have: &mut [bool]) {
+        // In each slot's part of the page, the block is at the same place.
+        let block_in_page = (self.block % grid.slot_blocks_per_page) as usize;
+        let from_first_block = &payload[block_in_page * grid.block_bytes..];
+        let blocks = from_first_block.chunks(grid.slot_bytes_per_page());
+        for (slot_may_have, block) in may_have.iter_mut().zip(blocks) {
+            *slot_may_have |= self.is_in(block);
         }
+    }
+
+    /// Returns whether a block has all bits of the element. `block` may have more bytes after it.
+    fn is_in(&self, block: &[u8]) -> bool {
+        self.bytes
+            .iter()
+            .all(|byte| block[byte.offset] & byte.bits == byte.bits)
     }
 }

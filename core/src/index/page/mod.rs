@@ -17,22 +17,28 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | `damage` | what is wrong with a page: [`Damage`]; checks of stored fields |
+//! | `fields` | structs as they are stored: reading and writing |
 //! | `row_set` | rows of a table: [`RowId`], [`RowSet`] |
 //! | `memory` | pages in memory, for tests (feature `testing`) |
 
+mod damage;
+mod fields;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
 pub mod memory;
 mod row_set;
 
+pub use damage::{Damage, PageNumber};
+pub(crate) use damage::{WrongField, check_at_most, check_equal, check_field};
+pub(crate) use fields::{decode, read_fixed, write_fixed};
 pub use row_set::{RowId, RowSet};
 
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The number of a page in the index file; PostgreSQL's block number.
-pub type PageNumber = u32;
-
+/// What a page has in its payload, by the code in its last bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -40,78 +46,32 @@ pub enum PageKind {
     Meta = 1,
     /// Where the tiles are.
     Directory = 2,
-    /// Bits of a tile of ranges; so are `LevelOne` and `LevelTwo`.
+    /// Bits of a tile of level 0, in an index over ranges.
     LevelZero = 3,
+    /// Bits of a tile of level 1.
     LevelOne = 4,
-    /// Blocks of the filters of rows.
+    /// Blocks of the filters of rows, in an index over a column of filters.
     Filters = 5,
-    /// Which rows these are.
+    /// Which rows these filters belong to.
     Rows = 6,
+    /// Bits of a tile of level 2.
     LevelTwo = 7,
 }
 
-/// A page that no version of this code wrote.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Damage {
-    pub page: PageNumber,
-    /// What is wrong with it, in the words of the error.
-    pub problem: String,
-}
-
-impl Damage {
-    #[cold]
-    pub fn new(page: PageNumber, problem: impl Into<String>) -> Damage {
-        Damage { page, problem: problem.into() }
-    }
-
-    /// A page that is all zero or after the end of the file, but must not be.
-    #[cold]
-    pub fn empty(page: PageNumber) -> Damage {
-        Damage::new(page, "it is empty")
-    }
-
-    /// A field of a page, or a number computed from its records, that is out of range.
-    #[cold]
-    pub fn field(page: PageNumber, field: &str, found: impl Into<u64>) -> Damage {
-        Damage::new(page, format!("{field} is {}", found.into()))
-    }
-}
-
-/// A field of a record that is out of range, before it is known on which page the record is.
+/// A byte of a page that gets another value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WrongField {
-    /// The name of the field, in the words of the error.
-    field: &'static str,
-    found: u64,
+pub struct ByteChange {
+    /// Where the byte is in the page, counted from its start.
+    pub offset: u16,
+    /// Its new value.
+    pub value: u8,
 }
 
-impl WrongField {
-    #[cold]
-    pub fn new(field: &'static str, found: impl Into<u64>) -> WrongField {
-        WrongField { field, found: found.into() }
-    }
-
-    /// The damage of the page that has the record.
-    pub fn on(self, page: PageNumber) -> Damage {
-        Damage::field(page, self.field, self.found)
-    }
-}
-
-/// Returns an error that names the field and the value found there, unless the value `is_valid`.
-pub(crate) fn check_field(
-    field: &'static str,
-    found: impl Into<u64>,
-    is_valid: bool,
-) -> Result<(), WrongField> {
-    if is_valid { Ok(()) } else { Err(WrongField::new(field, found)) }
-}
-
-pub(crate) fn require(holds: bool, damage: impl FnOnce() -> Damage) -> Result<(), Damage> {
-    if holds { Ok(()) } else { Err(damage()) }
-}
-
+/// Bytes of PostgreSQL's header at the start of a page.
 pub const PAGE_HEADER_BYTES: usize = 24;
+/// Bytes at the end of a page that say what it is: PostgreSQL's special space.
 pub const SPECIAL_BYTES: usize = 8;
+/// The version of the form of all pages of an index.
 const PAGE_VERSION: u8 = 3;
 /// Distinguishes pages of this access method from those of others.
 const PAGE_ID: u16 = 0xFB1F;
@@ -123,7 +83,8 @@ pub struct PageSize(u32);
 impl PageSize {
     pub const DEFAULT: PageSize = PageSize(8192);
 
-    /// A size that PostgreSQL can be built with: a power of two from 1,024 to 32,768.
+    /// Returns the size for this number of bytes; `None` if PostgreSQL can't be built with it. It
+    /// must be a power of two from 1,024 to 32,768.
     pub const fn new(bytes: usize) -> Option<PageSize> {
         if bytes.is_power_of_two() && bytes >= 1024 && bytes <= 32768 {
             Some(PageSize(bytes as u32))
@@ -132,26 +93,31 @@ impl PageSize {
         }
     }
 
+    /// Returns the bytes of a whole page.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
 
+    /// Returns where the payload of a page is: between PostgreSQL's header and the special space.
     pub const fn payload(self) -> Range<usize> {
         PAGE_HEADER_BYTES..self.bytes() - SPECIAL_BYTES
     }
 
+    /// Returns the bytes of a payload.
     pub const fn payload_bytes(self) -> usize {
         self.bytes() - SPECIAL_BYTES - PAGE_HEADER_BYTES
     }
 
-    /// Bits of a filter block: with so many, a block of 128 slots fills a page. 510 in pages of
-    /// 8,192 bytes.
+    /// Returns the bits of a filter block in an index over ranges: 510 in pages of 8,192 bytes.
+    ///
+    /// With so many bits, the blocks of 128 slots fill a page.
     pub const fn block_bits(self) -> u32 {
-        (self.payload_bytes() * 8) as u32 / 128
+        let payload_bits = self.payload_bytes() * 8;
+        (payload_bits / 128) as u32
     }
 }
 
-/// The end of a page.
+/// What the end of a page says: which page of an index it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Special {
     pub kind: PageKind,
@@ -159,20 +125,42 @@ pub struct Special {
     pub number: u32,
 }
 
+/// The special space of a page as it is stored.
+#[derive(Serialize, Deserialize)]
+struct SpecialRecord {
+    number: u32,
+    version: u8,
+    kind: u8,
+    id: u16,
+}
+
 impl Special {
-    const fn encode(self) -> [u8; SPECIAL_BYTES] {
-        let number = self.number as u64;
-        (number | (PAGE_VERSION as u64) << 32 | (self.kind as u64) << 40 | (PAGE_ID as u64) << 48)
-            .to_le_bytes()
+    /// Returns the special space of a page that this describes.
+    #[inline]
+    fn encode(self) -> [u8; SPECIAL_BYTES] {
+        let record = SpecialRecord {
+            number: self.number,
+            version: PAGE_VERSION,
+            kind: self.kind as u8,
+            id: PAGE_ID,
+        };
+        let mut bytes = [0; SPECIAL_BYTES];
+        write_fixed(&mut bytes[..], &record);
+        bytes
     }
 
-    /// Writes the end of a page, which must have as many bytes.
+    /// Writes the special space of a page. `page` has all bytes of the page, or the special space
+    /// alone.
     pub fn write(self, page: &mut [u8]) {
-        *page.last_chunk_mut().expect("a page has a special space") = self.encode();
+        let special_space = page.last_chunk_mut().expect("a page has a special space");
+        *special_space = self.encode();
     }
 
-    /// The page, if it was written: one that is all zero, or after the end of the file, was not.
-    /// Errors: what is wrong with the page.
+    /// Returns the bytes of a page if the page was ever written, and `None` if it is all zero or
+    /// after the end of the file. `page` has its bytes, `None` after the end of the file; `at` is
+    /// its number, for errors.
+    ///
+    /// Fails if the page has other than `size` bytes, or if its end says that it is another page.
     #[inline]
     pub fn written(
         self,
@@ -191,22 +179,26 @@ impl Special {
         }
     }
 
+    /// Returns, in the words of the error, what is wrong with a page that should have `size` bytes
+    /// and this special space (the bytes at its end), but has not.
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
         if page.len() != size.bytes() {
             return format!("it has {} bytes instead of {}", page.len(), size.bytes());
         }
-        let [n0, n1, n2, n3, version, kind, id0, id1] =
-            *page.last_chunk().expect("a page has a special space");
-        let (number, id) = (u32::from_le_bytes([n0, n1, n2, n3]), u16::from_le_bytes([id0, id1]));
-        if id != PAGE_ID {
-            format!("it is not a page of a bloom_filter index (its id is {id:04X})")
-        } else if version != PAGE_VERSION {
-            format!("its version is {version}, which is unknown")
-        } else if kind != self.kind as u8 {
-            format!("it is of kind {kind}, but must be {} ({:?})", self.kind as u8, self.kind)
+
+        let mut special_space = &page[size.payload().end..];
+        let found: SpecialRecord =
+            read_fixed(&mut special_space).expect("a page has a special space");
+        let expected_kind = self.kind as u8;
+        if found.id != PAGE_ID {
+            format!("it is not a page of a bloom_filter index (its id is {:04X})", found.id)
+        } else if found.version != PAGE_VERSION {
+            format!("its version is {}, which is unknown", found.version)
+        } else if found.kind != expected_kind {
+            format!("it is of kind {}, but must be {expected_kind} ({:?})", found.kind, self.kind)
         } else {
-            format!("its number is {number}, but must be {}", self.number)
+            format!("its number is {}, but must be {}", found.number, self.number)
         }
     }
 }
@@ -215,45 +207,27 @@ impl Special {
 pub trait Pages {
     type Error: From<Damage>;
 
-    /// Calls `f` with the bytes of a page under a share lock, or with `None` if the page is after
-    /// the end of the file. Errors: those of reading a page.
+    /// Calls `read` with the bytes of a page under a share lock, or with `None` if the page is
+    /// after the end of the file. Returns the result of `read`.
+    ///
+    /// Fails if the page can't be read.
     fn with<R>(
         &mut self,
         page: PageNumber,
-        f: impl FnOnce(Option<&[u8]>) -> R,
+        read: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, Self::Error>;
 
+    /// Announces that a page will be read soon.
     fn prefetch(&mut self, _page: PageNumber) {}
 }
 
-/// Takes the pages of an index that is being built.
+/// Takes the pages of an index that is being built, in the order of their numbers.
 pub trait PageSink {
     type Error: From<Error>;
 
     /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the
-    /// metapage comes from the caller. Errors: those of writing a page.
+    /// metapage comes from the caller.
+    ///
+    /// Fails if the page can't be written.
     fn write(&mut self, page: &[u8]) -> Result<(), Self::Error>;
-}
-
-/// Reads little-endian numbers from the front of bytes that are long enough.
-pub(crate) struct Reader<'a>(pub &'a [u8]);
-
-impl Reader<'_> {
-    pub fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (taken, rest) = self.0.split_first_chunk().expect("the lengths of pages were checked");
-        self.0 = rest;
-        *taken
-    }
-
-    pub fn u16(&mut self) -> u16 {
-        u16::from_le_bytes(self.take())
-    }
-
-    pub fn u32(&mut self) -> u32 {
-        u32::from_le_bytes(self.take())
-    }
-
-    pub fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.take())
-    }
 }

@@ -1,66 +1,94 @@
 //! Rows of a table by their location.
 
+use super::fields::{read_fixed, write_fixed};
 use crate::memory;
+use serde::{Deserialize, Serialize};
 
-/// A row: what PostgreSQL calls its `ctid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A row: what PostgreSQL calls its `ctid`. Row pages store it as these two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RowId {
+    /// The page of the table.
     pub page: u32,
-    /// The line pointer there.
+    /// The number of its line pointer there.
     pub line: u16,
 }
 
 impl RowId {
+    /// Bytes of a stored row.
     pub(crate) const BYTES: usize = 6;
 
+    /// Returns the row as it is stored.
     pub(crate) fn to_bytes(self) -> [u8; RowId::BYTES] {
-        let ([a, b, c, d], [e, f]) = (self.page.to_le_bytes(), self.line.to_le_bytes());
-        [a, b, c, d, e, f]
+        let mut bytes = [0; RowId::BYTES];
+        write_fixed(&mut bytes[..], &self);
+        bytes
     }
 
-    pub(crate) fn from_bytes([a, b, c, d, e, f]: [u8; RowId::BYTES]) -> RowId {
-        RowId {
-            page: u32::from_le_bytes([a, b, c, d]),
-            line: u16::from_le_bytes([e, f]),
-        }
+    /// Returns a row that was stored as these bytes.
+    pub(crate) fn from_bytes(bytes: [u8; RowId::BYTES]) -> RowId {
+        read_fixed(&mut &bytes[..]).expect("all bytes of a row are there")
     }
 }
 
-/// A set of rows that are added in the order of their pages, in a limited memory. Each is a bit,
-/// mostly.
+/// A set of rows that are added in the order of their pages, in a limited memory.
+///
+/// Rows in neighbouring lines of a page share an entry, which has a bit for each.
 #[derive(Debug)]
 pub struct RowSet {
-    /// A page, which 64 of its lines, and a bit for each of these.
-    words: Vec<(u32, u16, u64)>,
+    entries: Vec<LineBits>,
     most_bytes: usize,
 }
 
+/// Which of 64 neighbouring lines of a page are in a set of rows.
+#[derive(Debug)]
+struct LineBits {
+    page: u32,
+    /// The first of the lines, a multiple of 64.
+    first_line: u16,
+    /// Bit i is set if line `first_line + i` is in the set.
+    bits: u64,
+}
+
 impl RowSet {
+    /// Returns an empty set that will take `most_bytes` of memory at most.
     pub fn new(most_bytes: usize) -> RowSet {
-        RowSet { words: Vec::new(), most_bytes }
+        RowSet { entries: Vec::new(), most_bytes }
     }
 
+    /// Returns the bytes of memory that the set takes now.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.words[..])
+        size_of_val(&self.entries[..])
     }
 
-    /// Adds a row, if there is memory for it.
-    pub fn add(&mut self, RowId { page, line }: RowId) {
-        let (lines, bit) = (line / 64, 1 << (line % 64));
-        let is_full = self.bytes() + size_of::<(u32, u16, u64)>() > self.most_bytes;
-        match self.words.last_mut() {
-            Some((of, which, bits)) if (*of, *which) == (page, lines) => *bits |= bit,
-            _ if is_full => {}
-            _ => memory::push(&mut self.words, (page, lines, bit)),
+    /// Adds a row. It is left out if the set would take too much memory.
+    pub fn add(&mut self, row: RowId) {
+        let first_line = row.line / u64::BITS as u16 * u64::BITS as u16;
+        let bit = 1 << (row.line - first_line);
+
+        if let Some(last) = self.entries.last_mut()
+            && last.page == row.page
+            && last.first_line == first_line
+        {
+            last.bits |= bit;
+            return;
+        }
+        if self.bytes() + size_of::<LineBits>() <= self.most_bytes {
+            let entry = LineBits { page: row.page, first_line, bits: bit };
+            memory::push(&mut self.entries, entry);
         }
     }
 
-    /// The rows, by pages.
+    /// Returns all rows of the set, in the order of their pages. Rows of one page come in any
+    /// order.
     pub fn iter(&self) -> impl Iterator<Item = RowId> {
-        self.words.iter().flat_map(|&(page, lines, word)| {
-            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| RowId { page, line: lines * 64 + bit })
-        })
+        self.entries.iter().flat_map(LineBits::rows)
+    }
+}
+
+impl LineBits {
+    fn rows(&self) -> impl Iterator<Item = RowId> {
+        let lines = (0..u64::BITS as u16).filter(|line| self.bits >> line & 1 == 1);
+        lines.map(|line| RowId { page: self.page, line: self.first_line + line })
     }
 }
 

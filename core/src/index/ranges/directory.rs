@@ -4,10 +4,13 @@
 //! the metapage. When it is full, all of them move to a new directory page, which never changes. A
 //! billion rows with 65 rows per page are about 240 runs: 128 tiles of level 0, a tile of level 1,
 //! and so on. The metapage has room for 403.
+//!
+//! `meta` reads a directory and writes its metapage, `grow` adds tiles to it, and `search` looks
+//! keys up by it.
 
-use super::shape::{Level, MOST_ALONE, TileShape, Width};
+use super::shape::{Level, MOST_UNCOVERED_SLOTS, PerLevel, TileShape, Width};
 use super::split::Split;
-use super::tile::TileAddress;
+use super::tile::{Mark, TileAddress};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::{Chain, META_PAGE};
 use crate::index::page::{PageSize, RowId};
@@ -23,117 +26,146 @@ pub struct Options {
     pub fpr: Option<f64>,
     /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
+    /// Which pages are split among ranges; `None` if all are whole.
     pub split: Option<Split>,
     /// Whether it can be decided later that pages are split: those of a tile that is added.
     pub may_split: bool,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
-    /// How many distinct elements a range is assumed to have while there are none.
-    pub guess: u32,
+    /// How many distinct keys a range is assumed to have while the index has none.
+    pub keys_per_range: u32,
     /// Whether level 0 is the only one, however many ranges there are: most slots above would have
-    /// all elements.
+    /// all keys.
     pub is_flat: bool,
 }
 
 impl Options {
-    /// Those of an index on an empty table whose pages are whole. The rate follows the size of the
-    /// table.
-    pub const fn of_whole_pages(size: PageSize, pages_per_range: u32, guess: u32) -> Options {
-        let (fpr, split) = (None, None);
+    /// Returns the options of an index on an empty table whose pages are whole. The false positive
+    /// rate follows the size of the table.
+    pub const fn for_empty_table(
+        size: PageSize,
+        pages_per_range: u32,
+        keys_per_range: u32,
+    ) -> Options {
         Options {
             size,
-            fpr,
+            fpr: None,
             pages_per_range,
-            split,
+            split: None,
             may_split: false,
             table_pages: 0,
-            guess,
+            keys_per_range,
             is_flat: false,
         }
     }
 
-    /// Tiles of a level that end within so many slots have none above.
-    pub(super) const fn slots_alone(&self, level: Level) -> u64 {
+    /// Returns how many slots of a level belong to tiles without a slot in the level above, at most.
+    pub(super) const fn most_uncovered_slots(&self, level: Level) -> u64 {
         match level {
             Level::Zero if self.is_flat => u64::MAX,
-            Level::Zero | Level::One => MOST_ALONE,
+            Level::Zero | Level::One => MOST_UNCOVERED_SLOTS,
             Level::Two => u64::MAX,
         }
     }
 
+    /// Returns the range of a row.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
-        self.split
-            .map_or(row.page / self.pages_per_range, |split| split.range_of(row))
+        match self.split {
+            Some(split) => split.range_of(row),
+            None => row.page / self.pages_per_range,
+        }
     }
 
-    /// How many ranges a page has, of which this is one.
+    /// Returns how many ranges a page has around this range: a fraction if a range has several
+    /// pages.
     pub(super) fn ranges_per_page(&self, range: u64) -> f64 {
-        let split = self.split.filter(|split| split.is_split(range));
-        split.map_or(1.0 / f64::from(self.pages_per_range), |split| split.ranges.into())
+        match self.split {
+            Some(split) if split.is_split(range) => split.ranges_per_page.into(),
+            _ => 1.0 / f64::from(self.pages_per_range),
+        }
     }
 
+    /// Returns how many ranges a table of `table_pages` pages has.
     pub fn ranges_of(&self, table_pages: u32) -> u64 {
-        let whole = table_pages.div_ceil(self.pages_per_range);
-        self.split
-            .map_or(whole.into(), |split| split.first_range(table_pages))
+        match self.split {
+            Some(split) => split.first_range(table_pages),
+            None => table_pages.div_ceil(self.pages_per_range).into(),
+        }
     }
 
+    /// Returns the heap pages of a range. If pages are split, it is the page that the range is a
+    /// part of.
     pub fn pages_of(&self, range: u32) -> Range<u64> {
-        let pages = u64::from(self.pages_per_range);
-        let first = self
-            .split
-            .map_or(u64::from(range) * pages, |split| split.page_of(range));
-        first..first + pages
+        let pages_per_range = u64::from(self.pages_per_range);
+        let first = match self.split {
+            Some(split) => split.page_of(range),
+            None => u64::from(range) * pages_per_range,
+        };
+        first..first + pages_per_range
     }
 
-    /// Columns that a slot gets in the mean, in a tile from this slot on: documents differ, so they
-    /// have some each. Page 0 of a table that was empty has a tile to itself, so that the pages
-    /// after it may be split.
+    /// Returns how many columns a slot gets on average, in a tile of a level that begins with this
+    /// slot.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
+            // Documents differ in length, so that some need several columns.
             (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,
+            // Page 0 of a table that was empty has a tile to itself, so that the pages after it may
+            // be split.
             (Level::Zero, _) if self.may_split && first_slot == 0 => Width::MIN.columns() as u8,
             _ => 1,
         }
     }
 
-    /// Pages that a range has in the mean, or a part of one, in a table of so many pages.
+    /// Returns how many heap pages a range has on average, in a table of `table_pages` pages; less
+    /// than one if pages are split.
     pub fn mean_pages(&self, table_pages: f64) -> f64 {
-        let pages = (table_pages as u32).max(1);
-        self.split.map_or(self.pages_per_range.into(), |split| {
-            f64::from(pages) / split.first_range(pages) as f64
-        })
+        match self.split {
+            Some(split) => {
+                let pages = (table_pages as u32).max(1);
+                f64::from(pages) / split.first_range(pages) as f64
+            }
+            None => self.pages_per_range.into(),
+        }
     }
 }
 
 /// Neighbouring tiles of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TileRun {
     pub first: TileAddress,
+    /// How many tiles there are, at least one.
     pub tiles: u32,
 }
 
-impl Run {
+impl TileRun {
+    /// Returns the first slot of the level after those of the run.
     pub const fn end_slot(&self) -> u64 {
         self.first.first_slot as u64 + self.tiles as u64 * self.first.shape.slots() as u64
     }
 
+    /// Returns the first page of the index after those of the run.
     pub const fn end_page(&self) -> u64 {
         self.first.first_page as u64 + self.tiles as u64 * self.first.shape.pages as u64
     }
 
-    /// The number of its level's first tile after it.
+    /// Returns the ordinal of the level's first tile after the run.
     pub(super) const fn end_tile(&self) -> u32 {
         self.first.ordinal + self.tiles
     }
 
-    /// Nothing overflows: it was checked that slots and pages of a run are 32-bit numbers.
-    fn tile(&self, within: u32) -> TileAddress {
+    /// Returns tile number `index` of the run, counted from 0.
+    fn tile(&self, index: u32) -> TileAddress {
         let TileAddress { shape, ordinal, first_slot, first_page } = self.first;
-        let (first_slot, first_page) =
-            (first_slot + within * shape.slots(), first_page + within * shape.pages);
-        TileAddress { shape, ordinal: ordinal + within, first_slot, first_page }
+        // No product overflows: slots and pages of a run are 32-bit numbers, as was checked when
+        // the run was read or added.
+        TileAddress {
+            shape,
+            ordinal: ordinal + index,
+            first_slot: first_slot + index * shape.slots(),
+            first_page: first_page + index * shape.pages,
+        }
     }
 }
 
@@ -142,148 +174,202 @@ impl Run {
 pub struct Directory {
     pub options: Options,
     pub chain: Chain,
-    /// How many keys a row has in the mean, by the build of the index; 0 where each has one.
+    /// How many keys a row has on average, by the build of the index; 0 if each has one.
     pub keys_per_row: u16,
-    /// The first tile of each level that has a slot in the level above.
-    pub(super) covered_from: [Option<u32>; 3],
-    pub(super) levels: [Vec<Run>; 3],
+    /// The first tile of each level that has a slot in the level above; `None` if no tile has.
+    pub(super) first_covered: PerLevel<Option<u32>>,
+    /// The runs of each level, in the order of their slots.
+    pub(super) runs: PerLevel<Vec<TileRun>>,
 }
 
 impl Directory {
+    /// Returns the directory of an index without tiles.
     pub fn empty(options: Options) -> Directory {
-        let levels = Default::default();
         Directory {
             options,
             chain: Chain::empty(),
             keys_per_row: 0,
-            covered_from: [None; 3],
-            levels,
+            first_covered: PerLevel::default(),
+            runs: PerLevel::default(),
         }
     }
 
-    /// The first slot of a level, if it can have any.
+    /// Returns the first slot that a level has or would have. The slots of levels 1 and 2 are
+    /// numbered as the tiles below, and the first of these may have no slot above.
     pub(super) fn first_slot(&self, level: Level) -> u64 {
-        level
-            .below()
-            .and_then(|below| self.covered_from[below as usize])
-            .map_or(0, u64::from)
+        let first_covered_below = level.below().and_then(|below| self.first_covered[below]);
+        first_covered_below.map_or(0, u64::from)
     }
 
-    /// The first slot of a level that has no tile yet: for level 0, how many ranges the tiles have
-    /// room for.
+    /// Returns the first slot of a level that has no tile yet: for level 0, how many ranges the
+    /// tiles have room for.
     pub fn end_slot(&self, level: Level) -> u64 {
-        self.levels[level as usize]
-            .last()
-            .map_or_else(|| self.first_slot(level), Run::end_slot)
+        match self.runs[level].last() {
+            Some(last) => last.end_slot(),
+            None => self.first_slot(level),
+        }
     }
 
-    pub fn tiles(&self, level: Level) -> u32 {
-        self.levels[level as usize].last().map_or(0, Run::end_tile)
+    /// Returns how many tiles a level has.
+    pub fn tile_count(&self, level: Level) -> u32 {
+        self.runs[level].last().map_or(0, TileRun::end_tile)
     }
 
-    /// How many tiles of a level have no slot in the level above: they are the first, and every
-    /// lookup probes them.
-    pub fn tiles_alone(&self, level: Level) -> u32 {
-        self.covered_from[level as usize].unwrap_or_else(|| self.tiles(level))
+    /// Returns how many tiles of a level have no slot in the level above. They are the first ones of
+    /// the level, and every lookup probes them.
+    pub fn uncovered_tiles(&self, level: Level) -> u32 {
+        self.first_covered[level].unwrap_or_else(|| self.tile_count(level))
     }
 
-    /// Whether the pages that have no tile yet may be split, those before them are whole.
-    pub fn may_split(&self) -> bool {
-        self.options.may_split && self.options.split.is_none() && self.tiles(Level::Zero) > 0
+    /// Returns how many tiles every lookup probes, on all levels together.
+    pub fn always_probed(&self) -> u32 {
+        Level::ALL.into_iter().map(|level| self.uncovered_tiles(level)).sum()
     }
 
-    /// Splits the pages that have no tile yet.
-    pub fn split_next(&mut self, split: Split) {
-        let first_page = u32::try_from(self.end_slot(Level::Zero)).unwrap_or(Split::NO_PAGE - 1);
+    /// Returns whether the pages that have no tile yet may be split: those with a tile are whole,
+    /// and there are such.
+    pub fn may_split_new_pages(&self) -> bool {
+        let is_undecided = self.options.may_split && self.options.split.is_none();
+        is_undecided && self.tile_count(Level::Zero) > 0
+    }
+
+    /// Splits the pages that have no tile yet, in the way of `split`, of which the first page is
+    /// ignored. All pages before them must be whole.
+    pub fn split_new_pages(&mut self, split: Split) {
+        // A range is a page here.
+        let end_range = self.end_slot(Level::Zero);
+        let first_page = u32::try_from(end_range).unwrap_or(Split::NO_PAGE - 1);
         self.options.split = Some(Split { first_page, ..split });
     }
 
-    /// Lets the pages that have no tile yet be whole, where those before them are split.
-    pub fn make_whole(&mut self) {
-        let last = u32::try_from(self.end_slot(Level::Zero).saturating_sub(1)).unwrap_or(u32::MAX);
-        let end = u32::try_from(self.options.pages_of(last).end).unwrap_or(Split::NO_PAGE);
+    /// Lets the pages that have no tile yet be whole, if the pages before them are split.
+    pub fn make_new_pages_whole(&mut self) {
+        let last_range = self.end_slot(Level::Zero).saturating_sub(1);
+        let last_range = u32::try_from(last_range).unwrap_or(u32::MAX);
+        let end_page = self.options.pages_of(last_range).end;
         if let Some(split) = &mut self.options.split {
-            split.end_page = end;
+            split.end_page = u32::try_from(end_page).unwrap_or(Split::NO_PAGE);
         }
     }
 
-    pub fn always_probed(&self) -> u32 {
-        Level::ALL.into_iter().map(|level| self.tiles_alone(level)).sum()
-    }
-
-    /// The highest level with bits of a tile of level 0.
-    pub(super) fn top(&self, tile: u32) -> Level {
+    /// Returns the highest level that has bits of the keys in this tile of level 0.
+    pub(super) fn highest_level(&self, tile: u32) -> Level {
         let Some(above) = self.tile_of(Level::One, tile) else {
             return Level::Zero;
         };
-        let is_covered =
-            self.covered_from[Level::One as usize].is_some_and(|first| above.ordinal >= first);
-        if is_covered { Level::Two } else { Level::One }
+        match self.first_covered[Level::One] {
+            Some(first_covered) if above.ordinal >= first_covered => Level::Two,
+            _ => Level::One,
+        }
     }
 
-    /// The runs in the metapage: those whose pages come after the newest directory page, in their
-    /// order.
-    pub(super) fn open_runs(&self) -> Vec<Run> {
-        let newest = self.chain.pages.last().copied().unwrap_or(META_PAGE);
-        let is_open = move |run: &&Run| run.first.first_page > newest;
-        let open = self
-            .levels
-            .iter()
-            .flat_map(|runs| runs.iter().rev().take_while(is_open));
-        let mut open = memory::collect(open.copied());
-        open.sort_unstable_by_key(|run| run.first.first_page);
-        open
+    /// Returns the runs in the metapage, in the order of their pages: those that come after the
+    /// newest directory page.
+    pub(super) fn runs_of_metapage(&self) -> Vec<TileRun> {
+        let newest_directory_page = self.chain.pages.last().copied().unwrap_or(META_PAGE);
+        let is_in_metapage = move |run: &&TileRun| run.first.first_page > newest_directory_page;
+        let runs = Level::ALL.into_iter().flat_map(|level| {
+            // The newest runs of a level are its last ones.
+            self.runs[level].iter().rev().take_while(is_in_metapage)
+        });
+
+        let mut runs = memory::collect(runs.copied());
+        runs.sort_unstable_by_key(|run| run.first.first_page);
+        runs
     }
 
-    /// The tile that has a slot, which is a range on level 0, and a tile of level 0 on level 1.
+    /// Returns the tile of a level that has a slot; `None` if no tile has it. A slot of level 0 is a
+    /// range, a slot of another level is the ordinal of a tile of the level below.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
-        let runs = &self.levels[level as usize];
-        let run = &runs[runs
-            .partition_point(|run| run.first.first_slot <= slot)
-            .checked_sub(1)?];
-        let within = (slot - run.first.first_slot) / run.first.shape.slots();
-        (within < run.tiles).then(|| run.tile(within))
+        // The slot is in the last run that begins with it or before it.
+        let runs = &self.runs[level];
+        let begun = runs.partition_point(|run| run.first.first_slot <= slot);
+        let run = runs[..begun].last()?;
+
+        let index = (slot - run.first.first_slot) / run.first.shape.slots();
+        (index < run.tiles).then(|| run.tile(index))
     }
 
+    /// Returns the tile of a level with this ordinal; `None` if there are fewer.
     pub fn tile(&self, level: Level, ordinal: u32) -> Option<TileAddress> {
         self.tiles_from(level, ordinal).next()
     }
 
+    /// Returns the last tile of a level; `None` if there is none.
     pub fn last_tile(&self, level: Level) -> Option<TileAddress> {
-        self.tile(level, self.tiles(level).checked_sub(1)?)
+        self.tile(level, self.tile_count(level).checked_sub(1)?)
     }
 
-    /// The tiles of a level from number `first` on.
+    /// Returns the tiles of a level in their order, from the one with this ordinal on.
     pub fn tiles_from(&self, level: Level, first: u32) -> impl Iterator<Item = TileAddress> {
-        let runs = &self.levels[level as usize];
-        let skipped = runs.partition_point(|run| run.end_tile() <= first);
-        let from = move |run: &Run| first.saturating_sub(run.first.ordinal)..run.tiles;
-        runs[skipped..]
-            .iter()
-            .flat_map(move |run| from(run).map(move |within| run.tile(within)))
+        let runs = &self.runs[level];
+        let runs_before = runs.partition_point(|run| run.end_tile() <= first);
+        runs[runs_before..].iter().flat_map(move |run| {
+            let first_of_run = first.saturating_sub(run.first.ordinal);
+            (first_of_run..run.tiles).map(|index| run.tile(index))
+        })
     }
 
-    /// Adds tiles of one shape, and allocates their pages. They become part of the last run if they
-    /// follow it and have its shape; otherwise the metapage must have room for another run. Errors:
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or slots.
-    pub(super) fn push(&mut self, shape: TileShape, tiles: u32) -> Result<()> {
-        let first_slot = self.end_slot(shape.level);
-        let end_slot = first_slot + u64::from(shape.slots()) * u64::from(tiles);
-        let first_page = self.chain.allocate(u64::from(shape.pages) * u64::from(tiles))?;
+    /// Returns where the bits of a key of a range belong: one mark for each level that has such
+    /// bits, from the highest level down. `None` if the range has no tile yet.
+    ///
+    /// On level 0 the range is a slot of a tile. That tile may be a slot of a tile of level 1, and
+    /// so on: it is *covered* then.
+    ///
+    /// To add a key, take the exclusive locks of the pages in the order of their numbers, and write
+    /// the [`changes`](super::changes) of each, with one WAL record. A page that has none needs
+    /// nothing: the backend that set its bits held the lock until it had inserted the WAL record,
+    /// which therefore precedes our commit. The metapage is never locked while a page of a tile is.
+    pub fn marks(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
+        let mut marks = Vec::new();
+        let mut slot = range;
+        for level in Level::ALL {
+            let tile = self.tile_of(level, slot)?;
+            let slot_in_tile = (slot - tile.first_slot) as u8;
+            marks.push(tile.probe(hash).mark(slot_in_tile));
+
+            let is_covered = tile.ordinal >= self.uncovered_tiles(level);
+            if !is_covered {
+                break;
+            }
+            // The tile is a slot of the level above. When a directory is read, it is checked that
+            // covered tiles have such a slot.
+            slot = tile.ordinal;
+        }
+        marks.reverse();
+        Some(marks)
+    }
+
+    /// Adds tiles of one shape after the others of their level, and allocates their pages.
+    ///
+    /// A *run* is some tiles of one shape whose pages follow each other, and is stored as one record.
+    /// The new tiles become part of the level's last run if they follow it and have its shape;
+    /// otherwise the metapage must have room for another record.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or slots.
+    pub(super) fn add_tiles(&mut self, shape: TileShape, count: u32) -> Result<()> {
+        let level = shape.level;
+        let first_slot = self.end_slot(level);
+        let end_slot = first_slot + u64::from(shape.slots()) * u64::from(count);
+        let pages = u64::from(shape.pages) * u64::from(count);
+        let first_page = self.chain.allocate(pages)?;
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }
-        let (ordinal, first_slot) = (self.tiles(shape.level), first_slot as u32);
-        let follows =
-            |last: &&mut Run| last.first.shape == shape && last.end_page() == u64::from(first_page);
-        let runs = &mut self.levels[shape.level as usize];
-        match runs.last_mut().filter(follows) {
-            // No directory page is between them.
-            Some(last) => last.tiles += tiles,
-            None => runs.push(Run {
-                first: TileAddress { shape, ordinal, first_slot, first_page },
-                tiles,
-            }),
+
+        let first = TileAddress {
+            shape,
+            ordinal: self.tile_count(level),
+            first_slot: first_slot as u32,
+            first_page,
+        };
+        let runs = &mut self.runs[level];
+        match runs.last_mut() {
+            // If a directory page is between them, the pages don't follow each other.
+            Some(last) if last.first.shape == shape && last.end_page() == u64::from(first_page) => {
+                last.tiles += count;
+            }
+            _ => runs.push(TileRun { first, tiles: count }),
         }
         Ok(())
     }

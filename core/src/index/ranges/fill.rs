@@ -1,113 +1,182 @@
-//! How full the columns of a tile are, and estimates of their elements from the bits.
+//! How full the columns of a tile are, and estimates of their keys from the bits.
 //!
 //! ```text
-//! share of clear bits of a column with n elements     (1 - (1 - q^k) / B)^n        q = 1 - 1/510
-//! elements, from the share f of set bits              ln(1 - f) / ln(1 - (1 - q^k) / B)
-//! rate now                                            mean over blocks of f^k
+//! share of clear bits of a column with n keys     (1 - (1 - q^k) / B)^n        q = 1 - 1/510
+//! keys, from the share f of set bits              ln(1 - f) / ln(1 - (1 - q^k) / B)
+//! rate now                                        mean over blocks of f^k
 //! ```
 //!
-//! Elements are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
+//! A key has k throws into the 510 bits of one of B blocks. It leaves a given bit of that block
+//! clear with probability q^k, so it sets a given bit of the column with probability (1 - q^k) / B.
+//!
+//! Example: a column has B = 16 blocks, its keys have k = 9 hashes, and 1,000 of its 8,160 bits are
+//! set. Then q^k = 0.98249 and (1 - q^k) / B = 0.0010943. The share of set bits is f = 0.12255, so the
+//! column has ln(0.87745) / ln(0.9989057) = 119.4 keys.
+//!
+//! Keys are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
-use super::shape::{Columns, MAX_WIDTH, TileShape};
+use super::shape::{MAX_WIDTH, SlotColumns, TileShape};
 use super::tile::TileAddress;
-use crate::index::page::{Damage, Pages};
+use crate::index::page::{Damage, PageNumber, Pages};
 use crate::memory;
 use std::ops::Range;
 
 /// The columns of a tile, by the bits of some of its pages.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    pub columns: Columns,
-    /// An estimate of the distinct elements of each column; a lower bound if all of its bits are
-    /// set.
-    pub loads: Vec<f64>,
-    /// Blocks that were counted.
-    blocks: f64,
-    /// The sum over blocks of the rate of each column there.
-    rates: [f64; MAX_WIDTH as usize],
+    /// Which columns each slot has.
+    pub slot_columns: SlotColumns,
+    /// An estimate of the distinct keys of each column; a lower bound if all of its bits are set.
+    pub keys_per_column: Vec<f64>,
+    /// How many blocks of each column were counted.
+    blocks_counted: f64,
+    /// For each column, the sum of the false positive rates of these blocks.
+    rate_sums: [f64; MAX_WIDTH as usize],
 }
 
-/// How many bits of each column are set in a block, in rows of so many bytes.
-fn ones_of(block: &[u8], bytes: usize) -> [u16; MAX_WIDTH as usize] {
+/// The bits of the columns of a tile, as far as its pages were read.
+struct BitCounts {
+    slot_columns: SlotColumns,
+    /// How many bits are set in each column.
+    ones: [u64; MAX_WIDTH as usize],
+    /// For each column, the sum of the false positive rates of its blocks.
+    rate_sums: [f64; MAX_WIDTH as usize],
+}
+
+impl BitCounts {
+    /// Adds the bits of a page of a tile. A page consists of blocks, which consist of rows with a bit
+    /// for each column. `page` has its bytes, `None` after the end of the file; `at` is its number.
+    ///
+    /// Fails if it is not a page of the tile, or if its slots can't have the columns that it says.
+    fn add_page(
+        &mut self,
+        tile: &TileAddress,
+        page: Option<&[u8]>,
+        at: PageNumber,
+    ) -> Result<(), Damage> {
+        let shape = tile.shape;
+        let row_bytes = shape.width.row_bytes();
+        let block_bytes = shape.size.block_bits() as usize * row_bytes;
+        let key_bytes = shape.block_bits() as usize * row_bytes;
+        // A page that was never written has no bits.
+        let payload = tile.payload(page, at)?.unwrap_or(&[]);
+        for block in payload.chunks_exact(block_bytes) {
+            let (key_rows, column_row) = block.split_at(key_bytes);
+            if !column_row.is_empty() {
+                self.slot_columns = SlotColumns::read(shape, column_row, at)?;
+            }
+            self.add_block(shape, key_rows);
+        }
+        Ok(())
+    }
+
+    /// Adds the bits of a block, given the rows that have bits of keys.
+    fn add_block(&mut self, shape: TileShape, key_rows: &[u8]) {
+        let ones_of_block = ones_per_column(key_rows, shape.width.row_bytes());
+        for column in 0..shape.width.columns() as usize {
+            let ones = ones_of_block[column];
+            let share_of_ones = f64::from(ones) / f64::from(shape.block_bits());
+            self.ones[column] += u64::from(ones);
+            self.rate_sums[column] += share_of_ones.powi(shape.num_hashes.into());
+        }
+    }
+}
+
+/// Returns how many bits of each column are set in some rows of bits. A row has `row_bytes` bytes,
+/// with a bit for each column.
+///
+/// The bits of a byte are counted together, in a number of 64 bits that has a byte for each of
+/// them.
+fn ones_per_column(rows: &[u8], row_bytes: usize) -> [u16; MAX_WIDTH as usize] {
     let mut ones = [0u16; MAX_WIDTH as usize];
-    // A counter of a byte has room for so many rows.
-    for rows in block.chunks(usize::from(u8::MAX) * bytes) {
+    // A counter of one byte has room for so many rows.
+    for some_rows in rows.chunks(usize::from(u8::MAX) * row_bytes) {
         let mut counters = [0u64; MAX_WIDTH as usize / 8];
-        for row in rows.chunks_exact(bytes) {
+        for row in some_rows.chunks_exact(row_bytes) {
             for (counter, &byte) in counters.iter_mut().zip(row) {
-                // The bits of a byte as eight counters of a byte each, the first bit's in the
-                // highest.
-                *counter += u64::from(byte).wrapping_mul(0x8040_2010_0804_0201) >> 7
-                    & 0x0101_0101_0101_0101;
+                *counter += spread_bits(byte);
             }
         }
-        for (ones, counts) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
-            for (ones, count) in ones.iter_mut().zip(counts.to_be_bytes()) {
-                *ones += u16::from(count);
+        for (ones_of_byte, counter) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
+            for (ones_of_bit, count) in ones_of_byte.iter_mut().zip(counter.to_be_bytes()) {
+                *ones_of_bit += u16::from(count);
             }
         }
     }
     ones
 }
 
-/// An estimate of the distinct elements of a column with `ones` of `bits` bits set; a lower bound
-/// if all are.
-pub(super) fn elements(shape: TileShape, bits: f64, ones: f64) -> f64 {
-    let clear = (bits - ones).max(0.5) / bits;
-    let stays = (1.0 - 1.0 / f64::from(shape.block_bits())).powi(i32::from(shape.num_hashes));
-    clear.ln() / (-(1.0 - stays) / shape.blocks() as f64).ln_1p()
+/// Returns a number whose eight bytes are the bits of `byte`, each 0 or 1: the highest byte of it
+/// is the lowest bit.
+///
+/// The multiplication makes eight copies of the byte, each nine bits further to the left than the
+/// one before. So bit 8i + 7 of the product is bit 7 - i of the byte.
+#[inline(always)]
+fn spread_bits(byte: u8) -> u64 {
+    let shifted_copies = u64::from(byte).wrapping_mul(0x8040_2010_0804_0201);
+    shifted_copies >> 7 & 0x0101_0101_0101_0101
+}
+
+/// Returns an estimate of the distinct keys of columns, `ones` of whose `bits` bits are set; a lower
+/// bound if all are. See the formula in the [module](self).
+pub(super) fn estimated_keys(shape: TileShape, bits: f64, ones: f64) -> f64 {
+    // With no clear bit the logarithm would be infinite, so half of one is assumed.
+    let share_of_clear_bits = (bits - ones).max(0.5) / bits;
+    let clear_after_throw = 1.0 - 1.0 / f64::from(shape.block_bits());
+    let clear_after_key = clear_after_throw.powi(i32::from(shape.num_hashes));
+    let chance_to_set_bit = (1.0 - clear_after_key) / shape.blocks() as f64;
+    share_of_clear_bits.ln() / (-chance_to_set_bit).ln_1p()
 }
 
 impl Fill {
-    /// Reads at most so many of a tile's pages, evenly spread. Errors: [`Damage`]; those of
-    /// reading.
-    pub fn of<P: Pages>(pages: &mut P, tile: &TileAddress, most: u32) -> Result<Fill, P::Error> {
+    /// Reads at most `most_pages` pages of a tile, evenly spread, and estimates from their bits how
+    /// many keys each column of the tile has.
+    ///
+    /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
+    pub fn read<P: Pages>(
+        pages: &mut P,
+        tile: &TileAddress,
+        most_pages: u32,
+    ) -> Result<Fill, P::Error> {
         let shape = tile.shape;
-        let (width, bytes, bits) =
-            (shape.width.columns() as usize, shape.width.bytes(), shape.block_bits());
-        let mut columns = Columns::even(shape.width, shape.columns_per_slot);
-        let (mut ones, mut rates) = ([0; MAX_WIDTH as usize], [0.0; MAX_WIDTH as usize]);
-        let read = shape.pages.min(most.max(1));
-        for i in 0..read {
-            let at =
-                tile.first_page + (u64::from(i) * u64::from(shape.pages) / u64::from(read)) as u32;
-            pages.with(at, |page| {
-                let payload = tile.payload(page, at)?.unwrap_or(&[]);
-                for block in payload.chunks_exact(shape.size.block_bits() as usize * bytes) {
-                    let (rows, last_row) = block.split_at(bits as usize * bytes);
-                    if !last_row.is_empty() {
-                        columns = Columns::read(shape, last_row, at)?;
-                    }
-                    let of_block = ones_of(rows, bytes).into_iter().take(width);
-                    for ((own, sum), rate) in of_block.zip(&mut ones).zip(&mut rates) {
-                        *sum += u64::from(own);
-                        *rate +=
-                            (f64::from(own) / f64::from(bits)).powi(i32::from(shape.num_hashes));
-                    }
-                }
-                Ok::<_, Damage>(())
-            })??;
+        let mut counts = BitCounts {
+            slot_columns: SlotColumns::even(shape.width, shape.columns_per_slot),
+            ones: [0; MAX_WIDTH as usize],
+            rate_sums: [0.0; MAX_WIDTH as usize],
+        };
+        let pages_read = shape.pages.min(most_pages.max(1));
+        for i in 0..pages_read {
+            let page_of_tile = u64::from(i) * u64::from(shape.pages) / u64::from(pages_read);
+            let at = tile.first_page + page_of_tile as u32;
+            pages.with(at, |page| counts.add_page(tile, page, at))??;
         }
-        let blocks = u64::from(read) * u64::from(shape.width.blocks_per_page());
-        let all = blocks as f64 * f64::from(bits);
-        let load = |&ones: &u64| if ones == 0 { 0.0 } else { elements(shape, all, ones as f64) };
+
+        let blocks_counted = u64::from(pages_read) * u64::from(shape.width.blocks_per_page());
+        let bits_counted = blocks_counted as f64 * f64::from(shape.block_bits());
+        let ones_of_columns = &counts.ones[..shape.width.columns() as usize];
+        let keys_per_column = ones_of_columns.iter().map(|&ones| {
+            if ones == 0 { 0.0 } else { estimated_keys(shape, bits_counted, ones as f64) }
+        });
         Ok(Fill {
-            columns,
-            loads: memory::collect(ones[..width].iter().map(load)),
-            blocks: blocks as f64,
-            rates,
+            slot_columns: counts.slot_columns,
+            keys_per_column: memory::collect(keys_per_column),
+            blocks_counted: blocks_counted as f64,
+            rate_sums: counts.rate_sums,
         })
     }
 
-    /// An estimate of the distinct elements of a slot with these columns.
-    pub fn elements(&self, columns: &Range<u32>) -> f64 {
-        self.loads[columns.start as usize..columns.end as usize].iter().sum()
+    /// Returns an estimate of the distinct keys of a slot with these columns.
+    pub fn keys(&self, columns: &Range<u32>) -> f64 {
+        let columns = columns.start as usize..columns.end as usize;
+        self.keys_per_column[columns].iter().sum()
     }
 
-    /// The false positive rate that a slot with these columns has now.
+    /// Returns the false positive rate that a slot with these columns has now. A key is in each of
+    /// the columns with the same probability, so it is the mean of their rates.
     pub fn rate(&self, columns: &Range<u32>) -> f64 {
-        let rates = &self.rates[columns.start as usize..columns.end as usize];
-        rates.iter().sum::<f64>() / rates.len() as f64 / self.blocks
+        let rate_sums = &self.rate_sums[columns.start as usize..columns.end as usize];
+        let mean_sum = rate_sums.iter().sum::<f64>() / rate_sums.len() as f64;
+        mean_sum / self.blocks_counted
     }
 }
 

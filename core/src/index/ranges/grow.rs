@@ -3,9 +3,9 @@
 //! ```text
 //! level 0   |8|  32 |  32 |   64   |     128      |     128      |     128      |     128      | …
 //! ranges     0 8    40    72      136            264            392            520            648
-//!            ╰───── alone: every lookup probes these ─────────────╯╰── below level 1 ──────────────▶
+//!            ╰───── uncovered: every lookup probes these ─────────╯╰── below level 1 ──────────────▶
 //! level 1                                                          | 8 slots | 8 | 8 | 8 | 16 | 16 | 32 | 32 | …
-//!                                                                  ╰── alone: 128 slots ──────────────────────╯
+//!                                                                  ╰── uncovered: 128 slots ──────────────────╯
 //! level 1 from slot  128                256                512                1024               2048 …
 //!   width            16                 32                 64                 128                128
 //! level 2            a tile of 8        8                  8                  8                  16, 32, 64, 128 …
@@ -16,240 +16,377 @@
 //! and each costs every lookup a page: with these widths an index of 1,000,000 to 6,000,000 rows
 //! has 3.4 bytes per row on average and 3.8 at worst.
 //!
-//! A tile is sized by those columns of the one before it that look complete ([`typical`]). So the
-//! second tile corrects a wrong guess for the first one, and a change of the rows' width is
+//! A tile is sized by those columns of the one before it that look complete ([`complete_columns`]).
+//! So the second tile corrects a wrong guess for the first one, and a change of the rows' width is
 //! followed after 128 ranges. The first tile of a level above is sized for the sum of what is below
 //! it, which is too much if keys are repeated between ranges.
+//!
+//! Example: an index that promises a rate of 0.00002 has three tiles, of 8, 32 and 32 slots, for the
+//! ranges 0 to 71. Each of these has 400 keys. A row of range 72 is inserted:
+//!
+//! 1. A tile that begins with range 72 gets 64 slots. It ends before range 136, so it is one of
+//!    those within the first 512 ranges that have no slot above. Level 0 alone must keep the rate,
+//!    which takes 13 hashes.
+//! 2. All 32 columns of the last tile look complete, with 400 keys each. So a column of the new tile
+//!    is sized for 400 keys, and the tile gets 11 pages.
+//! 3. Pages were allocated up to number 14. The new tile gets pages 15 to 25. It has another shape
+//!    than the tile before it, and is a run of its own.
+//!
+//! When range 392 comes, a tile for it would end after range 512, so it needs a slot above. Level 1
+//! gets its first tile, of 8 slots. The first of them is slot 6, for tile 6 of level 0, and each is
+//! sized for the 128 · 400 keys of a tile below. From here on level 0 must only keep
+//! 0.00002^0.575 = 0.002, which takes 8 hashes, and level 1 keeps the rest.
 
 use super::directory::Directory;
 use super::fill::Fill;
-use super::meta::most_open_runs;
-use super::rate::{self, Target, typical};
+use super::meta::most_runs_of_metapage;
+use super::rate::{self, SlotTarget, complete_columns};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
 use crate::index::chain::Growth;
 use crate::index::page::Pages;
 
-/// Pages of the tile before that are read to learn from.
+/// How many pages of the tile before are read at most to learn how many keys its columns have.
 const PAGES_READ: u32 = 16;
 /// A tile of level 1 that is appended has a slot in level 2, unless it ends within so many slots.
-const SLOTS_ALONE: u64 = 128;
-/// The slots of the tiles that are there for each slot of the next tile of level 1 that has one in
-/// level 2.
-const SLOTS_PER_SLOT: u64 = 8;
+const UNCOVERED_SLOTS_OF_LEVEL_ONE: u64 = 128;
+/// A tile of level 1 that has a slot in level 2 gets one slot for so many slots that level 1 has
+/// already. So eight such tiles double the slots of the level.
+const SLOTS_PER_NEW_SLOT: u64 = 8;
 
-/// The width of a tile of level 0 that begins with this range.
-fn next_width(first_range: u64) -> Width {
-    Width::holding(match first_range {
+/// Returns the width of a tile of level 0 that begins with this range.
+fn width_of_level_zero(first_range: u64) -> Width {
+    let columns = match first_range {
         0..8 => 8,
         8..72 => 32,
         72..136 => 64,
         _ => MAX_WIDTH.into(),
-    })
+    };
+    Width::holding(columns)
 }
 
-/// The width of a tile of level 1 that follows others with this number of slots, and whether it has
-/// a slot in level 2.
-fn next_width_above(slots: u64) -> (Width, bool) {
-    let alone = Width::within(if slots < 64 { slots / 4 + 8 } else { slots / 2 });
-    let is_covered = slots + u64::from(alone.columns()) > SLOTS_ALONE;
-    (if is_covered { Width::within(slots / SLOTS_PER_SLOT) } else { alone }, is_covered)
+/// Returns the width of a tile of level 1 that has no slot in level 2, and follows others with
+/// this number of slots.
+fn width_of_uncovered_level_one(slots_before: u64) -> Width {
+    let columns = if slots_before < 64 { slots_before / 4 + 8 } else { slots_before / 2 };
+    Width::within(columns)
+}
+
+/// The shapes of new tiles.
+struct NewTiles {
+    /// The tiles of level 0, of which one or more are added.
+    zero: TileShape,
+    /// Whether the tiles of level 0 have slots in level 1.
+    is_zero_covered: bool,
+    /// A tile of level 1, if there is none yet with a free slot.
+    one: Option<TileShape>,
+    /// A tile of level 2, if the tile of level 1 needs a slot and there is none free.
+    two: Option<TileShape>,
+}
+
+/// New tiles above level 0.
+struct NewTilesAbove {
+    one: TileShape,
+    two: Option<TileShape>,
+    highest_level: Level,
+}
+
+/// What the shape of the next tile of a level depends on.
+struct NextTile<'k> {
+    level: Level,
+    width: Width,
+    target: SlotTarget,
+    /// The keys of some columns of the tile before it, by [`Directory::keys_in_last_tile`].
+    seen_keys: &'k [f64],
+    /// How many keys a column should have if none were seen.
+    expected_keys: f64,
 }
 
 impl Directory {
-    /// Adds tiles for ranges up to this one, or as many as level 1 has slots for, given the
-    /// [`Directory::last_loads`] of a level. Call it again until the range has a tile. The
-    /// directory must be current, under the exclusive lock of the metapage. Errors:
-    /// [`crate::Class::TooLarge`] if there are too few numbers left for pages or ranges; those of
-    /// `loads`.
+    /// Returns a copy of the directory with new tiles for ranges up to this one, or with as many as
+    /// level 1 has slots for. Call it again until the range has a tile.
+    ///
+    /// `seen_keys` returns the [`Directory::keys_in_last_tile`] of a level. The directory must be
+    /// current, and the caller must hold the exclusive lock of the metapage.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
+    /// `seen_keys` fails.
     pub fn grow<E: From<Error>>(
         &self,
         range: u32,
-        mut loads: impl FnMut(Level) -> Result<Vec<f64>, E>,
+        mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
     ) -> Result<Growth<Directory>, E> {
-        let start = self.end_slot(Level::Zero);
-        let width = next_width(start);
-        let columns_per_slot = self.options.columns_per_slot(Level::Zero, start);
-        let is_covered = self.covered_from[Level::Zero as usize].is_some()
-            || start + u64::from(width.slots(columns_per_slot))
-                > self.options.slots_alone(Level::Zero);
-        let seen = loads(Level::Zero)?;
-        let guess = rate::mean(&seen)
-            .unwrap_or(f64::from(self.options.guess) / f64::from(columns_per_slot));
-        let (top, above) = if !is_covered {
-            (Level::Zero, [None; 2])
+        let new_tiles = self.plan_tiles(&mut seen_keys)?;
+        Ok(self.with_tiles(range, new_tiles)?)
+    }
+
+    /// Returns the shapes of the tiles that come next: one of level 0, which has slots for ranges,
+    /// and tiles of levels 1 and 2 if the levels below have tiles that need slots there. A tile that
+    /// has a slot in the level above is *covered*.
+    ///
+    /// `seen_keys` returns how many keys the columns of a level's last tile have. Fails if
+    /// `seen_keys` does.
+    fn plan_tiles<E: From<Error>>(
+        &self,
+        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+    ) -> Result<NewTiles, E> {
+        let first_range = self.end_slot(Level::Zero);
+        let width = width_of_level_zero(first_range);
+        let columns_per_slot = self.options.columns_per_slot(Level::Zero, first_range);
+        let end_range = first_range + u64::from(width.slots(columns_per_slot));
+        let is_zero_covered = self.first_covered[Level::Zero].is_some()
+            || end_range > self.options.most_uncovered_slots(Level::Zero);
+
+        let seen_keys_of_zero = seen_keys(Level::Zero)?;
+        let keys_per_column = rate::mean(&seen_keys_of_zero).unwrap_or_else(|| {
+            f64::from(self.options.keys_per_range) / f64::from(columns_per_slot)
+        });
+
+        let mut one = None;
+        let mut two = None;
+        let highest_level = if !is_zero_covered {
+            Level::Zero
         } else if self.free_slots(Level::One) > 0 {
-            (self.top(self.tiles(Level::Zero)), [None; 2])
+            let next_tile = self.tile_count(Level::Zero);
+            self.highest_level(next_tile)
         } else {
-            self.grow_above(&mut loads, guess * f64::from(MAX_WIDTH))?
+            let keys_per_tile = keys_per_column * f64::from(MAX_WIDTH);
+            let above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
+            one = Some(above.one);
+            two = above.two;
+            above.highest_level
         };
-        let lower = self.next_shape(
-            Level::Zero,
+
+        let zero = self.shape_of_next(NextTile {
+            level: Level::Zero,
             width,
-            self.options.target(Level::Zero, top, start),
-            &seen,
-            guess,
-        );
-        Ok(self.grown(range, is_covered, lower, above)?)
+            target: self.options.target(Level::Zero, highest_level, first_range),
+            seen_keys: &seen_keys_of_zero,
+            expected_keys: keys_per_column,
+        });
+        Ok(NewTiles { zero, is_zero_covered, one, two })
     }
 
-    /// The highest level, a tile of level 1 whose slots should have `guess` elements, and one of
-    /// level 2 if it needs that.
-    fn grow_above<E: From<Error>>(
+    /// Returns the shapes of the next tile of level 1, and of the next one of level 2 if that is
+    /// needed. `keys_per_tile` is the number of keys that a tile of level 0 should have, each
+    /// counted in every range that has it.
+    ///
+    /// Fails if `seen_keys` does.
+    fn plan_tiles_above<E: From<Error>>(
         &self,
-        loads: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
-        guess: f64,
-    ) -> Result<(Level, [Option<TileShape>; 2]), E> {
-        let start = self.end_slot(Level::Zero);
+        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        keys_per_tile: f64,
+    ) -> Result<NewTilesAbove, E> {
+        let first_range = self.end_slot(Level::Zero);
         let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
-        let (mut width, mut is_covered) = next_width_above(slots);
-        is_covered |= self.covered_from[Level::One as usize].is_some();
-        let top = if is_covered { Level::Two } else { Level::One };
-        let last = self.last_tile(Level::Two);
+        let uncovered_width = width_of_uncovered_level_one(slots);
+        let end_if_uncovered = slots + u64::from(uncovered_width.columns());
+        let is_one_covered = self.first_covered[Level::One].is_some()
+            || end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE;
+        let highest_level = if is_one_covered { Level::Two } else { Level::One };
+        let needs_level_two = is_one_covered && self.free_slots(Level::Two) == 0;
+
         // The slots of a tile of level 2 are for tiles of one width.
-        let of_last = last
-            .and_then(|last| self.tile(Level::One, last.first_slot))
-            .map(|tile| tile.shape.width);
-        if let Some(of_last) = of_last.filter(|_| self.free_slots(Level::Two) > 0) {
-            width = of_last;
-        }
-        let end = start + u64::from(width.columns() * MAX_WIDTH) - 1;
-        let seen = loads(Level::One)?;
-        let one = self.next_shape(
-            Level::One,
-            width,
-            self.options.target(Level::One, top, end),
-            &seen,
-            guess,
-        );
-        if !is_covered || self.free_slots(Level::Two) > 0 {
-            return Ok((top, [Some(one), None]));
-        }
-        let tiles = f64::from(width.columns());
-        let guess = rate::mean(&seen).unwrap_or(guess) * tiles;
-        let ratio = of_last.map_or(1.0, |before| tiles / f64::from(before.columns()));
-        let seen: Vec<f64> = loads(Level::Two)?.iter().map(|load| load * ratio).collect();
-        let above = Width::within(slots / u64::from(width.columns()));
-        let end = start + u64::from(above.columns() * width.columns()) * u64::from(MAX_WIDTH) - 1;
-        let two = self.next_shape(
-            Level::Two,
-            above,
-            self.options.target(Level::Two, top, end),
-            &seen,
-            guess,
-        );
-        Ok((top, [Some(one), Some(two)]))
-    }
-
-    /// This directory with new tiles above, if there are any, and as many tiles of level 0 as are
-    /// needed and possible.
-    fn grown(
-        &self,
-        range: u32,
-        is_covered: bool,
-        lower: TileShape,
-        [one, two]: [Option<TileShape>; 2],
-    ) -> error::Result<Growth<Directory>> {
-        let mut directory = self.clone();
-        directory.chain.generation = self.chain.generation.wrapping_add(1);
-        let is_full = self.open_runs().len() + Level::ALL.len() > most_open_runs(self.options.size);
-        let page = if is_full { Some(directory.close()?) } else { None };
-        for (level, is_covered) in [(Level::One, two.is_some()), (Level::Zero, is_covered)] {
-            if is_covered {
-                directory.covered_from[level as usize].get_or_insert(self.tiles(level));
+        let width_below_level_two = self.width_below_last_of_level_two();
+        let width = match width_below_level_two {
+            Some(width) if self.free_slots(Level::Two) > 0 => width,
+            _ if end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE => {
+                Width::within(slots / SLOTS_PER_NEW_SLOT)
             }
+            _ => uncovered_width,
+        };
+        let ranges = u64::from(width.columns()) * u64::from(MAX_WIDTH);
+        let last_range = first_range + ranges - 1;
+        let seen_keys_of_one = seen_keys(Level::One)?;
+        let one = self.shape_of_next(NextTile {
+            level: Level::One,
+            width,
+            target: self.options.target(Level::One, highest_level, last_range),
+            seen_keys: &seen_keys_of_one,
+            expected_keys: keys_per_tile,
+        });
+        if !needs_level_two {
+            return Ok(NewTilesAbove { one, two: None, highest_level });
         }
-        for shape in [two, one].into_iter().flatten() {
-            directory.push(shape, 1)?;
-        }
-        let missing = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-        // Only tiles of full width are added several at once.
-        let wanted = missing.div_ceil(u64::from(lower.slots()));
-        let tiles = if is_covered { wanted.min(directory.free_slots(Level::One)) } else { 1 };
-        directory.push(lower, tiles.max(1) as u32)?;
-        Ok(Growth { directory, page })
+
+        let tiles_per_slot = f64::from(width.columns());
+        let keys_per_slot = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile) * tiles_per_slot;
+        // A slot of the last tile of level 2 stands for tiles of another width.
+        let times_wider = width_below_level_two
+            .map_or(1.0, |before| tiles_per_slot / f64::from(before.columns()));
+        let seen_keys_of_two: Vec<f64> = seen_keys(Level::Two)?
+            .into_iter()
+            .map(|keys| keys * times_wider)
+            .collect();
+
+        let width_of_two = Width::within(slots / u64::from(width.columns()));
+        let ranges = u64::from(width_of_two.columns()) * ranges;
+        let last_range = first_range + ranges - 1;
+        let two = self.shape_of_next(NextTile {
+            level: Level::Two,
+            width: width_of_two,
+            target: self.options.target(Level::Two, highest_level, last_range),
+            seen_keys: &seen_keys_of_two,
+            expected_keys: keys_per_slot,
+        });
+        Ok(NewTilesAbove { one, two: Some(two), highest_level })
     }
 
+    /// Returns the width of the tiles of level 1 that are the slots of the last tile of level 2;
+    /// `None` if there is no level 2.
+    fn width_below_last_of_level_two(&self) -> Option<Width> {
+        let last = self.last_tile(Level::Two)?;
+        let first_below = self.tile(Level::One, last.first_slot)?;
+        Some(first_below.shape.width)
+    }
+
+    /// Returns a copy of the directory with these tiles above level 0, and with as many tiles of
+    /// level 0 as are needed for ranges up to this one. If tiles of level 0 need slots in level 1,
+    /// there are at most as many as it has free slots.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
+    fn with_tiles(&self, range: u32, new: NewTiles) -> error::Result<Growth<Directory>> {
+        let mut grown = self.clone();
+        grown.chain.change_generation();
+
+        // A run, some tiles that are stored as one record, may be added for each level. If the
+        // metapage lacks room, all of its records move to a new directory page.
+        let runs = self.runs_of_metapage().len() + Level::ALL.len();
+        let has_room = runs <= most_runs_of_metapage(self.options.size);
+        let page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
+
+        // The first tile that gets a slot above is the first covered one from now on.
+        if new.two.is_some() {
+            grown.first_covered[Level::One].get_or_insert(self.tile_count(Level::One));
+        }
+        if new.is_zero_covered {
+            grown.first_covered[Level::Zero].get_or_insert(self.tile_count(Level::Zero));
+        }
+
+        for shape in [new.two, new.one].into_iter().flatten() {
+            grown.add_tiles(shape, 1)?;
+        }
+        let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
+        let wanted_tiles = missing_ranges.div_ceil(u64::from(new.zero.slots()));
+        let tiles = if new.is_zero_covered {
+            wanted_tiles.min(grown.free_slots(Level::One)).max(1)
+        } else {
+            // Tiles differ in width until they have slots above.
+            1
+        };
+        grown.add_tiles(new.zero, tiles as u32)?;
+        Ok(Growth { directory: grown, page })
+    }
+
+    /// Returns how many slots a level has for tiles of the level below that are still to come.
     fn free_slots(&self, level: Level) -> u64 {
-        level
-            .below()
-            .map_or(0, |below| self.end_slot(level).saturating_sub(u64::from(self.tiles(below))))
+        match level.below() {
+            Some(below) => {
+                let next_tile = u64::from(self.tile_count(below));
+                self.end_slot(level).saturating_sub(next_tile)
+            }
+            None => 0,
+        }
     }
 
-    /// The loads of those columns of a level's last tile that look complete, if the next one had
-    /// them. Pages of the tile are read, so a session that holds the lock of one must not wait for
-    /// the metapage. Errors: those of reading.
-    pub fn last_loads<P: Pages>(&self, pages: &mut P, level: Level) -> Result<Vec<f64>, P::Error> {
+    /// Returns how many keys the columns of a level's last tile have, by which the next tile is
+    /// sized in [`Directory::grow`]. Columns that don't look complete are left out, since their
+    /// ranges are still being filled. If columns of the next tile stand for other shares of a heap
+    /// page, it is how many keys they would have. Returns an empty list if the level has no tile, or
+    /// no complete columns.
+    ///
+    /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
+    /// that holds the lock of a page of a tile must not wait for the metapage.
+    ///
+    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
+    pub fn keys_in_last_tile<P: Pages>(
+        &self,
+        pages: &mut P,
+        level: Level,
+    ) -> Result<Vec<f64>, P::Error> {
         let Some(tile) = self.last_tile(level) else {
             return Ok(Vec::new());
         };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
-        if level == Level::Zero {
-            // Columns that a page has.
-            let (options, end) = (self.options, self.end_slot(level));
-            let here = options.ranges_per_page(tile.first_slot.into())
-                * f64::from(tile.shape.columns_per_slot);
-            let next =
-                options.ranges_per_page(end) * f64::from(options.columns_per_slot(level, end));
-            if here != next {
-                // What its pages have is in more columns, or in fewer, from here on.
-                let last = tile.first_slot.saturating_add(tile.shape.slots() - 1);
-                let pages = options.pages_of(last).end - options.pages_of(tile.first_slot).start;
-                return Ok(vec![loads.iter().sum::<f64>() / pages as f64 / next]);
-            }
+        let keys_per_column = Fill::read(pages, &tile, PAGES_READ)?.keys_per_column;
+        if level != Level::Zero {
+            return Ok(complete_columns(&keys_per_column));
         }
-        Ok(typical(&loads))
+
+        let options = &self.options;
+        let next_slot = self.end_slot(level);
+        let columns_per_page = options.ranges_per_page(tile.first_slot.into())
+            * f64::from(tile.shape.columns_per_slot);
+        let next_columns_per_page = options.ranges_per_page(next_slot)
+            * f64::from(options.columns_per_slot(level, next_slot));
+        if columns_per_page == next_columns_per_page {
+            return Ok(complete_columns(&keys_per_column));
+        }
+
+        // Pages are split from here on, or whole again.
+        let last_range = tile.first_slot.saturating_add(tile.shape.slots() - 1);
+        let heap_pages = options.pages_of(last_range).end - options.pages_of(tile.first_slot).start;
+        let keys_per_page = keys_per_column.iter().sum::<f64>() / heap_pages as f64;
+        Ok(vec![keys_per_page / next_columns_per_page])
     }
 
-    /// The share of the last tile's columns of ranges with elements, by some pages. Errors: those
-    /// of reading.
+    /// Returns which share of the columns of level 0's last tile has keys, by some of its pages; 0
+    /// if there is no tile.
+    ///
+    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
     pub fn used_share<P: Pages>(&self, pages: &mut P) -> Result<f64, P::Error> {
         let Some(tile) = self.last_tile(Level::Zero) else {
             return Ok(0.0);
         };
-        let loads = Fill::of(pages, &tile, PAGES_READ)?.loads;
-        Ok(loads.iter().filter(|&&load| load > 0.0).count() as f64 / loads.len() as f64)
+        let keys_per_column = Fill::read(pages, &tile, PAGES_READ)?.keys_per_column;
+        let used = keys_per_column.iter().filter(|&&keys| keys > 0.0).count();
+        Ok(used as f64 / keys_per_column.len() as f64)
     }
 
-    /// The shape of the next tiles of a level, for the loads seen in the last one. If that is
-    /// empty, the same shape again if it has this width, else one for a guess.
-    fn next_shape(
-        &self,
-        level: Level,
-        width: Width,
-        target: Target,
-        seen: &[f64],
-        guess: f64,
-    ) -> TileShape {
+    /// Returns the shape of the next tile of a level.
+    ///
+    /// It is sized for the keys that were seen in the tile before it. If none were seen, it has the
+    /// shape of that tile, or if that has another width or number of hashes, a size for the expected
+    /// keys.
+    fn shape_of_next(&self, next: NextTile<'_>) -> TileShape {
+        let NextTile { level, width, target, seen_keys, expected_keys } = next;
+        if !seen_keys.is_empty() {
+            return self.shape_for(level, width, target, seen_keys);
+        }
         match self.last_tile(level).map(|tile| tile.shape) {
-            Some(last)
-                if seen.is_empty()
-                    && (last.width, last.num_hashes) == (width, target.num_hashes) =>
-            {
-                last
-            }
-            _ if seen.is_empty() => self.shape_for(level, width, target, &[guess.max(1.0)]),
-            _ => self.shape_for(level, width, target, seen),
+            Some(last) if last.width == width && last.num_hashes == target.num_hashes => last,
+            _ => self.shape_for(level, width, target, &[expected_keys.max(1.0)]),
         }
     }
 
-    /// The shape of the next tiles of a level: that of its last one, if it may stay.
+    /// Returns the shape of the next tile of a level: `width` columns with these numbers of keys, and
+    /// the fewest pages that keep the false positive rate of the `target`.
+    ///
+    /// If the last tile has only a few pages more, its shape is returned. Tiles of one shape are
+    /// stored together, as one record.
     pub(super) fn shape_for(
         &self,
         level: Level,
         width: Width,
-        target: Target,
-        loads: &[f64],
+        target: SlotTarget,
+        keys_per_column: &[f64],
     ) -> TileShape {
-        let columns_per_slot = self.options.columns_per_slot(level, self.end_slot(level));
-        let (num_hashes, size) = (target.num_hashes, self.options.size);
-        let shape = TileShape { level, width, columns_per_slot, num_hashes, pages: 0, size };
-        let shape = rate::with_pages(shape, target, loads);
-        let last = self.last_tile(level).map(|tile| tile.shape);
-        let stays = |last: &TileShape| {
-            TileShape { pages: shape.pages, ..*last } == shape
-                && rate::may_stay(last.pages, shape.pages)
+        let unsized_shape = TileShape {
+            level,
+            width,
+            columns_per_slot: self.options.columns_per_slot(level, self.end_slot(level)),
+            num_hashes: target.num_hashes,
+            pages: 0,
+            size: self.options.size,
         };
-        last.filter(stays).unwrap_or(shape)
+        let smallest = rate::sized_for(unsized_shape, target, keys_per_column);
+        let Some(last) = self.last_tile(level).map(|tile| tile.shape) else {
+            return smallest;
+        };
+        let has_other_size_only = TileShape { pages: smallest.pages, ..last } == smallest;
+        if has_other_size_only && rate::may_stay(last.pages, smallest.pages) {
+            last
+        } else {
+            smallest
+        }
     }
 }

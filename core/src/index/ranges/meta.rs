@@ -1,64 +1,314 @@
-//! The directory as bytes, and the one check of what was read from disk. A record is a run.
-//!
-//! How many pages a tile has follows from the elements that its slots were expected to have, which
-//! are not stored. But they come from somewhere:
+//! Reading a directory from its pages, and the metapage as bytes. A record is a run of tiles.
 //!
 //! ```text
-//! level 0    those of all rows of the build, of a range full of them where each has one, or the guess,
-//!              or what the tile before it has room for if all bits are set
-//! above      those of 128 slots of the level below, or what the tile before it has room for
+//! payload of the metapage    │ MetaRecord │ OptionsRecord │ RunRecord │ RunRecord │ … │ zeros │
+//! of a directory page        │ previous page, bytes, checksum │ RunRecord │ RunRecord │ … │ zeros │
 //! ```
 //!
-//! So a run that says more is damaged, however right its checksum is, and can't make an insertion
-//! write gigabytes.
+//! Runs of all levels stand in the order of their pages, which follow each other without a gap. So
+//! each run is checked against the end of those before it: [`DirectoryReader`].
+//!
+//! How many pages a tile may have follows from the keys that its slots were expected to have, which
+//! are not stored. But they come from somewhere: [`TileLimits`].
 
-use super::directory::{Directory, Options, Run};
-use super::fill::elements;
-use super::rate::{MAX_PART_FPR, MAX_TILE_PAGES, MIN_FPR};
-use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, TileShape, Width};
+use super::directory::{Directory, Options, TileRun};
+use super::fill::estimated_keys;
+use super::rate::{MAX_FPR_MANY_KEYS, MAX_TILE_PAGES, MIN_FPR};
+use super::shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, PerLevel, TileShape, Width};
 use super::split::{MAX_RANGES_PER_PAGE, Split};
 use super::tile::TileAddress;
 use crate::error;
-use crate::index::chain::{Chain, ChainForm, META_HEADER, META_PAGE, Stored, Tiles};
-use crate::index::page::{Damage, PageNumber, PageSize, Pages, Reader, require};
+use crate::index::chain::{
+    Chain, IndexDirectory, META_HEADER, META_PAGE, MetaForm, PageImage, StoredDirectory,
+};
+use crate::index::page::{
+    Damage, PageNumber, PageSize, Pages, WrongField, check_at_most, check_equal, check_field,
+    decode, read_fixed, write_fixed,
+};
+use serde::{Deserialize, Serialize};
 
-const FORM: ChainForm = ChainForm { magic: *b"bfix", fields: 32 };
+/// What distinguishes the metapage of this index.
+const FORM: MetaForm = MetaForm { magic: *b"bfix", own_bytes: 32 };
+/// Bytes of the record of a run.
 const RUN_BYTES: usize = 20;
-/// Bytes of the heap that an element is expected for at least.
-const LEAST_BYTES: u64 = 20;
-const NONE_COVERED: u32 = u32::MAX;
+/// A range is expected to have one key for each so many bytes of its pages, at most.
+const LEAST_BYTES_PER_KEY: u64 = 20;
+/// Stored for "no tile" where the number of a tile is expected.
+const NO_TILE: u32 = u32::MAX;
 
-/// Runs that the metapage has room for; a directory page has room for more.
-pub(super) const fn most_open_runs(size: PageSize) -> usize {
-    (size.payload_bytes() - META_HEADER - FORM.fields) / RUN_BYTES
+/// The fields of the metapage that only an index over ranges has, as they are stored.
+#[derive(Serialize, Deserialize)]
+struct OptionsRecord {
+    fpr: f64,
+    pages_per_range: u16,
+    ranges_per_page: u8,
+    lines_per_range: u8,
+    keys_per_range: u32,
+    /// Two numbers whose meaning depends on `levels`: [`LevelFields`].
+    level_numbers: [u32; 2],
+    table_pages: u32,
+    levels: u8,
+    may_split: u8,
+    keys_per_row: u16,
 }
 
-fn field(field: &str, found: impl Into<u64>) -> Damage {
-    Damage::field(META_PAGE, field, found)
+/// A run of tiles as it is stored.
+#[derive(Serialize, Deserialize)]
+struct RunRecord {
+    level: u8,
+    width: u8,
+    num_hashes: u8,
+    more_columns: u8,
+    pages: u32,
+    tiles: u32,
+    first_slot: u32,
+    first_page: PageNumber,
 }
 
-/// The split of such pages that fields say.
-fn split_of(
-    [ranges, lines]: [u8; 2],
-    [end_page, first_page]: [u32; 2],
-) -> Result<Option<Split>, Damage> {
-    let (lines, ranges) = (u16::from(lines), u16::from(ranges));
-    require(ranges == 0 || (2..=MAX_RANGES_PER_PAGE).contains(&ranges), || {
-        field("ranges per page", ranges)
-    })?;
-    require((lines == 0) == (ranges == 0), || field("lines per range", lines))?;
-    let has_pages = if ranges > 0 {
-        first_page < end_page
-    } else {
-        end_page.min(first_page) == Split::NO_PAGE
-    };
-    require(has_pages, || field("first page that is split", first_page))?;
-    Ok((ranges > 0).then_some(Split { lines, ranges, first_page, end_page }))
+/// The code of `levels` in the metapage of an index that may have several levels.
+const SEVERAL_LEVELS: u8 = 0;
+/// The code of `levels` in the metapage of an index that has level 0 only.
+const ONE_LEVEL: u8 = 1;
+
+/// What two numbers of the metapage mean.
+enum LevelFields {
+    /// The first tile of levels 0 and 1 that has a slot in the level above; `None` if no tile has.
+    /// No page is split.
+    Several { covered_0: Option<u32>, covered_1: Option<u32> },
+    /// Which pages are split; `None` if all are whole. No tile has a slot above.
+    One { split: Option<Split> },
 }
 
-impl Tiles for Directory {
+impl LevelFields {
+    fn of_directory(directory: &Directory) -> LevelFields {
+        if directory.options.is_flat {
+            LevelFields::One { split: directory.options.split }
+        } else {
+            LevelFields::Several {
+                covered_0: directory.first_covered[Level::Zero],
+                covered_1: directory.first_covered[Level::One],
+            }
+        }
+    }
+
+    /// Returns the two numbers as they are stored.
+    fn numbers(&self) -> [u32; 2] {
+        match self {
+            LevelFields::Several { covered_0, covered_1 } => {
+                [covered_0.unwrap_or(NO_TILE), covered_1.unwrap_or(NO_TILE)]
+            }
+            LevelFields::One { split: Some(split) } => [split.end_page, split.first_page],
+            LevelFields::One { split: None } => [Split::NO_PAGE, Split::NO_PAGE],
+        }
+    }
+}
+
+impl OptionsRecord {
+    fn of_directory(directory: &Directory) -> OptionsRecord {
+        let options = &directory.options;
+        OptionsRecord {
+            // No rate is 0.
+            fpr: options.fpr.unwrap_or(0.0),
+            // At most MAX_PAGES_PER_RANGE, which is 1,024.
+            pages_per_range: options.pages_per_range as u16,
+            // At most MAX_RANGES_PER_PAGE, which is 128.
+            ranges_per_page: options.split.map_or(0, |split| split.ranges_per_page as u8),
+            // No page is split into ranges of more lines.
+            lines_per_range: options.split.map_or(0, |split| split.lines_per_range as u8),
+            keys_per_range: options.keys_per_range,
+            level_numbers: LevelFields::of_directory(directory).numbers(),
+            table_pages: options.table_pages,
+            levels: if options.is_flat { ONE_LEVEL } else { SEVERAL_LEVELS },
+            may_split: options.may_split.into(),
+            keys_per_row: directory.keys_per_row,
+        }
+    }
+
+    /// Returns the directory that these fields of the metapage describe, without its runs of tiles.
+    ///
+    /// Fails if a field is invalid, or if two fields contradict each other.
+    fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
+        let mut first_covered = PerLevel::default();
+        let mut split = None;
+        match self.level_fields()? {
+            LevelFields::Several { covered_0, covered_1 } => {
+                first_covered[Level::Zero] = covered_0;
+                first_covered[Level::One] = covered_1;
+            }
+            LevelFields::One { split: stored } => split = stored,
+        }
+
+        self.check_fpr()?;
+        self.check_pages_per_range(split)?;
+        self.check_keys_per_range(size)?;
+        self.check_may_split()?;
+
+        let mut directory = Directory::empty(Options {
+            size,
+            fpr: self.stored_fpr(),
+            pages_per_range: self.pages_per_range.into(),
+            split,
+            may_split: self.may_split == 1,
+            table_pages: self.table_pages,
+            keys_per_range: self.keys_per_range,
+            is_flat: self.levels == ONE_LEVEL,
+        });
+        directory.chain = chain;
+        directory.keys_per_row = self.keys_per_row;
+        directory.first_covered = first_covered;
+        Ok(directory)
+    }
+
+    /// Returns what the two numbers mean. Fails if they, or the fields that go with them, are
+    /// invalid.
+    fn level_fields(&self) -> Result<LevelFields, WrongField> {
+        check_field("levels", self.levels, matches!(self.levels, SEVERAL_LEVELS | ONE_LEVEL))?;
+        if self.levels == ONE_LEVEL {
+            return Ok(LevelFields::One { split: self.split()? });
+        }
+
+        // Pages are split only where there is one level.
+        check_equal("ranges per page", self.ranges_per_page, 0u8)?;
+        check_equal("lines per range", self.lines_per_range, 0u8)?;
+        let [covered_0, covered_1] =
+            self.level_numbers.map(|number| (number != NO_TILE).then_some(number));
+        Ok(LevelFields::Several { covered_0, covered_1 })
+    }
+
+    /// Returns which pages of the table are split among several ranges, according to the metapage of
+    /// an index with one level; `None` if no page is.
+    ///
+    /// Fails if a field is invalid.
+    fn split(&self) -> Result<Option<Split>, WrongField> {
+        let [end_page, first_page] = self.level_numbers;
+        if self.ranges_per_page == 0 {
+            check_equal("lines per range", self.lines_per_range, 0u8)?;
+            check_equal("first page that is split", first_page, Split::NO_PAGE)?;
+            check_equal("first page that is whole again", end_page, Split::NO_PAGE)?;
+            return Ok(None);
+        }
+
+        let ranges_per_page = u16::from(self.ranges_per_page);
+        let valid_ranges = 2..=MAX_RANGES_PER_PAGE;
+        check_field("ranges per page", ranges_per_page, valid_ranges.contains(&ranges_per_page))?;
+        check_field("lines per range", self.lines_per_range, self.lines_per_range > 0)?;
+        check_field("first page that is split", first_page, first_page < end_page)?;
+        Ok(Some(Split {
+            lines_per_range: self.lines_per_range.into(),
+            ranges_per_page,
+            first_page,
+            end_page,
+        }))
+    }
+
+    /// Returns the rate that was chosen; `None` if it follows the size of the table.
+    fn stored_fpr(&self) -> Option<f64> {
+        // A rate of -0.0 is not taken for one that follows the table.
+        let follows_table = self.fpr.to_bits() == 0.0f64.to_bits();
+        (!follows_table).then_some(self.fpr)
+    }
+
+    fn check_fpr(&self) -> Result<(), WrongField> {
+        let valid_rates = MIN_FPR..=MAX_FPR_MANY_KEYS;
+        let is_valid = self.stored_fpr().is_none_or(|fpr| valid_rates.contains(&fpr));
+        check_field("false positive rate", self.fpr.to_bits(), is_valid)
+    }
+
+    fn check_pages_per_range(&self, split: Option<Split>) -> Result<(), WrongField> {
+        let pages = u32::from(self.pages_per_range);
+        check_field("pages per range", pages, (1..=MAX_PAGES_PER_RANGE).contains(&pages))?;
+        // A range can't be both several pages and a part of one.
+        check_field("pages per range", pages, split.is_none() || pages == 1)
+    }
+
+    fn check_keys_per_range(&self, size: PageSize) -> Result<(), WrongField> {
+        let range_bytes = u64::from(self.pages_per_range) * size.bytes() as u64;
+        check_at_most("keys per range", self.keys_per_range, range_bytes / LEAST_BYTES_PER_KEY)
+    }
+
+    /// Checks the field that allows pages to be split later. That takes one level, in which a range
+    /// is a page.
+    fn check_may_split(&self) -> Result<(), WrongField> {
+        let is_possible = self.levels == ONE_LEVEL && self.pages_per_range == 1;
+        check_at_most("pages that may be split", self.may_split, is_possible.into())
+    }
+}
+
+impl RunRecord {
+    fn of_run(run: &TileRun) -> RunRecord {
+        let TileAddress { shape, first_slot, first_page, .. } = run.first;
+        RunRecord {
+            level: shape.level as u8,
+            // At most MAX_WIDTH, which is 128.
+            width: shape.width.columns() as u8,
+            num_hashes: shape.num_hashes,
+            more_columns: shape.columns_per_slot - 1,
+            pages: shape.pages,
+            tiles: run.tiles,
+            first_slot,
+            first_page,
+        }
+    }
+
+    /// Returns the run that this record describes, some neighbouring tiles of one shape, as the next
+    /// one of `directory`. Its pages must begin with number `next_page`, and a tile must not have
+    /// more of them than `limits` allow.
+    ///
+    /// Fails if a field is invalid, or if the run does not continue the runs before it.
+    fn into_run(
+        self,
+        directory: &Directory,
+        next_page: u64,
+        limits: &TileLimits,
+    ) -> Result<TileRun, WrongField> {
+        let level = decode("level", self.level, Level::from_code)?;
+        let width = decode("number of columns", self.width, Width::from_columns)?;
+        self.check_columns_per_slot(level, &directory.options)?;
+        self.check_hashes()?;
+        check_field("pages of a tile", self.pages, self.pages > 0)?;
+        check_field("number of tiles", self.tiles, self.tiles > 0)?;
+        check_equal("first slot", self.first_slot, directory.end_slot(level))?;
+        check_equal("first page", self.first_page, next_page)?;
+        // So that a damaged run can't make an insertion write gigabytes.
+        check_at_most("pages of a tile", self.pages, limits.most_pages(level, width))?;
+
+        let shape = TileShape {
+            level,
+            width,
+            columns_per_slot: self.more_columns + 1,
+            num_hashes: self.num_hashes,
+            pages: self.pages,
+            size: directory.options.size,
+        };
+        let first = TileAddress {
+            shape,
+            ordinal: directory.tile_count(level),
+            first_slot: self.first_slot,
+            first_page: self.first_page,
+        };
+        let run = TileRun { first, tiles: self.tiles };
+        check_at_most("slots of a level", run.end_slot(), 1 << 32)?;
+        Ok(run)
+    }
+
+    /// Checks that slots have one column more than stored, or as many as the options say for new
+    /// tiles at this place. An index may have tiles of before its pages were split.
+    fn check_columns_per_slot(&self, level: Level, options: &Options) -> Result<(), WrongField> {
+        let expected = options.columns_per_slot(level, self.first_slot.into());
+        let is_valid = self.more_columns == 0 || self.more_columns == expected - 1;
+        check_field("more columns of a slot", self.more_columns, is_valid)
+    }
+
+    fn check_hashes(&self) -> Result<(), WrongField> {
+        let is_valid = (1..=MAX_HASHES).contains(&usize::from(self.num_hashes));
+        check_field("number of hashes", self.num_hashes, is_valid)
+    }
+}
+
+impl IndexDirectory for Directory {
     fn read<P: Pages>(pages: &mut P, size: PageSize) -> Result<Directory, P::Error> {
-        Ok(Directory::parse(Stored::read(&FORM, pages, size)?, size)?)
+        let stored = StoredDirectory::read(&FORM, pages, size)?;
+        Ok(DirectoryReader::read(stored, size)?)
     }
 
     fn chain(&self) -> &Chain {
@@ -66,233 +316,181 @@ impl Tiles for Directory {
     }
 
     fn metapage(&self) -> Vec<u8> {
-        let Options {
-            fpr,
-            pages_per_range,
-            split,
-            may_split,
-            guess,
-            table_pages,
-            is_flat,
-            ..
-        } = self.options;
-        let mut fields = fpr.unwrap_or(0.0).to_bits().to_le_bytes().to_vec();
-        let [zero, one, _] = self.covered_from.map(|first| first.unwrap_or(NONE_COVERED));
-        let [zero, one] = split.map_or([zero, one], |split| [split.end_page, split.first_page]);
-        let (lines, ranges) = split.map_or((0, 0), |split| (split.lines, split.ranges));
-        fields.extend((pages_per_range as u16).to_le_bytes());
-        fields.extend([ranges as u8, lines as u8]);
-        fields.extend([guess, zero, one, table_pages].into_iter().flat_map(u32::to_le_bytes));
-        fields.extend([u8::from(is_flat), u8::from(may_split)]);
-        fields.extend(self.keys_per_row.to_le_bytes());
-        self.chain
-            .metapage(&FORM, self.options.size, &fields, &self.open_records())
+        let mut fields = Vec::new();
+        write_fixed(&mut fields, &OptionsRecord::of_directory(self));
+        let records = encode_runs(&self.runs_of_metapage());
+        self.chain.metapage(&FORM, self.options.size, &fields, &records)
     }
 }
 
 impl Directory {
-    fn parse(stored: Stored, size: PageSize) -> Result<Directory, Damage> {
-        let mut bytes = Reader(&stored.fields);
-        let rate = f64::from_bits(bytes.u64());
-        let (pages_per_range, divided) = (u32::from(bytes.u16()), bytes.take());
-        let (guess, covered) = (bytes.u32(), [bytes.u32(), bytes.u32()]);
-        let (table_pages, [levels, may_split], keys_per_row) =
-            (bytes.u32(), bytes.take(), bytes.u16());
-        require(levels <= 1, || field("levels", levels))?;
-        let is_flat = levels == 1;
-        let [split_pages, covered] = if is_flat {
-            [covered, [NONE_COVERED; 2]]
-        } else {
-            [[Split::NO_PAGE; 2], covered]
-        };
-        let split = split_of(divided, split_pages)?;
-        let fpr = (rate.to_bits() != 0).then_some(rate);
-        let is_promised = fpr.is_none_or(|fpr| (MIN_FPR..=MAX_PART_FPR).contains(&fpr));
-        require(is_promised, || field("false positive rate", rate.to_bits()))?;
-        let is_possible = (1..=MAX_PAGES_PER_RANGE).contains(&pages_per_range);
-        require(is_possible && (split.is_none() || pages_per_range == 1), || {
-            field("pages per range", pages_per_range)
-        })?;
-        let most = u64::from(pages_per_range) * size.bytes() as u64 / LEAST_BYTES;
-        require(u64::from(guess) <= most, || field("elements per range", guess))?;
-        let may_be = u8::from(is_flat && pages_per_range == 1);
-        require(may_split <= may_be, || field("pages that may be split", may_split))?;
-        let may_split = may_split == 1;
-        let options = Options {
-            size,
-            fpr,
-            pages_per_range,
-            split,
-            may_split,
-            table_pages,
-            guess,
-            is_flat,
-        };
-        let mut directory = Directory::empty(options);
-        directory.keys_per_row = keys_per_row;
-        directory.chain = stored.chain;
-        let [zero, one] = covered.map(|first| (first != NONE_COVERED).then_some(first));
-        directory.covered_from = [zero, one, None];
-        let mut end = 1;
-        let mut most = Most::new(&directory.options, directory.chain.rows_built, keys_per_row);
-        for (at, records) in stored.records {
-            directory.add_runs(&records, at, &mut end, &mut most)?;
-            // A directory page is allocated after the tiles that it is about.
-            require(u64::from(at) == end, || {
-                Damage::field(at, "the first page after its tiles", end)
-            })?;
-            end += 1;
-        }
-        directory.add_runs(&stored.open, META_PAGE, &mut end, &mut most)?;
-        let allocated = directory.chain.allocated;
-        require(u64::from(allocated) == end, || field("number of pages", allocated))?;
-        directory.check_covered(Level::Zero, Level::One)?;
-        directory.check_covered(Level::One, Level::Two)?;
-        if let Some(Split { first_page, .. }) = split {
-            let tile = directory.tile_of(Level::Zero, first_page);
-            let is_first = tile.is_none_or(|tile| tile.first_slot == first_page);
-            require(is_first, || field("first page that is split", first_page))?;
-        }
-        Ok(directory)
-    }
-
-    /// Adds the runs of a page, the first of which must begin at page `end`.
-    fn add_runs(
-        &mut self,
-        bytes: &[u8],
-        page: PageNumber,
-        end: &mut u64,
-        most: &mut Most,
-    ) -> Result<(), Damage> {
-        let (records, rest) = bytes.as_chunks::<RUN_BYTES>();
-        require(rest.is_empty(), || Damage::field(page, "bytes of records", bytes.len() as u64))?;
-        for (record, number) in records.iter().zip(0u32..) {
-            let run = self.parse_run(record, *end, most);
-            let run = run.map_err(|problem| {
-                Damage::new(page, format!("run {number} of tiles: {problem}"))
-            })?;
-            *end = run.end_page();
-            self.levels[run.first.shape.level as usize].push(run);
-            most.add(run.first.shape);
-        }
-        Ok(())
-    }
-
-    /// The run of a record, which must agree with those before it, which end before page `end`.
-    fn parse_run(&self, record: &[u8; RUN_BYTES], end: u64, most: &Most) -> Result<Run, String> {
-        let mut bytes = Reader(record);
-        let [code, width, num_hashes, more_columns] = bytes.take();
-        let (pages, tiles) = (bytes.u32(), bytes.u32());
-        let (first_slot, first_page) = (bytes.u32(), bytes.u32());
-        let level = Level::ALL.into_iter().find(|&level| level as u8 == code);
-        let level = level.ok_or_else(|| format!("level {code} is unknown"))?;
-        let possible = Width::ALL
-            .into_iter()
-            .find(|possible| possible.columns() == width.into());
-        let width = possible.ok_or_else(|| format!("a tile cannot have {width} columns"))?;
-        let columns_per_slot = more_columns.saturating_add(1);
-        let shape = TileShape {
-            level,
-            width,
-            columns_per_slot,
-            num_hashes,
-            pages,
-            size: self.options.size,
-        };
-        let run = Run {
-            first: TileAddress { shape, ordinal: self.tiles(level), first_slot, first_page },
-            tiles,
-        };
-        let expected = self.end_slot(level);
-        let columns = [1, self.options.columns_per_slot(level, expected)];
-        let most_pages = most.pages(level, width);
-        Err(if num_hashes == 0 || usize::from(num_hashes) > MAX_HASHES {
-            format!("{num_hashes} hashes are not possible")
-        } else if pages == 0 || tiles == 0 {
-            format!("{tiles} tiles of {pages} pages")
-        } else if u64::from(first_slot) != expected {
-            format!("begins with slot {first_slot} instead of {expected}")
-        } else if run.end_slot() > 1 << 32 {
-            format!("{} slots are too many", run.end_slot())
-        } else if u64::from(first_page) != end {
-            format!("begins at page {first_page} instead of {end}")
-        } else if !columns.contains(&columns_per_slot) {
-            format!("its slots cannot have {columns_per_slot} columns")
-        } else if u64::from(pages) > most_pages {
-            format!("tiles of {pages} pages, which can have {most_pages} at most")
-        } else {
-            return Ok(run);
-        })
-    }
-
-    /// Checks that all tiles of a level from the first covered one on have slots above, and that no
-    /// lookup probes more tiles than necessary.
-    fn check_covered(&self, level: Level, above: Level) -> Result<(), Damage> {
-        let covered_from = self.covered_from[level as usize];
-        let (tiles, slots) = (u64::from(self.tiles(level)), self.end_slot(above));
-        let first = covered_from.map_or(tiles, u64::from);
-        require(first < tiles || covered_from.is_none(), || field("first covered tile", first))?;
-        let has_tiles = self.tiles(above) > 0;
-        require(covered_from.is_some() || !has_tiles, || {
-            field("first covered tile", NONE_COVERED)
-        })?;
-        let uncovered = || format!("tile {slots} of {tiles} has no slot in level 1");
-        require(first == tiles || slots >= tiles, || Damage::new(META_PAGE, uncovered()))?;
-        require(!has_tiles || slots < tiles + u64::from(MAX_WIDTH), || {
-            field("slots of a level", slots)
-        })?;
-        let last_alone = self
-            .tiles_alone(level)
-            .checked_sub(1)
-            .and_then(|last| self.tile(level, last));
-        let end =
-            last_alone.map_or(0, |last| u64::from(last.first_slot) + u64::from(last.shape.slots()));
-        let alone = end.saturating_sub(self.first_slot(level));
-        require(alone <= self.options.slots_alone(level), || {
-            field("slots without a level above", alone)
-        })
-    }
-
-    /// The runs in the metapage, as bytes.
-    fn open_records(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for Run {
-            first: TileAddress { shape, first_slot, first_page, .. },
-            tiles,
-        } in self.open_runs()
-        {
-            let TileShape { level, width, columns_per_slot, num_hashes, pages, .. } = shape;
-            bytes.extend([
-                level as u8,
-                width.columns() as u8,
-                num_hashes,
-                columns_per_slot - 1,
-            ]);
-            bytes.extend(
-                [pages, tiles, first_slot, first_page]
-                    .into_iter()
-                    .flat_map(u32::to_le_bytes),
-            );
-        }
-        bytes
-    }
-
-    /// Moves the runs of the metapage to a new directory page, and returns that with its number.
-    pub(super) fn close(&mut self) -> error::Result<(PageNumber, Vec<u8>)> {
-        let (records, page) = (self.open_records(), self.chain.allocate(1)?);
+    /// Moves the runs of the metapage to a new directory page, and returns that page. The metapage
+    /// then has no runs.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if no page number is left.
+    pub(super) fn move_runs_to_page(&mut self) -> error::Result<PageImage> {
+        let records = encode_runs(&self.runs_of_metapage());
+        let page = self.chain.allocate(1)?;
         self.chain.pages.push(page);
         Ok(self.chain.newest_page(self.options.size, &records))
     }
 }
 
-/// Pages that a tile may have beyond those that it needs: a level above is rounded up, and a shape
-/// may stay.
-const ROUNDED: f64 = 64.0;
-const STAYED: f64 = 1.1;
+/// Returns how many runs the metapage has room for. A directory page has room for more.
+pub(super) const fn most_runs_of_metapage(size: PageSize) -> usize {
+    (size.payload_bytes() - META_HEADER - FORM.own_bytes) / RUN_BYTES
+}
 
-/// Bits of an element at a rate of 1 / 2^32, the lowest that is promised, in the limit of many
-/// blocks.
-const fn most_bits(size: PageSize) -> f64 {
+/// Returns the records of runs, one after the other.
+fn encode_runs(runs: &[TileRun]) -> Vec<u8> {
+    let mut records = Vec::new();
+    for run in runs {
+        write_fixed(&mut records, &RunRecord::of_run(run));
+    }
+    records
+}
+
+/// A directory that is being read, run by run.
+struct DirectoryReader {
+    /// Has all runs so far.
+    directory: Directory,
+    /// The page after those of the runs and directory pages so far: the next one begins there.
+    next_page: u64,
+    limits: TileLimits,
+}
+
+impl DirectoryReader {
+    /// Builds the directory from what is stored, in pages of `size` bytes.
+    ///
+    /// Fails if a field or a run is invalid, if an allocated page belongs to nothing, or if the
+    /// levels do not fit together.
+    fn read(stored: StoredDirectory, size: PageSize) -> Result<Directory, Damage> {
+        let record: OptionsRecord =
+            read_fixed(&mut &stored.own_fields[..]).map_err(|wrong| wrong.on(META_PAGE))?;
+        let directory = record
+            .into_directory(stored.chain, size)
+            .map_err(|wrong| wrong.on(META_PAGE))?;
+        let mut reader = DirectoryReader {
+            limits: TileLimits::before_first_run(&directory),
+            directory,
+            next_page: u64::from(META_PAGE) + 1,
+        };
+
+        for records in &stored.pages {
+            reader.add_runs(&records.bytes, records.page)?;
+            // A directory page is allocated after the tiles that it is about.
+            check_equal("page number of a directory page", records.page, reader.next_page)
+                .map_err(|wrong| wrong.on(records.page))?;
+            reader.next_page += 1;
+        }
+        reader.add_runs(&stored.meta_records, META_PAGE)?;
+        reader.finish().map_err(|wrong| wrong.on(META_PAGE))
+    }
+
+    /// Adds the runs that a page has as records.
+    ///
+    /// Fails if a record is incomplete or invalid, or does not continue the runs before it.
+    fn add_runs(&mut self, records: &[u8], page: PageNumber) -> Result<(), Damage> {
+        let is_complete = records.len().is_multiple_of(RUN_BYTES);
+        check_field("bytes of records", records.len() as u64, is_complete)
+            .map_err(|wrong| wrong.on(page))?;
+
+        for (record, number) in records.chunks_exact(RUN_BYTES).zip(0u32..) {
+            self.add_run(record)
+                .map_err(|wrong| Damage::new(page, format!("run {number} of tiles: {wrong}")))?;
+        }
+        Ok(())
+    }
+
+    fn add_run(&mut self, mut record: &[u8]) -> Result<(), WrongField> {
+        let record: RunRecord = read_fixed(&mut record)?;
+        let run = record.into_run(&self.directory, self.next_page, &self.limits)?;
+        self.next_page = run.end_page();
+        self.limits.add(run.first.shape);
+        self.directory.runs[run.first.shape.level].push(run);
+        Ok(())
+    }
+
+    /// Returns the directory, if its runs of tiles fit together.
+    ///
+    /// A tile of one level is a slot of a tile of the next level, except some tiles at the beginning.
+    ///
+    /// Fails if an allocated page belongs to nothing, if tiles that must have a slot above have
+    /// none, or if pages are split in the middle of a tile.
+    fn finish(self) -> Result<Directory, WrongField> {
+        let directory = self.directory;
+        check_equal("number of pages", directory.chain.allocated, self.next_page)?;
+        check_covered(&directory, Level::Zero, Level::One)?;
+        check_covered(&directory, Level::One, Level::Two)?;
+
+        if let Some(split) = directory.options.split {
+            // The first split page is a range of its own, and begins a tile if it has one: it is
+            // decided that pages are split when they get their first tile.
+            let tile = directory.tile_of(Level::Zero, split.first_page);
+            let begins_tile = tile.is_none_or(|tile| tile.first_slot == split.first_page);
+            check_field("first page that is split", split.first_page, begins_tile)?;
+        }
+        Ok(directory)
+    }
+}
+
+/// Checks that tiles of a level have slots in the level `above`: all from the first *covered* one
+/// on. Also checks that no lookup probes more tiles than necessary: it probes all tiles of the
+/// highest level, and all tiles without a slot above.
+fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
+    let tiles = u64::from(directory.tile_count(level));
+    let slots_above = directory.end_slot(above);
+    match directory.first_covered[level] {
+        Some(first_covered) => {
+            check_field("first covered tile", first_covered, u64::from(first_covered) < tiles)?;
+            // Slot number n above is tile number n.
+            check_field("tile without a slot above", slots_above, slots_above >= tiles)?;
+        }
+        None => {
+            let tiles_above = directory.tile_count(above);
+            check_equal("tiles above a level without covered tiles", tiles_above, 0u8)?;
+        }
+    }
+    // A tile above is only added when the tiles before it have no slot left.
+    if directory.tile_count(above) > 0 {
+        let most_slots = tiles + u64::from(MAX_WIDTH) - 1;
+        check_at_most("slots above the tiles of a level", slots_above, most_slots)?;
+    }
+
+    let uncovered_slots = uncovered_slots(directory, level);
+    let most = directory.options.most_uncovered_slots(level);
+    check_at_most("slots without a level above", uncovered_slots, most)
+}
+
+/// Returns how many slots belong to the tiles of a level that have no slot above.
+fn uncovered_slots(directory: &Directory, level: Level) -> u64 {
+    let last_uncovered = directory
+        .uncovered_tiles(level)
+        .checked_sub(1)
+        .and_then(|ordinal| directory.tile(level, ordinal));
+    let end_slot =
+        last_uncovered.map_or(0, |tile| u64::from(tile.first_slot) + u64::from(tile.shape.slots()));
+    // The slots of a level may begin after the first number.
+    end_slot.saturating_sub(directory.first_slot(level))
+}
+
+/// A build rounds the pages of a tile above level 0 up, by less than this number: see
+/// [`super::pending`].
+const MOST_PAGES_BY_ROUNDING: f64 = 64.0;
+/// A tile may keep the shape of the one before it, which may have a 32nd more pages: see
+/// [`super::rate::may_stay`].
+const MOST_TIMES_BY_STAYING: f64 = 1.1;
+/// A key of a text may have two hashes.
+const MOST_HASHES_PER_KEY: f64 = 2.0;
+/// Bytes of a line pointer, of which a heap page has one for each row.
+const LINE_POINTER_BYTES: usize = 4;
+
+/// Returns how many bits a key needs at a rate of 1 / 2^32, in the limit of many blocks. No tile
+/// ever has a lower rate, since no table has more pages.
+///
+/// The smaller the pages, the fewer bits a block has. Small blocks are filled less evenly, which
+/// takes more bits.
+const fn most_bits_per_key(size: PageSize) -> f64 {
     match size.bytes() {
         1024 => 3600.0,
         2048 => 460.0,
@@ -301,59 +499,80 @@ const fn most_bits(size: PageSize) -> f64 {
     }
 }
 
-/// The most elements that slots of each level were expected to have, by the runs so far.
-struct Most {
+/// How many keys the slots of a level may have been expected to have at most, by the runs so far.
+/// It limits how many pages a tile may have, so that a damaged run can't make an insertion write
+/// gigabytes.
+///
+/// ```text
+/// level 0    the keys of all rows of the build, or of a range full of rows if each has one key,
+///              or the number that the options say,
+///              or what the tile before has room for if all of its bits are set
+/// above      the keys of 128 slots of the level below, or what the tile before has room for
+/// ```
+struct TileLimits {
     size: PageSize,
-    elements: [f64; 3],
+    /// Without what follows from the level below.
+    most_keys: PerLevel<f64>,
 }
 
-impl Most {
-    /// Before the first run, of an index built from so many rows with so many keys in the mean; 0
-    /// where each has one.
-    pub fn new(options: &Options, rows: u64, keys_per_row: u16) -> Most {
-        let rows = rows as f64;
-        let built = match keys_per_row {
-            // A page has at most as many rows as it has room for their pointers, of four bytes.
-            0 => rows.min(f64::from(options.pages_per_range) * (options.size.bytes() / 4) as f64),
+impl TileLimits {
+    /// Returns the limits for the first tiles of a directory: how many keys a range may have been
+    /// expected to have when they were made.
+    fn before_first_run(directory: &Directory) -> TileLimits {
+        let options = &directory.options;
+        let rows = directory.chain.rows_built as f64;
+        let keys_of_build = match directory.keys_per_row {
+            // Each row has one key, and a page has at most as many rows as line pointers fit.
+            0 => {
+                let lines_per_page = options.size.bytes() / LINE_POINTER_BYTES;
+                let lines_per_range = f64::from(options.pages_per_range) * lines_per_page as f64;
+                rows.min(lines_per_range)
+            }
+            // There may have been more keys than the field can say.
             u16::MAX if rows > 0.0 => f64::INFINITY,
-            // It is rounded, and a key of text may have two hashes.
-            keys => rows * 2.0 * (f64::from(keys) + 0.5),
+            // The number is rounded.
+            keys => rows * MOST_HASHES_PER_KEY * (f64::from(keys) + 0.5),
         };
-        Most {
-            size: options.size,
-            elements: [built.max(options.guess.into()).max(1.0), 0.0, 0.0],
-        }
+
+        let mut most_keys = PerLevel::default();
+        most_keys[Level::Zero] = keys_of_build.max(options.keys_per_range.into()).max(1.0);
+        TileLimits { size: options.size, most_keys }
     }
 
-    /// The most pages of another tile of this level and width.
-    pub fn pages(&self, level: Level, width: Width) -> u64 {
-        let blocks =
-            self.elements_of(level) * most_bits(self.size) / f64::from(self.size.block_bits());
-        let pages = blocks / f64::from(width.blocks_per_page()) * STAYED + ROUNDED;
-        // Those of a level above are counted as if they were the narrowest.
-        let narrower = Width::MIN.blocks_per_page() / width.blocks_per_page();
-        (pages as u64).min(MAX_TILE_PAGES * u64::from(narrower))
+    /// Returns the most pages of the next tile of this level and width.
+    fn most_pages(&self, level: Level, width: Width) -> u64 {
+        let bits = self.most_keys_of(level) * most_bits_per_key(self.size);
+        let blocks = bits / f64::from(self.size.block_bits());
+        let needed = blocks / f64::from(width.blocks_per_page());
+        let pages = needed * MOST_TIMES_BY_STAYING + MOST_PAGES_BY_ROUNDING;
+
+        // A build rounds the pages of the narrowest tile above, and makes wider ones of as many
+        // blocks.
+        let times_narrowest = Width::MIN.blocks_per_page() / width.blocks_per_page();
+        (pages as u64).min(MAX_TILE_PAGES * u64::from(times_narrowest))
     }
 
-    fn elements_of(&self, level: Level) -> f64 {
-        let below = level
-            .below()
-            .map_or(0.0, |below| self.elements_of(below) * f64::from(MAX_WIDTH));
-        self.elements[level as usize].max(below)
+    /// Returns the most keys that a slot of a level may have been expected to have.
+    fn most_keys_of(&self, level: Level) -> f64 {
+        let keys_of_tile_below = match level.below() {
+            Some(below) => self.most_keys_of(below) * f64::from(MAX_WIDTH),
+            None => 0.0,
+        };
+        self.most_keys[level].max(keys_of_tile_below)
     }
 
-    /// Takes note of a run: the next tile of its level may be made for what this one has.
-    pub fn add(&mut self, shape: TileShape) {
+    /// Takes note of a run: the next tile of its level may have been sized for what the columns of
+    /// this one can have.
+    fn add(&mut self, shape: TileShape) {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
-        // A slot of level 2 may be a tile of another width.
-        let wider = if shape.level == Level::Two {
-            f64::from(MAX_WIDTH / Width::MIN.columns())
-        } else {
-            1.0
+        let keys_with_all_bits = estimated_keys(shape, bits, bits);
+        let wider_slots = match shape.level {
+            Level::Zero | Level::One => 1,
+            // A slot of level 2 may be a wider tile of level 1 than in this run.
+            Level::Two => MAX_WIDTH / Width::MIN.columns(),
         };
-        let full = elements(shape, bits, bits) * wider;
-        let known = &mut self.elements[shape.level as usize];
-        *known = known.max(full);
+        let most = keys_with_all_bits * f64::from(wider_slots);
+        self.most_keys[shape.level] = self.most_keys[shape.level].max(most);
     }
 }
 

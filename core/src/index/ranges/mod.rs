@@ -1,7 +1,7 @@
 //! The index over ranges of a table's pages, as bytes.
 //!
 //! A heap is divided into **ranges** of neighbouring pages, and each range has a Bloom filter of
-//! the elements in it. A lookup must not read all of these filters. So the filters of up to 128
+//! the keys in it. A lookup must not read all of these filters. So the filters of up to 128
 //! neighbouring ranges form a **tile**. They are transposed: the bits for the same position are
 //! side by side, so that one page answers for all of the ranges. A level above has a filter for
 //! each tile, and a third one for each tile of the second.
@@ -24,26 +24,27 @@
 //! |---|---|
 //! | `split` | which rows a range has: those of some pages, or some lines of a page |
 //! | `shape` | the levels; how many pages, columns and slots a tile has, and which columns are a slot's |
-//! | `tile` | where an element's bits are; probing a page, and what to change in it |
+//! | `tile` | where a key's bits are; probing a page, and what to change in it |
 //! | `rate` | what is promised, the rates of the levels, and the pages that they need |
-//! | `directory` | where the tiles are: runs of them |
-//! | `meta` | the directory as bytes, read with the one check |
+//! | `directory` | where the tiles are: runs of them; and where a key's bits belong on all levels |
+//! | `meta` | the directory as bytes, and the checks of what was read from disk |
 //! | `fill` | estimates from the bits of a tile |
 //! | `grow` | new tiles for ranges that are appended |
-//! | `build`, `pending` | an index from ranges in order, in one pass; what it keeps until tiles are written |
-//! | `search` | lookups, and the pages that an insertion locks |
+//! | `build`, `pending`, `column_bits` | an index from ranges in order, in one pass; what it keeps until tiles are written |
+//! | `search` | lookups |
 //! | `inspect` | what the index promises and holds, and what a lookup costs |
 //! | `memory` | an index in memory, for tests (feature `testing`) |
 //!
 //! Why "no" is certain: bits are only ever set; tiles never move; a directory that was read stays
 //! true, and lacks at most what was added later, for rows that no lookup before could see; a range
-//! without a tile, and a page without bits or after the end of the file, has no elements.
+//! without a tile, and a page without bits or after the end of the file, has no keys.
 //!
 //! Why three levels: with them a lookup of an absent key reads 6.6 index pages at a billion rows,
 //! with two 132 (the example `index_figures`). Two levels that read as few need more bits, and 128
 //! pages per range instead of 8.
 
 mod build;
+mod column_bits;
 mod directory;
 mod fill;
 mod grow;
@@ -59,18 +60,22 @@ mod shape;
 mod split;
 mod tile;
 
-pub use crate::index::chain::{Chain, META_PAGE, Tiles};
+pub use crate::index::chain::{Chain, IndexDirectory, META_PAGE};
 pub use crate::index::page::{Damage, PageKind, PageNumber, PageSink, PageSize, Pages, Special};
-pub use build::{Build, next_piece};
-pub use directory::{Directory, Options, Run};
+pub use build::{Build, width_for_slots};
+pub use directory::{Directory, Options, TileRun};
 pub use fill::Fill;
-pub use inspect::{Expectation, Survey};
+pub use inspect::{Expectation, Survey, mean_keys_per_range};
 pub use rate::{
-    MAX_FPR, MAX_PART_FPR, MIN_FPR, Target, mean_rate, share, target, typical, with_pages,
+    MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, MIN_FPR, SlotTarget, complete_columns, mean_rate,
+    rate_of_level, sized_for,
 };
-pub use shape::{Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_ALONE, TileShape, Width};
-pub use split::{MAX_RANGES_PER_PAGE, Split};
-pub use tile::{Mark, Probe, TileAddress, changes};
+pub use search::{estimate_ranges, sample_ranges, search, search_alternatives, search_condition};
+pub use shape::{
+    Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_UNCOVERED_SLOTS, TileShape, Width,
+};
+pub use split::{MAX_RANGES_PER_PAGE, PageContent, Split};
+pub use tile::{Mark, TileAddress, TileProbe, changes};
 
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,41 @@
 //! What a build keeps in memory until its tile is written: the hashes of ranges, and the slots of
 //! the levels above.
+//!
+//! A slot of level 1 is kept as the hashes of its keys, up to a limit: with all hashes at hand, its
+//! tile gets exactly the size that it needs. Beyond the limit the number of blocks is fixed to what
+//! the slots so far need, and slots are kept as their bits.
+//!
+//! A slot of level 2 has far too many hashes. It gets bits from the start, as the tiles of level 0
+//! below it are written: it is *open* until the last of them. The number of blocks is fixed for as
+//! many keys as there are hashes, as if all were different. If they are not, the first slot is
+//! folded to what it would have been had it been made smaller.
 
-use super::fill::elements;
-use super::rate::{Target, typical, with_pages};
+use super::column_bits::ColumnBits;
+use super::fill::estimated_keys;
+use super::rate::{SlotTarget, complete_columns, sized_for};
 use super::shape::{Level, TileShape, Width};
-use super::tile::{Footprint, footprint};
 use crate::filter::sparse;
 use crate::index::page::PageSize;
 use crate::memory;
 
 /// Distinct hashes of neighbouring ranges.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredRanges {
+    /// The hashes of all ranges, one range after the other; ascending in each.
     hashes: Vec<u64>,
     /// Where the hashes of each range end.
     ends: Vec<usize>,
 }
 
-impl Gathered {
-    pub fn ranges(&self) -> usize {
+impl GatheredRanges {
+    /// Returns how many ranges there are.
+    pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    pub fn range(&self, range: usize) -> &[u64] {
-        let start = range.checked_sub(1).map_or(0, |before| self.ends[before]);
+    /// Returns the hashes of a range, counted from the first one that was gathered.
+    pub fn hashes_of(&self, range: usize) -> &[u64] {
+        let start = if range == 0 { 0 } else { self.ends[range - 1] };
         &self.hashes[start..self.ends[range]]
     }
 
@@ -31,6 +43,7 @@ impl Gathered {
     pub fn add(&mut self, hashes: &[u64]) {
         let start = self.hashes.len();
         if self.hashes.capacity() - start < hashes.len() {
+            // At least doubles the memory, so that the hashes are rarely moved.
             memory::reserve(&mut self.hashes, hashes.len().max(start));
         }
         self.hashes.extend_from_slice(hashes);
@@ -39,194 +52,299 @@ impl Gathered {
         self.ends.push(self.hashes.len());
     }
 
-    /// All of its hashes, each once.
-    pub fn distinct(mut self) -> Vec<u64> {
+    /// Returns the hashes of all ranges, each once.
+    pub fn into_distinct(mut self) -> Vec<u64> {
         let distinct = sparse::sort_distinct(&mut self.hashes, 0);
         self.hashes.truncate(distinct);
         self.hashes
     }
 }
 
-/// A slot whose rate would be higher than promised by this factor begins another tile.
-const MOST_OVER: f64 = 2.0;
-/// How often a slot can be folded in half.
-const FOLDS: u32 = 6;
-
-/// Slots of a level whose tile is not written yet.
-pub(super) struct Above {
-    level: Level,
-    /// How many slots its tiles have.
-    pub width: Width,
-    pub target: Target,
-    size: PageSize,
-    /// The hashes of each slot, or once `blocks` are fixed its bits, block by block in whole words.
-    slots: Vec<Vec<u64>>,
-    /// How many elements each has, or will have when its tile of the level below is full.
-    loads: Vec<f64>,
-    /// Hashes that are kept, or words of bits; and the most.
-    held: usize,
-    hold: usize,
-    /// Blocks of a slot, once they are fixed: a number with which tiles of every width have full
-    /// pages.
-    pub blocks: Option<u64>,
-    /// The slot that gets the bits of hashes as they come.
-    open: Vec<u64>,
+/// Slots of a level above level 0, in the order of their numbers, whose tile is not written yet.
+#[derive(Default)]
+pub(super) struct PendingSlots {
+    pub contents: SlotContents,
+    /// How many keys each slot has, or will have when its tile of the level below is full.
+    pub keys_per_slot: Vec<f64>,
 }
 
-impl Above {
-    pub fn new(level: Level, width: Width, target: Target, size: PageSize, hold: usize) -> Above {
-        let (slots, loads, open) = (Vec::new(), Vec::new(), Vec::new());
-        Above {
-            level,
-            width,
-            target,
-            size,
-            slots,
-            loads,
-            held: 0,
-            hold,
-            blocks: None,
-            open,
-        }
+/// What is kept of some slots.
+pub(super) enum SlotContents {
+    /// The hashes of each slot.
+    Hashes(Vec<Vec<u64>>),
+    /// The bits of each slot, all in the same number of blocks.
+    Bits(Vec<ColumnBits>),
+}
+
+impl Default for SlotContents {
+    fn default() -> SlotContents {
+        SlotContents::Hashes(Vec::new())
+    }
+}
+
+impl PendingSlots {
+    /// Returns how many slots there are.
+    pub fn count(&self) -> usize {
+        self.keys_per_slot.len()
     }
 
-    /// Whether there are slots, as many as fill tiles of the least width.
-    fn fills_tiles(&self) -> bool {
-        !self.slots.is_empty() && self.slots.len().is_multiple_of(Width::MIN.columns() as usize)
+    /// Takes the first slots out, `count` of them or all if there are fewer.
+    pub fn take_first(&mut self, count: usize) -> PendingSlots {
+        let count = count.min(self.count());
+        let left = PendingSlots {
+            contents: match &mut self.contents {
+                SlotContents::Hashes(slots) => SlotContents::Hashes(slots.split_off(count)),
+                SlotContents::Bits(slots) => SlotContents::Bits(slots.split_off(count)),
+            },
+            keys_per_slot: self.keys_per_slot.split_off(count),
+        };
+        std::mem::replace(self, left)
     }
 
-    /// Whether a tile must be written before another slot is kept.
-    pub fn is_full(&self) -> bool {
-        let is_too_large = self.level == Level::Two && self.fills_tiles() && self.held > self.hold;
-        self.slots.len() == self.width.columns() as usize || is_too_large
+    /// Returns whether there are slots, and tiles of the least width for all of them would have
+    /// none left.
+    fn fill_tiles(&self) -> bool {
+        let least_width = Width::MIN.columns() as usize;
+        self.count() > 0 && self.count().is_multiple_of(least_width)
     }
+}
 
-    /// Whether the next slot, which has so many elements, should begin another tile.
-    pub fn is_other(&self, load: f64) -> bool {
-        let is_over =
-            |blocks| self.shape(Width::MIN, blocks).rate(load) > self.target.fpr * MOST_OVER;
-        self.fills_tiles() && self.blocks.is_some_and(is_over)
-    }
+/// What the tiles of a level above level 0 have in common.
+pub(super) struct LevelPlan {
+    pub level: Level,
+    /// How many slots the tiles have.
+    pub width: Width,
+    /// What the slots must keep.
+    pub target: SlotTarget,
+    pub size: PageSize,
+}
 
+impl LevelPlan {
+    /// Returns the shape of a tile of this width whose columns have `blocks` blocks: a multiple of
+    /// those that a page has of each column.
     pub fn shape(&self, width: Width, blocks: u64) -> TileShape {
-        let (num_hashes, pages) =
-            (self.target.num_hashes, (blocks / u64::from(width.blocks_per_page())) as u32);
         TileShape {
             level: self.level,
             width,
             columns_per_slot: 1,
-            num_hashes,
-            pages,
+            num_hashes: self.target.num_hashes,
+            pages: (blocks / u64::from(width.blocks_per_page())) as u32,
             size: self.size,
         }
     }
 
-    /// Keeps a slot as its hashes, or if there are too many, as bits.
-    pub fn keep_hashes(&mut self, hashes: Vec<u64>, load: f64) {
-        if let Some(blocks) = self.blocks {
-            return self.keep(bits_of(&hashes, self.shape(Width::MIN, blocks)), load);
+    /// Returns how many blocks slots with these numbers of keys need. Tiles of every width have full
+    /// pages with it: those of the least width have a multiple of `pages` pages.
+    fn blocks_for(&self, keys_per_slot: &[f64], pages: u32) -> u64 {
+        let needed = sized_for(self.shape(Width::MIN, 0), self.target, keys_per_slot);
+        let rounded_pages = needed.pages.next_multiple_of(pages);
+        u64::from(rounded_pages) * u64::from(Width::MIN.blocks_per_page())
+    }
+
+    /// Returns whether a slot with this number of keys would have a much higher rate than promised
+    /// if it had `blocks` blocks.
+    fn would_be_overfull(&self, keys: f64, blocks: u64) -> bool {
+        /// The rate is too high if it exceeds the promised one by this factor.
+        const MOST_TIMES_PROMISED: f64 = 2.0;
+        let rate = self.shape(Width::MIN, blocks).rate(keys);
+        rate > self.target.fpr * MOST_TIMES_PROMISED
+    }
+}
+
+/// The slots of level 1 whose tile is not written yet.
+pub(super) struct PendingLevelOne {
+    pub plan: LevelPlan,
+    slots: PendingSlots,
+    hashes_kept: usize,
+    most_hashes: usize,
+}
+
+impl PendingLevelOne {
+    /// Returns a level without slots. About `most_hashes` hashes are kept at most; then bits.
+    pub fn new(plan: LevelPlan, most_hashes: usize) -> PendingLevelOne {
+        PendingLevelOne {
+            plan,
+            slots: PendingSlots::default(),
+            hashes_kept: 0,
+            most_hashes,
         }
-        self.keep(hashes, load);
-        if self.held > self.hold {
-            let blocks = self.blocks_for(&typical(&self.loads), 1);
-            let shape = self.shape(Width::MIN, blocks);
-            self.blocks = Some(blocks);
-            self.slots.iter_mut().for_each(|slot| *slot = bits_of(slot, shape));
-        }
     }
 
-    /// Keeps a slot in the form of the others.
-    pub fn keep(&mut self, slot: Vec<u64>, load: f64) {
-        memory::push(&mut self.loads, load);
-        self.held += slot.len();
-        memory::push(&mut self.slots, slot);
+    /// Returns whether the slots that are kept fill a tile, which must be written before another
+    /// slot is added.
+    pub fn is_full(&self) -> bool {
+        self.slots.count() == self.plan.width.columns() as usize
     }
 
-    /// Blocks of a slot for such loads, in a multiple of so many pages.
-    fn blocks_for(&self, loads: &[f64], multiple: u32) -> u64 {
-        let shape = with_pages(self.shape(Width::MIN, 0), self.target, loads);
-        u64::from(shape.pages.next_multiple_of(multiple)) * u64::from(Width::MIN.blocks_per_page())
-    }
-
-    /// Sets the bits of hashes in the slot that is open, which is expected to get so many.
-    pub fn mark(&mut self, load: f64, hashes: &[u64]) {
-        // A small one is not folded: there is nothing to save.
-        let multiple = if load < f64::from(1 << 16) { 1 } else { 1 << FOLDS };
-        let blocks = self.blocks.unwrap_or_else(|| self.blocks_for(&[load], multiple));
-        self.blocks = Some(blocks);
-        let shape = self.shape(Width::MIN, blocks);
-        if self.open.is_empty() {
-            self.open = no_bits(shape);
-        }
-        set_all(&mut self.open, shape, hashes);
-    }
-
-    /// The bits of the slot that was open, and about how many elements it has. After it there is
-    /// none.
-    pub fn marked(&mut self) -> (Vec<u64>, f64) {
-        let mut bits = std::mem::take(&mut self.open);
-        let words = words_per_block(self.size);
-        let ones: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
-        let mut blocks = (bits.len() / words) as u64;
-        let all = blocks * u64::from(self.size.block_bits());
-        let load = elements(self.shape(Width::MIN, blocks), all as f64, ones as f64);
-        if self.slots.is_empty() {
-            let (needed, per_page) =
-                (self.blocks_for(&[load], 1), u64::from(Width::MIN.blocks_per_page()));
-            while blocks >= 2 * needed && blocks.is_multiple_of(2 * per_page) {
-                bits = fold(&bits, words);
-                blocks /= 2;
+    /// Returns whether a slot with this number of keys should begin another tile, since its number
+    /// of blocks is fixed, and too small.
+    pub fn needs_other_tile(&self, keys: f64) -> bool {
+        match &self.slots.contents {
+            SlotContents::Bits(slots) if self.slots.fill_tiles() => {
+                self.plan.would_be_overfull(keys, slots[0].blocks())
             }
-            self.blocks = Some(blocks);
+            _ => false,
         }
-        (bits, load)
     }
 
-    /// The slots, their loads, and the blocks of each if they are fixed. After them there are none.
-    /// Those of level 2 that come next have as many blocks, since there may be one.
-    pub fn take(&mut self) -> (Vec<Vec<u64>>, Vec<f64>, Option<u64>) {
-        self.held = 0;
-        let blocks = if self.level == Level::Two { self.blocks } else { self.blocks.take() };
-        (std::mem::take(&mut self.slots), std::mem::take(&mut self.loads), blocks)
+    /// Adds a slot of level 1, which is a tile of level 0 with these hashes. It will have `keys` keys
+    /// when that tile is full.
+    pub fn add_slot(&mut self, hashes: Vec<u64>, keys: f64) {
+        memory::push(&mut self.slots.keys_per_slot, keys);
+        match &mut self.slots.contents {
+            SlotContents::Bits(slots) => {
+                let shape = self.plan.shape(Width::MIN, slots[0].blocks());
+                memory::push(slots, ColumnBits::with_keys(&hashes, shape));
+            }
+            SlotContents::Hashes(slots) => {
+                self.hashes_kept += hashes.len();
+                memory::push(slots, hashes);
+                if self.hashes_kept > self.most_hashes {
+                    self.keep_bits();
+                }
+            }
+        }
+    }
+
+    /// Fixes the number of blocks to what the slots so far need, and replaces their hashes by bits.
+    fn keep_bits(&mut self) {
+        if let SlotContents::Hashes(slots) = &self.slots.contents {
+            let complete = complete_columns(&self.slots.keys_per_slot);
+            let blocks = self.plan.blocks_for(&complete, 1);
+            let shape = self.plan.shape(Width::MIN, blocks);
+            let bits = slots.iter().map(|hashes| ColumnBits::with_keys(hashes, shape));
+            self.slots.contents = SlotContents::Bits(memory::collect(bits));
+        }
+    }
+
+    /// Takes all slots out. The number of blocks of the next ones is not fixed.
+    pub fn take_slots(&mut self) -> PendingSlots {
+        self.hashes_kept = 0;
+        std::mem::take(&mut self.slots)
     }
 }
 
-/// Each two neighbouring blocks as one. A hash's block is its share of all, so it is the one with
-/// what it had.
-fn fold(bits: &[u64], words: usize) -> Vec<u64> {
-    let mut folded = memory::with_capacity(bits.len() / 2);
-    for pair in bits.chunks_exact(2 * words) {
-        let (a, b) = pair.split_at(words);
-        folded.extend(a.iter().zip(b).map(|(a, b)| a | b));
+/// How often a slot of level 2 can be folded in half: to a 64th.
+const MOST_FOLDS: u32 = 6;
+/// A slot of level 2 that is made for fewer keys isn't folded: there is little to save.
+const LEAST_KEYS_TO_FOLD: f64 = 65_536.0;
+
+/// A slot of level 2 that has the bits of all tiles below it.
+pub(super) struct ClosedSlot {
+    pub bits: ColumnBits,
+    /// About how many distinct keys it has.
+    pub keys: f64,
+}
+
+/// The slots of level 2 whose tile is not written yet.
+pub(super) struct PendingLevelTwo {
+    pub plan: LevelPlan,
+    slots: Vec<ColumnBits>,
+    keys_per_slot: Vec<f64>,
+    /// How many words of bits the slots take.
+    words_kept: usize,
+    most_words: usize,
+    /// How many blocks a slot has; `None` until the first one needs to know.
+    blocks: Option<u64>,
+    /// The slot that gets the keys of tiles of level 0 as these are written.
+    open_slot: Option<ColumnBits>,
+}
+
+impl PendingLevelTwo {
+    /// Returns a level without slots. About `most_words` words of 64 bits are kept at most, but at
+    /// least eight slots.
+    pub fn new(plan: LevelPlan, most_words: usize) -> PendingLevelTwo {
+        PendingLevelTwo {
+            plan,
+            slots: Vec::new(),
+            keys_per_slot: Vec::new(),
+            words_kept: 0,
+            most_words,
+            blocks: None,
+            open_slot: None,
+        }
     }
-    folded
-}
 
-pub(super) fn words_per_block(size: PageSize) -> usize {
-    size.block_bits().div_ceil(64) as usize
-}
+    /// Returns whether the slots that are kept must be written before another one is added: they
+    /// fill a tile, or take too much memory.
+    pub fn is_full(&self) -> bool {
+        let fills_widest = self.slots.len() == self.plan.width.columns() as usize;
+        let is_too_large = self.fills_tiles() && self.words_kept > self.most_words;
+        fills_widest || is_too_large
+    }
 
-pub(super) fn no_bits(shape: TileShape) -> Vec<u64> {
-    memory::zeroed(shape.blocks() as usize * words_per_block(shape.size))
-}
+    fn fills_tiles(&self) -> bool {
+        let least_width = Width::MIN.columns() as usize;
+        !self.slots.is_empty() && self.slots.len().is_multiple_of(least_width)
+    }
 
-pub(super) fn bits_of(hashes: &[u64], shape: TileShape) -> Vec<u64> {
-    let mut bits = no_bits(shape);
-    set_all(&mut bits, shape, hashes);
-    bits
-}
+    /// Returns whether the next slot, if it has as many keys as this, should begin another tile,
+    /// since the number of blocks is too small.
+    pub fn needs_other_tile(&self, keys: f64) -> bool {
+        let is_overfull = |blocks| self.plan.would_be_overfull(keys, blocks);
+        self.fills_tiles() && self.blocks.is_some_and(is_overfull)
+    }
 
-fn set_all(bits: &mut [u64], shape: TileShape, hashes: &[u64]) {
-    hashes
-        .iter()
-        .for_each(|&hash| set(bits, shape, &footprint(shape, hash)));
-}
+    /// Lets the next slot have another number of blocks than those before it. All slots must have
+    /// been taken out, and none be open.
+    pub fn forget_blocks(&mut self) {
+        self.blocks = None;
+    }
 
-#[inline]
-pub(super) fn set(bits: &mut [u64], shape: TileShape, footprint: &Footprint) {
-    let words = words_per_block(shape.size);
-    let block = &mut bits[footprint.block as usize * words..][..words];
-    for &position in &footprint.positions[..usize::from(shape.num_hashes)] {
-        block[usize::from(position / 64)] |= 1 << (position % 64);
+    /// Adds the keys with these hashes to the slot that is open. It is expected to get
+    /// `expected_keys` keys in all.
+    pub fn add_to_open_slot(&mut self, expected_keys: f64, hashes: &[u64]) {
+        let multiple_of_pages =
+            if expected_keys < LEAST_KEYS_TO_FOLD { 1 } else { 1 << MOST_FOLDS };
+        let blocks = self
+            .blocks
+            .unwrap_or_else(|| self.plan.blocks_for(&[expected_keys], multiple_of_pages));
+        self.blocks = Some(blocks);
+
+        let shape = self.plan.shape(Width::MIN, blocks);
+        self.open_slot
+            .get_or_insert_with(|| ColumnBits::empty(shape))
+            .add_keys(hashes, shape);
+    }
+
+    /// Takes the slot out that has the keys of the last tiles of level 0. There must be one.
+    ///
+    /// It may have far more blocks of bits than it needs, since its keys were taken to be all
+    /// different. So it is folded in half as long as half of its blocks are enough. If other slots of
+    /// the same tile are kept, it must have as many blocks as they have, and stays as it is.
+    pub fn close_slot(&mut self) -> ClosedSlot {
+        let mut bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
+        let shape = self.plan.shape(Width::MIN, bits.blocks());
+        let bits_of_slot = bits.blocks() * u64::from(self.plan.size.block_bits());
+        let keys = estimated_keys(shape, bits_of_slot as f64, bits.ones() as f64);
+
+        if self.slots.is_empty() {
+            let needed_blocks = self.plan.blocks_for(&[keys], 1);
+            // Half of the blocks must fill pages, too.
+            let blocks_of_two_pages = 2 * u64::from(Width::MIN.blocks_per_page());
+            while bits.blocks() >= 2 * needed_blocks
+                && bits.blocks().is_multiple_of(blocks_of_two_pages)
+            {
+                bits = bits.folded();
+            }
+            self.blocks = Some(bits.blocks());
+        }
+        ClosedSlot { bits, keys }
+    }
+
+    /// Adds a slot after the others.
+    pub fn add_slot(&mut self, bits: ColumnBits, keys: f64) {
+        memory::push(&mut self.keys_per_slot, keys);
+        self.words_kept += bits.words();
+        memory::push(&mut self.slots, bits);
+    }
+
+    /// Takes all slots out. The next ones have as many blocks, since one of them may be open.
+    pub fn take_slots(&mut self) -> PendingSlots {
+        self.words_kept = 0;
+        PendingSlots {
+            contents: SlotContents::Bits(std::mem::take(&mut self.slots)),
+            keys_per_slot: std::mem::take(&mut self.keys_per_slot),
+        }
     }
 }

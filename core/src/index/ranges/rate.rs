@@ -18,7 +18,8 @@
 //! # Levels
 //!
 //! A range is read unnecessarily if its slots on all levels are wrong, which are independent. So
-//! the rates of the levels multiply, and each level has a share of the logarithm ([`share`]):
+//! the rates of the levels multiply, and each level has a share of the logarithm
+//! ([`rate_of_level`]):
 //!
 //! ```text
 //! others read for a present key        127 · f0: the other slots of its own tile, which no level above can rule out
@@ -28,132 +29,191 @@
 //!
 //! A bit lowers the product of the rates by about as much on any level. More bits above save index
 //! pages; more bits on level 0 save heap pages around present keys. The more levels, the fewer bits
-//! in all, since blocks of low rates waste more: a rate of 0.0001 takes 22.0 bits per element on
-//! one level, 19.9 on two and 19.4 on three.
+//! in all, since blocks of low rates waste more: a rate of 0.0001 takes 22.0 bits per key on one
+//! level, 19.9 on two and 19.4 on three.
+//!
+//! Example: an index with two levels promises 0.0001. Level 0 then keeps 0.0001^0.575 = 0.005, and
+//! level 1 keeps 0.0001^0.425 = 0.02.
+//!
+//! # Pages of a tile
+//!
+//! A tile is sized by the number of distinct keys of its columns, as far as it is known. It gets
+//! the fewest pages with which the mean of their rates is the rate of its level ([`sized_for`]).
 
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::index::page::PageSize;
 use crate::sizing::{greatest_load, least_number, rate};
 
+/// The lowest rate that can be chosen.
 pub const MIN_FPR: f64 = 1e-7;
-/// The largest of an index with a key for each row.
-pub const MAX_FPR: f64 = 0.1;
-/// The largest of one with many keys for each row: a lookup asks for several of them.
-pub const MAX_PART_FPR: f64 = 0.5;
+/// The highest rate that can be chosen for an index with one key for each row.
+pub const MAX_FPR_ONE_KEY: f64 = 0.1;
+/// The highest rate that can be chosen for an index with many keys for each row: a lookup asks for
+/// several of them.
+pub const MAX_FPR_MANY_KEYS: f64 = 0.5;
 /// Heap pages that a lookup may read unnecessarily for each doubling of the table since the build.
-const PAGES_GROWN: f64 = 0.08;
+const PAGES_PER_DOUBLING: f64 = 0.08;
 /// A smaller table is taken for one of so many pages, which it may become.
-const LEAST_PAGES: u64 = 1 << 16;
-/// The shares of the levels in the logarithm of the rate, from level 0 up, by the highest level.
+const LEAST_TABLE_PAGES: u64 = 1 << 16;
+/// The share of each level in the logarithm of the rate, from level 0 up: a row for each highest
+/// level. The example `index_figures` shows the pages and bits that they lead to.
 const SHARES: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.575, 0.425, 0.0], [0.4, 0.3, 0.3]];
-/// The share of the bits of one hash that two may need, since they set twice as many, each of which
-/// is in the WAL.
+/// Two hashes are only used if they need less than this share of the bits that one needs. They set
+/// twice as many bits, each of which is in the WAL.
 const WORTH_A_SECOND: f64 = 0.9;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
 pub(super) const MAX_TILE_PAGES: u64 = 1 << 24;
+/// A column with a smaller estimate has no keys.
+const LEAST_KEYS: f64 = 0.5;
 
-/// The rate that slots must keep, and what it takes.
+/// The false positive rate that the slots of a tile must keep, and what it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Target {
+pub struct SlotTarget {
     /// The false positive rate of a slot, as a mean over the slots of a tile.
     pub fpr: f64,
+    /// Hashes per key (k) that need the fewest bits.
     pub num_hashes: u8,
-    /// Bits per element in the limit of many blocks.
-    pub bits: f64,
+    /// Bits per key, in the limit of many blocks.
+    pub bits_per_key: f64,
 }
 
 impl Options {
-    /// The share of ranges, about this one, that a lookup of an absent key may read unnecessarily.
-    pub fn promised(&self, range: u64) -> f64 {
+    /// Returns the share of ranges near this one that a lookup of an absent key may find.
+    pub fn promised_fpr(&self, range: u64) -> f64 {
         let page = range * u64::from(self.pages_per_range);
-        let built = LEAST_PAGES.max(self.table_pages.into());
+        let pages_at_build = LEAST_TABLE_PAGES.max(self.table_pages.into());
         match self.fpr {
             Some(fpr) => fpr,
-            None if page < built => 1.0 / built as f64,
-            None => PAGES_GROWN / (1u64 << page.ilog2()) as f64,
+            None if page < pages_at_build => 1.0 / pages_at_build as f64,
+            None => {
+                let pages_before_doubling = 1u64 << page.ilog2();
+                PAGES_PER_DOUBLING / pages_before_doubling as f64
+            }
         }
     }
 
-    /// What slots of a level must keep that have this range, with `top` as the highest level above
-    /// it.
-    pub(super) fn target(&self, level: Level, top: Level, range: u64) -> Target {
-        target(self.size, share(self.promised(range), level, top))
+    /// Returns what the slots of a level must keep that have the keys of this range, if
+    /// `highest_level` is the highest level that has bits of these keys.
+    pub(super) fn target(&self, level: Level, highest_level: Level, range: u64) -> SlotTarget {
+        let promised = self.promised_fpr(range);
+        SlotTarget::for_rate(self.size, rate_of_level(promised, level, highest_level))
     }
 }
 
-/// The rate of a level of an index that promises `fpr`, whose highest level is `top`: the product
-/// of all is `fpr`.
-pub fn share(fpr: f64, level: Level, top: Level) -> f64 {
-    fpr.powf(SHARES[top as usize][level as usize])
+/// Returns the rate of a level if all levels together must have the rate `fpr`, which is the
+/// product of theirs. A level above the highest one has rate 1.
+pub fn rate_of_level(fpr: f64, level: Level, highest_level: Level) -> f64 {
+    fpr.powf(SHARES[highest_level as usize][level as usize])
 }
 
-/// The target whose number of hashes needs the fewest bits for a rate below 1; one hash if a second
-/// saves little.
-pub fn target(size: PageSize, fpr: f64) -> Target {
-    assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
-    let mut best = Target { fpr, num_hashes: 1, bits: f64::INFINITY };
-    for num_hashes in 1..=MAX_HASHES as u8 {
-        let bits = bits_per_element(size, num_hashes, fpr);
-        let enough = if num_hashes == 2 { best.bits * WORTH_A_SECOND } else { best.bits };
-        if bits > enough {
-            break;
+impl SlotTarget {
+    /// Returns the number of hashes per key that needs the fewest bits for a false positive rate
+    /// below 1, and how many bits it needs for each key. It is one hash if a second saves little.
+    pub fn for_rate(size: PageSize, fpr: f64) -> SlotTarget {
+        assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
+        let mut best = SlotTarget { fpr, num_hashes: 1, bits_per_key: f64::INFINITY };
+        for num_hashes in 1..=MAX_HASHES as u8 {
+            let bits_per_key = bits_per_key(size, num_hashes, fpr);
+            let most_bits = if num_hashes == 2 {
+                best.bits_per_key * WORTH_A_SECOND
+            } else {
+                best.bits_per_key
+            };
+            // With more hashes from here on, the bits only grow.
+            if bits_per_key > most_bits {
+                break;
+            }
+            best = SlotTarget { fpr, num_hashes, bits_per_key };
         }
-        best = Target { fpr, num_hashes, bits };
+        best
     }
-    best
 }
 
-/// Bits per element at which `num_hashes` hashes give `fpr`, in the limit of many blocks.
-fn bits_per_element(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
-    let rate = |load: f64| rate::at_load_in_blocks(size.block_bits(), u32::from(num_hashes), load);
-    // Elements per block, at most what the textbook formula gives.
+/// Returns the bits per key at which `num_hashes` hashes give the rate `fpr`, in the limit of many
+/// blocks.
+fn bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
+    let block_bits = size.block_bits();
     let k = f64::from(num_hashes);
-    let textbook = f64::from(size.block_bits()) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
-    f64::from(size.block_bits()) / greatest_load(textbook, 1e-9, |load| rate(load) <= fpr)
+
+    // The textbook formula fpr = (1 - e^(-k · keys / bits))^k, solved for the keys of a block:
+    // bits · -ln(1 - fpr^(1/k)) / k. It takes all blocks as equally full, so it is too high.
+    let most_keys_per_block = f64::from(block_bits) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
+    let keys_per_block = greatest_load(most_keys_per_block, 1e-9, |keys| {
+        rate::at_load_in_blocks(block_bits, u32::from(num_hashes), keys) <= fpr
+    });
+    f64::from(block_bits) / keys_per_block
 }
 
-/// This shape with the fewest pages with which a tile keeps its rate, as a mean over columns with
-/// such loads.
-pub fn with_pages(shape: TileShape, target: Target, loads: &[f64]) -> TileShape {
-    let keeps = |pages: u32| mean_rate(TileShape { pages, ..shape }, loads) <= target.fpr;
-    let blocks = mean(loads).unwrap_or(0.0) * target.bits / f64::from(shape.size.block_bits());
-    let guess = blocks / f64::from(shape.width.blocks_per_page());
-    let pages =
-        least_number(guess as u64, |pages| pages >= MAX_TILE_PAGES || keeps(pages as u32)) as u32;
-    TileShape { pages, ..shape }
+/// Returns this shape with the fewest pages with which a tile keeps its rate, as a mean over
+/// columns with these numbers of keys.
+///
+/// Example: 128 columns with 500 keys each must keep a rate of 0.005, which takes 7 hashes and 11.54
+/// bits per key. So a column needs 5,770 bits, or 11.3 blocks of 510 bits. Each page has one block of
+/// each column, so the search begins with 11 pages. These give a rate of 0.0056, and 12 pages one of
+/// 0.0037: the tile gets 12.
+pub fn sized_for(shape: TileShape, target: SlotTarget, keys_per_column: &[f64]) -> TileShape {
+    let keeps_rate = |pages: u32| {
+        let sized = TileShape { pages, ..shape };
+        mean_rate(sized, keys_per_column) <= target.fpr
+    };
+
+    // By the limit of many blocks; the exact number is near it.
+    let mean_keys = mean(keys_per_column).unwrap_or(0.0);
+    let blocks = mean_keys * target.bits_per_key / f64::from(shape.size.block_bits());
+    let likely_pages = blocks / f64::from(shape.width.blocks_per_page());
+    let pages = least_number(likely_pages as u64, |pages| {
+        pages >= MAX_TILE_PAGES || keeps_rate(pages as u32)
+    });
+    TileShape { pages: pages as u32, ..shape }
 }
 
-/// The mean of the rates of columns with these numbers of distinct elements.
-pub fn mean_rate(shape: TileShape, loads: &[f64]) -> f64 {
-    let mut sorted = loads.to_vec();
+/// Returns the mean of the false positive rates of columns with these numbers of distinct keys.
+pub fn mean_rate(shape: TileShape, keys_per_column: &[f64]) -> f64 {
+    let mut sorted = keys_per_column.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    // Rates take long to compute, and many columns have the same number of keys.
     let sum: f64 = sorted
         .chunk_by(|a, b| a == b)
         .map(|equal| equal.len() as f64 * shape.rate(equal[0]))
         .sum();
-    sum / loads.len().max(1) as f64
+    sum / keys_per_column.len().max(1) as f64
 }
 
-/// The loads that the next tile is sized for: those of columns that look complete. These have at
-/// least half the load of the one that is fuller than seven in eight: some are empty or incomplete,
-/// and a few hold much more than the others.
-pub fn typical(loads: &[f64]) -> Vec<f64> {
-    let mut filled: Vec<f64> = loads.iter().copied().filter(|&load| load >= 0.5).collect();
+/// Returns the numbers of keys of those columns that look complete, in descending order: the next
+/// tile is sized for them. The others are empty, or belong to ranges that are not full yet.
+///
+/// A column looks complete if it has at least half the keys of a reference column, which is fuller
+/// than seven columns in eight. The fullest one is no good reference, since a few ranges may have
+/// much more keys than all others.
+///
+/// Example: ten columns have 900, 120, 110, six times 100, and 40 keys, and others have none. Of the
+/// ten, the column at place 10 / 8 = 1, counted from 0, is the reference. It has 120 keys, so that
+/// all columns with 60 keys or more look complete, and those with 40 and none don't.
+pub fn complete_columns(keys_per_column: &[f64]) -> Vec<f64> {
+    let mut filled: Vec<f64> = keys_per_column
+        .iter()
+        .copied()
+        .filter(|&keys| keys >= LEAST_KEYS)
+        .collect();
     filled.sort_unstable_by(|a, b| b.total_cmp(a));
     let Some(&reference) = filled.get(filled.len() / 8) else {
         return filled;
     };
-    filled.retain(|&load| load >= reference / 2.0);
+    filled.retain(|&keys| keys >= reference / 2.0);
     filled
 }
 
-pub fn mean(loads: &[f64]) -> Option<f64> {
-    (!loads.is_empty()).then(|| loads.iter().sum::<f64>() / loads.len() as f64)
+/// Returns the mean of some numbers; `None` if there are none.
+pub fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// Whether tiles of `before` pages may be used instead of `needed`: neighbouring tiles of a shape
-/// are one run.
+/// Returns whether tiles of `before` pages may be added where `needed` pages would suffice. Tiles of
+/// the shape of those before them are one run with these, which takes no further record.
 pub fn may_stay(before: u32, needed: u32) -> bool {
-    before >= needed && (before - needed <= needed / 32 || before - needed == 1 && needed >= 6)
+    let Some(unneeded) = before.checked_sub(needed) else {
+        return false;
+    };
+    unneeded <= needed / 32 || unneeded == 1 && needed >= 6
 }

@@ -1,205 +1,334 @@
-//! Lookups, and where an element's bits belong.
+//! Lookups: which ranges may have a key, or keys that meet a condition.
 //!
 //! A lookup probes the tiles of each level that have no slot above, and those whose slot above may
 //! have what it looks for. It reads one page of each for each hash that it asks for, and holds one
 //! lock at a time.
+//!
+//! ```text
+//! level 1     every lookup probes: tile 0                      it reports its slots 3 and 7
+//! level 0     every lookup probes: no tile, as all are below level 1
+//!             reported: tiles 3 and 7                          tile 3 reports ranges 390 and 401
+//! ```
 
 use super::directory::Directory;
 use super::shape::Level;
-use super::tile::{Mark, TileAddress};
+use super::tile::TileAddress;
 use crate::conditions::Condition;
 use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
 use crate::memory;
 use std::iter;
 
-impl Directory {
-    /// Where the bits of an element belong, from the highest level down; `None` if the range has no
-    /// tile yet.
-    ///
-    /// To add an element, take the exclusive locks of the pages in the order of their numbers, and
-    /// write the [`changes`](super::changes) of each, with one record. A page that has none needs
-    /// nothing: the backend that set its bits held the lock until it had inserted the WAL record,
-    /// which therefore precedes our commit. The metapage is never locked while a page of a tile is.
-    pub fn places(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
-        let (mut marks, mut slot) = (Vec::new(), range);
-        for level in Level::ALL {
-            let tile = self.tile_of(level, slot)?;
-            marks.push(tile.probe(hash).mark((slot - tile.first_slot) as u8));
-            if tile.ordinal < self.tiles_alone(level) {
-                break;
-            }
-            // The check of the directory promises that there is a slot above.
-            slot = tile.ordinal;
-        }
-        marks.reverse();
-        Some(marks)
-    }
-
-    /// Calls `found` with each range that may have an element. Errors: those of
-    /// [`Directory::search_for`].
-    pub fn search<P: Pages>(
-        &self,
-        pages: &mut P,
-        hash: u64,
-        found: impl FnMut(u32),
-    ) -> Result<(), P::Error> {
-        self.search_for(pages, &Condition::Has(hash), found)
-    }
-
-    /// Calls `found` with each range that may have elements with which a condition holds, in
-    /// ascending order. It must not be unknown. Errors: [`super::Damage`] for a page that is not of
-    /// its tile; those of reading.
-    pub fn search_for<P: Pages>(
-        &self,
-        pages: &mut P,
-        condition: &Condition,
-        mut found: impl FnMut(u32),
-    ) -> Result<(), P::Error> {
-        self.sample(pages, condition, u32::MAX, |range, _| found(range))
-    }
-
-    /// Calls `found` with each range for which one of some alternatives may hold, in ascending
-    /// order, and with the numbers of these alternatives, which ascend. Errors: those of
-    /// [`Directory::search_for`].
-    pub fn search_each<P: Pages>(
-        &self,
-        pages: &mut P,
-        alternatives: &Alternatives,
-        mut found: impl FnMut(u32, &[u32]),
-    ) -> Result<(), P::Error> {
-        let all = memory::collect(0..alternatives.each.len() as u32);
-        let probe =
-            |tile: &TileAddress, numbers: &Vec<u32>| probe_each(pages, tile, alternatives, numbers);
-        self.walk(u32::MAX, &all, probe, |range, _, numbers| found(range, &numbers))
-    }
-
-    /// About how many ranges [`Directory::search_for`] would find: those of a sample. Errors: as
-    /// there.
-    pub fn ranges_expected<P: Pages>(
-        &self,
-        pages: &mut P,
-        condition: &Condition,
-        most: u32,
-    ) -> Result<f64, P::Error> {
-        let mut ranges = 0.0;
-        self.sample(pages, condition, most, |_, weight| ranges += weight)?;
-        Ok(ranges)
-    }
-
-    /// Calls `found` with some of the ranges that [`Directory::search_for`] would find, and how
-    /// many each stands for: of a level at most `most` of the tiles that every lookup probes are
-    /// probed, evenly spread, and at most as many of those that the level above reports. Errors: as
-    /// there.
-    pub fn sample<P: Pages>(
-        &self,
-        pages: &mut P,
-        condition: &Condition,
-        most: u32,
-        mut found: impl FnMut(u32, f64),
-    ) -> Result<(), P::Error> {
-        let probe = |tile: &TileAddress, (): &()| {
-            let slots = each(condition.slots(u128::MAX, &mut having(pages, tile))?);
-            // A sample reads few of them.
-            if most == u32::MAX
-                && let (Condition::Has(hash), Some(below)) = (condition, tile.shape.level.below())
-            {
-                let reported = slots
-                    .clone()
-                    .filter_map(|slot| self.tile(below, tile.first_slot.saturating_add(slot)));
-                reported.for_each(|tile| pages.prefetch(tile.probe(*hash).page));
-            }
-            Ok::<_, P::Error>(slots.map(|slot| (slot, ())))
-        };
-        self.walk(most, &(), probe, |range, weight, ()| found(range, weight))
-    }
-
-    /// Probes tiles from the highest level down, as [`Directory::sample`] does. `probe` returns the
-    /// slots of a tile that may have what is looked for, each with what is to be known when its own
-    /// tile is probed, which is `all` where there is none above. Calls `found` with ranges, how
-    /// many each stands for, and what was said of it.
-    fn walk<T, E, I: IntoIterator<Item = (u32, T)>>(
-        &self,
-        most: u32,
-        all: &T,
-        mut probe: impl FnMut(&TileAddress, &T) -> Result<I, E>,
-        mut found: impl FnMut(u32, f64, T),
-    ) -> Result<(), E> {
-        // Tiles by their numbers, and how many each of them stands for.
-        let mut reported: Vec<(u32, f64, T)> = Vec::new();
-        for level in Level::ALL.into_iter().rev() {
-            let alone = evenly(self.tiles_alone(level), most)
-                .map(|(ordinal, weight)| (ordinal, weight, all));
-            let sample = evenly(reported.len() as u32, most).map(|(i, more)| {
-                let (ordinal, weight, own) = &reported[i as usize];
-                (*ordinal, weight * more, own)
-            });
-            let mut below = Vec::new();
-            for (ordinal, weight, own) in alone.chain(sample) {
-                // One that was added after this directory was read is not known.
-                let Some(tile) = self.tile(level, ordinal) else {
-                    continue;
-                };
-                for (slot, own) in probe(&tile, own)? {
-                    let slot = tile.first_slot.saturating_add(slot);
-                    match level {
-                        Level::Zero => found(slot, weight, own),
-                        _ => memory::push(&mut below, (slot, weight, own)),
-                    }
-                }
-            }
-            reported = below;
-        }
-        Ok(())
-    }
+/// Which of the tiles that may have a match are probed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    AllTiles,
+    /// Of each level at most this many of the tiles that every lookup probes, and at most as many
+    /// of those that the level above reports. The tiles are evenly spread.
+    Sample {
+        most_tiles: u32,
+    },
 }
 
-/// At most so many of the numbers below `count`, evenly spread, and how many each of them stands
-/// for.
-fn evenly(count: u32, most: u32) -> impl Iterator<Item = (u32, f64)> {
-    let picked = count.min(most.max(1));
-    let weight = f64::from(count) / f64::from(picked.max(1));
-    (0..picked).map(move |i| ((u64::from(i) * u64::from(count) / u64::from(picked)) as u32, weight))
+/// A slot of a tile that may match, as probing the tile has shown.
+struct ProbedSlot<T> {
+    /// The number of the slot, counted from the first one of the tile.
+    slot_in_tile: u32,
+    /// Which of several conditions may hold in the slot; `()` if there is one only.
+    candidates: T,
 }
 
-/// The numbers of the bits that are set.
-fn each(mut bits: u128) -> impl Iterator<Item = u32> + Clone {
-    iter::from_fn(move || {
-        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
-        bits &= bits - 1;
-        Some(bit)
+/// A slot of a level that may match.
+struct MatchingSlot<T> {
+    /// The number of the slot: a range on level 0, a tile of the level below on another level.
+    slot: u32,
+    /// How many slots it stands for; 1 if all tiles are probed.
+    weight: f64,
+    /// As in [`ProbedSlot`].
+    candidates: T,
+}
+
+/// Calls `found` with each range that may have the key with this hash, in ascending order.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+pub fn search<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    hash: u64,
+    found: impl FnMut(u32),
+) -> Result<(), P::Error> {
+    search_condition(directory, pages, &Condition::Has(hash), found)
+}
+
+/// Calls `found` with each range that may have keys with which a condition holds, in ascending
+/// order. The condition must not be unknown.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+pub fn search_condition<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    condition: &Condition,
+    mut found: impl FnMut(u32),
+) -> Result<(), P::Error> {
+    walk_for_condition(directory, pages, condition, Extent::AllTiles, |range| found(range.slot))
+}
+
+/// Calls `found` with each range in which one of some alternatives may hold, in ascending order, and
+/// with the numbers of these alternatives, in ascending order as well.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+pub fn search_alternatives<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    alternatives: &Alternatives,
+    mut found: impl FnMut(u32, &[u32]),
+) -> Result<(), P::Error> {
+    let all_numbers = memory::collect(0..alternatives.each.len() as u32);
+    walk(
+        directory,
+        Extent::AllTiles,
+        &all_numbers,
+        |tile, candidates| probe_alternatives(pages, tile, alternatives, candidates),
+        |range| found(range.slot, &range.candidates),
+    )
+}
+
+/// Calls `found` with some of the ranges that [`search_condition`] would find, and with how many
+/// ranges each of them stands for.
+///
+/// Of each level at most `most_tiles` of the tiles that every lookup probes are probed, and at most
+/// as many of those that the level above reports. They are evenly spread.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+pub fn sample_ranges<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    condition: &Condition,
+    most_tiles: u32,
+    mut found: impl FnMut(u32, f64),
+) -> Result<(), P::Error> {
+    let extent = Extent::Sample { most_tiles };
+    walk_for_condition(directory, pages, condition, extent, |range| {
+        found(range.slot, range.weight);
     })
 }
 
-/// From a hash to the slots of a tile that may have it.
-fn having<P: Pages>(
+/// Returns about how many ranges [`search_condition`] would find, by a sample as that of
+/// [`sample_ranges`].
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+pub fn estimate_ranges<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    condition: &Condition,
+    most_tiles: u32,
+) -> Result<f64, P::Error> {
+    let mut ranges = 0.0;
+    sample_ranges(directory, pages, condition, most_tiles, |_range, weight| ranges += weight)?;
+    Ok(ranges)
+}
+
+/// Calls `found` with the ranges of the table that may have keys with which a condition holds, in
+/// ascending order. `extent` says whether all tiles of the index are probed for that, or a sample.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
+/// be read.
+fn walk_for_condition<P: Pages>(
+    directory: &Directory,
+    pages: &mut P,
+    condition: &Condition,
+    extent: Extent,
+    found: impl FnMut(MatchingSlot<()>),
+) -> Result<(), P::Error> {
+    let probe = |tile: &TileAddress, _candidates: &()| {
+        // A bit for each slot of the tile.
+        let all_slots = u128::MAX;
+        let slots = condition.slots(all_slots, &mut |hash| slots_with_key(pages, tile, hash))?;
+        // A sample reads too few pages to gain from this.
+        if extent == Extent::AllTiles
+            && let Condition::Has(hash) = condition
+        {
+            prefetch_below(directory, pages, tile, slots, *hash);
+        }
+        let probed_slots =
+            numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
+        Ok::<_, P::Error>(probed_slots)
+    };
+    walk(directory, extent, &(), probe, found)
+}
+
+/// Announces the pages that a lookup of a key reads next: it has found that these slots of a tile
+/// may have the key. Each slot is a tile of the level below, of which one page has the bits of the
+/// key. `slots` has a bit for each slot.
+fn prefetch_below<P: Pages>(
+    directory: &Directory,
     pages: &mut P,
     tile: &TileAddress,
-) -> impl FnMut(u64) -> Result<u128, P::Error> {
-    |hash| {
-        let probe = tile.probe(hash);
-        Ok(pages.with(probe.page, |page| probe.slots(page))??)
+    slots: u128,
+    hash: u64,
+) {
+    let Some(below) = tile.shape.level.below() else {
+        return;
+    };
+    for slot in numbers_of_bits(slots) {
+        let ordinal = tile.first_slot.saturating_add(slot);
+        if let Some(tile_below) = directory.tile(below, ordinal) {
+            pages.prefetch(tile_below.probe(hash).page);
+        }
     }
 }
 
-/// The slots of a tile for which one of the alternatives with these numbers may hold, and which of
-/// them.
-fn probe_each<P: Pages>(
+/// Probes tiles from the highest level of the index down, and calls `found` with the ranges of the
+/// table that may match, in ascending order.
+///
+/// A tile of level 0 has a slot for each of its ranges, and a tile of another level has one for each
+/// of its tiles of the level below. So a tile is probed if its slot in the level above may match, or
+/// if it has no such slot.
+///
+/// `probe` returns the slots of a tile that may match. *Candidates* are the conditions that may hold
+/// there, if there are several. `probe` is given those of the tile's own slot, and returns those of
+/// each slot in the tile. A tile without a slot above has `all_candidates`.
+///
+/// Fails if `probe` does.
+fn walk<T, E, I: IntoIterator<Item = ProbedSlot<T>>>(
+    directory: &Directory,
+    extent: Extent,
+    all_candidates: &T,
+    mut probe: impl FnMut(&TileAddress, &T) -> Result<I, E>,
+    mut found: impl FnMut(MatchingSlot<T>),
+) -> Result<(), E> {
+    // The slots of the level above that may match. Each is a tile of this level.
+    let mut reported: Vec<MatchingSlot<T>> = Vec::new();
+    for level in Level::ALL.into_iter().rev() {
+        let uncovered = EvenSample::new(directory.uncovered_tiles(level), extent);
+        let uncovered_tiles = uncovered
+            .indices()
+            .map(|ordinal| (ordinal, uncovered.weight(), all_candidates));
+        let covered = EvenSample::new(reported.len() as u32, extent);
+        let covered_tiles = covered.indices().map(|index| {
+            let above = &reported[index as usize];
+            (above.slot, above.weight * covered.weight(), &above.candidates)
+        });
+
+        let mut matching_slots = Vec::new();
+        for (ordinal, weight, candidates) in uncovered_tiles.chain(covered_tiles) {
+            // The level above may report a tile that was added after this directory was read.
+            let Some(tile) = directory.tile(level, ordinal) else {
+                continue;
+            };
+            for probed in probe(&tile, candidates)? {
+                let matching = MatchingSlot {
+                    slot: tile.first_slot.saturating_add(probed.slot_in_tile),
+                    weight,
+                    candidates: probed.candidates,
+                };
+                match level {
+                    Level::Zero => found(matching),
+                    Level::One | Level::Two => memory::push(&mut matching_slots, matching),
+                }
+            }
+        }
+        reported = matching_slots;
+    }
+    Ok(())
+}
+
+/// Some of `count` numbered things, evenly spread, or all of them.
+struct EvenSample {
+    count: u32,
+    picked: u32,
+}
+
+impl EvenSample {
+    fn new(count: u32, extent: Extent) -> EvenSample {
+        let picked = match extent {
+            Extent::AllTiles => count,
+            Extent::Sample { most_tiles } => count.min(most_tiles.max(1)),
+        };
+        EvenSample { count, picked }
+    }
+
+    /// Returns how many things each one that was picked stands for.
+    fn weight(&self) -> f64 {
+        f64::from(self.count) / f64::from(self.picked.max(1))
+    }
+
+    /// Returns the numbers of the things that were picked, counted from 0.
+    fn indices(&self) -> impl Iterator<Item = u32> + use<> {
+        let count = u64::from(self.count);
+        let picked = u64::from(self.picked);
+        (0..picked).map(move |i| (i * count / picked) as u32)
+    }
+}
+
+/// Returns the numbers of the bits that are set, in ascending order.
+fn numbers_of_bits(mut bits: u128) -> impl Iterator<Item = u32> {
+    iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let lowest = bits.trailing_zeros();
+        // Clears the lowest bit that is set.
+        bits &= bits - 1;
+        Some(lowest)
+    })
+}
+
+/// Returns the slots of a tile that may have a key: bit i is set for slot i.
+///
+/// Fails with [`Damage`](super::Damage) if the page is not one of the tile, or if it can't be read.
+fn slots_with_key<P: Pages>(
+    pages: &mut P,
+    tile: &TileAddress,
+    hash: u64,
+) -> Result<u128, P::Error> {
+    let probe = tile.probe(hash);
+    let slots = pages.with(probe.page, |page| probe.slots(page))??;
+    Ok(slots)
+}
+
+/// Returns the slots of a tile, in ascending order, that may have keys with which one of several
+/// conditions holds. `candidates` are the numbers of the alternatives that are asked for; each slot
+/// is returned with the numbers of those that may hold there.
+///
+/// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
+fn probe_alternatives<P: Pages>(
     pages: &mut P,
     tile: &TileAddress,
     alternatives: &Alternatives,
-    numbers: &[u32],
-) -> Result<Vec<(u32, Vec<u32>)>, P::Error> {
-    let mut having = having(pages, tile);
-    let possible = alternatives.every.slots(u128::MAX, &mut having)?;
-    let mut found = Vec::new();
-    for &number in numbers {
-        let slots = alternatives.each[number as usize].slots(possible, &mut having)?;
-        each(slots).for_each(|slot| memory::push(&mut found, (slot, number)));
+    candidates: &[u32],
+) -> Result<Vec<ProbedSlot<Vec<u32>>>, P::Error> {
+    let mut slots_with_key = |hash| slots_with_key(pages, tile, hash);
+    // A bit for each slot of the tile.
+    let all_slots = u128::MAX;
+    let possible_slots = alternatives.every.slots(all_slots, &mut slots_with_key)?;
+
+    let mut matches = Vec::new();
+    for &number in candidates {
+        let alternative = &alternatives.each[number as usize];
+        let slots = alternative.slots(possible_slots, &mut slots_with_key)?;
+        for slot in numbers_of_bits(slots) {
+            memory::push(&mut matches, AlternativeMatch { slot, number });
+        }
     }
-    found.sort_unstable();
-    let of_slot = |pairs: &[(u32, u32)]| {
-        (pairs[0].0, memory::collect(pairs.iter().map(|&(_, number)| number)))
-    };
-    Ok(memory::collect(found.chunk_by(|a, b| a.0 == b.0).map(of_slot)))
+
+    matches.sort_unstable();
+    let matches_by_slot = matches.chunk_by(|a, b| a.slot == b.slot);
+    let probed_slots = matches_by_slot.map(|of_slot| ProbedSlot {
+        slot_in_tile: of_slot[0].slot,
+        candidates: memory::collect(of_slot.iter().map(|matching| matching.number)),
+    });
+    Ok(memory::collect(probed_slots))
+}
+
+/// One of several conditions that may hold in a slot of a tile. Matches are sorted by slot first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct AlternativeMatch {
+    slot: u32,
+    number: u32,
 }

@@ -6,6 +6,15 @@
 //! both            |0|1|2|…|f - 1|f: ranges per page each       |e|e + 1|…          split from page f up to page e
 //! ```
 //!
+//! Example: pages are split from page 2 up to page 4, into 3 ranges of 10 lines each.
+//!
+//! ```text
+//! page     0     1     2                                   3          4     5
+//! range    0     1     2          3           4            5  6  7    8     9
+//! lines    all   all   1 … 10,    11 … 20,    21 … 30,     …          all   all
+//!                      31 … 40    41 … 50     51 … 60
+//! ```
+//!
 //! Pages are split where a page stands for much text: that of rows out of line, of which a page has
 //! the pointers to a hundred and more. A page with more lines than others has shorter texts: they
 //! begin again with its first range.
@@ -18,96 +27,140 @@
 
 use crate::index::page::RowId;
 
+/// The most ranges of a page: as many as a tile has columns at most.
 pub const MAX_RANGES_PER_PAGE: u16 = 128;
-/// The most ranges of the table that a build may divide: so many are left for what is appended.
-const MOST_RANGES: u64 = 1 << 30;
-/// Line pointers that a page never has more of.
+/// The most ranges of the table that a build may divide pages into. Range numbers have 32 bits:
+/// three quarters of them are left for what is appended.
+const MOST_RANGES_OF_BUILD: f64 = (1u32 << 30) as f64;
+/// Line pointers that a page never has more of: 2,047 is the greatest number of a line in
+/// PostgreSQL's largest pages.
 const MOST_LINES: u16 = 2047;
+/// Pages are split if they stand for more than this many times the text of a range.
+const LEAST_RANGES_OF_TEXT: f64 = 2.0;
 
-/// How the lines of some pages are divided. Those before and after them are whole.
+/// How the lines of some pages are divided among ranges. The pages before and after them are whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Lines of a range, at least one.
-    pub lines: u16,
-    /// Ranges of a page, at least two.
-    pub ranges: u16,
+    /// How many neighbouring lines are in one range, at least one.
+    pub lines_per_range: u16,
+    /// How many ranges a page has, at least two.
+    pub ranges_per_page: u16,
+    /// The first page that is split.
     pub first_page: u32,
     /// The first page after it that is whole again; [`Split::NO_PAGE`] if there is none.
     pub end_page: u32,
+}
+
+/// What the pages of a table hold on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageContent {
+    /// Line pointers of a page.
+    pub lines: f64,
+    /// Bytes of text that the rows of a page have, out of line or not, uncompressed.
+    pub text_bytes: f64,
 }
 
 impl Split {
     /// No page of a table has this number.
     pub const NO_PAGE: u32 = u32::MAX;
 
-    pub const fn of_all(lines: u16, ranges: u16) -> Split {
-        Split { lines, ranges, first_page: 0, end_page: Split::NO_PAGE }
+    /// Returns the split of all pages into ranges of this many lines, of which each page has this
+    /// many.
+    pub const fn of_all_pages(lines_per_range: u16, ranges_per_page: u16) -> Split {
+        Split {
+            lines_per_range,
+            ranges_per_page,
+            first_page: 0,
+            end_page: Split::NO_PAGE,
+        }
     }
 
-    /// The split by which a range has so many bytes of text, on a table of so many pages, each of
-    /// which has so many lines and stands for so many bytes. `None` if whole pages have little
-    /// more, or if there would be too many.
-    pub fn by_text(
-        range_bytes: f64,
-        page_lines: f64,
-        page_bytes: f64,
-        table_pages: u32,
-    ) -> Option<Split> {
-        let fewest = (page_lines / f64::from(MAX_RANGES_PER_PAGE)).ceil();
-        let lines = (range_bytes * page_lines / page_bytes)
-            .floor()
-            .clamp(1.0, f64::from(MOST_LINES))
-            .max(fewest);
-        let ranges = (page_lines / lines).ceil();
-        let is_worth_it = page_bytes > 2.0 * range_bytes && ranges >= 2.0;
-        // A byte says how many lines.
+    /// Returns the split of all pages by which a range has about `range_bytes` of text, given what
+    /// a page has, in a table of `table_pages` pages.
+    ///
+    /// `None` if a page has hardly more text than a range should have, or if there would be too
+    /// many ranges.
+    pub fn by_text(range_bytes: f64, page: PageContent, table_pages: u32) -> Option<Split> {
+        // A line has page.text_bytes / page.lines bytes.
+        let wanted_lines = (range_bytes * page.lines / page.text_bytes).floor();
+        // With fewer lines in a range, a page would have too many ranges.
+        let least_lines = (page.lines / f64::from(MAX_RANGES_PER_PAGE)).ceil();
+        let lines_per_range = wanted_lines.clamp(1.0, f64::from(MOST_LINES)).max(least_lines);
+        let ranges_per_page = (page.lines / lines_per_range).ceil();
+
+        let has_much_text = page.text_bytes > LEAST_RANGES_OF_TEXT * range_bytes;
+        let is_worth_it = has_much_text && ranges_per_page >= 2.0;
+        let ranges_of_table = f64::from(table_pages) * ranges_per_page;
+        // The metapage has a byte for the number of lines.
         let is_possible =
-            f64::from(table_pages) * ranges <= MOST_RANGES as f64 && lines <= f64::from(u8::MAX);
-        (is_worth_it && is_possible).then_some(Split::of_all(lines as u16, ranges as u16))
+            ranges_of_table <= MOST_RANGES_OF_BUILD && lines_per_range <= f64::from(u8::MAX);
+        (is_worth_it && is_possible)
+            .then(|| Split::of_all_pages(lines_per_range as u16, ranges_per_page as u16))
     }
 
-    /// Whether no page is whole again.
+    /// Returns whether all pages from the first split one on are split.
     pub const fn is_open(&self) -> bool {
         self.end_page == Split::NO_PAGE
     }
 
+    /// Returns the first range of a page.
     #[inline(always)]
     pub fn first_range(&self, page: u32) -> u64 {
-        let split = page.clamp(self.first_page, self.end_page) - self.first_page;
-        u64::from(page - split) + u64::from(split) * u64::from(self.ranges)
+        // Each page before this one is one range if it is whole, and several if it is split.
+        let split_pages_before = page.clamp(self.first_page, self.end_page) - self.first_page;
+        let whole_pages_before = page - split_pages_before;
+        u64::from(whole_pages_before)
+            + u64::from(split_pages_before) * u64::from(self.ranges_per_page)
     }
 
-    /// The range of a row. The last one there can be, for rows that no index can have.
+    /// Returns the range of a row. Rows beyond the last possible range, which no index can have,
+    /// get the last one.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
         let is_split = (self.first_page..self.end_page).contains(&row.page);
-        let within =
-            if is_split { row.line.saturating_sub(1) / self.lines % self.ranges } else { 0 };
-        u32::try_from(self.first_range(row.page) + u64::from(within)).unwrap_or(u32::MAX)
+        let range_in_page = if is_split {
+            row.line.saturating_sub(1) / self.lines_per_range % self.ranges_per_page
+        } else {
+            0
+        };
+        let range = self.first_range(row.page) + u64::from(range_in_page);
+        u32::try_from(range).unwrap_or(u32::MAX)
     }
 
-    /// Whether a range is a part of a page.
+    /// Returns whether a range is only a part of a page.
     pub fn is_split(&self, range: impl Into<u64>) -> bool {
-        (self.first_page.into()..self.first_range(self.end_page)).contains(&range.into())
+        let split_ranges = u64::from(self.first_page)..self.first_range(self.end_page);
+        split_ranges.contains(&range.into())
     }
 
+    /// Returns the page that a range is, or is a part of.
     pub fn page_of(&self, range: u32) -> u64 {
-        let (first, range) = (u64::from(self.first_page), u64::from(range));
-        match range.checked_sub(self.first_range(self.end_page)) {
-            Some(after) => u64::from(self.end_page) + after,
-            None if range < first => range,
-            None => first + (range - first) / u64::from(self.ranges),
+        let range = u64::from(range);
+        let first_page = u64::from(self.first_page);
+        let end_page = u64::from(self.end_page);
+        let first_whole_range_after = self.first_range(self.end_page);
+        if range < first_page {
+            range
+        } else if range < first_whole_range_after {
+            first_page + (range - first_page) / u64::from(self.ranges_per_page)
+        } else {
+            end_page + (range - first_whole_range_after)
         }
     }
 
-    /// The lines of a range, in their order; `None` for all.
+    /// Returns the lines of a range in ascending order; `None` if the range has all lines of its
+    /// page.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
-        let Split { lines, ranges, first_page, .. } = *self;
-        let within = self
-            .is_split(range)
-            .then(|| (range - first_page) % u32::from(ranges))? as u16;
-        let firsts =
-            (within * lines + 1..=MOST_LINES).step_by(usize::from(lines) * usize::from(ranges));
-        Some(firsts.flat_map(move |first| first..first + lines))
+        if !self.is_split(range) {
+            return None;
+        }
+        let range_in_page = (range - self.first_page) % u32::from(self.ranges_per_page);
+        let lines_per_range = self.lines_per_range;
+
+        // The lines of a page are dealt out to its ranges in turns.
+        let first_line = range_in_page as u16 * lines_per_range + 1;
+        let lines_per_turn = usize::from(lines_per_range) * usize::from(self.ranges_per_page);
+        let first_lines = (first_line..=MOST_LINES).step_by(lines_per_turn);
+        Some(first_lines.flat_map(move |first| first..first + lines_per_range))
     }
 }

@@ -15,9 +15,12 @@ use std::collections::BTreeSet;
 const FPR: f64 = 0.00002;
 
 /// Default options, except what a test is about.
-fn options(bytes: usize, fpr: f64, guess: u32) -> Options {
+fn options(bytes: usize, fpr: f64, keys_per_range: u32) -> Options {
     let size = PageSize::new(bytes).unwrap();
-    Options { fpr: Some(fpr), ..Options::of_whole_pages(size, 8, guess) }
+    Options {
+        fpr: Some(fpr),
+        ..Options::for_empty_table(size, 8, keys_per_range)
+    }
 }
 
 /// The shape of a tile whose slots have a column each, in pages of the usual size.
@@ -103,7 +106,10 @@ fn check(index: &Index) {
     }
     assert_eq!(taken.len() as u32, index.directory.chain.allocated);
     for level in [Level::Zero, Level::One] {
-        for tile in index.directory.tiles_from(level, index.directory.tiles_alone(level)) {
+        for tile in index
+            .directory
+            .tiles_from(level, index.directory.uncovered_tiles(level))
+        {
             assert!(
                 index
                     .directory

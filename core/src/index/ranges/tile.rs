@@ -1,5 +1,4 @@
-//! Tiles: the filters of neighbouring slots, transposed, and where an element's bits are in their
-//! pages.
+//! Tiles: the filters of neighbouring slots, transposed, and where a key's bits are in their pages.
 //!
 //! ```text
 //! word(h, 16·level)      ──multiply-shift──▶ block of the tile        page = first page + block / (128 / W)
@@ -9,227 +8,278 @@
 //!
 //!          column 0 1 2 … W-1
 //!  row 0        [ . 1 . … .  ]    W bits side by side: whole bytes, since W ≥ 8
-//!  row 17       [ 1 1 . … 1  ]  ◀─ position of the element
-//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: the columns that may have the element
+//!  row 17       [ 1 1 . … 1  ]  ◀─ position of the key
+//!  row 203      [ . 1 . … 1  ]  ◀─            AND of k rows: the columns that may have the key
 //!  row 509      [ . . 1 … .  ]
 //! ```
 //!
-//! Each level uses words of its own, so an element that a slot of level 1 reports wrongly is no
-//! more likely than any other to be reported by the ranges below it. Sixteen bits choose a
-//! position: 128 or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in
-//! 10,000.
+//! Each level uses words of its own, so a key that a slot of level 1 reports wrongly is no more
+//! likely than any other to be reported by the ranges below it. Sixteen bits choose a position: 128
+//! or 129 of the 65,536 values lead to each, which raises the rate by less than 1 in 10,000.
 
-use super::shape::{Columns, MAX_HASHES, MAX_WIDTH, TileShape, column};
+use super::shape::{MAX_HASHES, MAX_WIDTH, SlotColumns, TileShape, column};
 use crate::hash::{reduce, word};
-use crate::index::page::{Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
+use crate::index::page::{ByteChange, Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
 use crate::memory;
+use std::ops::Range;
 
+/// Words of a hash that each level uses: one for the block, the others for positions.
 const WORDS_PER_LEVEL: u32 = 16;
+/// Positions in a block that a word gives: 16 of its bits choose one.
 const POSITIONS_PER_WORD: u32 = 4;
 const _: () = assert!(MAX_HASHES == ((WORDS_PER_LEVEL - 1) * POSITIONS_PER_WORD) as usize);
 
-/// A tile and where it is, which stays true.
+/// A tile: its shape, and where it is. It never moves or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileAddress {
     pub shape: TileShape,
     /// Which tile of its level it is.
     pub ordinal: u32,
-    /// Its first slot: a range on level 0; on level 1 the ordinal of a tile of level 0.
+    /// Its first slot: a range on level 0; on another level the ordinal of a tile of the level
+    /// below.
     pub first_slot: u32,
+    /// The first of its pages, which follow each other.
     pub first_page: PageNumber,
 }
 
 impl TileAddress {
+    /// Returns what the end of each page of the tile says.
     pub const fn special(&self) -> Special {
-        let kind = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo]
-            [self.shape.level as usize];
-        Special { kind, number: self.first_slot }
-    }
-
-    pub fn pages(&self) -> std::ops::Range<PageNumber> {
-        self.first_page..self.first_page + self.shape.pages
-    }
-
-    #[inline]
-    pub fn probe(&self, hash: u64) -> Probe {
-        let TileShape { width, size, .. } = self.shape;
-        let Footprint { block, positions, share } = footprint(self.shape, hash);
-        let per_page = u64::from(width.blocks_per_page());
-        let row = (block % per_page) as u32 * size.block_bits();
-        // A payload has 128 · block_bits bits, so offsets stay below the size of a page.
-        let offset = |row: u32| (PAGE_HEADER_BYTES + row as usize * width.bytes()) as u16;
-        let offsets = positions.map(|position| offset(row + u32::from(position)));
-        let last_row = offset(row + size.block_bits() - 1);
-        Probe {
-            page: self.first_page + (block / per_page) as u32,
-            tile: *self,
-            offsets,
-            last_row,
-            share,
+        let kinds = [PageKind::LevelZero, PageKind::LevelOne, PageKind::LevelTwo];
+        Special {
+            kind: kinds[self.shape.level as usize],
+            number: self.first_slot,
         }
     }
 
-    /// The bits of a page of this tile; `None` if it was never written. Errors: those of
-    /// [`Special::written`].
+    /// Returns the pages of the tile.
+    pub fn pages(&self) -> Range<PageNumber> {
+        self.first_page..self.first_page + self.shape.pages
+    }
+
+    /// Returns where a lookup of the key with this hash reads the tile: the rows of one block, in one
+    /// page. A tile consists of pages, a page of blocks, a block of rows, and a row has a bit for
+    /// each column.
+    #[inline]
+    pub fn probe(&self, hash: u64) -> TileProbe {
+        let shape = self.shape;
+        let Footprint { block, positions, column_share } = Footprint::new(shape, hash);
+        let blocks_per_page = u64::from(shape.width.blocks_per_page());
+        let page_of_tile = (block / blocks_per_page) as u32;
+        let block_in_page = (block % blocks_per_page) as u32;
+
+        let rows_per_block = shape.size.block_bits();
+        let first_row = block_in_page * rows_per_block;
+        let last_row = first_row + rows_per_block - 1;
+        // A payload has 128 · rows_per_block bits, so offsets stay below the size of a page.
+        let offset_of_row =
+            |row: u32| (PAGE_HEADER_BYTES + row as usize * shape.width.row_bytes()) as u16;
+        let row_offsets = positions.map(|position| offset_of_row(first_row + u32::from(position)));
+        TileProbe {
+            page: self.first_page + page_of_tile,
+            tile: *self,
+            row_offsets,
+            last_row_offset: offset_of_row(last_row),
+            column_share,
+        }
+    }
+
+    /// Returns the payload of a page of this tile; `None` if the page is all zero or after the end
+    /// of the file. `page` has its bytes, `None` after the end of the file; `at` is its number, for
+    /// errors.
+    ///
+    /// Fails if it is not a page of this tile.
     pub fn payload<'p>(
         &self,
         page: Option<&'p [u8]>,
         at: PageNumber,
     ) -> Result<Option<&'p [u8]>, Damage> {
         let size = self.shape.size;
-        Ok(self
-            .special()
-            .written(page, size, at)?
-            .map(|page| &page[size.payload()]))
+        let written = self.special().written(page, size, at)?;
+        Ok(written.map(|page| &page[size.payload()]))
     }
 }
 
-/// Where the bits of an element are in a slot.
+/// Where the bits of a key are in a slot of a tile.
 pub(super) struct Footprint {
+    /// The block of the slot that has them.
     pub block: u64,
-    /// Its positions there, of which the first `num_hashes` of the tile are set.
+    /// The bits of the block, of which only the first `num_hashes` of the tile are used.
     pub positions: [u16; MAX_HASHES],
-    /// Which of the slot's columns, as a share of 2^32.
-    pub share: u32,
+    /// Which of the slot's columns has them, for [`column`].
+    pub column_share: u32,
 }
 
-#[inline(always)]
-pub(super) fn footprint(shape: TileShape, hash: u64) -> Footprint {
-    let block_bits = u64::from(shape.block_bits());
-    let first = shape.level as u32 * WORDS_PER_LEVEL;
-    let mut positions = [0; MAX_HASHES];
-    let words = positions
-        .chunks_exact_mut(POSITIONS_PER_WORD as usize)
-        .zip(first + 1..);
-    for (positions, j) in
-        words.take(usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize))
-    {
-        let bits = word(hash, j);
-        for (position, i) in positions.iter_mut().zip(0..) {
-            let sixteen = bits >> (16 * i) & 0xFFFF;
-            *position = ((sixteen * block_bits) >> 16) as u16;
+impl Footprint {
+    /// Returns where the bits of the key with this hash are in each slot of a tile: in which block,
+    /// and at which positions there.
+    #[inline(always)]
+    pub fn new(shape: TileShape, hash: u64) -> Footprint {
+        let first_word = shape.level as u32 * WORDS_PER_LEVEL;
+        let block_bits = u64::from(shape.block_bits());
+
+        let mut positions = [0; MAX_HASHES];
+        let groups = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize);
+        let groups_used = usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize);
+        for (group, word_number) in groups.zip(first_word + 1..).take(groups_used) {
+            let bits = word(hash, word_number);
+            for (position, i) in group.iter_mut().zip(0..) {
+                let sixteen_bits = bits >> (16 * i) & 0xFFFF;
+                *position = ((sixteen_bits * block_bits) >> 16) as u16;
+            }
+        }
+
+        // The highest bits choose the block. There are too few blocks for the lowest 32 bits to
+        // matter, so these choose the column.
+        let bits = word(hash, first_word);
+        Footprint {
+            block: reduce(bits, shape.blocks()),
+            positions,
+            column_share: bits as u32,
         }
     }
-    // The highest bits choose the block, which there are few of; the lowest 32 are for the column.
-    let bits = word(hash, first);
-    Footprint {
-        block: reduce(bits, shape.blocks()),
-        positions,
-        share: bits as u32,
-    }
 }
 
-/// The rows of one page that decide which slots may have an element.
+/// The rows of one page that decide which slots of a tile may have a key.
 #[derive(Clone, Copy, Debug)]
-pub struct Probe {
+pub struct TileProbe {
+    /// The page that has to be read.
     pub page: PageNumber,
     tile: TileAddress,
-    /// Where the rows begin in the page.
-    offsets: [u16; MAX_HASHES],
-    /// Where the last row of the block begins.
-    last_row: u16,
-    share: u32,
+    /// Where the rows of the key begin in the page, of which only the first `num_hashes` of the
+    /// tile are used.
+    row_offsets: [u16; MAX_HASHES],
+    /// Where the last row of the key's block begins in the page.
+    last_row_offset: u16,
+    /// Which of a slot's columns has the key, for [`column`].
+    column_share: u32,
 }
 
-impl Probe {
-    fn offsets(&self) -> &[u16] {
-        &self.offsets[..usize::from(self.tile.shape.num_hashes)]
+impl TileProbe {
+    fn row_offsets(&self) -> &[u16] {
+        &self.row_offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// The slots that may have the element, a bit for each; none of a page that was not written.
-    /// Errors: those of [`Special::written`].
+    /// Returns the slots of the tile that may have the key: bit i is set for slot i. `page` has the
+    /// bytes of the page to read, `None` after the end of the file. No slot of a page that was
+    /// never written has a key.
+    ///
+    /// Fails if it is not the page of this tile, or if its slots can't have the columns that it
+    /// says.
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
-        let TileShape { width, size, .. } = self.tile.shape;
-        let Some(page) = self.tile.special().written(page, size, self.page)? else {
+        let shape = self.tile.shape;
+        let Some(page) = self.tile.special().written(page, shape.size, self.page)? else {
             return Ok(0);
         };
-        // The AND of the 16 bytes that end where each row does. The page has its full length, and a
-        // long header.
-        let mut all = u128::MAX;
-        for &offset in self.offsets() {
-            let before_end = &page[..usize::from(offset) + width.bytes()];
-            all &= u128::from_le_bytes(
-                *before_end.last_chunk().expect("the header of a page has more bytes"),
-            );
+
+        // A row may have fewer bytes than a u128. So the 16 bytes that end where the row ends are
+        // read, and the row is in the highest bits. At least the header of the page is before it.
+        let mut common = u128::MAX;
+        for &offset in self.row_offsets() {
+            let up_to_row_end = &page[..usize::from(offset) + shape.width.row_bytes()];
+            let last_bytes = *up_to_row_end
+                .last_chunk()
+                .expect("the header of a page has more bytes");
+            common &= u128::from_le_bytes(last_bytes);
         }
-        let having = all >> (MAX_WIDTH - width.columns());
-        if self.tile.shape.columns_per_slot == 1 {
-            return Ok(having);
+        let columns_with_key = common >> (MAX_WIDTH - shape.width.columns());
+
+        if shape.columns_per_slot == 1 {
+            return Ok(columns_with_key);
         }
-        let slots = self.columns(page)?.slots().zip(0..);
-        Ok(slots
-            .map(|(columns, slot)| (having >> column(&columns, self.share) & 1) << slot)
-            .sum())
+        let mut slots_with_key = 0;
+        for (columns, slot) in self.slot_columns(page)?.slots().zip(0..) {
+            let has_key = columns_with_key >> column(&columns, self.column_share) & 1;
+            slots_with_key |= has_key << slot;
+        }
+        Ok(slots_with_key)
     }
 
-    fn columns(&self, page: &[u8]) -> Result<Columns, Damage> {
+    /// Returns the columns of the tile's slots, according to the block of the key.
+    fn slot_columns(&self, page: &[u8]) -> Result<SlotColumns, Damage> {
         let shape = self.tile.shape;
-        Columns::read(shape, &page[usize::from(self.last_row)..][..shape.width.bytes()], self.page)
+        let last_row = &page[usize::from(self.last_row_offset)..][..shape.width.row_bytes()];
+        SlotColumns::read(shape, last_row, self.page)
     }
 
-    /// The column of the element in a slot, in a page of the tile.
-    fn column(&self, slot: u8, page: &[u8]) -> Result<u8, Damage> {
+    /// Returns the column that has the key in a slot. `page` has the bytes of the page to read.
+    fn column_in_slot(&self, slot: u8, page: &[u8]) -> Result<u8, Damage> {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(slot);
         }
         let columns = self
-            .columns(page)?
+            .slot_columns(page)?
             .slots()
             .nth(slot.into())
             .expect("a mark is of a slot that the tile has");
-        Ok(column(&columns, self.share) as u8)
+        Ok(column(&columns, self.column_share) as u8)
     }
 
+    /// Returns the bits that the key must have in a slot of the tile.
     pub fn mark(self, slot: u8) -> Mark {
         Mark { probe: self, slot }
     }
 }
 
-/// The bits of one element for one slot: all in one page.
+/// The bits of one key for one slot: all in one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    probe: Probe,
+    probe: TileProbe,
     slot: u8,
 }
 
 impl Mark {
+    /// Returns the number of the page that has the bits.
     pub fn page(&self) -> PageNumber {
         self.probe.page
     }
 
-    /// The special space of the page, to be written with the first bits of a page that is all zero.
+    /// Returns the special space of the page, to be written with the first bits of a page that is
+    /// all zero.
     pub fn special(&self) -> Special {
         self.probe.tile.special()
     }
 
-    /// Whether all of them are set. Errors: those of [`Probe::slots`].
+    /// Returns whether all of the bits are set. `page` has the bytes of the page, `None` after the
+    /// end of the file.
+    ///
+    /// Fails if it is another page, or if its slots can't have the columns that it says.
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
-        Ok(self.probe.slots(page)? >> self.slot & 1 == 1)
+        let slots = self.probe.slots(page)?;
+        Ok(slots >> self.slot & 1 == 1)
     }
 }
 
-/// The changes to a page after which all of these marks, which are of this page, are set: offset in
-/// the page and new value of each byte that changes, ascending. Errors: those of [`Probe::slots`].
-pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<(u16, u8)>, Damage> {
-    let mut changes: Vec<(u16, u8)> = memory::with_capacity(MAX_HASHES);
+/// Returns the changes to a page that add some keys to it: one for each byte that changes, in
+/// ascending order of offsets. Each mark says which bits a key must have in one slot of a tile; all
+/// marks must be of this page.
+///
+/// Fails if it is another page, or if its slots can't have the columns that it says.
+pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> {
+    let mut changes: Vec<ByteChange> = memory::with_capacity(MAX_HASHES);
     for mark in marks {
+        // Fails unless it is a page of the tile.
         mark.probe.tile.payload(Some(page), mark.page())?;
-        let column = mark.probe.column(mark.slot, page)?;
-        for offset in mark.probe.offsets().iter().map(|row| row + u16::from(column / 8)) {
-            let (old, bit) = (page[usize::from(offset)], 1 << (column % 8));
+        let column = mark.probe.column_in_slot(mark.slot, page)?;
+        let bit = 1 << (column % 8);
+        for row_offset in mark.probe.row_offsets() {
+            let offset = row_offset + u16::from(column / 8);
+            let old = page[usize::from(offset)];
             if old & bit == 0 {
-                memory::push(&mut changes, (offset, old | bit));
+                memory::push(&mut changes, ByteChange { offset, value: old | bit });
             }
         }
     }
-    changes.sort_unstable_by_key(|&(offset, _)| offset);
+
+    // Several marks may change the same byte, and one mark may have the same bit twice.
+    changes.sort_unstable_by_key(|change| change.offset);
     changes.dedup_by(|next, kept| {
-        let is_same = next.0 == kept.0;
-        if is_same {
-            kept.1 |= next.1;
+        let is_same_byte = next.offset == kept.offset;
+        if is_same_byte {
+            kept.value |= next.value;
         }
-        is_same
+        is_same_byte
     });
     Ok(changes)
 }

@@ -94,14 +94,14 @@ struct Ranges {
 impl Ranges {
     fn of_index(known: KnownIndex, table: TableSize) -> Ranges {
         let directory = known.directory;
-        let tiles = directory.tiles(Level::Zero);
+        let tiles = directory.tile_count(Level::Zero);
         let pages_per_range = f64::from(directory.options.pages_per_range);
         Ranges {
             count: (table.pages / pages_per_range).ceil(),
             pages_per_range,
             tiles: f64::from(tiles.max(1)),
-            tiles_below_others: f64::from(tiles - directory.tiles_alone(Level::Zero)),
-            lookup: directory.expectation(),
+            tiles_below_others: f64::from(tiles - directory.uncovered_tiles(Level::Zero)),
+            lookup: Expectation::for_directory(directory),
         }
     }
 
@@ -111,7 +111,7 @@ impl Ranges {
             pages_per_range: TYPICAL_PAGES_PER_RANGE,
             tiles: 1.0,
             tiles_below_others: 0.0,
-            lookup: Expectation { pages: 4.0, fpr: 0.0, beside_present: 0.3 },
+            lookup: Expectation { index_pages: 4.0, fpr: 0.0, beside_match: 0.3 },
         }
     }
 }
@@ -221,15 +221,15 @@ impl Reads {
     fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
         // At most this many tiles have a match, and each reports some other ranges beside it.
         let tiles_with_match = matches.ranges.min(ranges.tiles);
-        let reported_beside_matches = tiles_with_match * ranges.lookup.beside_present;
+        let reported_beside_matches = tiles_with_match * ranges.lookup.beside_match;
         let reported_anywhere = ranges.count * ranges.lookup.fpr * elements;
         let ranges_read = matches.ranges + reported_beside_matches + reported_anywhere;
 
         let pages_of_ranges = ranges_read.min(ranges.count) * ranges.pages_per_range;
         let table_pages = pages_of_ranges.clamp(1.0, table.pages);
 
-        // `lookup.pages` counts the metapage, which is in PostgreSQL's cache.
-        let pages_for_absent_element = ranges.lookup.pages - 1.0;
+        // `lookup.index_pages` counts the metapage, which is in PostgreSQL's cache.
+        let pages_for_absent_element = ranges.lookup.index_pages - 1.0;
         // Of a present element that includes the tiles that every lookup probes.
         let tiles_with_element = (matches.ranges / elements).min(ranges.tiles);
         let share_below_others = ranges.tiles_below_others / ranges.tiles;

@@ -8,7 +8,9 @@ use super::probes::Probes;
 use crate::index::ranges::columns::Index;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::index::page::{PageNumber, Pages};
-use pg_bloom_core::index::ranges::{Directory, Level};
+use pg_bloom_core::index::ranges::{
+    Directory, Level, estimate_ranges, mean_keys_per_range, sample_ranges,
+};
 use pg_bloom_core::memory;
 
 /// The pages of a range where no index tells: the default for most columns.
@@ -64,7 +66,7 @@ impl<P: Pages> Pages for CountedPages<P> {
 impl KnownIndex<'_> {
     /// Returns whether a sample probes all tiles, so that it finds every range that may match.
     pub fn is_sampled_completely(self) -> bool {
-        self.directory.tiles(Level::Zero) <= SAMPLED_TILES
+        self.directory.tile_count(Level::Zero) <= SAMPLED_TILES
     }
 
     /// Returns what a lookup for a condition does, by a sample of tiles; `None` if the index must not be
@@ -74,14 +76,11 @@ impl KnownIndex<'_> {
             return None;
         }
         let mut pages = CountedPages { pages: self.index.pages(), count: 0.0 };
-        let ranges = self
-            .directory
-            .ranges_expected(&mut pages, condition, SAMPLED_TILES)
-            .ok()?;
+        let ranges = estimate_ranges(self.directory, &mut pages, condition, SAMPLED_TILES).ok()?;
 
         let index_pages = if self.directory.options.is_flat {
             // Every lookup probes all tiles.
-            let tiles = self.directory.tiles(Level::Zero);
+            let tiles = self.directory.tile_count(Level::Zero);
             let sampled_tiles = tiles.clamp(1, SAMPLED_TILES);
             pages.count * f64::from(tiles) / f64::from(sampled_tiles)
         } else {
@@ -98,9 +97,7 @@ impl KnownIndex<'_> {
         if !self.may_be_asked {
             return None;
         }
-        self.directory
-            .ranges_expected(&mut self.index.pages(), condition, SAMPLED_TILES)
-            .ok()
+        estimate_ranges(self.directory, &mut self.index.pages(), condition, SAMPLED_TILES).ok()
     }
 
     /// Returns about how many ranges may have at least one of these hashes, by a sample of tiles
@@ -114,11 +111,16 @@ impl KnownIndex<'_> {
         let mut sampled: Vec<SampledRange> = Vec::new();
         for &hash in hashes {
             let condition = Condition::Has(hash);
-            self.directory
-                .sample(&mut pages, &condition, SAMPLED_TILES, |number, weight| {
+            sample_ranges(
+                self.directory,
+                &mut pages,
+                &condition,
+                SAMPLED_TILES,
+                |number, weight| {
                     memory::push(&mut sampled, SampledRange { number, weight });
-                })
-                .ok()?;
+                },
+            )
+            .ok()?;
         }
 
         // Samples for different hashes may weigh a range differently. Its largest weight is kept,
@@ -134,6 +136,6 @@ impl KnownIndex<'_> {
     /// Returns the mean number of distinct elements of a range, by ranges in the middle of the
     /// table; `None` if these have no elements, or if the index is damaged.
     pub fn distinct_elements_per_range(self) -> Option<f64> {
-        self.directory.elements_per_range(&mut self.index.pages()).ok()?
+        mean_keys_per_range(self.directory, &mut self.index.pages()).ok()?
     }
 }

@@ -314,7 +314,7 @@ impl Lookup {
     fn for_typical_condition(known: KnownIndex, table: TableSize, matching_rows: f64) -> Lookup {
         let options = &known.directory.options;
         let all_ranges = (table.pages / options.mean_pages(table.pages)).ceil();
-        let rate = if options.is_flat { TYPICAL_RATE } else { options.promised(0) };
+        let rate = if options.is_flat { TYPICAL_RATE } else { options.promised_fpr(0) };
         let ranges = matching_rows + all_ranges * rate;
         let tiles = f64::from(known.directory.always_probed());
         Lookup::that_finds(ranges, tiles * PROBES_IN_VAIN, known, table)

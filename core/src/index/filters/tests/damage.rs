@@ -1,7 +1,7 @@
 //! Whatever a page says, reading it ends with an answer or an error.
 
 use super::*;
-use crate::index::chain::{Tiles, sign};
+use crate::index::chain::{IndexDirectory, sign};
 use crate::index::page::{Damage, PageNumber};
 use proptest::prelude::*;
 

@@ -1,13 +1,13 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without
 //! them. For tests, measurements and fuzzing.
 
-use super::tile::{Group, slot_bits};
-use super::{Build, Directory, FilterCondition, RowPage, Slot};
+use super::tile::{FilterGroup, SlotChunk, slot_bits};
+use super::{Build, Directory, FilterCondition, FoundRow, RowPage, Slot, search};
 use crate::filter::View;
-use crate::index::chain::Tiles;
+use crate::index::chain::{IndexDirectory, PageImage};
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
-use crate::index::page::{PageNumber, PageSize, Pages, RowId, Special};
+use crate::index::page::{ByteChange, PageNumber, PageSize, Pages, RowId, Special};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An index in memory.
@@ -51,7 +51,7 @@ impl Index {
     /// The first step: claims a slot. `None` if the filter needs none. Errors: as
     /// [`Index::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
-        let Some(group) = Group::of(filter) else {
+        let Some(group) = FilterGroup::of_filter(filter) else {
             return Ok(None);
         };
         loop {
@@ -68,15 +68,15 @@ impl Index {
                 let bits = slot_bits(filter, &group);
                 let chunks = slot.chunks(&bits);
                 let chunks = chunks
-                    .map(|(at, offset, bytes)| (at, offset, bytes.to_vec()))
+                    .map(|SlotChunk { page, offset, bytes }| (page, offset, bytes.to_vec()))
                     .collect();
                 return Ok(Some(Insertion { page, slot, chunks }));
             }
             let growth = self.directory.grow(&group)?;
-            let (number, page) = growth.page.expect("a page with the tile's record");
+            let PageImage { number, bytes } = growth.page.expect("a page with the tile's record");
             self.memory
                 .writable(number, self.directory.size)
-                .copy_from_slice(&page);
+                .copy_from_slice(&bytes);
             self.memory.pages[0] = growth.directory.metapage();
             self.directory = growth.directory;
         }
@@ -114,21 +114,20 @@ impl Index {
         Ok((removed, left))
     }
 
-    /// The rows that may match, and whether each must be rechecked. Errors: those of
-    /// [`Directory::search`].
+    /// The rows that may match, and whether each must be rechecked. Errors: those of [`search`].
     pub fn search(
         &mut self,
-        conditions: impl FnMut(&Group) -> Vec<FilterCondition>,
+        conditions: impl FnMut(&FilterGroup) -> Vec<FilterCondition>,
     ) -> Result<BTreeMap<RowId, bool>, Failure> {
         let mut found = BTreeMap::new();
-        self.directory.search(&mut self.memory, conditions, |row, again| {
-            found.entry(row).and_modify(|known| *known |= again).or_insert(again);
+        search(&self.directory, &mut self.memory, conditions, |FoundRow { row, must_recheck }| {
+            *found.entry(row).or_insert(false) |= must_recheck;
         })?;
         Ok(found)
     }
 
-    fn change(&mut self, page: &RowPage, (offset, byte): (u16, u8)) {
-        self.write(page.page, page.special(), offset, &[byte]);
+    fn change(&mut self, page: &RowPage, change: ByteChange) {
+        self.write(page.page, page.special(), change.offset, &[change.value]);
     }
 
     fn write(&mut self, at: PageNumber, special: Special, offset: u16, bytes: &[u8]) {

@@ -107,7 +107,7 @@ fn the_worked_example() {
         (tile.row_page, tile.first_page, &index.directory.chain.pages[..]),
         (1, 2, &[3][..])
     );
-    assert_eq!(index.memory.pages[1][24], State::Used as u8);
+    assert_eq!(index.memory.pages[1][24], SlotState::Used as u8);
     assert_eq!(index.memory.pages[1][24 + 1165..][..6], [7, 0, 0, 0, 2, 0]);
     assert_eq!(index.memory.pages[2][24..][..value.len() - prefix], value[prefix..]);
     assert_eq!(index.memory.pages[1][8184..], [0, 0, 0, 0, 3, 6, 0x1F, 0xFB]);

@@ -3,7 +3,7 @@
 
 use super::{Damage, PageNumber, PageSink, PageSize, Pages};
 use crate::error::Error;
-use crate::index::chain::Tiles;
+use crate::index::chain::IndexDirectory;
 
 /// An index in memory.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub struct Index<D> {
     pub directory: D,
 }
 
-impl<D: Tiles> Index<D> {
-    /// Reads an index from its pages. Errors: those of [`Tiles::read`].
+impl<D: IndexDirectory> Index<D> {
+    /// Reads an index from its pages. Errors: those of [`IndexDirectory::read`].
     pub fn open(mut memory: Memory, size: PageSize) -> Result<Index<D>, Failure> {
         let directory = D::read(&mut memory, size)?;
         Ok(Index { memory, directory })

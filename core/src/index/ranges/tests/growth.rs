@@ -16,10 +16,13 @@ fn appended_tiles_grow_wider() {
     let mut index = empty(options(8192, FPR, 10));
     add_one_each(&mut index, 0..392);
     assert_eq!(widths(&index, Level::Zero), [8, 32, 32, 64, 128, 128]);
-    assert_eq!((index.directory.tiles_alone(Level::Zero), widths(&index, Level::One)), (6, vec![]));
+    assert_eq!(
+        (index.directory.uncovered_tiles(Level::Zero), widths(&index, Level::One)),
+        (6, vec![])
+    );
     add_one_each(&mut index, 392..40_000);
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
-    assert_eq!(index.directory.tiles_alone(Level::Zero), 6);
+    assert_eq!(index.directory.uncovered_tiles(Level::Zero), 6);
     assert_eq!(
         widths(&index, Level::One),
         [
@@ -78,7 +81,7 @@ fn ranges_may_be_skipped() {
 #[test]
 fn sizes_are_the_least_that_keep_the_rate() {
     let size = PageSize::DEFAULT;
-    for target in [1.0, 0.575, 0.425].map(|share| target(size, FPR.powf(share))) {
+    for target in [1.0, 0.575, 0.425].map(|share| SlotTarget::for_rate(size, FPR.powf(share))) {
         for width in Width::ALL {
             for loads in [
                 vec![1.0],
@@ -88,7 +91,7 @@ fn sizes_are_the_least_that_keep_the_rate() {
                 vec![10.0, 10.0, 3000.0],
             ] {
                 let shape = shape(Level::Zero, width, target.num_hashes, 0);
-                let pages = with_pages(shape, target, &loads).pages;
+                let pages = sized_for(shape, target, &loads).pages;
                 let rate = |pages| mean_rate(TileShape { pages, ..shape }, &loads);
                 assert!(rate(pages) <= target.fpr, "{pages} pages for {loads:?}");
                 assert!(pages == 1 || rate(pages - 1) > target.fpr, "{pages} pages for {loads:?}");
@@ -97,7 +100,7 @@ fn sizes_are_the_least_that_keep_the_rate() {
     }
     // Empty ranges need what there is anyway.
     let shape = shape(Level::Zero, Width::MAX, 1, 0);
-    assert_eq!(with_pages(shape, target(size, FPR), &[]).pages, 1);
+    assert_eq!(sized_for(shape, SlotTarget::for_rate(size, FPR), &[]).pages, 1);
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn sizes_follow_the_data() {
         (0..1000)
             .for_each(|i| _ = index.insert(range, element(i * 10_000 + u64::from(range))).unwrap());
     }
-    let survey = index.directory.survey(&mut index.memory).unwrap();
+    let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
     assert!(survey.overfull > 0 && survey.overfull <= 256, "{survey:?}");
 }
 
@@ -160,9 +163,9 @@ fn a_build_leaves_room_in_its_last_tile() {
             rows.push(element(i));
             index.insert((i / 400) as u32, element(i)).unwrap();
         }
-        let survey = index.directory.survey(&mut index.memory).unwrap();
+        let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
         assert!(survey.overfull == 0 && survey.fpr < FPR, "{first}: {survey:?}");
-        assert!((survey.elements / (first + 300_000) as f64 - 1.0).abs() < 0.01, "{survey:?}");
+        assert!((survey.keys / (first + 300_000) as f64 - 1.0).abs() < 0.01, "{survey:?}");
     }
 }
 
@@ -185,11 +188,11 @@ fn a_build_notices_that_rows_change() {
     let tiles: Vec<TileAddress> = index.directory.tiles_from(Level::One, 0).collect();
     let fills = tiles
         .iter()
-        .map(|tile| Fill::of(&mut index.memory, tile, u32::MAX).unwrap());
-    let above = share(FPR, Level::One, Level::One);
+        .map(|tile| Fill::read(&mut index.memory, tile, u32::MAX).unwrap());
+    let above = rate_of_level(FPR, Level::One, Level::One);
     let overfull: usize = fills
         .map(|fill| {
-            fill.columns
+            fill.slot_columns
                 .slots()
                 .filter(|slot| fill.rate(slot) > above * 2.5)
                 .count()
@@ -207,7 +210,7 @@ fn pages_read(index: &mut Index) -> f64 {
     }
     // The metapage, which the driver keeps.
     let read = 1.0 + index.memory.reads as f64 / lookups as f64;
-    let expected = index.directory.expectation().pages;
+    let expected = Expectation::for_directory(&index.directory).index_pages;
     // Tiles have whole pages, so that small ones keep better rates than they must.
     assert!((0.85..1.03).contains(&(read / expected)), "{read} where {expected} were expected");
     read
@@ -227,7 +230,7 @@ fn figures_of_appended_indexes() {
         let last = (rows.div_ceil(520) - 1) as u32;
         // No element is needed: a tile after an empty one is made for what was guessed.
         while index.directory.tile_of(Level::Zero, last).is_none() {
-            let loads = |level| index.directory.last_loads(&mut index.memory, level);
+            let loads = |level| index.directory.keys_in_last_tile(&mut index.memory, level);
             index.directory = index.directory.grow(last, loads).unwrap().directory;
         }
         sizes.push(bytes_per_row(&index, rows));
@@ -238,7 +241,7 @@ fn figures_of_appended_indexes() {
         (mean * 10.0).round() == 34.0 && (most * 10.0).round() == 38.0,
         "{mean} in the mean, {most} at most"
     );
-    let read = index.directory.expectation().pages;
+    let read = Expectation::for_directory(&index.directory).index_pages;
     assert!((14.0..16.0).contains(&read), "{read} pages for an absent key at 6,000,000 rows");
 }
 
@@ -259,7 +262,10 @@ fn figures_of_six_hundred_thousand_rows() {
             .map(|i| index.search(element(i)).unwrap().len())
             .sum();
         let beside = found as f64 / (600_000f64 / 31.0).ceil() - 1.0;
-        assert!(beside < 127.0 * share(FPR, Level::Zero, Level::One) + 1154.0 * FPR, "{beside}");
+        assert!(
+            beside < 127.0 * rate_of_level(FPR, Level::Zero, Level::One) + 1154.0 * FPR,
+            "{beside}"
+        );
     }
 }
 
@@ -277,7 +283,7 @@ fn a_hundred_thousand_ranges() {
         for i in (0..count * per_range).step_by(97) {
             assert!(index.search(element(i)).unwrap().contains(&((i / per_range) as u32)));
         }
-        let survey = index.directory.survey(&mut index.memory).unwrap();
+        let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
         assert!(survey.fpr < FPR, "{survey:?}");
     }

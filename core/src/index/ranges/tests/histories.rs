@@ -36,20 +36,18 @@ fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
         let has = Condition::Has;
         let condition = Condition::all([has(a), Condition::any([has(b), has(c)])]);
         let mut found = Vec::new();
-        index
-            .directory
-            .search_for(&mut index.memory, &condition, |range| found.push(range))
-            .unwrap();
+        search_condition(&index.directory, &mut index.memory, &condition, |range| {
+            found.push(range)
+        })
+        .unwrap();
         assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
         for (range, hashes) in oracle {
             if hashes.contains(&a) && (hashes.contains(&b) || hashes.contains(&c)) {
                 assert!(found.contains(range), "{range} has them, found {found:?}");
             }
         }
-        let expected = index
-            .directory
-            .ranges_expected(&mut index.memory, &condition, u32::MAX)
-            .unwrap();
+        let expected =
+            estimate_ranges(&index.directory, &mut index.memory, &condition, u32::MAX).unwrap();
         assert!((expected - found.len() as f64).abs() < 0.01, "{expected} ranges, found {found:?}");
     }
 }
@@ -70,19 +68,16 @@ fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
             Condition::all([Condition::any([one(20), one(21)]), any])
         };
         let mut as_a_whole = Vec::new();
-        index
-            .directory
-            .search_for(&mut index.memory, &condition, |range| as_a_whole.push(range))
-            .unwrap();
+        search_condition(&index.directory, &mut index.memory, &condition, |range| {
+            as_a_whole.push(range)
+        })
+        .unwrap();
         let alternatives = Alternatives::of(condition);
         let mut found = BTreeMap::new();
         let add = |range, numbers: &[u32]| {
             assert!(found.insert(range, numbers.to_vec()).is_none(), "{range} again")
         };
-        index
-            .directory
-            .search_each(&mut index.memory, &alternatives, add)
-            .unwrap();
+        search_alternatives(&index.directory, &mut index.memory, &alternatives, add).unwrap();
         for (range, numbers) in &found {
             assert!(
                 as_a_whole.contains(range)
@@ -137,7 +132,7 @@ proptest! {
         universe in prop_oneof![Just(u64::MAX), 1u64..200],
         steps in prop::collection::vec(step(), 0..12),
     ) {
-        let fpr = 10f64.powf(fpr).clamp(MIN_FPR, MAX_PART_FPR);
+        let fpr = 10f64.powf(fpr).clamp(MIN_FPR, MAX_FPR_MANY_KEYS);
         let mut oracle = Oracle::new();
         let mut next = 0u64;
         let mut fresh = || {
@@ -183,7 +178,7 @@ proptest! {
             }
         }
         check(&index);
-        prop_assert!(!is_flat || index.directory.tiles(Level::One) == 0);
+        prop_assert!(!is_flat || index.directory.tile_count(Level::One) == 0);
         assert_all_found(&mut index, &oracle);
         assert_conditions_hold(&mut index, &oracle);
             assert_alternatives_hold(&mut index, &oracle);
@@ -206,8 +201,8 @@ proptest! {
             let mark = tile.probe(hash).mark(slot);
             let page = &mut disk[mark.page() as usize - 3];
             let own = changes(&[&mark], page).unwrap();
-            prop_assert!(own.is_sorted_by(|a, b| a.0 < b.0));
-            prop_assert!(own.iter().all(|&(offset, value)| page[usize::from(offset)] != value));
+            prop_assert!(own.is_sorted_by(|a, b| a.offset < b.offset));
+            prop_assert!(own.iter().all(|change| page[usize::from(change.offset)] != change.value));
             memory::set(&mark, page).unwrap();
             prop_assert_eq!(page.last_chunk().unwrap(), &[77, 0, 0, 0, 3, [3, 4, 7][level], 0x1F, 0xFB]);
             prop_assert!(mark.is_set(Some(page)).unwrap() && changes(&[&mark], page).unwrap().is_empty());
@@ -277,7 +272,8 @@ fn three_levels_hide_nothing() {
             (0..count).map(|range| own(range, many).chain(shared(range)).collect::<Vec<_>>());
         let mut index = Index::build(options(1024, 0.001, 5), hold, lists).unwrap();
         assert!(
-            index.directory.tiles(Level::Two) > 0 && index.directory.tiles_alone(Level::One) == 0
+            index.directory.tile_count(Level::Two) > 0
+                && index.directory.uncovered_tiles(Level::One) == 0
         );
         for range in count..count + more {
             own(range, many)
@@ -310,7 +306,7 @@ fn more_ranges_than_expected() {
         let mut index = empty(options);
         let mut build = Build::new(options, 1 << 16);
         for range in 0..count {
-            build.range(&mut index.memory, &[element(range)]).unwrap();
+            build.add_range(&mut index.memory, &[element(range)]).unwrap();
         }
         index.directory = build.finish(&mut index.memory, count).unwrap();
         index.memory.pages[0] = index.directory.metapage();
@@ -339,12 +335,12 @@ fn repeated_elements_are_folded() {
     let mut index = Index::build(options, 0, (0..70_000).map(list)).unwrap();
     check(&index);
     // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
-    let target = target(options.size, share(0.001, Level::Two, Level::Two));
+    let target = SlotTarget::for_rate(options.size, rate_of_level(0.001, Level::Two, Level::Two));
     let shape = TileShape {
         size: options.size,
         ..shape(Level::Two, Width::MIN, target.num_hashes, 0)
     };
-    let needed = with_pages(shape, target, &[shared as f64]).pages;
+    let needed = sized_for(shape, target, &[shared as f64]).pages;
     let first = index.directory.tile(Level::Two, 0).unwrap().shape;
     let needed = u64::from(needed) * u64::from(Width::MIN.blocks_per_page());
     assert!(
@@ -390,7 +386,7 @@ fn three_levels_grow() {
     ]
     .concat();
     assert_eq!((widths(Level::Two), widths(Level::One)), (vec![8, 8, 8, 8], one));
-    assert_eq!(index.directory.tiles_alone(Level::One), 8);
+    assert_eq!(index.directory.uncovered_tiles(Level::One), 8);
     for range in ranges() {
         assert!(index.search(element(range.into())).unwrap().contains(&range), "range {range}");
     }
@@ -414,8 +410,7 @@ fn an_old_directory_stays_true() {
         );
         for range in 0..=read {
             let mut found = Vec::new();
-            directory
-                .search(&mut index.memory, element(range.into()), |range| found.push(range))
+            search(&directory, &mut index.memory, element(range.into()), |range| found.push(range))
                 .unwrap();
             assert!(found.contains(&range));
         }

@@ -1,7 +1,7 @@
 //! An index whose pages are in memory: what the access method does with buffers and WAL, without
 //! them. For tests, measurements and fuzzing.
 
-use super::{Build, Damage, Directory, Mark, Options, Tiles, changes};
+use super::{Build, Damage, Directory, IndexDirectory, Level, Mark, Options, changes, search};
 use crate::index::page::Pages;
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
@@ -11,8 +11,8 @@ pub use crate::index::page::memory::{Failure, Memory};
 pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
     let changes = changes(&[mark], page)?;
     mark.special().write(page);
-    for &(offset, value) in &changes {
-        page[usize::from(offset)] = value;
+    for change in &changes {
+        page[usize::from(change.offset)] = change.value;
     }
     Ok(changes.len())
 }
@@ -35,7 +35,7 @@ impl Index {
         let mut rows = 0;
         for range in ranges {
             rows += range.as_ref().len() as u64;
-            build.range(&mut memory, range.as_ref())?;
+            build.add_range(&mut memory, range.as_ref())?;
         }
         let directory = build.finish(&mut memory, rows)?;
         memory.pages[0] = directory.metapage();
@@ -44,22 +44,25 @@ impl Index {
 
     /// How many runs of tiles there are.
     pub fn runs(&self) -> usize {
-        self.directory.levels.iter().map(Vec::len).sum()
+        Level::ALL
+            .into_iter()
+            .map(|level| self.directory.runs[level].len())
+            .sum()
     }
 
     /// Adds an element. Returns how many bytes of how many pages changed. Errors: as `grow` and
     /// [`changes`].
     pub fn insert(&mut self, range: u32, hash: u64) -> Result<(usize, usize), Failure> {
         let places = loop {
-            match self.directory.places(range, hash) {
+            match self.directory.marks(range, hash) {
                 Some(places) => break places,
                 None => {
-                    let loads = |level| self.directory.last_loads(&mut self.memory, level);
+                    let loads = |level| self.directory.keys_in_last_tile(&mut self.memory, level);
                     let growth = self.directory.grow(range, loads)?;
-                    if let Some((number, page)) = growth.page {
+                    if let Some(page) = growth.page {
                         self.memory
-                            .writable(number, self.directory.options.size)
-                            .copy_from_slice(&page);
+                            .writable(page.number, self.directory.options.size)
+                            .copy_from_slice(&page.bytes);
                     }
                     self.memory.pages[0] = growth.directory.metapage();
                     self.directory = growth.directory;
@@ -76,11 +79,10 @@ impl Index {
         Ok(changed)
     }
 
-    /// The ranges that may have an element. Errors: those of [`Directory::search`].
+    /// The ranges that may have an element. Errors: those of [`search`].
     pub fn search(&mut self, hash: u64) -> Result<Vec<u32>, Failure> {
         let mut found = Vec::new();
-        self.directory
-            .search(&mut self.memory, hash, |range| found.push(range))?;
+        search(&self.directory, &mut self.memory, hash, |range| found.push(range))?;
         Ok(found)
     }
 }

@@ -58,7 +58,7 @@ fn levels_and_both_together() {
         let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
         let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
         assert_rate(wrong, lookups as f64, expected, 0.05, "level 0");
-        let covered = index.directory.tiles_alone(Level::Zero) == 0;
+        let covered = index.directory.uncovered_tiles(Level::Zero) == 0;
         if covered {
             let (wrong, expected) = wrong_slots(&index, Level::One, &one, lookups);
             assert_rate(wrong, lookups as f64, expected, 0.05, "level 1");
@@ -78,12 +78,12 @@ fn levels_and_both_together() {
             .map(|i| index.search(element(1 << 50 | i)).unwrap().len())
             .sum();
         assert_rate(found as u64, more as f64, product, 0.1, "both");
-        let survey = index.directory.survey(&mut index.memory).unwrap();
+        let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
         assert!(
             (survey.fpr * count as f64 / product - 1.0).abs() < 0.15,
             "{survey:?} for {product}"
         );
-        assert!((survey.elements / next as f64 - 1.0).abs() < 0.01, "{survey:?} for {next}");
+        assert!((survey.keys / next as f64 - 1.0).abs() < 0.01, "{survey:?} for {next}");
         assert_eq!((survey.ranges, survey.overfull), (count, 0));
     }
 }
@@ -92,18 +92,18 @@ fn levels_and_both_together() {
 #[test]
 fn promises_are_kept() {
     for bytes in [1024, 4096, 8192, 32768] {
-        for fpr in [MAX_PART_FPR, MAX_FPR, 0.01, 1e-4, FPR, MIN_FPR] {
+        for fpr in [MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, 0.01, 1e-4, FPR, MIN_FPR] {
             let size = PageSize::new(bytes).unwrap();
-            let shares = |top| Level::ALL.map(|level| share(fpr, level, top));
+            let shares = |top| Level::ALL.map(|level| rate_of_level(fpr, level, top));
             for [a, b, c] in Level::ALL.map(shares) {
                 assert!((a * b * c / fpr - 1.0).abs() < 1e-12);
             }
             let levels = Level::ALL
                 .into_iter()
                 .flat_map(|top| shares(top).into_iter().filter(|&rate| rate < 1.0));
-            for target in levels.map(|rate| target(size, rate)) {
+            for target in levels.map(|rate| SlotTarget::for_rate(size, rate)) {
                 assert!((1..=MAX_HASHES).contains(&usize::from(target.num_hashes)), "{target:?}");
-                let load = f64::from(size.block_bits()) / target.bits;
+                let load = f64::from(size.block_bits()) / target.bits_per_key;
                 let rate = crate::sizing::rate::at_load_in_blocks(
                     size.block_bits(),
                     target.num_hashes.into(),
@@ -117,7 +117,8 @@ fn promises_are_kept() {
         }
     }
     // What windows of text have by default.
-    let Target { num_hashes, bits, .. } = target(PageSize::DEFAULT, 0.33);
+    let SlotTarget { num_hashes, bits_per_key: bits, .. } =
+        SlotTarget::for_rate(PageSize::DEFAULT, 0.33);
     assert!(num_hashes == 1 && (2.49..2.51).contains(&bits), "{num_hashes} hashes, {bits} bits");
 }
 
@@ -139,7 +140,7 @@ fn positions_are_uniform() {
             let changes = changes(&[&tile(level).probe(element(i)).mark(0)], &[0; 8192]).unwrap();
             changes
                 .iter()
-                .map(|(offset, _)| usize::from(*offset) - 24)
+                .map(|change| usize::from(change.offset) - 24)
                 .collect::<BTreeSet<_>>()
         });
         common[0] += zero.intersection(&one).count();
@@ -174,9 +175,9 @@ fn positions_are_uniform() {
 /// At the greatest rate no range of a build is overfull, and one that gets many more elements is.
 #[test]
 fn overfull_ranges_are_noticed_at_the_greatest_rate() {
-    let mut index = Index::build(options(8192, MAX_FPR, 10), 0, ranges(700, 30)).unwrap();
-    let survey = index.directory.survey(&mut index.memory).unwrap();
+    let mut index = Index::build(options(8192, MAX_FPR_ONE_KEY, 10), 0, ranges(700, 30)).unwrap();
+    let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
     assert_eq!((survey.ranges, survey.overfull), (700, 0));
     (0..3000).for_each(|i| _ = index.insert(5, element(1_000_000 + i)).unwrap());
-    assert_eq!(index.directory.survey(&mut index.memory).unwrap().overfull, 1);
+    assert_eq!(Survey::read(&index.directory, &mut index.memory).unwrap().overfull, 1);
 }

@@ -1,18 +1,18 @@
 //! Pages that are split among ranges.
 
 use super::{append, check, element, empty, options};
-use crate::index::chain::Tiles;
+use crate::index::chain::IndexDirectory;
 use crate::index::page::RowId;
 use crate::index::ranges::memory::{Failure, Index};
-use crate::index::ranges::{Directory, Level, Options, Split};
+use crate::index::ranges::{Directory, Level, Options, PageContent, Split, Survey};
 use proptest::prelude::*;
 
 #[test]
 fn each_row_is_in_the_lines_of_its_range() {
-    let part = |first_page, end_page| Split { first_page, end_page, ..Split::of_all(3, 50) };
+    let part = |first_page, end_page| Split { first_page, end_page, ..Split::of_all_pages(3, 50) };
     let all = [
-        Split::of_all(1, 128),
-        Split::of_all(7, 20),
+        Split::of_all_pages(1, 128),
+        Split::of_all_pages(7, 20),
         part(1, Split::NO_PAGE),
         part(8, 20),
         part(0, 30),
@@ -31,16 +31,18 @@ fn each_row_is_in_the_lines_of_its_range() {
 
 #[test]
 fn pages_are_split_where_they_stand_for_much_text() {
-    let of = |lines, bytes, pages| Split::by_text(8192.0, lines, bytes, pages);
+    let of =
+        |lines, text_bytes, pages| Split::by_text(8192.0, PageContent { lines, text_bytes }, pages);
     assert_eq!(of(100.0, 16_000.0, 10), None);
-    assert_eq!(of(100.0, 100.0 * 8192.0, 10), Some(Split::of_all(1, 100)));
-    assert_eq!(of(160.0, 160.0 * 20_000.0, 10), Some(Split::of_all(2, 80)));
-    assert_eq!(of(20.0, 20.0 * 4096.0, 10), Some(Split::of_all(2, 10)));
+    assert_eq!(of(100.0, 100.0 * 8192.0, 10), Some(Split::of_all_pages(1, 100)));
+    assert_eq!(of(160.0, 160.0 * 20_000.0, 10), Some(Split::of_all_pages(2, 80)));
+    assert_eq!(of(20.0, 20.0 * 4096.0, 10), Some(Split::of_all_pages(2, 10)));
     assert_eq!(of(1.0, 1e9, 10), None);
     assert_eq!(of(2000.0, 40_000.0, 10), None);
     assert_eq!(of(100.0, 1e9, u32::MAX), None);
     for (lines, bytes) in [(3.4, 1e6), (11.0, 50_000.0), (140.0, 3e6), (291.0, 1e9)] {
-        let Split { lines: of_range, ranges, .. } = of(lines, bytes, 1000).expect("much text");
+        let Split { lines_per_range: of_range, ranges_per_page: ranges, .. } =
+            of(lines, bytes, 1000).expect("much text");
         assert!(f64::from(of_range) * f64::from(ranges) >= lines);
         assert!(f64::from(of_range) * f64::from(ranges - 1) < lines, "no range is empty");
     }
@@ -49,7 +51,7 @@ fn pages_are_split_where_they_stand_for_much_text() {
 /// Options of an index on texts whose pages are split.
 fn split_options(bytes: usize) -> Options {
     Options {
-        split: Some(Split::of_all(1, 40)),
+        split: Some(Split::of_all_pages(1, 40)),
         pages_per_range: 1,
         is_flat: true,
         ..options(bytes, 0.33, 40)
@@ -109,13 +111,13 @@ fn long_documents_have_more_columns() {
     let documents = documents(1000);
     let elements: usize = documents.iter().map(Vec::len).sum();
     let mut index = Index::build(split_options(8192), 0, &documents).unwrap();
-    let survey = index.directory.survey(&mut index.memory).unwrap();
+    let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
     let bits = survey.bits as f64 / elements as f64;
     assert!(bits < 3.6, "{bits} bits for each element");
     assert!(
-        (survey.elements / elements as f64 - 1.0).abs() < 0.02,
+        (survey.keys / elements as f64 - 1.0).abs() < 0.02,
         "{} of {elements} elements",
-        survey.elements
+        survey.keys
     );
     assert_eq!(
         survey.ranges as usize,
@@ -155,7 +157,7 @@ fn damaged_columns_are_reported() {
         let is_reported = |failure: Failure| matches!(failure, Failure::Damage(damage) if damage.problem == problem);
         assert!(is_reported(damaged.search(element(1)).unwrap_err()));
         assert!(is_reported(damaged.insert(3, element(1)).unwrap_err()));
-        assert!(is_reported(damaged.directory.survey(&mut damaged.memory).unwrap_err()));
+        assert!(is_reported(Survey::read(&damaged.directory, &mut damaged.memory).unwrap_err()));
     }
 }
 
@@ -172,7 +174,7 @@ fn only_split_pages_have_more_columns() {
     let (split, whole) = (split_options(8192), Options { split: None, ..split_options(8192) });
     assert!(read(split, whole).is_ok());
     let refused = format!("{:?}", read(whole, split).unwrap_err());
-    assert!(refused.contains("its slots cannot have 2 columns"), "{refused}");
+    assert!(refused.contains("more columns of a slot is 1"), "{refused}");
 }
 
 /// Only pages without a tile are divided in another way.
@@ -183,7 +185,7 @@ fn the_first_page_that_is_split_begins_a_tile() {
     let (tile, size) =
         (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
     let mut read = |first_page| {
-        index.directory.options.split = Some(Split { first_page, ..Split::of_all(1, 40) });
+        index.directory.options.split = Some(Split { first_page, ..Split::of_all_pages(1, 40) });
         index.memory.pages[0] = index.directory.metapage();
         Directory::read(&mut index.memory, size)
     };
@@ -212,8 +214,8 @@ fn pages_of_documents_after_short_texts_are_split() {
         let tile = index
             .directory
             .tile_of(Level::Zero, index.directory.options.range_of(row(n)));
-        if tile.is_none() && index.directory.may_split() {
-            index.directory.split_next(Split::of_all(1, 40));
+        if tile.is_none() && index.directory.may_split_new_pages() {
+            index.directory.split_new_pages(Split::of_all_pages(1, 40));
         }
         let range = index.directory.options.range_of(row(n));
         hashes.iter().for_each(|&hash| _ = index.insert(range, hash).unwrap());
@@ -252,14 +254,16 @@ fn an_index_on_an_empty_table_decides_after_its_first_page() {
     let documents: Vec<Vec<u64>> = (0..2000)
         .map(|n| (0..900).map(|i| element(n << 32 | i)).collect())
         .collect();
-    for split in [None, Some(Split::of_all(1, 40))] {
+    for split in [None, Some(Split::of_all_pages(1, 40))] {
         let mut index = empty(Options { split: None, may_split: true, ..split_options(8192) });
         for (row, hashes) in (0..)
             .map(|n| RowId { page: n / 40, line: (n % 40) as u16 + 1 })
             .zip(&documents)
         {
-            if let Some(split) = split.filter(|_| index.directory.may_split() && row.page > 0) {
-                index.directory.split_next(split);
+            if let Some(split) =
+                split.filter(|_| index.directory.may_split_new_pages() && row.page > 0)
+            {
+                index.directory.split_new_pages(split);
             }
             let range = index.directory.options.range_of(row);
             assert!(index.directory.options.pages_of(range).contains(&row.page.into()));
@@ -283,9 +287,9 @@ fn an_index_on_an_empty_table_decides_after_its_first_page() {
         }
         let found = mean_found(&mut index, ranges);
         assert!((0.2..0.4).contains(&found), "{found} of {ranges}");
-        let survey = index.directory.survey(&mut index.memory).unwrap();
+        let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
         // The last tile has slots that are not used yet.
-        let bits_per_element = survey.bits as f64 / survey.elements;
+        let bits_per_element = survey.bits as f64 / survey.keys;
         assert!(bits_per_element < 4.0, "{bits_per_element}");
     }
 }
@@ -308,7 +312,7 @@ fn pages_with_few_wide_rows_are_whole_again() {
             && index.directory.options.split.unwrap().is_open()
             && index.directory.used_share(&mut index.memory).unwrap() < 0.25
         {
-            index.directory.make_whole();
+            index.directory.make_new_pages_whole();
         }
         let range = index.directory.options.range_of(row(n));
         assert_eq!(
