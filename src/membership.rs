@@ -26,9 +26,13 @@ fn count(call: &Call) -> Outcome {
 }
 
 /// The elements of the array that is argument 1, and for each in turn whether it may be in the
-/// filter that is argument 0; `until` is an answer after which the others aren't needed. `None` if
-/// the filter is NULL.
-fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
+/// filter that is argument 0, for this SQL function; `until` is an answer after which the others
+/// aren't needed. `None` if the filter is NULL.
+fn probe_array(
+    call: &Call,
+    function: &str,
+    until: Option<bool>,
+) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
     let (element_type, filters) = call.remembered(|| {
         // SAFETY: remembered by the site of this call, the only way to get it.
         Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::new(Bloom) }))
@@ -38,7 +42,7 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
     let Some(mut filter) = filters.filter(call, 0, elements.len())? else {
         return Ok(None);
     };
-    let hasher = element_type.hasher_for(filter.header(), Bloom.contains())?;
+    let hasher = element_type.hasher_for(filter.header(), function)?;
     // SAFETY: the type is that of the array's elements.
     let answers = unsafe { filter.contains_each(&hasher, &elements, until)? };
     Ok(Some((elements, answers)))
@@ -46,14 +50,14 @@ fn probe_array(call: &Call, until: Option<bool>) -> Result<Option<(Vec<Element>,
 
 /// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which
 /// one "no" does.
-fn decided_by(call: &Call, answer: bool) -> Outcome {
-    Ok(probe_array(call, Some(answer))?
+fn decided_by(call: &Call, function: &str, answer: bool) -> Outcome {
+    Ok(probe_array(call, function, Some(answer))?
         .map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
 /// The elements of an array for which the filter gives this answer, in their order.
-fn elements_answered(call: &Call, wanted: bool) -> Outcome {
-    let Some((mut elements, answers)) = probe_array(call, None)? else {
+fn elements_answered(call: &Call, function: &str, wanted: bool) -> Outcome {
+    let Some((mut elements, answers)) = probe_array(call, function, None)? else {
         return Ok(None);
     };
     let mut answers = answers.into_iter();
@@ -81,9 +85,9 @@ pg_functions! {
     counting_bloom_contains => |call| contains(call, CountingBloom, 0);
     counting_bloom_contained => |call| contains(call, CountingBloom, 1);
     counting_bloom_count => count;
-    bloom_contains_any => |call| decided_by(call, true);
-    bloom_contains_all => |call| decided_by(call, false);
-    bloom_present => |call| elements_answered(call, true);
-    bloom_absent => |call| elements_answered(call, false);
+    bloom_contains_any => |call| decided_by(call, "bloom_contains_any", true);
+    bloom_contains_all => |call| decided_by(call, "bloom_contains_all", false);
+    bloom_present => |call| elements_answered(call, "bloom_present", true);
+    bloom_absent => |call| elements_answered(call, "bloom_absent", false);
     bloom_query => query;
 }

@@ -2,11 +2,12 @@
 
 use crate::error::During;
 use crate::filter_type::bloom;
-use crate::pg::call::{Call, Outcome};
+use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
-use pg_bloom_core::filter::{merge, resize};
-use pg_bloom_core::sizing;
+use pg_bloom_core::error::InvalidParameter;
+use pg_bloom_core::filter::{estimate, merge, resize};
+use pg_bloom_core::{Problem, View, sizing};
 
 /// `bloom_union(filter, filter)`, `filter | filter`.
 fn union(call: &Call) -> Outcome {
@@ -41,8 +42,40 @@ fn resize(call: &Call) -> Outcome {
         return Ok(None);
     };
     let capacity = call.i64(1).map(sizing::check_capacity).transpose()?;
-    let resized = resize::resize(&view, capacity, settings::max_filter_bytes())?;
+    let resized = resize::resize(&view, capacity, settings::max_filter_bytes());
+    let resized = resized.map_err(|error| match capacity {
+        Some(_) => error.into(),
+        None => name_capacity(&view, error),
+    })?;
     overfull::finish(call, overfull::BUILT, resized)
+}
+
+/// The error of resizing a filter without a capacity. If its bits have no exact number of elements, the
+/// hint has the capacity that is nearest to what they hold.
+#[cold]
+fn name_capacity(view: &View<'_>, error: pg_bloom_core::Error) -> Error {
+    let is_without_capacity =
+        matches!(error.problem(), Problem::InvalidParameter(InvalidParameter::ResizeNeedsCapacity));
+    let described = Error::from(error);
+    if !is_without_capacity {
+        return described;
+    }
+    let held = (estimate::cardinality(view).ceil() as u64).max(1);
+    let resized = resize::resize::<PgBuffer>(view, Some(held), settings::max_filter_bytes());
+    let possible = match resized.as_ref().err().map(pg_bloom_core::Error::problem) {
+        None => Some(held),
+        Some(&Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide {
+            possible,
+            ..
+        })) => possible,
+        Some(_) => None,
+    };
+    match possible {
+        Some(capacity) => described.hint(format!(
+            "It has about {held} elements: use capacity {capacity} for a size that holds them."
+        )),
+        None => described,
+    }
 }
 
 pg_functions! {

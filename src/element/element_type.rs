@@ -47,12 +47,7 @@ impl ElementType {
 
     pub fn of_array(call: &Call, i: usize) -> Result<ElementType> {
         let array = catalog::base_type(existing(call.argument_type(i)?)?);
-        let element = catalog::element_type(array).ok_or_else(|| {
-            unsupported(
-                format!("type {} is no array", catalog::display_name(array)),
-                "Use an array.",
-            )
-        })?;
+        let element = catalog::element_type(array).ok_or_else(|| refuse_array(array))?;
         ElementType::of_type(call, i, element)
     }
 
@@ -204,6 +199,19 @@ fn existing(oid: Oid) -> Result<Oid> {
     }
     let message = format!("type with identifier {} does not exist", oid.to_u32());
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
+}
+
+/// The refusal of a type whose elements have no type. Columns of PostgreSQL's statistics are of the
+/// type `anyarray`, whose values alone know what is in them.
+fn refuse_array(oid: Oid) -> Error {
+    let name = catalog::display_name(oid);
+    if catalog::is_polymorphic(oid) {
+        return unsupported(
+            format!("could not determine the type of the elements of a value of type {name}"),
+            "Cast it to text, and that to an array of their type, for instance histogram_bounds::text::integer[].",
+        );
+    }
+    unsupported(format!("type {name} is not an array"), "Use an array.")
 }
 
 /// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with

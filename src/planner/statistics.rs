@@ -8,7 +8,7 @@ use crate::element::ElementType;
 use crate::filter_type::FilterType;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::nodes::nth;
+use crate::pg::call::nodes::{items, nth, without_cast_to_text};
 use crate::pg::call::{Call, Element};
 use crate::pg::catalog;
 use crate::pg::value::varlena::Value;
@@ -45,6 +45,8 @@ struct ColumnStatistics<'a> {
 pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usize) -> Option<f64> {
     let (root, operator, arguments, relation) =
         (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
+    // SAFETY: the planner passes the clause's arguments.
+    let arguments = unsafe { without_casts_to_text(arguments) };
     let mut statistics = pg_sys::VariableStatData::default();
     let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
     check_for_interrupts();
@@ -85,6 +87,21 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
         }
         share
     }
+}
+
+/// A copy of a clause's arguments without casts of `char(n)` and `name` to text. A column of these
+/// types has statistics, and its values are the same elements as the texts.
+///
+/// # Safety
+/// `arguments` must be null or a list of expressions.
+unsafe fn without_casts_to_text(arguments: *mut pg_sys::List) -> *mut pg_sys::List {
+    let mut without = std::ptr::null_mut();
+    // SAFETY: promised by the caller.
+    for node in unsafe { items(arguments) } {
+        // SAFETY: the list is one of expressions, and so is the new one.
+        without = unsafe { pg_sys::lappend(without, without_cast_to_text(node).cast()) };
+    }
+    without
 }
 
 /// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)`

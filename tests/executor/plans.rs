@@ -4,8 +4,8 @@ use crate::common::{plan, refused, rows, run, value};
 use crate::server;
 use postgres::Client;
 
-/// A database with a table of 100,000 rows: unique numbers, numbers, some of them frequent, texts,
-/// and NULLs.
+/// A database with a table of 100,000 rows: unique numbers, numbers, some of them frequent, texts of
+/// three types, and NULLs.
 fn database(name: &str) -> Client {
     let mut client = server().database(name);
     run(
@@ -13,7 +13,8 @@ fn database(name: &str) -> Client {
         "SET default_statistics_target = 1000; SET max_parallel_workers_per_gather = 0;
          CREATE TABLE t AS
          SELECT i AS unique_number, (i % 300 * (i % 7))::bigint AS frequent, 'text ' || i AS label,
-           CASE WHEN i % 4 > 0 THEN i END AS sometimes
+           CASE WHEN i % 4 > 0 THEN i END AS sometimes, ('text ' || i)::char(20) AS padded,
+           ('name ' || i % 3000)::name AS named
          FROM generate_series(1, 100000) AS i ORDER BY md5(i::text);
          ANALYZE t",
     );
@@ -51,7 +52,14 @@ fn counting_literal(client: &mut Client, column: &str, part: &str) -> String {
 #[test]
 fn expected_rows_are_within_a_factor_of_two() {
     let mut client = database("estimates");
-    for column in ["unique_number", "frequent", "label", "sometimes"] {
+    for column in [
+        "unique_number",
+        "frequent",
+        "label",
+        "sometimes",
+        "padded",
+        "named",
+    ] {
         for percent in [1, 10, 50, 99] {
             let part = format!("abs(hashtext({column}::text)) % 100 < {percent}");
             let filter = literal(&mut client, column, &part);

@@ -40,6 +40,26 @@ pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
     }
 }
 
+/// The value that an expression casts to text, if the cast is one of PostgreSQL's functions for
+/// `char(n)` and `name`; any other expression as it is.
+///
+/// # Safety
+/// `node` must be a valid expression.
+pub unsafe fn without_cast_to_text(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: promised by the caller; the node is read as what its tag says.
+    unsafe {
+        if (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+            return node;
+        }
+        let call = &*node.cast::<pg_sys::FuncExpr>();
+        let casts = [pg_sys::F_TEXT_BPCHAR, pg_sys::F_TEXT_NAME];
+        if !casts.contains(&call.funcid.to_u32()) {
+            return node;
+        }
+        nth(call.args, 0).unwrap_or(node)
+    }
+}
+
 /// The same expression with a collation, maybe its own: PostgreSQL doesn't take both for equal.
 ///
 /// # Safety

@@ -153,6 +153,21 @@ SELECT query, state, message, hint FROM unnest(ARRAY[
     'SELECT bloom_expected_fpr(10, 511, 5, ''blocked'')', 'SELECT bloom_expected_fpr(10, 1024, 7, ''parquet'')'
 ]) query, failure(query);
 
+-- The function that was called is named, and the hint has another one; or what to do with an array of no known type.
+CREATE TABLE analysed AS SELECT i FROM generate_series(1, 1000) i;
+ANALYZE analysed;
+SELECT query, state, message, hint FROM unnest(ARRAY[
+    'SELECT bloom_contains_any(bloom_agg(ARRAY[i]), ARRAY[1, 2]) FROM generate_series(1, 3) i',
+    'SELECT bloom_contains_all(bloom_agg(ARRAY[i]), ARRAY[1, 2]) FROM generate_series(1, 3) i',
+    'SELECT bloom_present(bloom_agg(i), ARRAY[''a'']) FROM generate_series(1, 3) i',
+    'SELECT bloom_absent(bloom_agg(i), ARRAY[1.5]) FROM generate_series(1, 3) i',
+    'SELECT bloom_contains(bloom_agg(i), ARRAY[1, 2]) FROM generate_series(1, 3) i',
+    'SELECT bloom_from_array(histogram_bounds) FROM pg_stats WHERE tablename = ''analysed''',
+    'SELECT bloom_contains_any(bloom_empty(), histogram_bounds) FROM pg_stats WHERE tablename = ''analysed'''
+]) query, failure(query);
+SELECT round(bloom_cardinality(bloom_from_array(histogram_bounds::text::integer[]))) BETWEEN 90 AND 110 AS counted FROM pg_stats WHERE tablename = 'analysed';
+DROP TABLE analysed;
+
 -- The functions of aggregates are for the executor only: PostgreSQL lets nobody pass a value of type internal, not
 -- even NULL; the newest releases say that there is no such function.
 SELECT query, outcome(query) IN ('0A000', '42883') AS refused FROM unnest(ARRAY[
