@@ -4,8 +4,8 @@
 -- classes; then counting filters, with the same sections as far as they have them; then index.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
--- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'), and
--- those for "char" keep that type from being ambiguous.
+-- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'). A "char",
+-- which both could be for, is ambiguous: users cast it to text.
 
 \echo Use "CREATE EXTENSION pg_bloom" to load this file. \quit
 
@@ -95,11 +95,6 @@ CREATE FUNCTION bloom_add(filter bloom, element text) RETURNS bloom
 COMMENT ON FUNCTION bloom_add(bloom, text) IS
     'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
-CREATE FUNCTION bloom_add(filter bloom, element "char") RETURNS bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION bloom_add(bloom, "char") IS
-    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
-
 CREATE FUNCTION bloom_add_all(filter bloom, elements anyarray) RETURNS bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add_all(bloom, anyarray) IS 'the filter with the elements of an array added';
@@ -112,10 +107,6 @@ CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = text);
 COMMENT ON OPERATOR || (bloom, text) IS
     'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
 
-CREATE OPERATOR || (FUNCTION = bloom_add, LEFTARG = bloom, RIGHTARG = "char");
-COMMENT ON OPERATOR || (bloom, "char") IS
-    'the filter with an element added; a filter without a size gets one for 53 elements at the default rate';
-
 -- A set that is too large for one value is spread over filters in many rows.
 
 CREATE FUNCTION bloom_shard(element anyelement, shards integer) RETURNS integer
@@ -126,11 +117,6 @@ COMMENT ON FUNCTION bloom_shard(anyelement, integer) IS
 CREATE FUNCTION bloom_shard(element text, shards integer) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_shard(text, integer) IS
-    'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
-
-CREATE FUNCTION bloom_shard(element "char", shards integer) RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_shard("char", integer) IS
     'which of the given number of filters an element belongs to, from 0; independent of the bits that it sets in them';
 
 -- ---------------------------------------------------------------------------------------------------------------
@@ -180,27 +166,6 @@ CREATE FUNCTION bloom_agg_transition(state internal, element text, capacity bigi
     RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION bloom_agg_transition(internal, text, bigint, double precision, text) IS
-    'internal: adds a row to the state of bloom_agg';
-
-CREATE FUNCTION bloom_agg_transition(state internal, element "char") RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char") IS 'internal: adds a row to the state of bloom_agg';
-
-CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint) RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint) IS
-    'internal: adds a row to the state of bloom_agg';
-
-CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision)
-    RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision) IS
-    'internal: adds a row to the state of bloom_agg';
-
-CREATE FUNCTION bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision, layout text)
-    RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION bloom_agg_transition(internal, "char", bigint, double precision, text) IS
     'internal: adds a row to the state of bloom_agg';
 
 CREATE FUNCTION bloom_agg_combine(internal, internal) RETURNS internal
@@ -319,56 +284,6 @@ CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision, 
 COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision, text) IS
     'a filter of the elements with the given capacity, false positive rate and layout';
 
-CREATE AGGREGATE bloom_agg(element "char") (
-    SFUNC = bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 128,
-    FINALFUNC = bloom_agg_final,
-    COMBINEFUNC = bloom_agg_combine,
-    SERIALFUNC = bloom_agg_serialise,
-    DESERIALFUNC = bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE bloom_agg("char") IS 'a filter of the elements, sized for them';
-
-CREATE AGGREGATE bloom_agg(element "char", capacity bigint) (
-    SFUNC = bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 128,
-    FINALFUNC = bloom_agg_final,
-    COMBINEFUNC = bloom_agg_combine,
-    SERIALFUNC = bloom_agg_serialise,
-    DESERIALFUNC = bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE bloom_agg("char", bigint) IS 'a filter of the elements with the given capacity';
-
-CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision) (
-    SFUNC = bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 128,
-    FINALFUNC = bloom_agg_final,
-    COMBINEFUNC = bloom_agg_combine,
-    SERIALFUNC = bloom_agg_serialise,
-    DESERIALFUNC = bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision) IS
-    'a filter of the elements with the given capacity and false positive rate';
-
-CREATE AGGREGATE bloom_agg(element "char", capacity bigint, fpr double precision, layout text) (
-    SFUNC = bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 128,
-    FINALFUNC = bloom_agg_final,
-    COMBINEFUNC = bloom_agg_combine,
-    SERIALFUNC = bloom_agg_serialise,
-    DESERIALFUNC = bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE bloom_agg("char", bigint, double precision, text) IS
-    'a filter of the elements with the given capacity, false positive rate and layout';
-
 -- ---------------------------------------------------------------------------------------------------------------
 -- membership
 -- ---------------------------------------------------------------------------------------------------------------
@@ -404,16 +319,6 @@ CREATE FUNCTION bloom_contained(element text, filter bloom) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
     SUPPORT bloom_probe_support;
 COMMENT ON FUNCTION bloom_contained(text, bloom) IS 'whether the element may be in the filter; false is certain';
-
-CREATE FUNCTION bloom_contains(filter bloom, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION bloom_contains(bloom, "char") IS 'whether the element may be in the filter; false is certain';
-
-CREATE FUNCTION bloom_contained(element "char", filter bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION bloom_contained("char", bloom) IS 'whether the element may be in the filter; false is certain';
 
 -- How many rows the planner expects of them: see src/planner/mod.rs.
 CREATE FUNCTION bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
@@ -455,18 +360,6 @@ CREATE OPERATOR <@ (
 );
 COMMENT ON OPERATOR <@ (text, bloom) IS 'may be in';
 
-CREATE OPERATOR @> (
-    FUNCTION = bloom_contains, LEFTARG = bloom, RIGHTARG = "char",
-    COMMUTATOR = <@, RESTRICT = bloom_contains_selectivity, JOIN = bloom_join_selectivity
-);
-COMMENT ON OPERATOR @> (bloom, "char") IS 'may contain';
-
-CREATE OPERATOR <@ (
-    FUNCTION = bloom_contained, LEFTARG = "char", RIGHTARG = bloom,
-    COMMUTATOR = @>, RESTRICT = bloom_contained_selectivity, JOIN = bloom_join_selectivity
-);
-COMMENT ON OPERATOR <@ ("char", bloom) IS 'may be in';
-
 CREATE FUNCTION bloom_contains_any(filter bloom, elements anyarray) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
     SUPPORT bloom_whole_support;
@@ -501,12 +394,6 @@ CREATE FUNCTION bloom_query(filter bloom, element text, OUT contains boolean, OU
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
     SUPPORT bloom_whole_support;
 COMMENT ON FUNCTION bloom_query(bloom, text) IS
-    'whether the element may be in the filter, and how certain that is: 1 for no, 1 - bloom_fpr(filter) for yes';
-
-CREATE FUNCTION bloom_query(filter bloom, element "char", OUT contains boolean, OUT confidence double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100
-    SUPPORT bloom_whole_support;
-COMMENT ON FUNCTION bloom_query(bloom, "char") IS
     'whether the element may be in the filter, and how certain that is: 1 for no, 1 - bloom_fpr(filter) for yes';
 
 -- ---------------------------------------------------------------------------------------------------------------
@@ -765,11 +652,6 @@ CREATE FUNCTION bloom_set_add(set regclass, element text) RETURNS boolean
 COMMENT ON FUNCTION bloom_set_add(regclass, text) IS
     'adds an element to a filter set; whether it surely was not in it before';
 
-CREATE FUNCTION bloom_set_add(set regclass, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION bloom_set_add(regclass, "char") IS
-    'adds an element to a filter set; whether it surely was not in it before';
-
 CREATE FUNCTION bloom_set_add_all(set regclass, elements anyarray) RETURNS anyarray
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_add_all(regclass, anyarray) IS
@@ -785,11 +667,6 @@ CREATE FUNCTION bloom_set_remove(set regclass, element text) RETURNS boolean
 COMMENT ON FUNCTION bloom_set_remove(regclass, text) IS
     'removes an element from a filter set; whether it was in it';
 
-CREATE FUNCTION bloom_set_remove(set regclass, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION bloom_set_remove(regclass, "char") IS
-    'removes an element from a filter set; whether it was in it';
-
 CREATE FUNCTION bloom_set_remove_all(set regclass, elements anyarray) RETURNS anyarray
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION bloom_set_remove_all(regclass, anyarray) IS
@@ -803,11 +680,6 @@ COMMENT ON FUNCTION bloom_set_contains(regclass, anyelement) IS
 CREATE FUNCTION bloom_set_contains(set regclass, element text) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
 COMMENT ON FUNCTION bloom_set_contains(regclass, text) IS
-    'whether an element may be in a filter set: false is certain';
-
-CREATE FUNCTION bloom_set_contains(set regclass, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
-COMMENT ON FUNCTION bloom_set_contains(regclass, "char") IS
     'whether an element may be in a filter set: false is certain';
 
 CREATE FUNCTION bloom_set_present(set regclass, elements anyarray) RETURNS anyarray
@@ -1045,10 +917,6 @@ CREATE FUNCTION counting_bloom_add(filter counting_bloom, element text) RETURNS 
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_add(counting_bloom, text) IS 'the filter with one more copy of an element';
 
-CREATE FUNCTION counting_bloom_add(filter counting_bloom, element "char") RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION counting_bloom_add(counting_bloom, "char") IS 'the filter with one more copy of an element';
-
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element anyelement) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
@@ -1057,11 +925,6 @@ COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, anyelement) IS
 CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element text) RETURNS counting_bloom
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, text) IS
-    'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
-
-CREATE FUNCTION counting_bloom_remove(filter counting_bloom, element "char") RETURNS counting_bloom
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION counting_bloom_remove(counting_bloom, "char") IS
     'the filter with one copy of an element removed; unchanged if the element is certainly not in it';
 
 CREATE FUNCTION counting_bloom_add_all(filter counting_bloom, elements anyarray) RETURNS counting_bloom
@@ -1082,9 +945,6 @@ COMMENT ON OPERATOR || (counting_bloom, anyelement) IS 'the filter with one more
 
 CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = text);
 COMMENT ON OPERATOR || (counting_bloom, text) IS 'the filter with one more copy of an element';
-
-CREATE OPERATOR || (FUNCTION = counting_bloom_add, LEFTARG = counting_bloom, RIGHTARG = "char");
-COMMENT ON OPERATOR || (counting_bloom, "char") IS 'the filter with one more copy of an element';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- counting filters: aggregates
@@ -1114,18 +974,6 @@ CREATE FUNCTION counting_bloom_agg_transition(state internal, element text, capa
     RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION counting_bloom_agg_transition(internal, text, bigint, double precision) IS
-    'internal: adds a row to the state of counting_bloom_agg';
-
-CREATE FUNCTION counting_bloom_agg_transition(state internal, element "char", capacity bigint)
-    RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_agg_transition(internal, "char", bigint) IS
-    'internal: adds a row to the state of counting_bloom_agg';
-
-CREATE FUNCTION counting_bloom_agg_transition(state internal, element "char", capacity bigint, fpr double precision)
-    RETURNS internal
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION counting_bloom_agg_transition(internal, "char", bigint, double precision) IS
     'internal: adds a row to the state of counting_bloom_agg';
 
 CREATE FUNCTION counting_bloom_agg_combine(internal, internal) RETURNS internal
@@ -1200,32 +1048,6 @@ CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint, fpr double pr
 COMMENT ON AGGREGATE counting_bloom_agg(text, bigint, double precision) IS
     'a counting filter of the elements with the given capacity and false positive rate';
 
-CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint) (
-    SFUNC = counting_bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 1024,
-    FINALFUNC = counting_bloom_agg_final,
-    COMBINEFUNC = counting_bloom_agg_combine,
-    SERIALFUNC = counting_bloom_agg_serialise,
-    DESERIALFUNC = counting_bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE counting_bloom_agg("char", bigint) IS
-    'a counting filter of the elements with the given capacity';
-
-CREATE AGGREGATE counting_bloom_agg(element "char", capacity bigint, fpr double precision) (
-    SFUNC = counting_bloom_agg_transition,
-    STYPE = internal,
-    SSPACE = 1024,
-    FINALFUNC = counting_bloom_agg_final,
-    COMBINEFUNC = counting_bloom_agg_combine,
-    SERIALFUNC = counting_bloom_agg_serialise,
-    DESERIALFUNC = counting_bloom_agg_deserialise,
-    PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE counting_bloom_agg("char", bigint, double precision) IS
-    'a counting filter of the elements with the given capacity and false positive rate';
-
 -- ---------------------------------------------------------------------------------------------------------------
 -- counting filters: membership
 -- ---------------------------------------------------------------------------------------------------------------
@@ -1254,18 +1076,6 @@ CREATE FUNCTION counting_bloom_contained(element text, filter counting_bloom) RE
 COMMENT ON FUNCTION counting_bloom_contained(text, counting_bloom) IS
     'whether the element may be in the filter; false is certain';
 
-CREATE FUNCTION counting_bloom_contains(filter counting_bloom, element "char") RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION counting_bloom_contains(counting_bloom, "char") IS
-    'whether the element may be in the filter; false is certain';
-
-CREATE FUNCTION counting_bloom_contained(element "char", filter counting_bloom) RETURNS boolean
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5
-    SUPPORT bloom_probe_support;
-COMMENT ON FUNCTION counting_bloom_contained("char", counting_bloom) IS
-    'whether the element may be in the filter; false is certain';
-
 CREATE FUNCTION counting_bloom_count(filter counting_bloom, element anyelement) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION counting_bloom_count(counting_bloom, anyelement) IS
@@ -1274,11 +1084,6 @@ COMMENT ON FUNCTION counting_bloom_count(counting_bloom, anyelement) IS
 CREATE FUNCTION counting_bloom_count(filter counting_bloom, element text) RETURNS integer
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
 COMMENT ON FUNCTION counting_bloom_count(counting_bloom, text) IS
-    'how many copies of the element are in the filter, never too few: 15 is 15 or more';
-
-CREATE FUNCTION counting_bloom_count(filter counting_bloom, element "char") RETURNS integer
-    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
-COMMENT ON FUNCTION counting_bloom_count(counting_bloom, "char") IS
     'how many copies of the element are in the filter, never too few: 15 is 15 or more';
 
 CREATE FUNCTION counting_bloom_contains_selectivity(internal, oid, internal, integer) RETURNS double precision
@@ -1314,18 +1119,6 @@ CREATE OPERATOR <@ (
     COMMUTATOR = @>, RESTRICT = counting_bloom_contained_selectivity, JOIN = bloom_join_selectivity
 );
 COMMENT ON OPERATOR <@ (text, counting_bloom) IS 'may be in';
-
-CREATE OPERATOR @> (
-    FUNCTION = counting_bloom_contains, LEFTARG = counting_bloom, RIGHTARG = "char",
-    COMMUTATOR = <@, RESTRICT = counting_bloom_contains_selectivity, JOIN = bloom_join_selectivity
-);
-COMMENT ON OPERATOR @> (counting_bloom, "char") IS 'may contain';
-
-CREATE OPERATOR <@ (
-    FUNCTION = counting_bloom_contained, LEFTARG = "char", RIGHTARG = counting_bloom,
-    COMMUTATOR = @>, RESTRICT = counting_bloom_contained_selectivity, JOIN = bloom_join_selectivity
-);
-COMMENT ON OPERATOR <@ ("char", counting_bloom) IS 'may be in';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- counting filters: merge
@@ -1744,7 +1537,6 @@ COMMENT ON OPERATOR @=> (bloom, bloom_key) IS 'internal: what @> becomes for an 
 
 CREATE OPERATOR CLASS bloom_ops DEFAULT FOR TYPE bloom USING bloom_filter AS
     OPERATOR 2 @> (bloom, text),
-    OPERATOR 2 @> (bloom, "char"),
     OPERATOR 2 @=> (bloom, bloom_key),
     FUNCTION 1 (bloom, bloom) bloom_key(anyelement),
     FUNCTION 2 (bloom, bloom) bloom_keys(anyarray);

@@ -9,7 +9,7 @@
 //! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
 //! What the index finds is rechecked by the condition itself. Operators of the operator class,
-//! which are those for `text` and `"char"`, never come here: `index/filters/cost` has them.
+//! which is that for `text`, never come here: `index/filters/cost` has them.
 
 use super::statistics;
 use crate::filter_type::FilterType;

@@ -63,7 +63,6 @@ fn argument(argument_type: &str) -> Option<&'static str> {
         "counting_bloom" => "c",
         "anyelement" | "integer" => "n",
         "text" => "'x'::text",
-        "\"char\"" => "'x'::\"char\"",
         "anyarray" => "many",
         "bigint" => "33000000::bigint",
         "double precision" => "0.01::float8",

@@ -236,7 +236,7 @@ fn functions_of_aggregates_refuse_to_be_called_by_hand() {
     // The handler of the access method is no function of an aggregate: its argument means nothing.
     let is_one = |f: &Function| f.internal && f.name != "bloom_filter_handler";
     let internals: Vec<Function> = functions(&mut client).into_iter().filter(is_one).collect();
-    assert_eq!(internals.len(), 46);
+    assert_eq!(internals.len(), 40);
     let mut calls: Vec<String> =
         internals.iter().flat_map(|f| f.calls(&mut Random(3), 40)).collect();
     calls.extend(

@@ -38,7 +38,7 @@ fn database(server: &Server) -> Client {
         CREATE AGGREGATE merge_states(oid, bytea, anyelement) (
             SFUNC = merge_states_transition, STYPE = internal, FINALFUNC = merge_states_final, FINALFUNC_EXTRA);
         CREATE TABLE visits AS
-            SELECT i % 5 AS node, i % 3 AS class, 'https://example.com/' || i AS url, chr(33 + i / 7 % 90)::\"char\" AS mark
+            SELECT i % 5 AS node, i % 3 AS class, 'https://example.com/' || i AS url, chr(33 + i / 7 % 90) AS mark
             FROM generate_series(1, 20000) AS i;";
     run(
         &mut client,
@@ -70,7 +70,7 @@ fn states_made_and_merged_by_hand_are_the_filter_of_the_whole() {
         run(&mut client, &format!("UPDATE visits SET class = {classes}"));
         for layout in LAYOUTS {
             let arguments = format!("mark, 50::bigint, 0.01::float8, '{layout}'::text");
-            let aggregate = "bloom_agg(\"char\", bigint, float8, text)";
+            let aggregate = "bloom_agg(text, bigint, float8, text)";
             let query = same_as_whole(aggregate, &arguments, &format!("ROW({arguments})"));
             assert!(value::<bool>(&mut client, &query), "{layout}, {classes}");
         }
@@ -86,15 +86,12 @@ fn groups_with_parameters_of_their_own_keep_them() {
     let mut client = database(&server);
     run(&mut client, "SET pg_bloom.overfill = ignore");
     let arguments = "mark, 10 * (1 + class)::bigint, 0.01::float8";
-    let query = same_as_whole(
-        "bloom_agg(\"char\", bigint, float8)",
-        arguments,
-        &format!("ROW({arguments})"),
-    );
+    let query =
+        same_as_whole("bloom_agg(text, bigint, float8)", arguments, &format!("ROW({arguments})"));
     assert!(value::<bool>(&mut client, &query));
     let mixed = "ROW(mark, 10 * (1 + class)::bigint)";
     let one_group = format!(
-        "SELECT partial_state('bloom_agg(\"char\", bigint)'::regprocedure, {mixed}) FROM visits"
+        "SELECT partial_state('bloom_agg(text, bigint)'::regprocedure, {mixed}) FROM visits"
     );
     refused(&mut client, "22023", &one_group);
 }

@@ -142,14 +142,16 @@ fn text_types_find_each_other_across_encodings() {
 fn single_chars_are_the_same_element_in_every_encoding() {
     let mut databases = ["LATIN1", "UTF8", "SQL_ASCII", "WIN1251"]
         .map(|encoding| database(&format!("chars_{}", encoding.to_lowercase()), encoding, &["b"]));
-    let all = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-128, 127) AS i";
-    let odd = "SELECT bloom_agg(i::\"char\", 1000000) FROM generate_series(-127, 127, 2) AS i";
+    let chars = |from: i32, step: i32| {
+        format!("ARRAY(SELECT i::\"char\" FROM generate_series({from}, 127, {step}) AS i)")
+    };
+    let all = &format!("bloom_from_array({}, 1000000)", chars(-128, 1));
+    let odd = &format!("bloom_from_array({}, 1000000)", chars(-127, 2));
     for built_by in 0..databases.len() {
         let (all, odd) =
             (bytes(&mut databases[built_by], all), bytes(&mut databases[built_by], odd));
         for client in &mut databases {
-            let found =
-                "(SELECT count(*) FROM generate_series(-128, 127) AS i WHERE f @> i::\"char\")";
+            let found = format!("cardinality(bloom_present(f, {}))", chars(-128, 1));
             assert_eq!(ask(client, &all, &format!("{found} = 256")), Ok(true));
             assert_eq!(ask(client, &odd, &format!("{found} = 128")), Ok(true));
             assert_eq!(

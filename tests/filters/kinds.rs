@@ -7,7 +7,7 @@ mod types;
 
 use crate::common::{LAYOUTS, Random, TYPES, major_version, python, rows, run};
 use crate::server;
-use leaves::{LEAVES, Pools, VALUES};
+use leaves::{LEAVES, Leaf, Pools, VALUES};
 use postgres::Client;
 use types::{SCHEMAS, Type, Types, Value};
 
@@ -139,7 +139,9 @@ fn filters_of_simple_types_are_written_and_read() {
     let (mut client, pools) = session("kinds");
     let mut random = Random(7);
     let mut cases = Vec::new();
-    for (leaf, described) in LEAVES.iter().enumerate() {
+    // A "char" by itself is no element: it is ambiguous. It is a part of other types.
+    let elements = |(_, leaf): &(usize, &Leaf)| leaf.sql_type != "\"char\"";
+    for (leaf, described) in LEAVES.iter().enumerate().filter(elements) {
         let kinds = described
             .kinds
             .map(|kind| if kind.starts_with('{') { kind.to_owned() } else { format!("{kind:?}") });

@@ -2,8 +2,7 @@
 //! isn't there.
 //!
 //! Signatures are code spans with an arrow: `bloom_add(filter bloom, element) → bloom`,
-//! `bloom || element → bloom`. In them `element` stands for three overloads: anyelement, text and
-//! "char".
+//! `bloom || element → bloom`. In them `element` stands for two overloads: anyelement and text.
 
 use crate::common::{column, rows, run};
 use crate::server;
@@ -31,11 +30,11 @@ const MEMBERS: &str = "
     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_bloom');
     CREATE FUNCTION pg_temp.shown(type regtype, name text) RETURNS text LANGUAGE sql AS $$
-        SELECT CASE WHEN name = 'element' AND type IN ('anyelement', 'text', '\"char\"') THEN 'element'
+        SELECT CASE WHEN name = 'element' AND type IN ('anyelement', 'text') THEN 'element'
                     ELSE concat_ws(' ', nullif(name, ''), type) END
     $$;
     CREATE FUNCTION pg_temp.operand(type regtype) RETURNS text LANGUAGE sql AS $$
-        SELECT CASE WHEN type IN ('anyelement', 'text', '\"char\"') THEN 'element' ELSE type::text END
+        SELECT CASE WHEN type IN ('anyelement', 'text') THEN 'element' ELSE type::text END
     $$";
 
 /// Functions and aggregates: name(arguments) → result. A default is shown without its cast.

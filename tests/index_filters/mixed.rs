@@ -76,7 +76,7 @@ fn an_index_breaks_no_query_that_excludes_other_kinds() {
     let join = "SELECT g FROM asked JOIN c ON name = 'url' AND filter @> url";
     let lateral = "SELECT found.g FROM asked, LATERAL (
         SELECT g FROM c WHERE name = 'url' AND filter @> ANY (ARRAY[url, url || '?']) OFFSET 0) AS found";
-    let letters = r#"SELECT g FROM c WHERE name = 'letter' AND filter @> 'a'::"char""#;
+    let letters = r#"SELECT g FROM c WHERE name = 'letter' AND filter @> 'a'::"char"::text"#;
     let numbers = "SELECT g FROM c WHERE name IN ('id', 'few', 'old')
         AND (filter @> 77 OR bloom_contains_any(filter, ARRAY[5005, 9, 10]) OR filter @> 31 OR filter @> 41)";
     let by_hand = "SELECT g FROM c WHERE name IN ('few', 'old') AND filter @=> ANY (ARRAY[bloom_key(77), bloom_key(9)])

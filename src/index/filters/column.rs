@@ -68,7 +68,6 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
     let key = catalog::type_beside(handler, c"bloom_key");
     let asks = [
         (pg_sys::TEXTOID, c"bloom_contains"),
-        (pg_sys::CHAROID, c"bloom_contains"),
         (key, c"bloom_contains_key"),
     ];
     let is_own = declared == catalog::type_beside(handler, c"bloom")

@@ -2,7 +2,7 @@
 //!
 //! | condition | as a condition on the index | is probed again |
 //! |---|---|---|
-//! | `filter @> text`, `@> "char"`, or `ANY` of them if all are text | the same | if a slot is no copy of its filter |
+//! | `filter @> text`, or `ANY` of them if all filters are of text | the same | if a slot is no copy of its filter |
 //! | the same, if others are in the index | as below | always |
 //! | `filter @> anyelement`, `bloom_contains` | `filter @=> bloom_key(element)` | always |
 //! | `bloom_contains_any` | `filter @=> ANY (bloom_keys(elements))` | always |

@@ -27,7 +27,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
             let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
             return memory::try_collect(elements.into_iter().map(parse));
         }
-        if asked != pg_sys::TEXTOID && asked != pg_sys::CHAROID {
+        if asked != pg_sys::TEXTOID {
             let message = format!(
                 "an index over filters can't be asked for type {}",
                 catalog::display_name(asked)

@@ -42,10 +42,12 @@ FROM words;
 SELECT bloom_empty(NULL, layout => NULL) = bloom_empty() AS empty,
     bloom_from_array(ARRAY[1, 2], NULL, layout => NULL) = bloom_from_array(ARRAY[1, 2]) AS from_array;
 
--- "char" has forms of its own, and untyped literals are text.
-SELECT bloom_agg(c) @> 'x' AS x, bloom_agg(c) @> 'y'::text AS y, bloom_agg(c, 10) @> 'x'::"char" AS as_char,
+-- Untyped literals are text. A "char" could be meant for text or for any other type: PostgreSQL asks for a cast.
+SELECT * FROM failure('SELECT bloom_agg(''x''::"char")');
+SELECT * FROM failure('SELECT bloom_empty() @> ''x''::"char"');
+SELECT bloom_agg(c) @> 'x' AS x, bloom_agg(c) @> 'y'::text AS y, bloom_agg(c, 10) @> 'x'::"char"::text AS as_char,
     bloom_agg(c, 10, 0.01, 'classic') @> 'z' AS z
-FROM (VALUES ('x'::"char"), ('y')) v (c);
+FROM (VALUES ('x'::"char"::text), ('y')) v (c);
 SELECT bloom_agg('x') @> 'x' AS text, bloom_agg('x') @> 'X' AS other, bloom_agg('x', 10, 0.1) @> 'x' AS sized;
 
 -- A filter is a set: neither order nor repetition changes a byte, in no layout, with and without a capacity.

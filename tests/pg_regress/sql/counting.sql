@@ -72,10 +72,10 @@ SELECT counting_bloom_agg(i, 1000) = counting_bloom_empty() AS no_rows, counting
 
 -- All ways of giving an element.
 SELECT counting_bloom_agg('a', 9) = counting_bloom_empty(9) || 'a' AS literal,
-    counting_bloom_agg('a'::"char", 9) = counting_bloom_empty(9) || 'a'::"char" AS "char",
+    counting_bloom_agg('a'::"char"::text, 9) = counting_bloom_empty(9) || 'a'::"char"::text AS "char",
     counting_bloom_agg('a'::name, 9, 0.1) = counting_bloom_empty(9, 0.1) || 'a' AS name,
     counting_bloom_agg(1::smallint, 9) = counting_bloom_empty(9) || 1::bigint AS integers,
-    counting_bloom_remove(counting_bloom_empty(9) || 'a'::"char", 'a') = counting_bloom_empty(9) AS removed_as_text,
+    counting_bloom_remove(counting_bloom_empty(9) || 'a'::"char"::text, 'a') = counting_bloom_empty(9) AS removed_as_text,
     counting_bloom_agg(inet '::1', 9) @> inet '::1' AS inet;
 -- Over a window, where one state gives many filters.
 SELECT i, f @> 2 AS running FROM (SELECT i, counting_bloom_agg(i, 9) OVER (ORDER BY i) AS f FROM generate_series(1, 3) i) v

@@ -43,7 +43,7 @@ FROM (VALUES (0), (-1), (-9223372036854775808), (1000000000), (1000000000000000)
 \x off
 SELECT way, string_agg(outcome(format(way, capacity)), ', ' ORDER BY capacity) AS "below 1 and too large"
 FROM unnest(ARRAY['SELECT bloom_agg(1, %s)', 'SELECT bloom_agg(''a'', %s, 0.01)',
-    'SELECT bloom_agg(''a''::"char", %s, 0.01, ''classic'')', 'SELECT bloom_agg(x, %s) FROM generate_series(1, 10) x',
+    'SELECT bloom_agg(''a''::"char"::text, %s, 0.01, ''classic'')', 'SELECT bloom_agg(x, %s) FROM generate_series(1, 10) x',
         'SELECT bloom_from_array(ARRAY[1], %s)', 'SELECT bloom_from_array(''{}''::int[], %s, 0.01, ''parquet'')',
             'SELECT bloom_agg(1, %s) OVER ()']) way,
     (VALUES (0), (-1), (1000000000000), (9223372036854775807)) v (capacity)
@@ -172,7 +172,7 @@ DROP TABLE analysed;
 -- even NULL; the newest releases say that there is no such function.
 SELECT query, outcome(query) IN ('0A000', '42883') AS refused FROM unnest(ARRAY[
     'SELECT bloom_agg_transition(NULL, 1)', 'SELECT bloom_agg_transition(NULL, ''a'', 10)',
-        'SELECT bloom_agg_transition(NULL, ''a''::"char", 10, 0.01)',
+        'SELECT bloom_agg_transition(NULL, ''a''::"char"::text, 10, 0.01)',
         'SELECT bloom_agg_transition(NULL, 1, 10, 0.01, ''classic'')',
     'SELECT bloom_agg_combine(NULL, NULL)', 'SELECT bloom_agg_serialise(NULL)',
         'SELECT bloom_agg_deserialise(bloom_empty()::bytea, NULL)', 'SELECT bloom_agg_final(NULL)',

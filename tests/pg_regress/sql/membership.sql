@@ -106,7 +106,7 @@ SELECT (bloom_query(ids, 1)).contains, (bloom_query(ids, 1)).confidence = 1 - bl
 FROM f;
 SELECT q.* FROM f, bloom_query(ids, -1) q;
 SELECT q.* FROM f, bloom_query(urls, 'absent') q;
-SELECT * FROM bloom_query(bloom_from_array(ARRAY['x'::"char"]), 'x'::"char");
+SELECT * FROM bloom_query(bloom_from_array(ARRAY['x'::"char"]), 'x'::"char"::text);
 SELECT * FROM bloom_query(bloom_empty(), 1);
 SELECT contains, round(confidence::numeric, 6) AS confidence FROM bloom_query(bloom_from_array(ARRAY[1, 2, 3]), 2);
 

@@ -14,7 +14,7 @@ SELECT query, state, message FROM unnest(ARRAY['bloom_empty(10, NULL, NULL)', 'b
 CREATE TABLE one AS SELECT bloom_from_array(ARRAY[1], 100) AS f, bloom_from_array(ARRAY['a'], 100) AS t;
 SELECT bloom_add(f, NULL::int) = f AS add, (f || NULL::int) = f AS concatenate, bloom_add(t, NULL) = t AS add_untyped,
     (t || NULL) = t AS concatenate_untyped, bloom_add(t, NULL::text) = t AS add_text,
-        bloom_add(t, NULL::"char") = t AS add_char,
+        bloom_add(t, NULL::"char"::text) = t AS add_char,
     bloom_add_all(f, ARRAY[NULL, NULL]::int[]) = f AS add_all, bloom_add_all(f, NULL::int[]) = f AS no_array,
     bloom_add_all(f, '{}'::int[]) = f AS empty_array
 FROM one;
@@ -36,7 +36,7 @@ FROM (VALUES (NULL::int), (NULL)) v (x);
 SELECT bloom_add(NULL, 1) IS NULL AS add, NULL::bloom || 1 IS NULL AS concatenate,
     bloom_add_all(NULL, ARRAY[1]) IS NULL AS add_all;
 SELECT NULL::bloom @> 1 AS contains, 1 <@ NULL::bloom AS contained, NULL::bloom @> 'a' AS text,
-    bloom_contains(NULL, 'a'::"char") AS "char",
+    bloom_contains(NULL, 'a'::"char"::text) AS "char",
     bloom_contains_any(NULL, ARRAY[1]) AS "any", bloom_contains_all(NULL, ARRAY[1]) AS "all",
     bloom_contains_any(NULL, '{}'::int[]) AS any_empty, bloom_contains_all(NULL, '{}'::int[]) AS all_empty;
 SELECT * FROM bloom_query(NULL, 1);
@@ -50,7 +50,7 @@ SELECT bloom_cardinality(NULL) AS cardinality, bloom_fpr(NULL) AS fpr, bloom_inf
 
 -- A NULL probe gives NULL.
 SELECT f @> NULL::int AS contains, NULL::int <@ f AS contained, t @> NULL AS untyped, NULL <@ t AS untyped_contained,
-    t @> NULL::"char" AS "char", bloom_contains(t, NULL::text) AS text
+    t @> NULL::"char"::text AS "char", bloom_contains(t, NULL::text) AS text
 FROM one;
 SELECT q.* FROM one, bloom_query(f, NULL::int) q;
 SELECT bloom_contains_any(f, NULL::int[]) AS "any", bloom_contains_all(f, NULL::int[]) AS "all" FROM one;
@@ -66,7 +66,7 @@ FROM one;
 SELECT bloom_agg(x) = bloom_empty() AS agg, bloom_agg(x, 100) = bloom_empty() AS capacity,
     bloom_agg(x, 100, 0.1) = bloom_empty() AS rate,
     bloom_agg(x, 100, 0.1, 'classic') = bloom_empty() AS layout, bloom_agg(x::text) = bloom_empty() AS text,
-        bloom_agg(x::text::"char") = bloom_empty() AS "char"
+        bloom_agg(x::text::"char"::text) = bloom_empty() AS "char"
 FROM (SELECT 1 AS x WHERE false) nothing;
 SELECT bloom_union_agg(f) = bloom_empty() AS union, bloom_intersection_agg(f) AS intersection FROM one WHERE false;
 SELECT count(*) FROM (VALUES ('a'), ('b')) v (url) WHERE NOT (SELECT bloom_union_agg(t) FROM one WHERE false) @> url;

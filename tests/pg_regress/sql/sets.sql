@@ -8,10 +8,10 @@ SELECT hashes FROM seen WHERE bucket = 1500;
 
 -- One element: whether it was new.
 SELECT bloom_set_add('seen', 'a') AS a, bloom_set_add('seen', 'a') AS again, bloom_set_add('seen', 'b'::text) AS b,
-    bloom_set_add('seen', 'c'::"char") AS c, bloom_set_add('seen', 'c') AS c_again, bloom_set_add('seen', 'd'::char(5)) AS d,
+    bloom_set_add('seen', 'c'::"char"::text) AS c, bloom_set_add('seen', 'c') AS c_again, bloom_set_add('seen', 'd'::char(5)) AS d,
     bloom_set_add('seen', 'd'::varchar) AS d_again, bloom_set_add('seen', '') AS empty, bloom_set_add('seen', NULL) AS nothing;
 SELECT x, bloom_set_contains('seen', x) AS found FROM unnest(ARRAY['a', 'b', 'c', 'd', '', 'e', NULL]) AS x;
-SELECT bloom_set_contains('seen', 'a') AS literal, bloom_set_contains('seen', 'c'::"char") AS "char";
+SELECT bloom_set_contains('seen', 'a') AS literal, bloom_set_contains('seen', 'c'::"char"::text) AS "char";
 
 -- Arrays: those that were new, each once, in their order. What is one of them and what is NULL.
 SELECT bloom_set_add_all('seen', ARRAY['z', 'a', NULL, 'y', 'z', 'x', 'y']) AS new;
@@ -37,7 +37,7 @@ SELECT bloom_set_contains('numbers', 7::smallint) AS smallint, bloom_set_contain
 
 -- Elements are removed.
 SELECT bloom_set_remove('numbers', 7) AS was_there, bloom_set_remove('numbers', 7) AS again, bloom_set_contains('numbers', 7) AS there,
-    bloom_set_remove('numbers', NULL::integer) AS nothing, bloom_set_remove('seen', 'z') AS text, bloom_set_remove('seen', 'c'::"char") AS "char";
+    bloom_set_remove('numbers', NULL::integer) AS nothing, bloom_set_remove('seen', 'z') AS text, bloom_set_remove('seen', 'c'::"char"::text) AS "char";
 SELECT bloom_set_remove_all('numbers', ARRAY[9, 7, NULL, 8, 9]) AS were_there, bloom_set_remove_all('numbers', '{}'::int[]) AS empty,
     bloom_set_remove_all('numbers', NULL::int[]) IS NULL AS nothing;
 SELECT bloom_set_add_all('numbers', ARRAY[6, 7, 8, 9, 10]) AS new_again;
