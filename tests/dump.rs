@@ -244,7 +244,7 @@ const USES: &str = "
     );
     CREATE TABLE tagged (x integer, f bloom GENERATED ALWAYS AS ('EMPTY'::bloom || x) STORED);
     CREATE INDEX by_filter ON filters (f) WHERE octet_length(f::bytea) < 1000;
-    CREATE INDEX by_answer ON filters ((f @> 'great'::mood)) WHERE kind = 11;
+    CREATE INDEX by_answer ON filters ((f @> 'great'::mood)) WHERE kind = 10;
     CREATE INDEX by_hash ON filters USING hash (f);
     CREATE MATERIALIZED VIEW spans AS
         SELECT bloom_agg(other.span(a, b), 99) AS f FROM (VALUES (1, 3), (2, 4)) AS v (a, b);
