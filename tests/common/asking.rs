@@ -114,12 +114,14 @@ impl Answers {
 
     /// Asks both ways in a transaction that is under way.
     pub fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
+        // Counters are asked for without the settings for indexes, under which their query would cost
+        // so much that PostgreSQL compiles it.
+        let before = Counters::now(client);
         client.batch_execute(BY_INDEX)?;
         let plan = texts(client, &format!("EXPLAIN (COSTS OFF) {sql}"))?.join("\n");
-        let before = Counters::now(client);
         let mut by_index = texts(client, sql)?;
-        let reads = Counters::now(client).reads_since(&before);
         client.batch_execute(BY_SCAN)?;
+        let reads = Counters::now(client).reads_since(&before);
         let mut by_scan = texts(client, sql)?;
         by_index.sort_unstable();
         by_scan.sort_unstable();

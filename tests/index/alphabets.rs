@@ -76,7 +76,8 @@ fn words_of_all_scripts_are_found_in_few_ranges() {
         "SELECT quote_ident(collname) FROM pg_collation WHERE collencoding IN (-1, 6)
          AND collname IN ('C', 'C.utf8', 'en_US.utf8', 'und-x-icu', 'th-x-icu', 'pg_c_utf8') ORDER BY 1",
     );
-    assert!(collations.len() > 1, "{collations:?}");
+    // At least those of C, of the C library and of ICU.
+    assert!(collations.len() > 2, "{collations:?}");
     for collation in &collations {
         let mut texts = Vec::new();
         for (_, word) in WORDS {
@@ -99,31 +100,35 @@ fn words_of_all_scripts_are_found_in_few_ranges() {
             ),
         );
         for (script, word) in WORDS {
-            let mut queries = Vec::new();
-            for word in [
-                word.to_owned(),
-                format!("Some {word}"),
-                format!("{word} te"),
-            ] {
-                for condition in [
-                    format!("LIKE '%{word}%'"),
-                    format!("ILIKE '%{word}%'"),
-                    format!("ILIKE '%{}%'", word.to_lowercase()),
-                    format!("~ '{word}'"),
-                    format!("~* '{word}'"),
-                    format!("~* '{}'", word.to_lowercase()),
-                    format!("~* '(nobody|{word}|漢字)'"),
-                    format!(r"~ '\w? ?{word}\s*'"),
-                ] {
-                    queries.push(format!("SELECT id::text FROM alphabets WHERE t {condition}"));
-                }
-            }
+            let alone = queries_of(word);
+            let beside_ascii = [format!("Some {word}"), format!("{word} te")];
+            let mut queries = alone.clone();
+            queries.extend(beside_ascii.iter().flat_map(|words| queries_of(words)));
             for (query, share) in queries.iter().zip(shares_read(&mut client, &queries)) {
                 assert!(share < MOST_READ, "{script}, {collation}: {query} read {share:.2}");
             }
-            for query in &queries {
-                agree(&mut client, "alphabets_t", query);
+            for query in &alone {
+                let found = agree(&mut client, "alphabets_t", query);
+                // Some locales know letters without knowing their case.
+                assert!(found > 0 || query.contains("ILIKE"), "{query} found nothing");
             }
         }
     }
+}
+
+/// Returns a query for each way to ask for a word.
+fn queries_of(word: &str) -> Vec<String> {
+    let lower_case = word.to_lowercase();
+    let conditions = [
+        format!("LIKE '%{word}%'"),
+        format!("ILIKE '%{word}%'"),
+        format!("ILIKE '%{lower_case}%'"),
+        format!("SIMILAR TO '%({word}|nobody)%'"),
+        format!("~ '{word}'"),
+        format!("~* '{word}'"),
+        format!("~* '(nobody|{word}|漢字)'"),
+        format!(r"~ '\w? ?{word}\s*'"),
+    ];
+    let of_condition = |condition| format!("SELECT id::text FROM alphabets WHERE t {condition}");
+    conditions.map(of_condition).to_vec()
 }

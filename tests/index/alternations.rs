@@ -160,7 +160,7 @@ fn pieces_around_and_within_alternations_read_a_part_of_the_table() {
     let mut random = random(52);
     prepare(&mut client, &mut random);
     let words = Words::of_lines(&mut client, &mut random);
-    for round in 0..times(30) {
+    for round in 0..times(12) {
         let list = if round % 2 == 0 { &words.absent } else { &words.present };
         let mut pick = || random.pick(list).as_str();
         let mut pick_some = |count: usize| (0..count).map(|_| pick()).collect::<Vec<_>>().join("|");
@@ -174,11 +174,17 @@ fn pieces_around_and_within_alternations_read_a_part_of_the_table() {
             format!("(?i)({})", pick_some(15).to_uppercase()),
             format!("({})+", pick_some(10)),
         ];
-        let of_expression =
-            |expression: &String| format!("SELECT id::text FROM lines WHERE line ~ '{expression}'");
-        let queries: Vec<String> = expressions.iter().map(of_expression).collect();
+        let mut conditions: Vec<String> = expressions
+            .iter()
+            .map(|expression| format!("~ '{expression}'"))
+            .collect();
+        conditions.push(format!("SIMILAR TO '%({})%'", pick_some(7)));
+        conditions.push(format!("SIMILAR TO '%for user ({})_*module%'", pick_some(18)));
+        let of_condition =
+            |condition: &String| format!("SELECT id::text FROM lines WHERE line {condition}");
+        let queries: Vec<String> = conditions.iter().map(of_condition).collect();
         for (query, share) in queries.iter().zip(shares_read(&mut client, &queries)) {
-            assert!(share < 0.4, "{query}\nread {share:.2} of the table");
+            assert!(share < 0.6, "{query}\nread {share:.2} of the table");
         }
         for query in &queries {
             agree(&mut client, "lines_line", query);
