@@ -115,7 +115,7 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -178,7 +178,10 @@ const PARTS: [Part; 11] = [
         )
     }),
     ("text", "The index over texts of several scripts", |_| {
-        (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), texts::alternations())
+        (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), Vec::new())
+    }),
+    ("alternations", "Regular expressions of several words", |_| {
+        (format!("{}.\n", machine::describe()), texts::alternations())
     }),
     ("parts", "The index over what is in values by rows", |rows| {
         let machine = machine::describe();
