@@ -1,4 +1,4 @@
-//! Memory for filters.
+//! PostgreSQL's memory contexts, and Rust's own memory.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -13,35 +13,42 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-/// A memory context that is there for `'c`.
+/// A memory context of PostgreSQL that exists for `'c`: memory that is freed as a whole when the
+/// context ends.
 #[derive(Clone, Copy)]
 pub struct Context<'c>(pg_sys::MemoryContext, PhantomData<&'c ()>);
 
 impl Context<'_> {
+    /// Wraps a memory context.
+    ///
     /// # Safety
-    /// It must be a memory context that is there while this or a copy of it is in use.
+    /// `context` must be a memory context that exists as long as the result or a copy of it is used.
     pub unsafe fn new(context: pg_sys::MemoryContext) -> Self {
         Context(context, PhantomData)
     }
 
+    /// Returns PostgreSQL's own pointer.
     pub fn raw(self) -> pg_sys::MemoryContext {
         self.0
     }
 }
 
-/// Bytes.
-const CACHE_LINE: usize = 64;
+/// The bytes of a cache line of the processor.
+const CACHE_LINE_BYTES: usize = 64;
 
-/// `len` bytes in a memory context, not written yet; more than a gigabyte is refused with an error.
+/// Allocates `len` bytes in a memory context, which are not written yet. Raises an error if there is
+/// no memory, or for more than a gigabyte.
 pub fn allocate(context: Context<'_>, len: usize) -> *mut u8 {
-    // SAFETY: the context is there; the function raises an error where there is no memory.
+    // SAFETY: the context exists.
     unsafe { pg_sys::MemoryContextAlloc(context.raw(), len).cast() }
 }
 
-/// A copy of this, without what it points to, in the current memory.
+/// Returns a copy of a struct in the current memory. What the struct points to isn't copied. Raises
+/// an error if there is no memory.
 pub fn copied<T: Copy>(thing: &T) -> *mut T {
     const { assert!(align_of::<T>() <= pg_sys::MAXIMUM_ALIGNOF as usize) };
-    // SAFETY: new memory of the size of the copy, aligned for anything of PostgreSQL's.
+    // SAFETY: the allocation has the size of the struct, and the greatest alignment that PostgreSQL
+    // gives.
     unsafe {
         let copy: *mut T = pg_sys::palloc(size_of::<T>()).cast();
         copy.write(*thing);
@@ -49,55 +56,61 @@ pub fn copied<T: Copy>(thing: &T) -> *mut T {
     }
 }
 
-/// Memory for `len` bytes, where the byte at `prefix` begins a cache line: what was allocated, and
-/// the first byte.
+/// Allocates `len` bytes of which the byte at `prefix` begins a cache line. Returns the beginning of
+/// the allocation, which is to be freed, and the first of the `len` bytes.
+///
+/// Raises an error if there is no memory, or for more than a gigabyte.
 pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
-    let memory = allocate(context, len.saturating_add(CACHE_LINE));
-    // Less than an alignment from the start: `len` bytes follow it.
-    (memory, memory.wrapping_add(memory.wrapping_add(prefix).align_offset(CACHE_LINE)))
+    let allocated = allocate(context, len.saturating_add(CACHE_LINE_BYTES));
+    // Less than a cache line is skipped, so `len` bytes follow.
+    let skipped = allocated.wrapping_add(prefix).align_offset(CACHE_LINE_BYTES);
+    (allocated, allocated.wrapping_add(skipped))
 }
 
-/// What is dropped with a memory context, unless the process ends.
+/// Something that is dropped when its memory context ends, unless the process is ending.
 #[repr(transparent)]
 struct Kept<T>(ManuallyDrop<T>);
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         if !is_process_ending() {
-            // SAFETY: dropped here only.
+            // SAFETY: it is dropped only here.
             outside(|| unsafe { ManuallyDrop::drop(&mut self.0) });
         }
     }
 }
 
-/// Keeps this until the memory context ends, which drops it.
-#[allow(clippy::disallowed_methods, reason = "what it keeps borrows nothing")]
+/// Moves a thing into a memory context, which drops it when it ends. Returns a pointer to it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the thing borrows nothing that could end before the context"
+)]
 pub fn keep<T: 'static>(context: Context<'_>, thing: T) -> *mut T {
     PgMemoryContexts::For(context.raw())
         .leak_and_drop_on_delete(Kept(ManuallyDrop::new(thing)))
         .cast()
 }
 
-/// Runs `work` with its memory coming from `context`.
+/// Runs `work` with `context` as the current memory, and returns its result.
 ///
 /// # Safety
-/// What `work` makes in the current memory must not be used when the context has ended.
+/// What `work` allocates in the current memory must not be used after the context has ended.
 pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T {
-    // SAFETY: the context is there. After an error PostgreSQL sets the context itself.
+    // SAFETY: the context exists. After an error PostgreSQL sets the current memory itself.
     unsafe {
         let before = pg_sys::MemoryContextSwitchTo(context.raw());
         with_end(work, || pg_sys::MemoryContextSwitchTo(before))
     }
 }
 
-/// Runs `work` in memory of its own, which is freed at the end; after an error PostgreSQL does
-/// that.
+/// Runs `work` with a new memory context as the current memory, which is freed afterwards, and
+/// returns its result. After an error PostgreSQL frees it.
 ///
 /// # Safety
-/// What `work` makes in the current memory must not be used afterwards.
+/// What `work` allocates in the current memory must not be used afterwards.
 pub unsafe fn in_scratch<T: 'static>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: the context is a child of the current one, which is restored; the caller promises the
-    // rest.
+    // SAFETY: the new context is a child of the current one, and `in_context` sets that back. The
+    // caller promises that nothing in it is used after it is deleted.
     unsafe {
         let own = pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,

@@ -1,99 +1,143 @@
-//! What is there when no memory is left: a reserve for Rust's own memory, and one for the error
-//! that says so.
+//! Two reserves for the moment when there is no memory left: one for Rust's own allocations, and one
+//! for the error that says so.
 //!
-//! # Rust's own memory
+//! # Rust's own allocations
 //!
-//! What grows with filters comes from PostgreSQL's memory or from [`pg_bloom_core::memory`], and
-//! fails with an error. That leaves names, messages, and the errors themselves. Where Rust gets no
-//! memory for these, it ends the process, and with it all sessions; an allocator may neither unwind
-//! nor jump. So small requests that the system refuses are served from a reserve: enough to say
-//! that there is no memory. It takes address space only, until it is used.
+//! Memory whose size depends on data comes from PostgreSQL or from [`pg_bloom_core::memory`], and its
+//! lack is an error. Other allocations are small: names, messages, errors themselves. If Rust gets no
+//! memory for them, it ends the process, and PostgreSQL then restarts all sessions; an allocator may
+//! neither unwind nor jump. So small requests that the system refuses are served from a reserve that
+//! is large enough to report the error. It takes only address space until it is used.
 //!
 //! # The error
 //!
-//! pgrx turns an error of PostgreSQL into a panic, and copies it for that into the current memory
-//! context. A context that has grown takes its next block of a megabyte or more; if the copy fails
-//! for lack of that, so does the copy of *that* error, until PostgreSQL's stack of errors is full,
-//! which ends the server. So each session has a reserve that is never written to, and gives it back
-//! to the system when an error is raised for lack of memory, before that error is copied. Without
-//! memory for the reserve, no function of the extension starts.
+//! pgrx turns an error of PostgreSQL into a panic, for which it copies the error into the current
+//! memory context. A context that has grown takes its next block of a megabyte or more. If the copy
+//! fails for lack of memory, so does the copy of *that* error, and so on, until PostgreSQL's stack of
+//! errors is full and the server ends. So each session keeps a block of memory that is never written
+//! to. When an error is raised for lack of memory, the block is returned to the system before that
+//! error is copied. If the block can't be allocated, no function of the extension starts.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const RESERVE: usize = 1 << 20;
-/// Bytes of the largest request that is served from the reserve.
-const SMALL: usize = 64 << 10;
+/// The bytes of the reserve for Rust's own allocations.
+const RESERVE_BYTES: usize = 1 << 20;
+/// The bytes of the largest request that is served from the reserve.
+const MOST_BYTES_OF_REQUEST: usize = 64 << 10;
 
-/// The system's allocator, and a reserve, which is all free again once none of it is in use.
-struct Reserving {
-    reserve: UnsafeCell<[u8; RESERVE]>,
-    /// Bytes handed out, in the lower half; allocations in use, in the upper. One number, so that
-    /// both change at once.
+/// The system's allocator, with a reserve.
+///
+/// Allocations are taken from the reserve one after the other. It can't be used again piece by
+/// piece, but as a whole: once no allocation of it is in use.
+struct ReservingAllocator {
+    reserve: UnsafeCell<[u8; RESERVE_BYTES]>,
+    /// A [`ReserveState`] as one number, so that both of its fields change at once.
     state: AtomicUsize,
 }
 
-/// One allocation in use.
-const ONE: usize = 1 << 32;
+/// How the reserve is used.
+#[derive(Clone, Copy)]
+struct ReserveState {
+    /// How many bytes from the first one on were handed out.
+    used_bytes: usize,
+    /// How many allocations are in use.
+    allocations: usize,
+}
+
+impl ReserveState {
+    /// The allocations are above these bits.
+    const BITS_OF_BYTES: u32 = 32;
+
+    fn from_number(number: usize) -> ReserveState {
+        ReserveState {
+            used_bytes: number & ((1 << ReserveState::BITS_OF_BYTES) - 1),
+            allocations: number >> ReserveState::BITS_OF_BYTES,
+        }
+    }
+
+    fn to_number(self) -> usize {
+        self.allocations << ReserveState::BITS_OF_BYTES | self.used_bytes
+    }
+}
 
 #[global_allocator]
-static ALLOCATOR: Reserving = Reserving {
-    reserve: UnsafeCell::new([0; RESERVE]),
+static ALLOCATOR: ReservingAllocator = ReservingAllocator {
+    reserve: UnsafeCell::new([0; RESERVE_BYTES]),
     state: AtomicUsize::new(0),
 };
 
-// SAFETY: parts of the reserve are handed out through the atomic state, each to one owner.
-unsafe impl Sync for Reserving {}
+// SAFETY: the atomic state hands out each part of the reserve to one owner.
+unsafe impl Sync for ReservingAllocator {}
 
-impl Reserving {
-    /// Memory from the reserve; null if the request is too large or nothing is left.
+impl ReservingAllocator {
+    /// Returns memory from the reserve; null if the request is too large or too little is left.
     #[cold]
-    fn take(&self, layout: Layout) -> *mut u8 {
-        let base: *mut u8 = self.reserve.get().cast();
-        if layout.size() > SMALL {
+    fn take_from_reserve(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > MOST_BYTES_OF_REQUEST {
             return std::ptr::null_mut();
         }
-        let end_of = |state: usize| {
-            let used = state % ONE;
-            let start = used + base.wrapping_add(used).align_offset(layout.align());
-            start.checked_add(layout.size()).filter(|&end| end <= RESERVE)
-        };
-        let next = |state: usize| Some((state / ONE + 1) * ONE + end_of(state)?);
-        let before = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-        let end = before.ok().and_then(end_of);
-        end.map_or(std::ptr::null_mut(), |end| base.wrapping_add(end - layout.size()))
+        let base: *mut u8 = self.reserve.get().cast();
+        loop {
+            let number = self.state.load(Ordering::Acquire);
+            let state = ReserveState::from_number(number);
+            let padding = base.wrapping_add(state.used_bytes).align_offset(layout.align());
+            let start = state.used_bytes.saturating_add(padding);
+            let end = start.saturating_add(layout.size());
+            if end > RESERVE_BYTES {
+                return std::ptr::null_mut();
+            }
+
+            let next = ReserveState { used_bytes: end, allocations: state.allocations + 1 };
+            // Another thread may have changed the state in the meantime: then it is tried again.
+            let exchanged = self.state.compare_exchange(
+                number,
+                next.to_number(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            if exchanged.is_ok() {
+                return base.wrapping_add(start);
+            }
+        }
     }
 
-    fn is_reserve(&self, pointer: *mut u8) -> bool {
+    /// Returns whether memory is a part of the reserve.
+    fn is_of_reserve(&self, pointer: *mut u8) -> bool {
         let base = self.reserve.get() as usize;
-        (base..base + RESERVE).contains(&(pointer as usize))
+        (base..base + RESERVE_BYTES).contains(&(pointer as usize))
     }
 
-    /// Takes back an allocation; with the last one, all of the reserve is free again.
+    /// Takes back an allocation. With the last one, the whole reserve can be used again.
     #[cold]
-    fn give_back(&self) {
-        let back = |state: usize| if state / ONE == 1 { 0 } else { state - ONE };
-        // Never an error: every state has one after it.
+    fn return_to_reserve(&self) {
+        let after_return = |number| {
+            let state = ReserveState::from_number(number);
+            let allocations = state.allocations - 1;
+            let used_bytes = if allocations == 0 { 0 } else { state.used_bytes };
+            Some(ReserveState { used_bytes, allocations }.to_number())
+        };
+        // This can't fail: every state has one after it.
         self.state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| Some(back(state)))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, after_return)
             .ok();
     }
 }
 
-// SAFETY: memory is the system's or one owner's part of the reserve, as its address tells, aligned
-// and large enough.
-unsafe impl GlobalAlloc for Reserving {
+// SAFETY: memory comes from the system's allocator, or is a part of the reserve that one owner has,
+// aligned and large enough. Its address tells which.
+unsafe impl GlobalAlloc for ReservingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.
         let memory = unsafe { System.alloc(layout) };
-        if memory.is_null() { self.take(layout) } else { memory }
+        if memory.is_null() { self.take_from_reserve(layout) } else { memory }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if self.is_reserve(pointer) {
-            self.give_back();
+        if self.is_of_reserve(pointer) {
+            self.return_to_reserve();
         } else {
             // SAFETY: it came from the system's allocator, with this layout.
             unsafe { System.dealloc(pointer, layout) };
@@ -101,7 +145,7 @@ unsafe impl GlobalAlloc for Reserving {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !self.is_reserve(pointer) {
+        if !self.is_of_reserve(pointer) {
             // SAFETY: it came from the system's allocator, with this layout.
             let memory = unsafe { System.realloc(pointer, layout, size) };
             if !memory.is_null() {
@@ -122,43 +166,45 @@ unsafe impl GlobalAlloc for Reserving {
     }
 }
 
-/// Three blocks: a large memory context tries 8, 4, 2 and 1 megabytes, and an error may be copied
-/// for several callers.
+/// The memory that each session keeps for errors: three blocks of a large memory context, which tries
+/// 8, 4, 2 and 1 megabytes, since an error may be copied for several callers.
 const FOR_ERRORS: Layout = Layout::new::<[u8; 7 << 20]>();
 
-static MEMORY: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+/// The memory for errors; null if there is none, or if it was returned to the system.
+static MEMORY_FOR_ERRORS: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has the reserve ready for errors: PostgreSQL must know of [`give_back`] then. Raises 53200
-/// without a reserve.
+/// Makes sure that the session has memory for errors. While this is so, [`give_back`] must be
+/// registered with PostgreSQL. Raises 53200 if the memory can't be allocated.
 #[inline(always)]
 pub fn require() {
-    if MEMORY.load(Ordering::Relaxed).is_null() {
-        take();
+    if MEMORY_FOR_ERRORS.load(Ordering::Relaxed).is_null() {
+        allocate_for_errors();
     }
 }
 
 #[cold]
-fn take() {
+fn allocate_for_errors() {
     // SAFETY: the layout has a size.
     let memory = unsafe { System.alloc(FOR_ERRORS) };
     if memory.is_null() {
         let detail = format!("Failed on request of size {}.", FOR_ERRORS.size());
         pgrx::ereport!(ERROR, PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", detail);
     }
-    MEMORY.store(memory, Ordering::Relaxed);
+    MEMORY_FOR_ERRORS.store(memory, Ordering::Relaxed);
 }
 
-/// Called by PostgreSQL for each message, also of warnings, while it is being made.
+/// Returns the memory for errors to the system, if the message that is being made is an error for
+/// lack of memory. PostgreSQL calls this for each message.
 pub(in crate::pg) unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
-    // SAFETY: a message is being made.
-    if unsafe { pg_sys::geterrcode() }
-        != pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32
-    {
+    // SAFETY: PostgreSQL calls this while it makes a message.
+    let code = unsafe { pg_sys::geterrcode() };
+    if code != PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         return;
     }
-    let memory = MEMORY.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    let memory = MEMORY_FOR_ERRORS.swap(std::ptr::null_mut(), Ordering::Relaxed);
     if !memory.is_null() {
-        // SAFETY: from this allocator, with this layout, and no longer known to anybody.
+        // SAFETY: the memory came from this allocator with this layout, and nothing else points to
+        // it any more.
         unsafe { System.dealloc(memory, FOR_ERRORS) };
     }
 }

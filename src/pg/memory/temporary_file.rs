@@ -1,10 +1,10 @@
-//! Temporary files that belong to a memory context.
+//! Temporary files of hashes that belong to a memory context.
 //!
-//! A file is closed with the context, whose owner need not know of it. But PostgreSQL's resource
-//! owner closes it as well, when a transaction or subtransaction ends, and the context may outlive
-//! that: a cursor that failed in a subtransaction keeps its memory until it is closed. So a file of
-//! an owner that is being released counts as closed, and none is closed while a transaction is
-//! being rolled back.
+//! A file is closed when its context ends, so its owner need not close it. But PostgreSQL closes it,
+//! too, by its resource owner, when a transaction or subtransaction ends; and the context may outlive
+//! that: a cursor that failed in a subtransaction keeps its memory until it is closed. So a file
+//! counts as closed once its resource owner is being released, and no file is closed here while a
+//! transaction is being rolled back.
 
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::memory::{self, Context};
@@ -12,58 +12,80 @@ use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// What tells one open file from another: its resource owner's address, and a number.
-type Key = (usize, u64);
+/// The bytes of a hash in a file.
+const HASH_BYTES: u64 = 8;
 
-thread_local! {
-    static OPEN: RefCell<BTreeSet<Key>> = const { RefCell::new(BTreeSet::new()) };
-    static MADE: Cell<u64> = const { Cell::new(0) };
+/// Identifies an open file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FileKey {
+    /// The address of its resource owner, which comes first so that the files of an owner are
+    /// neighbours.
+    owner: usize,
+    /// The number that it was given when it was created.
+    number: u64,
 }
 
-/// A temporary file of hashes, closed and so deleted when it is dropped.
+thread_local! {
+    /// The open files of the session.
+    static OPEN_FILES: RefCell<BTreeSet<FileKey>> = const { RefCell::new(BTreeSet::new()) };
+    /// How many files the session has created.
+    static CREATED_FILES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A temporary file of hashes, which is deleted when it is closed, and closed when it is dropped.
+/// Places in it are counted in hashes.
 pub struct Temporary {
     file: *mut pg_sys::BufFile,
-    key: Key,
-    /// In hashes.
+    key: FileKey,
+    /// How many hashes it has.
     len: u64,
 }
 
 impl Temporary {
+    /// Creates an empty file.
+    ///
     /// # Safety
-    /// A transaction must be under way. It must be dropped with, or before, the memory context.
+    /// There must be a transaction. The file must be dropped no later than the memory context ends.
     pub unsafe fn new(context: Context<'_>) -> Temporary {
-        let number = MADE.get();
-        // SAFETY: within a transaction, as the caller promised. The library of the callback is
-        // never unloaded.
-        let (file, owner) = unsafe {
-            if number == 0 {
-                pg_sys::RegisterResourceReleaseCallback(Some(release), std::ptr::null_mut());
+        let number = CREATED_FILES.get();
+        if number == 0 {
+            // SAFETY: the library that has the callback is never unloaded.
+            unsafe {
+                pg_sys::RegisterResourceReleaseCallback(
+                    Some(forget_files_of_owner),
+                    std::ptr::null_mut(),
+                );
             }
-            MADE.set(number + 1);
-            let owner = pg_sys::CurrentResourceOwner;
-            (memory::in_context(context, || pg_sys::BufFileCreateTemp(false)), owner)
-        };
-        let key = (owner as usize, number);
-        OPEN.with_borrow_mut(|open| open.insert(key));
+        }
+        CREATED_FILES.set(number + 1);
+
+        // SAFETY: the caller promises a transaction, which has a resource owner.
+        let owner = unsafe { pg_sys::CurrentResourceOwner };
+        // SAFETY: the caller promises that the file isn't used after the context has ended.
+        let file = unsafe { memory::in_context(context, || pg_sys::BufFileCreateTemp(false)) };
+        let key = FileKey { owner: owner as usize, number };
+        OPEN_FILES.with_borrow_mut(|open| open.insert(key));
         Temporary { file, key, len: 0 }
     }
 
+    /// Returns how many hashes the file has.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Forgets all hashes: what is appended then takes their place.
+    /// Forgets all hashes. Those that are appended next take their place.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Appends hashes, eight little-endian bytes each. Errors: 58030; PostgreSQL raises its own
-    /// where the disk is full.
+    /// Appends hashes, eight little-endian bytes each.
+    ///
+    /// Raises PostgreSQL's error if the disk is full. Fails with 58030 if the file was closed.
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: the file is open, as `seek` has checked; it is given these bytes to read. Reading
-        // zero bytes flushes the buffer: then nothing is left that closing could fail to write.
+        // SAFETY: `seek` has checked that the file is open. Reading zero bytes flushes the buffer, so
+        // that closing the file has nothing left to write, which could fail.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
             pg_sys::BufFileRead(self.file, std::ptr::null_mut(), 0);
@@ -72,43 +94,50 @@ impl Temporary {
         Ok(())
     }
 
-    /// Reads hashes from the given one on. Errors: 58030 for fewer.
-    pub fn read(&mut self, from: u64, hashes: &mut [u64]) -> Result<()> {
+    /// Fills `hashes` with those of the file from place `first` on.
+    ///
+    /// Fails with 58030 if the file has fewer, or was closed.
+    pub fn read(&mut self, first: u64, hashes: &mut [u64]) -> Result<()> {
         if hashes.is_empty() {
             return Ok(());
         }
         let bytes = size_of_val(hashes);
-        self.seek(from)?;
-        // SAFETY: the file is open, as `seek` has checked; there is room for `bytes` bytes, and any
-        // are a hash.
+        self.seek(first)?;
+        // SAFETY: `seek` has checked that the file is open. There is room for the bytes, and any eight
+        // bytes are a hash.
         let read = unsafe { pg_sys::BufFileRead(self.file, hashes.as_mut_ptr().cast(), bytes) };
         if read != bytes {
             return Err(broken(format!("read {read} of {bytes} bytes")));
         }
-        hashes.iter_mut().for_each(|hash| *hash = u64::from_le(*hash));
+        for hash in hashes {
+            *hash = u64::from_le(*hash);
+        }
         Ok(())
     }
 
-    fn seek(&mut self, hash: u64) -> Result<()> {
-        const FROM_THE_START: i32 = 0;
-        if !OPEN.with_borrow(|open| open.contains(&self.key)) {
+    /// Moves the position of the file to a place. Fails with 58030 if there is no such place, or if
+    /// the file was closed.
+    fn seek(&mut self, place: u64) -> Result<()> {
+        const FROM_START: i32 = 0;
+        let is_open = OPEN_FILES.with_borrow(|open| open.contains(&self.key));
+        if !is_open {
             return Err(broken("it was closed".into()));
         }
-        // SAFETY: the file is open; whether it has the position is checked there.
-        match unsafe {
-            pg_sys::BufFileSeek(self.file, 0, (hash * 8) as pg_sys::off_t, FROM_THE_START)
-        } {
-            0 => Ok(()),
-            _ => Err(broken("no such position".into())),
+        let offset = (place * HASH_BYTES) as pg_sys::off_t;
+        // SAFETY: the file is open. The function checks the position.
+        let code = unsafe { pg_sys::BufFileSeek(self.file, 0, offset, FROM_START) };
+        if code != 0 {
+            return Err(broken("no such position".into()));
         }
+        Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let is_open = OPEN.with_borrow_mut(|open| open.remove(&self.key));
-        // SAFETY: the file is open, and its memory is that of a context which is still there. After
-        // an error the resource owner closes it, as PostgreSQL's code relies on as well.
+        let is_open = OPEN_FILES.with_borrow_mut(|open| open.remove(&self.key));
+        // SAFETY: the file is open, and the context that its memory is in still exists. After an
+        // error the resource owner closes it, as PostgreSQL's own code relies on, too.
         unsafe {
             if is_open && !std::thread::panicking() && pg_sys::IsTransactionState() {
                 pg_sys::BufFileClose(self.file);
@@ -117,22 +146,25 @@ impl Drop for Temporary {
     }
 }
 
-/// Forgets the files of a resource owner that is about to close them.
+/// Notes that all files of a resource owner are closed: PostgreSQL is about to do that.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn release(
+unsafe extern "C-unwind" fn forget_files_of_owner(
     phase: pg_sys::ResourceReleasePhase::Type,
     _is_commit: bool,
     _is_top_level: bool,
     _argument: *mut std::ffi::c_void,
 ) {
-    // Files are closed in the last phase.
+    // Files are closed in the last phase; this is an earlier one.
     if phase != pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_BEFORE_LOCKS {
         return;
     }
-    // SAFETY: reading a global: PostgreSQL sets it to the owner being released.
+    // SAFETY: this reads a variable of the session, which PostgreSQL has set to the owner that is
+    // being released.
     let owner = unsafe { pg_sys::CurrentResourceOwner } as usize;
-    OPEN.with_borrow_mut(|open| {
-        while let Some(&key) = open.range((owner, 0)..=(owner, u64::MAX)).next() {
+    OPEN_FILES.with_borrow_mut(|open| {
+        let first = FileKey { owner, number: 0 };
+        let last = FileKey { owner, number: u64::MAX };
+        while let Some(&key) = open.range(first..=last).next() {
             open.remove(&key);
         }
     });
