@@ -1,5 +1,5 @@
-//! Nodes of expressions and lists of them, and what the expression of a call shows about its
-//! arguments.
+//! Expressions as PostgreSQL has them, trees of nodes: their arguments, and lists of nodes; and what
+//! the expression of a call shows about its arguments.
 
 use super::Call;
 use super::error::{Error, Result, SqlState};
@@ -7,8 +7,8 @@ use crate::pg::catalog;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// Argument `i` of the function or operator that an expression calls; 1 of `x operator ANY (array)`
-/// is the array.
+/// Returns argument `i` of the function or operator that an expression calls; `None` if it has no
+/// such argument, or isn't a call. Argument 1 of `x operator ANY (array)` is the array.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -26,7 +26,8 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
-/// The column that an expression is, perhaps under another name of its type.
+/// Returns the column if an expression is nothing but a column, or a column that is taken for another
+/// type with the same bytes; `None` for another expression.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -40,8 +41,8 @@ pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
     }
 }
 
-/// The value that an expression casts to text, if the cast is one of PostgreSQL's functions for
-/// `char(n)` and `name`; any other expression as it is.
+/// Returns the value that an expression casts to text, if the cast is one of PostgreSQL's functions for
+/// `char(n)` and `name`; or the expression itself, if it is another one.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -60,53 +61,70 @@ pub unsafe fn without_cast_to_text(node: *mut pg_sys::Node) -> *mut pg_sys::Node
     }
 }
 
-/// The same expression with a collation, maybe its own: PostgreSQL doesn't take both for equal.
+/// Returns an expression with the same value and with this collation. It may be the collation that
+/// the expression has, but PostgreSQL doesn't take the two expressions for equal.
 ///
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut pg_sys::Node {
-    let hidden = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+    const NO_TYPE_MODIFIER: i32 = -1;
+    let not_shown = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
     // SAFETY: promised by the caller.
     unsafe {
-        pg_sys::makeRelabelType(node.cast(), pg_sys::exprType(node), -1, collation, hidden).cast()
+        let sql_type = pg_sys::exprType(node);
+        pg_sys::makeRelabelType(node.cast(), sql_type, NO_TYPE_MODIFIER, collation, not_shown)
+            .cast()
     }
 }
 
+/// Returns item `i` of a list; `None` if the list has fewer.
+///
 /// # Safety
-/// `list` must be null or a valid list of pointers.
+/// `list` must be null, which is an empty list, or a valid list of pointers.
 pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; a list has `length` cells.
-    unsafe { (i < length(list)).then(|| (*(*list).elements.add(i)).ptr_value.cast()) }
+    // SAFETY: promised by the caller.
+    if i >= unsafe { length(list) } {
+        return None;
+    }
+    // SAFETY: the list has more than `i` cells.
+    Some(unsafe { (*(*list).elements.add(i)).ptr_value.cast() })
 }
 
+/// Returns the number of items of a list.
+///
 /// # Safety
-/// `list` must be null or a valid list.
+/// `list` must be null, which is an empty list, or a valid list.
 pub unsafe fn length(list: *mut pg_sys::List) -> usize {
     // SAFETY: promised by the caller.
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
 }
 
+/// Returns the items of a list of object identifiers.
+///
 /// # Safety
-/// `list` must be null or a valid list of object identifiers.
+/// `list` must be null, which is an empty list, or a valid list of object identifiers.
 pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
-    // SAFETY: promised by the caller; a list has `length` cells.
-    memory::collect(
-        (0..unsafe { length(list) }).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }),
-    )
+    // SAFETY: promised by the caller.
+    let length = unsafe { length(list) };
+    // SAFETY: a list has `length` cells.
+    memory::collect((0..length).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }))
 }
 
+/// Returns the items of a list in their order.
+///
 /// # Safety
-/// As [`nth`], for as long as the items are asked for.
+/// As for [`nth`], as long as the iterator is used.
 pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
     // SAFETY: promised by the caller.
     (0..unsafe { length(list) }).filter_map(move |i| unsafe { nth(list, i) })
 }
 
-/// The collations that argument `i` has by itself, whatever its neighbours have: several if it
-/// can't be told which function of a window is being called. If the argument can't be seen, the
-/// collation of the call.
+/// Returns the collation that argument `i` has by itself, whatever collations the other arguments
+/// have. If the argument can't be seen, that is the collation of the call.
+///
+/// There are several where it can't be known which of several functions of a window is called.
 pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
-    let arguments = arguments(call, i);
+    let arguments = possible_arguments(call, i);
     if arguments.is_empty() {
         return vec![call.collation()];
     }
@@ -118,113 +136,152 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
 }
 
 /// Checks that a query would compare argument `i` with a column under the column's collation, or
-/// that this is of no account, since both collations compare bytes. Errors: 42P21 if not.
-pub fn require_collation(call: &Call, i: usize, column: pg_sys::Oid) -> Result<()> {
-    let counts = |collation| {
-        ![pg_sys::InvalidOid, pg_sys::DEFAULT_COLLATION_OID, column].contains(&collation)
-    };
-    let are_bytes =
-        |collation| catalog::is_deterministic(collation) && catalog::is_deterministic(column);
-    let differs = |collation| counts(collation) && !are_bytes(collation);
-    if column == pg_sys::InvalidOid || !collations(call, i).into_iter().any(differs) {
+/// that the collations don't matter, since both compare bytes.
+///
+/// Fails with 42P21 if not.
+pub fn require_collation(call: &Call, i: usize, column_collation: pg_sys::Oid) -> Result<()> {
+    if column_collation == pg_sys::InvalidOid {
         return Ok(());
     }
-    let message = "the key has another collation than the column, and values that one of them holds equal differ";
-    Err(Error::new(SqlState::ERRCODE_COLLATION_MISMATCH, message)
-        .hint("Use the COLLATE clause on the key, with the column's collation."))
+    for collation in collations(call, i) {
+        // An argument without a collation, or with the default one, takes that of the column.
+        let yields_to_column = [
+            pg_sys::InvalidOid,
+            pg_sys::DEFAULT_COLLATION_OID,
+            column_collation,
+        ]
+        .contains(&collation);
+        if yields_to_column {
+            continue;
+        }
+        let compare_bytes =
+            catalog::is_deterministic(collation) && catalog::is_deterministic(column_collation);
+        if !compare_bytes {
+            return Err(Error::new(
+                SqlState::ERRCODE_COLLATION_MISMATCH,
+                "the key has another collation than the column, and values that one of them holds equal differ",
+            )
+            .hint("Use the COLLATE clause on the key, with the column's collation."));
+        }
+    }
+    Ok(())
 }
 
-/// Whether argument `i` of an aggregate's transition function is one for all rows: a constant, or a
-/// query's parameter.
+/// Returns whether argument `i` of an aggregate's transition function has the same value for all
+/// rows: it is a constant, or a parameter of the query. It is false for other functions, and if the
+/// argument can't be seen.
 pub fn is_fixed(call: &Call, i: usize) -> bool {
     if call.node(pg_sys::NodeTag::T_AggState).is_none() {
         return false;
     }
-    let arguments = arguments(call, i);
-    // SAFETY: the nodes belong to the expression that is being executed, and each is read as what
-    // its tag says.
-    let is_fixed = |&node: &*mut pg_sys::Node| unsafe {
-        let is_extern =
-            |node: *mut pg_sys::Param| (*node).paramkind == pg_sys::ParamKind::PARAM_EXTERN;
-        let tag = (*node).type_;
-        tag == pg_sys::NodeTag::T_Const
-            || (tag == pg_sys::NodeTag::T_Param && is_extern(node.cast()))
-    };
-    !arguments.is_empty() && arguments.iter().all(is_fixed)
+    let arguments = possible_arguments(call, i);
+    // SAFETY: the nodes belong to the expression that is being executed.
+    !arguments.is_empty() && arguments.iter().all(|&node| unsafe { is_constant(node) })
 }
 
-/// The expressions that argument `i` of a call may be: none if there is no expression to look at,
-/// several in a window.
-fn arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
-    use pg_sys::NodeTag::{T_AggState, T_WindowAggState};
-    let Some(node) = call.expression() else {
-        return Vec::new();
-    };
-    // SAFETY: the executor calls this function for the aggregate, the window or the expression,
-    // which has the nodes.
+/// Returns whether an expression is a constant, or a parameter of the query.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
-        let argument = match (call.node(T_WindowAggState), call.node(T_AggState)) {
-            (Some(window), _) => return arguments_in_window(call, window.cast(), i),
-            (None, Some(state)) => argument_of_aggregate(call, state.cast(), i),
-            (None, None) => argument(node, i),
-        };
-        argument.into_iter().collect()
+        match (*node).type_ {
+            pg_sys::NodeTag::T_Const => true,
+            pg_sys::NodeTag::T_Param => {
+                (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN
+            }
+            _ => false,
+        }
     }
 }
 
-/// Argument `i` of an aggregate's function, which has the state first, then, if it is final, the
-/// direct arguments.
+/// Returns the expressions that argument `i` of a call can be. There is none if the call has no
+/// expression to look at, and there may be several in a window.
+fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
+    let Some(expression) = call.expression() else {
+        return Vec::new();
+    };
+    // SAFETY: the executor calls the function on behalf of the window, the aggregate or the
+    // expression, whose nodes are valid.
+    let argument = unsafe {
+        if let Some(window) = call.node(pg_sys::NodeTag::T_WindowAggState) {
+            return arguments_in_window(call, window.cast(), i);
+        }
+        match call.node(pg_sys::NodeTag::T_AggState) {
+            Some(state) => argument_of_aggregate(call, state.cast(), i),
+            None => argument(expression, i),
+        }
+    };
+    argument.into_iter().collect()
+}
+
+/// Returns what argument `i` of an aggregate's support function is in the query. Argument 0 is the
+/// state. The others are the aggregate's arguments; a final function has its direct arguments, those
+/// before WITHIN GROUP, first.
 ///
 /// # Safety
-/// `state` must be that of the aggregate's node, on whose behalf the function is being called.
+/// `state` must be that of the aggregate's node, on whose behalf the function is called.
 unsafe fn argument_of_aggregate(
     call: &Call,
     state: *mut pg_sys::AggState,
     i: usize,
 ) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; arguments of an aggregate are entries of a target list,
-    // direct ones expressions.
+    // SAFETY: promised by the caller. Direct arguments are expressions, and the others are entries of
+    // a target list.
     unsafe {
         let aggregate = pg_sys::AggGetAggref(call.fcinfo());
-        let is_final = !(*state).curperagg.is_null();
+        let is_final_function = !(*state).curperagg.is_null();
         let is_combining = (*state).aggsplit & pg_sys::AGGSPLITOP_COMBINE != 0;
-        if aggregate.is_null() || (is_combining && !is_final) {
+        if aggregate.is_null() || (is_combining && !is_final_function) {
             return None;
         }
-        let mut i = i.checked_sub(1)?;
-        if is_final {
-            if let Some(direct) = nth((*aggregate).aggdirectargs, i) {
+
+        let mut index = i.checked_sub(1)?;
+        if is_final_function {
+            let direct_arguments = (*aggregate).aggdirectargs;
+            if let Some(direct) = nth(direct_arguments, index) {
                 return Some(direct);
             }
-            i -= length((*aggregate).aggdirectargs);
+            index -= length(direct_arguments);
         }
-        let entry = nth((*aggregate).args, i)?;
+        let entry = nth((*aggregate).args, index)?;
         Some((*entry.cast::<pg_sys::TargetEntry>()).expr.cast())
     }
 }
 
-/// Argument `i` in all aggregates of a window that have the function being called, with as many of
-/// its type.
+/// Returns what argument `i` of the function that is called can be in a window: that argument in all
+/// functions of the window that the called function belongs to, where it has the same type.
 ///
 /// # Safety
-/// `window` must be the state of the window on whose behalf the function is being called.
+/// `window` must be the state of the window on whose behalf the function is called.
 unsafe fn arguments_in_window(
     call: &Call,
     window: *mut pg_sys::WindowAggState,
     i: usize,
 ) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; the list has the states of the window's functions.
+    // Argument 0 is the state.
+    let Some(index) = i.checked_sub(1) else {
+        return Vec::new();
+    };
+    let (Ok(function), Ok(argument_type)) = (call.function(), call.argument_type(i)) else {
+        return Vec::new();
+    };
+
+    let mut found = Vec::new();
+    // SAFETY: promised by the caller. The list has the states of the window's functions.
     unsafe {
-        let (Some(i_of_aggregate), Ok(function), Ok(type_of_argument)) =
-            (i.checked_sub(1), call.function(), call.argument_type(i))
-        else {
-            return Vec::new();
-        };
-        items((*window).funcs)
-            .map(|state| (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc)
-            .filter(|&wanted| catalog::is_function_of_aggregate(function, (*wanted).winfnoid))
-            .filter_map(|wanted| nth((*wanted).args, i_of_aggregate))
-            .filter(|&node| pg_sys::exprType(node) == type_of_argument)
-            .collect()
+        for state in items((*window).funcs) {
+            let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;
+            if !catalog::is_function_of_aggregate(function, (*window_function).winfnoid) {
+                continue;
+            }
+            if let Some(argument) = nth((*window_function).args, index)
+                && pg_sys::exprType(argument) == argument_type
+            {
+                memory::push(&mut found, argument);
+            }
+        }
     }
+    found
 }
