@@ -137,9 +137,9 @@ impl BloomState<'_> {
             // Without a largest filter, as for a very low rate, there are only hashes.
             return match largest_header(&header, settings::max_filter_bytes()) {
                 Ok(largest) if hashes_bytes > largest.payload_bytes() => {
-                    self.to_dense_value(&largest)
+                    self.finish_dense(&largest)
                 }
-                _ => self.to_sparse_value(&header),
+                _ => self.finish_sparse(&header),
             };
         }
         if self.is_dense() {
@@ -147,9 +147,9 @@ impl BloomState<'_> {
         }
         self.sort_list();
         if header.fits_sparse(self.len as usize) {
-            self.to_sparse_value(&header)
+            self.finish_sparse(&header)
         } else {
-            self.to_dense_value(&header)
+            self.finish_dense(&header)
         }
     }
 
@@ -172,7 +172,7 @@ impl BloomState<'_> {
     ///
     /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the file can't
     /// be read.
-    fn to_sparse_value(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
+    fn finish_sparse(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
         let most_hashes = self.num_hashes();
         let most_bytes = header.prefix_bytes() as u64 + most_hashes as u64 * 8;
         if most_bytes > MAX_STORED_BYTES {
@@ -195,7 +195,7 @@ impl BloomState<'_> {
 
     /// Returns the bits of all hashes of a state that isn't dense, as a dense value with this
     /// header. Fails with 58030 if the file can't be read.
-    fn to_dense_value(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
+    fn finish_dense(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
         let mut value: PgBuffer = header.dense();
         let payload = &mut value.bytes_mut()[header.prefix_bytes()..];
         self.set_bits(header, payload)?;
@@ -234,9 +234,9 @@ impl BloomState<'_> {
         let header =
             size_unsized_build(&self.present_header(), num_distinct, settings::max_filter_bytes())?;
         if header.fits_sparse(num_distinct) {
-            self.to_sparse_value(&header)
+            self.finish_sparse(&header)
         } else {
-            self.to_dense_value(&header)
+            self.finish_dense(&header)
         }
     }
 }

@@ -421,7 +421,8 @@ impl Entry {
         }
         match result {
             Ok(value) => value,
-            Err(payload) => match payload.downcast::<PassingError>() {
+            // The box is freed before the error is raised again, which drops nothing.
+            Err(payload) => match payload.downcast::<PassingError>().map(|passing| *passing) {
                 Ok(passing) => raise_again(passing, own_call),
                 Err(payload) => resume_unwind(payload),
             },
@@ -469,8 +470,8 @@ fn end_call(outer: OuterCall) -> usize {
 ///
 /// Panics if that was another call, whose memory is gone.
 #[cold]
-fn raise_again(passing: Box<PassingError>, own_call: u64) -> ! {
-    let PassingError { copy, call } = *passing;
+fn raise_again(passing: PassingError, own_call: u64) -> ! {
+    let PassingError { copy, call } = passing;
     assert!(call == own_call, "an error of another call");
     // SAFETY: `guard` has copied the error into the memory of this call. The stack frames from here
     // to PostgreSQL's have nothing to drop.

@@ -73,8 +73,8 @@ impl BitCounts {
     /// Adds the bits of a block, given the rows that have bits of keys.
     fn add_block(&mut self, shape: TileShape, key_rows: &[u8]) {
         let ones_of_block = ones_per_column(key_rows, shape.width.row_bytes());
-        for column in 0..shape.width.columns() as usize {
-            let ones = ones_of_block[column];
+        let columns = 0..shape.width.columns() as usize;
+        for (column, ones) in columns.zip(ones_of_block) {
             let share_of_ones = f64::from(ones) / f64::from(shape.block_bits());
             self.ones[column] += u64::from(ones);
             self.rate_sums[column] += share_of_ones.powi(shape.num_hashes.into());
