@@ -1,6 +1,6 @@
-//! The planner's requests that support functions answer: for the cost of a call, where what counts
-//! is whether a filter comes from a column; for the number of rows that a call returns; and for a
-//! condition on an index over filters that a call is equivalent to:
+//! The planner's requests that support functions answer: for the cost of a call that has a filter as
+//! an argument; for the number of rows that a call returns; and for a condition on an index over
+//! filters that finds the rows for which a call is true.
 //!
 //! | call | condition |
 //! |---|---|
@@ -8,8 +8,12 @@
 //! | `bloom_contains_any(filter, elements)` | `filter @=> ANY (bloom_keys(elements))` |
 //! | `bloom_contains_all(filter, constants)` | that of each of the first elements, all of which must hold |
 //!
-//! What the index finds is rechecked by the condition itself. Operators of the operator class,
-//! which is that for `text`, never come here: `index/filters/cost` has them.
+//! PostgreSQL evaluates the call itself for the rows that the index finds. The operator of the
+//! operator class, which is that for `text`, needs no request: `index/filters/cost` has it.
+//!
+//! A request is a node that PostgreSQL makes for one call of a support function. The function
+//! writes a cost or a number of rows into the node and returns the node, or it returns a list of
+//! conditions.
 
 use super::statistics;
 use crate::filter_type::FilterType;
@@ -18,197 +22,296 @@ use crate::pg::call::nodes::{argument, column};
 use crate::pg::call::{Call, Element};
 use crate::pg::value::array;
 use crate::pg::{catalog, version};
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::{self, Datum, NodeTag};
 use std::ffi::CStr;
 
 /// Rows to expect of a key, as the script declares for `bloom_find`.
 const ROWS_OF_KEY: f64 = 3.0;
+/// Bytes of the smallest filter.
+const SMALLEST_FILTER: i32 = 48;
+/// The most elements of an array that are looked up if all must be in a filter. The call itself
+/// probes the filters that have these for the other elements.
+const MOST_LOOKED_UP: usize = 4;
 
-/// Answers the planner's request for the cost of a call, if argument 0 of a support function is one
-/// and the filter comes from a column whose filters are out of line: `fetch`, for so many pages, is
-/// added to what was declared.
+/// Answers the planner's request for the cost of a call that has a filter as one of its first two
+/// arguments. The cost is that of the script, and `cost_of_fetching` the filter, which takes pages
+/// of a value out of line.
+///
+/// `None` if argument 0 of the support function is another request, or if the filter isn't a column
+/// whose filters are out of line.
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn cost(call: &Call, fetch: fn(f64) -> f64) -> Option<Datum> {
-    // SAFETY: promised by the caller: a request has the query's root, null outside of one, and the
-    // call, null if it isn't known. It is the answer as well. A setting of the process is read.
+pub unsafe fn cost(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datum> {
+    // SAFETY: promised by the caller: a request has the query's root, null outside of a query, and
+    // the call, null if the planner doesn't know it. A setting of the session is read.
     unsafe {
         let request: *mut pg_sys::SupportRequestCost =
-            request(call, pg_sys::NodeTag::T_SupportRequestCost)?;
-        let (root, node) = ((*request).root, (*request).node);
+            request(call, NodeTag::T_SupportRequestCost)?;
+        let root = (*request).root;
+        let node = (*request).node;
         if root.is_null() || node.is_null() {
             return None;
         }
-        let is_filter = |column: *mut pg_sys::Var| {
-            let is_own = |of: FilterType| statistics::is_own(call, (*column).vartype, of);
-            is_own(FilterType::Bloom) || is_own(FilterType::CountingBloom)
-        };
-        let of_filters = |i| column(argument(node, i)?).filter(|&column| is_filter(column));
-        let variable = (0..2).find_map(of_filters)?;
-        let fetching = fetch(toast_pages(root, variable)?);
-        (*request).per_tuple =
-            catalog::function_cost((*request).funcid) * pg_sys::cpu_operator_cost + fetching;
+
+        let filter = (0..2).find_map(|i| filter_column(call, node, i))?;
+        let pages = toast_pages(root, filter)?;
+
+        let operators = catalog::function_cost((*request).funcid);
+        (*request).per_tuple = operators * pg_sys::cpu_operator_cost + cost_of_fetching(pages);
         (*request).startup = 0.0;
         Some(Datum::from(request))
     }
 }
 
-/// Answers the request for the number of rows that `bloom_find_all` returns, if argument 0 of a
-/// support function is one and the keys are argument 2 of a known call.
+/// Returns argument `i` of a call if it is a column of filters.
+///
+/// # Safety
+/// `node` must be a valid expression.
+unsafe fn filter_column(
+    call: &Call,
+    node: *mut pg_sys::Node,
+    i: usize,
+) -> Option<*mut pg_sys::Var> {
+    // SAFETY: promised by the caller.
+    let (column, column_type) = unsafe {
+        let column = column(argument(node, i)?)?;
+        (column, (*column).vartype)
+    };
+    let is_of_filters = statistics::is_own(call, column_type, FilterType::Bloom)
+        || statistics::is_own(call, column_type, FilterType::CountingBloom);
+    is_of_filters.then_some(column)
+}
+
+/// Answers the planner's request for the number of rows that a call of `bloom_find_all` returns.
+///
+/// `None` if argument 0 of the support function is another request, or the planner doesn't know the
+/// keys, which are argument 2 of the call.
 ///
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn rows(call: &Call) -> Option<Datum> {
-    // SAFETY: as for the request for the cost.
+    // SAFETY: promised by the caller: a request has the query's root, null outside of a query, and
+    // the call, null if the planner doesn't know it.
     unsafe {
         let request: *mut pg_sys::SupportRequestRows =
-            request(call, pg_sys::NodeTag::T_SupportRequestRows)?;
-        if (*request).root.is_null() || (*request).node.is_null() {
+            request(call, NodeTag::T_SupportRequestRows)?;
+        let root = (*request).root;
+        let node = (*request).node;
+        if root.is_null() || node.is_null() {
             return None;
         }
-        let keys = argument((*request).node, 2)?;
-        (*request).rows = (ROWS_OF_KEY * version::array_length((*request).root, keys)).max(1.0);
+
+        let keys = version::array_length(root, argument(node, 2)?);
+        (*request).rows = (ROWS_OF_KEY * keys).max(1.0);
         Some(Datum::from(request))
     }
 }
 
-/// Argument 0 of a support function, if it is a request of this sort.
+/// Returns argument 0 of a support function if it is a node with this tag.
 ///
 /// # Safety
-/// It must be a node, and `T` what a node with this tag is.
-unsafe fn request<T>(call: &Call, tag: pg_sys::NodeTag) -> Option<*mut T> {
+/// Argument 0 must be a node, and `T` the type of nodes with this tag.
+unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
     let node = call.internal::<pg_sys::Node>(0)?;
     // SAFETY: promised by the caller.
-    unsafe { (*node).type_ == tag }.then_some(node.cast())
+    let has_tag = unsafe { (*node).type_ == tag };
+    has_tag.then_some(node.cast())
 }
 
-/// Pages of the TOAST table of a column's table for each of its rows, if the column's values are
-/// out of line: by the statistics they are as wide in the table as a pointer then, and no filter is
-/// so small.
+/// Returns how many pages of TOAST a column's table has for each of its rows; `None` if the values
+/// of this column aren't out of line, or it is not a column of a table.
+///
+/// By the statistics, values out of line are as wide as the pointers to them, and so narrower than
+/// any filter.
 ///
 /// # Safety
-/// `root` must be that of a query that is being planned, and `variable` a column in it.
-unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, variable: *mut pg_sys::Var) -> Option<f64> {
-    /// Bytes of the smallest filter.
-    const SMALLEST: i32 = 48;
-    // SAFETY: promised by the caller. The arrays have as many items as the root says; the planner
-    // has the table locked, and a TOAST table goes with its table.
+/// `root` must be that of a query that is being planned, and `column` a column in the query.
+unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, column: *mut pg_sys::Var) -> Option<f64> {
+    // SAFETY: promised by the caller. The planner has the table locked, and its TOAST table is kept
+    // as long as the table.
     unsafe {
-        let number = usize::try_from((*variable).varno).ok()?;
-        if (*variable).varlevelsup != 0
-            || number == 0
-            || number >= (*root).simple_rel_array_size as usize
-        {
+        let table = PlannedTable::of_column(root, column)?;
+        if pg_sys::get_attavgwidth(table.oid, (*column).varattno) >= SMALLEST_FILTER {
             return None;
         }
-        let (entry, relation) =
-            (*(*root).simple_rte_array.add(number), *(*root).simple_rel_array.add(number));
-        if entry.is_null()
-            || relation.is_null()
-            || (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION
-        {
-            return None;
-        }
-        if pg_sys::get_attavgwidth((*entry).relid, (*variable).varattno) >= SMALLEST {
-            return None;
-        }
-        let toast = catalog::toast_table((*entry).relid)?;
+
+        let toast = catalog::toast_table(table.oid)?;
         let toast = pg_sys::table_open(toast, pg_sys::AccessShareLock as i32);
         let pages =
             pg_sys::RelationGetNumberOfBlocksInFork(toast, pg_sys::ForkNumber::MAIN_FORKNUM);
         pg_sys::table_close(toast, pg_sys::AccessShareLock as i32);
-        let rows = (*relation).tuples.max(1.0);
-        (pages > 0).then_some(f64::from(pages) / rows)
+
+        let pages_per_row = f64::from(pages) / table.rows.max(1.0);
+        (pages > 0).then_some(pages_per_row)
     }
 }
 
-/// Elements of an array that are looked up if all must be there. The condition itself probes for
-/// the others.
-const MOST_OF_ALL: usize = 4;
+/// A table in a query that is being planned.
+struct PlannedTable {
+    oid: pg_sys::Oid,
+    /// How many rows the planner expects in the table.
+    rows: f64,
+}
 
+impl PlannedTable {
+    /// Returns the table that a column is of; `None` for a column of something else, such as a
+    /// subquery, or of a query around this one.
+    ///
+    /// # Safety
+    /// `root` must be that of a query that is being planned, and `column` a column in the query.
+    unsafe fn of_column(
+        root: *mut pg_sys::PlannerInfo,
+        column: *mut pg_sys::Var,
+    ) -> Option<PlannedTable> {
+        // SAFETY: promised by the caller. Both arrays have as many items as the root says, and
+        // tables are numbered from 1.
+        unsafe {
+            let number = usize::try_from((*column).varno).ok()?;
+            let is_in_arrays = 0 < number && number < (*root).simple_rel_array_size as usize;
+            if (*column).varlevelsup != 0 || !is_in_arrays {
+                return None;
+            }
+
+            let entry = *(*root).simple_rte_array.add(number);
+            let relation = *(*root).simple_rel_array.add(number);
+            if entry.is_null() || relation.is_null() {
+                return None;
+            }
+            let is_table = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION;
+            is_table.then_some(PlannedTable { oid: (*entry).relid, rows: (*relation).tuples })
+        }
+    }
+}
+
+/// A function with two arguments, a filter and what it is probed for, whose calls are true only for
+/// filters that an index over filters can find.
+struct ProbingFunction {
+    name: &'static CStr,
+    filter_argument: usize,
+    needed: NeededElements,
+}
+
+/// Which elements must be in the filter for a call to be true.
 #[derive(Clone, Copy)]
-enum Asks {
-    Element,
-    /// Any element of an array.
+enum NeededElements {
+    /// The argument.
+    One,
+    /// Any element of the argument, an array.
     Any,
-    /// All elements of an array.
+    /// All elements of the argument, an array.
     All,
 }
 
-/// What calls are worth a condition: the function, the place of the filter among its arguments, and
-/// what it asks for.
-const ASKING: [(&CStr, i32, Asks); 4] = [
-    (c"bloom_contains", 0, Asks::Element),
-    (c"bloom_contained", 1, Asks::Element),
-    (c"bloom_contains_any", 0, Asks::Any),
-    (c"bloom_contains_all", 0, Asks::All),
+const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
+    ProbingFunction {
+        name: c"bloom_contains",
+        filter_argument: 0,
+        needed: NeededElements::One,
+    },
+    ProbingFunction {
+        name: c"bloom_contained",
+        filter_argument: 1,
+        needed: NeededElements::One,
+    },
+    ProbingFunction {
+        name: c"bloom_contains_any",
+        filter_argument: 0,
+        needed: NeededElements::Any,
+    },
+    ProbingFunction {
+        name: c"bloom_contains_all",
+        filter_argument: 0,
+        needed: NeededElements::All,
+    },
 ];
 
-/// Answers the planner's request, if argument 0 of a support function is one and there is a
-/// condition, by a list.
+/// Answers the planner's request for conditions on an index over filters that hold wherever a call
+/// is true. The answer is a list, all of whose conditions must hold.
+///
+/// `None` if argument 0 of the support function is another request; if the index can't find the
+/// rows of this call; or if what is probed for isn't the same for all rows of the scan.
 ///
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
-    let own = call.function().ok()?;
+    let own_function = call.function().ok()?;
     // SAFETY: promised by the caller: the node of a request is the call, whose arguments are
     // expressions, in the planner's memory.
     unsafe {
-        let tag = pg_sys::NodeTag::T_SupportRequestIndexCondition;
-        let request: &pg_sys::SupportRequestIndexCondition = &*request(call, tag)?;
-        let is_asked = |&&(name, filter, _): &&(&CStr, i32, Asks)| {
-            filter == request.indexarg && catalog::is_beside(request.funcid, own, name)
-        };
-        let &(_, filter, asks) = ASKING.iter().find(is_asked)?;
-        let keys = KeyCondition::of(request.opfamily, own)?;
-        let asked = argument(request.node, 1 - filter as usize)?;
-        let filter = argument(request.node, filter as usize)?;
-        if !pg_sys::is_pseudo_constant_for_index(request.root, asked, request.index) {
+        let request: &pg_sys::SupportRequestIndexCondition =
+            &*request(call, NodeTag::T_SupportRequestIndexCondition)?;
+        let indexed_argument = usize::try_from(request.indexarg).ok()?;
+        let function = PROBING_FUNCTIONS.iter().find(|function| {
+            function.filter_argument == indexed_argument
+                && catalog::is_beside(request.funcid, own_function, function.name)
+        })?;
+        let keys = KeyCondition::of(request.opfamily, own_function)?;
+
+        let filter = argument(request.node, function.filter_argument)?;
+        let probed_for = argument(request.node, 1 - function.filter_argument)?;
+        if !pg_sys::is_pseudo_constant_for_index(request.root, probed_for, request.index) {
             return None;
         }
+
         let collation = pg_sys::exprInputCollation(request.node);
-        let clauses = match asks {
-            Asks::Element => vec![keys.of_element(filter, asked, false, collation)],
-            Asks::Any => vec![keys.of_element(filter, asked, true, collation)],
-            Asks::All => {
-                let constants = constants_of(asked).into_iter();
-                constants
-                    .map(|element| keys.of_element(filter, element, false, collation))
-                    .collect()
-            }
+        let is_array = matches!(function.needed, NeededElements::Any);
+        let looked_up = match function.needed {
+            NeededElements::One | NeededElements::Any => vec![probed_for],
+            NeededElements::All => first_constants(probed_for),
         };
-        let append = |list, clause: *mut pg_sys::Node| pg_sys::lappend(list, clause.cast());
-        let conditions = clauses.into_iter().fold(std::ptr::null_mut(), append);
+
+        let mut conditions = std::ptr::null_mut();
+        for element in looked_up {
+            let condition = keys.of_element(filter, element, is_array, collation);
+            conditions = pg_sys::lappend(conditions, condition.cast());
+        }
         (!conditions.is_null()).then_some(Datum::from(conditions))
     }
 }
 
-/// The first elements of a constant array that are not NULL, as constants.
+/// Returns the first elements of a constant array that aren't NULL, up to [`MOST_LOOKED_UP`], as
+/// constants; none for an array that isn't constant.
 ///
 /// # Safety
 /// The node must be an expression of an array type.
-unsafe fn constants_of(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
+unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
     // SAFETY: promised by the caller; a node is read as what its tag says.
     unsafe {
         let constant: *const pg_sys::Const = node.cast();
-        if (*node).type_ != pg_sys::NodeTag::T_Const || (*constant).constisnull {
+        if (*node).type_ != NodeTag::T_Const || (*constant).constisnull {
             return Vec::new();
         }
+
         let array = (*constant).constvalue;
-        let whole: *const pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let element_type = (*whole).elemtype;
-        let storage = catalog::storage(element_type);
-        let collation = pg_sys::get_typcollation(element_type);
-        let constant = |element: Element| {
-            let (length, datum) = (i32::from(storage.len), element.datum);
-            pg_sys::makeConst(element_type, -1, collation, length, datum, false, storage.by_value)
-                .cast()
-        };
+        let header: *const pg_sys::ArrayType =
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let element_type = (*header).elemtype;
         array::elements_of(array)
             .into_iter()
-            .take(MOST_OF_ALL)
-            .map(constant)
+            .take(MOST_LOOKED_UP)
+            .map(|element| constant_of(element_type, element))
             .collect()
+    }
+}
+
+/// Returns a constant with the default collation of its type, allocated by `palloc`.
+///
+/// # Safety
+/// The element must be of this type.
+unsafe fn constant_of(element_type: pg_sys::Oid, element: Element) -> *mut pg_sys::Node {
+    let storage = catalog::storage(element_type);
+    // SAFETY: promised by the caller.
+    unsafe {
+        let constant = pg_sys::makeConst(
+            element_type,
+            -1,
+            pg_sys::get_typcollation(element_type),
+            storage.len.into(),
+            element.datum,
+            false,
+            storage.by_value,
+        );
+        constant.cast()
     }
 }

@@ -1,11 +1,11 @@
 //! What the statistics of a column say about a filter that is known when a query is planned.
 //!
 //! An estimator can be named in `CREATE OPERATOR` for operators over any types, and is given
-//! whatever the clause has: each value is read only if its type says that it is a filter, and
-//! nothing here is an error.
+//! whatever the clause has. So each value is read only if its type says that it is a filter, and
+//! nothing here fails.
 
 use crate::element::ElementType;
-use crate::filter_type::FilterType;
+use crate::filter_type::{FilterType, Whole};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::{items, nth, without_cast_to_text};
@@ -14,106 +14,174 @@ use crate::pg::catalog;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
 use pg_bloom_core::filter::estimate::{cardinality, current_fpr};
-use pgrx::{pg_sys, varatt_is_1b_e};
+use pgrx::pg_sys::{self, Node, Oid};
+use pgrx::varatt_is_1b_e;
 
 /// The share of rows to expect where nothing is known.
-pub const DEFAULT: f64 = 0.1;
-/// The fewest bounds of a histogram that say anything, and as many as are a fair sample by
-/// themselves.
+pub const DEFAULT_SHARE: f64 = 0.1;
+/// A histogram of fewer bounds isn't probed.
 const FEWEST_BOUNDS: usize = 10;
-const FAIR_SAMPLE: f64 = 100.0;
+/// From this number of bounds on, the share of them that is in a filter is taken for that of the
+/// column's values.
+const BOUNDS_OF_FAIR_SAMPLE: f64 = 100.0;
 /// About how many values of one kind of statistics are probed in one estimate: enough for a share
 /// of one percent.
-const SAMPLE: usize = 1_000;
-/// Bytes of a value out of line that are fetched for an estimate.
-const MOST_BYTES: usize = 1 << 20;
+const MOST_PROBED: usize = 1_000;
+/// A larger filter that is stored out of line isn't fetched for an estimate.
+const MOST_FETCHED_BYTES: usize = 1 << 20;
 
-struct ColumnStatistics<'a> {
-    /// The type of the elements in the clause.
-    element: pg_sys::Oid,
-    statistics: &'a pg_sys::VariableStatData,
-    /// Whether the user may know what is in the column.
-    may_look: bool,
-}
-
-/// For a restriction estimator: the share of a column's rows whose element may be in a constant
-/// filter, which is argument `filter` of the operator; `None` if they aren't these, or the filter
-/// can't be probed for such elements.
+/// Returns the share of rows for which a clause holds whose operator probes a filter: argument
+/// `filter` of the operator is a constant filter, and the other one a column of elements.
+///
+/// `None` if the clause has another form, or the filter can't be probed for elements of this type.
 ///
 /// # Safety
-/// The arguments must be those of a restriction estimator.
+/// The call must be that of a restriction estimator.
 pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usize) -> Option<f64> {
-    let (root, operator, arguments, relation) =
-        (call.internal(0)?, call.oid(1)?, call.internal(2)?, call.i32(3)?);
-    // SAFETY: the planner passes the clause's arguments.
-    let arguments = unsafe { without_casts_to_text(arguments) };
-    let mut statistics = pg_sys::VariableStatData::default();
-    let (mut other, mut column_is_left) = (std::ptr::null_mut(), false);
+    let root = call.internal(0)?;
+    let operator = call.oid(1)?;
+    let arguments = call.internal(2)?;
+    let relation = call.i32(3)?;
     check_for_interrupts();
-    // SAFETY: the planner passes the query's root, the clause's operator, arguments and relation.
-    // What is found is given back below, in every case but an error, after which the planner's
-    // memory goes.
+
+    // SAFETY: the planner passes the query's root, the clause's operator and arguments, and the
+    // relation.
     unsafe {
-        let (column, value, is_left) =
-            (&raw mut statistics, &raw mut other, &raw mut column_is_left);
-        // The other side is evaluated.
-        if !guard(|| {
-            raw::get_restriction_variable(root, arguments, relation, column, value, is_left)
-        }) {
-            return None;
-        }
-        let is_elements = column_is_left == (filter == 1);
-        let share = match constant(call, other, filter_type) {
-            // NULL: no row is kept.
-            Some(None) if is_elements => Some(0.0),
-            Some(Some(value)) if is_elements => {
-                let element = nth(arguments, usize::from(!column_is_left))
-                    .map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node));
-                let may_look = !statistics.statsTuple.is_null()
-                    && pg_sys::statistic_proc_security_check(
-                        &mut statistics,
-                        pg_sys::get_opcode(operator),
-                    );
-                ColumnStatistics { element, statistics: &statistics, may_look }.share(
-                    call,
-                    filter_type,
-                    value.bytes(),
-                )
-            }
-            _ => None,
-        };
-        if let (false, Some(free)) = (statistics.statsTuple.is_null(), statistics.freefunc) {
-            guarded!(free(statistics.statsTuple));
-        }
+        let arguments = without_casts_to_text(arguments);
+        let mut clause = Clause::new(root, arguments, relation)?;
+        let share = clause.share_of_rows(call, filter_type, filter, operator);
+        // After an error it isn't released: the planner's memory ends.
+        clause.release();
         share
     }
 }
 
-/// A copy of a clause's arguments without casts of `char(n)` and `name` to text. A column of these
-/// types has statistics, and its values are the same elements as the texts.
+/// Returns a copy of a clause's arguments without casts of `char(n)` and `name` to text. Columns of
+/// these types have statistics, and their values are the same elements as the texts.
 ///
 /// # Safety
 /// `arguments` must be null or a list of expressions.
 unsafe fn without_casts_to_text(arguments: *mut pg_sys::List) -> *mut pg_sys::List {
-    let mut without = std::ptr::null_mut();
-    // SAFETY: promised by the caller.
-    for node in unsafe { items(arguments) } {
-        // SAFETY: the list is one of expressions, and so is the new one.
-        without = unsafe { pg_sys::lappend(without, without_cast_to_text(node).cast()) };
+    let mut without_casts = std::ptr::null_mut();
+    // SAFETY: promised by the caller; the new list has expressions as well.
+    unsafe {
+        for node in items(arguments) {
+            without_casts = pg_sys::lappend(without_casts, without_cast_to_text(node).cast());
+        }
     }
-    without
+    without_casts
 }
 
-/// The value of an expression that is a constant of this type, or of a domain over it: `Some(None)`
-/// is a NULL. A large value out of line is left where it is.
+/// A clause `column operator other` or `other operator column`.
+struct Clause {
+    arguments: *mut pg_sys::List,
+    /// What is known of the column, or of an expression over columns.
+    column: pg_sys::VariableStatData,
+    column_argument: usize,
+    /// The other argument: a constant if its value is known.
+    other: *mut Node,
+}
+
+impl Clause {
+    /// Returns a clause with these two arguments; `None` unless exactly one of them has columns of
+    /// the relation. The clause must be released.
+    ///
+    /// # Safety
+    /// The arguments must be what the planner passes to a restriction estimator.
+    unsafe fn new(
+        root: *mut pg_sys::PlannerInfo,
+        arguments: *mut pg_sys::List,
+        relation: i32,
+    ) -> Option<Clause> {
+        let mut column = pg_sys::VariableStatData::default();
+        let mut other = std::ptr::null_mut();
+        let mut column_is_left = false;
+
+        let column_found = &raw mut column;
+        let other_found = &raw mut other;
+        let is_left_found = &raw mut column_is_left;
+        // SAFETY: promised by the caller; the results are variables of this function. The call
+        // evaluates the other argument, and may raise errors: nothing here needs to be dropped.
+        let is_found = unsafe {
+            guard(|| {
+                raw::get_restriction_variable(
+                    root,
+                    arguments,
+                    relation,
+                    column_found,
+                    other_found,
+                    is_left_found,
+                )
+            })
+        };
+        let column_argument = usize::from(!column_is_left);
+        is_found.then_some(Clause { arguments, column, column_argument, other })
+    }
+
+    /// Returns the share of rows for which the clause holds, as [`share_of_clause`] does.
+    ///
+    /// # Safety
+    /// The clause must not have been released; `operator` must be its operator.
+    unsafe fn share_of_rows(
+        &mut self,
+        call: &Call,
+        filter_type: FilterType,
+        filter_argument: usize,
+        operator: Oid,
+    ) -> Option<f64> {
+        if self.column_argument == filter_argument {
+            return None;
+        }
+        // SAFETY: the arguments are valid expressions.
+        let filter = match unsafe { constant_filter(call, self.other, filter_type) }? {
+            ConstantFilter::Null => return Some(0.0),
+            ConstantFilter::Value(filter) => filter,
+        };
+
+        // SAFETY: as above; the statistics are there until they are released.
+        let statistics = unsafe {
+            let elements = nth(self.arguments, self.column_argument);
+            let function = pg_sys::get_opcode(operator);
+            ColumnStatistics {
+                element_type: elements.map_or(pg_sys::InvalidOid, |node| pg_sys::exprType(node)),
+                user_may_know: !self.column.statsTuple.is_null()
+                    && pg_sys::statistic_proc_security_check(&mut self.column, function),
+                column: &self.column,
+            }
+        };
+        statistics.share_in_filter(call, filter_type, filter.bytes())
+    }
+
+    /// Gives the statistics back to PostgreSQL.
+    ///
+    /// # Safety
+    /// The clause must not have been released.
+    unsafe fn release(self) {
+        if !self.column.statsTuple.is_null()
+            && let Some(free) = self.column.freefunc
+        {
+            // SAFETY: PostgreSQL names the function that the row is to be passed to.
+            unsafe { guarded!(free(self.column.statsTuple)) };
+        }
+    }
+}
+
+/// A filter that is written in a query, or was evaluated for its plan.
+enum ConstantFilter<'a> {
+    Null,
+    Value(Value<'a>),
+}
+
+/// Returns the filter that an expression is; `None` if it isn't a constant of this type, or of a
+/// domain over the type, or if it is too large to be fetched.
 ///
 /// # Safety
-/// `node` must be a valid expression.
-unsafe fn constant<'a>(
+/// `node` must be null or a valid expression.
+unsafe fn constant_filter<'a>(
     call: &'a Call,
-    node: *mut pg_sys::Node,
-    of: FilterType,
-) -> Option<Option<Value<'a>>> {
+    node: *mut Node,
+    filter_type: FilterType,
+) -> Option<ConstantFilter<'a>> {
     // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its
     // type is.
     unsafe {
@@ -121,139 +189,186 @@ unsafe fn constant<'a>(
             return None;
         }
         let constant: *const pg_sys::Const = node.cast();
-        if !is_own(call, (*constant).consttype, of) {
+        if !is_own(call, (*constant).consttype, filter_type) {
             return None;
         }
         if (*constant).constisnull {
-            return Some(None);
+            return Some(ConstantFilter::Null);
         }
+
         let datum = (*constant).constvalue;
         let is_out_of_line = varatt_is_1b_e(datum.cast_mut_ptr());
-        if is_out_of_line && pg_sys::toast_raw_datum_size(datum) > MOST_BYTES {
+        if is_out_of_line && pg_sys::toast_raw_datum_size(datum) > MOST_FETCHED_BYTES {
             return None;
         }
-        Some(Some(Value::detoast(datum)))
+        Some(ConstantFilter::Value(Value::detoast(datum)))
     }
 }
 
-/// Whether values of a type are those of the extension's own type of filters.
-pub fn is_own(call: &Call, oid: pg_sys::Oid, of: FilterType) -> bool {
+/// Returns whether a type is this extension's type of filters, or a domain over it.
+pub fn is_own(call: &Call, oid: Oid, filter_type: FilterType) -> bool {
     oid != pg_sys::InvalidOid
         && call.function().is_ok_and(|function| {
-            catalog::base_type(oid) == catalog::type_beside(function, of.name())
+            catalog::base_type(oid) == catalog::type_beside(function, filter_type.name())
         })
 }
 
+/// What PostgreSQL knows of a column of elements.
+struct ColumnStatistics<'a> {
+    /// The type of the elements in the clause.
+    element_type: Oid,
+    /// Whether there are statistics that the user may read.
+    user_may_know: bool,
+    column: &'a pg_sys::VariableStatData,
+}
+
+/// What a filter says of the most common values of a column.
+#[derive(Default)]
+struct ProbedCommonValues {
+    /// The share of rows with one of the probed values.
+    probed_rows: f64,
+    /// The share of rows with one that is in the filter.
+    found_rows: f64,
+}
+
+/// What a filter says of the bounds of a histogram.
+struct ProbedBounds {
+    /// The share of bounds that are in the filter.
+    found: f64,
+    /// How many bounds the histogram has, of which some were probed.
+    bounds: usize,
+}
+
 impl ColumnStatistics<'_> {
-    fn share(&self, call: &Call, filter_type: FilterType, filter: &[u8]) -> Option<f64> {
+    /// Returns the share of rows whose element may be in a filter; `None` if the filter is damaged,
+    /// or of another kind than the elements.
+    fn share_in_filter(&self, call: &Call, filter_type: FilterType, filter: &[u8]) -> Option<f64> {
         let filter = filter_type.whole(filter).ok()?;
-        let element = ElementType::of_type(call, 0, self.element).ok()?;
-        let hasher = element.hasher_for(filter.header(), filter_type.contains()).ok()?;
-        // SAFETY: what is asked for are values of the column, as its statistics have them.
+        let element_type = ElementType::of_type(call, 0, self.element_type).ok()?;
+        let hasher = element_type
+            .hasher_for(filter.header(), filter_type.contains())
+            .ok()?;
+        // SAFETY: the filter is probed for values of the column, which `with_values` returns only
+        // if they can be read as the clause's elements.
         let contains =
             |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
-        let (found, mut is_default) = (std::ptr::from_ref(self.statistics).cast_mut(), false);
-        // SAFETY: the function reads what was found about the column.
-        let distinct = unsafe { pg_sys::get_variable_numdistinct(found, &mut is_default) };
-        let distinct = (!is_default).then_some(distinct);
-        let share_of = |view: &View<'_>, distinct: f64| {
-            (cardinality(view) / distinct + current_fpr(view)).min(1.0)
-        };
-        let most =
-            distinct.map_or(1.0, |distinct| filter.with_bits(|view| share_of(view, distinct)));
-        let unknown = if distinct.is_some() { most } else { DEFAULT };
-        let (common_found, common) = self.common(contains);
-        let others = match self.bounds(contains) {
-            Some((found, size)) => {
-                let size = size as f64;
-                // A share that the sample is too small to show is half of one bound.
-                let seen = found.max(0.5 / size);
-                let weight = (size / FAIR_SAMPLE).min(1.0);
-                (weight * seen + (1.0 - weight) * unknown).min(most)
+        let most = self
+            .distinct_values()
+            .map(|distinct| share_of_values(&filter, distinct));
+        let common = self.probe_common_values(contains);
+        let share_of_others = match self.probe_bounds(contains) {
+            Some(probed) => {
+                // A share that so few bounds can't show is half of one bound.
+                let bounds = probed.bounds as f64;
+                let seen = probed.found.max(0.5 / bounds);
+
+                // Of few bounds the share is mixed with what is expected without them.
+                let weight = (bounds / BOUNDS_OF_FAIR_SAMPLE).min(1.0);
+                let mixed = weight * seen + (1.0 - weight) * most.unwrap_or(DEFAULT_SHARE);
+                mixed.min(most.unwrap_or(1.0))
             }
-            None => unknown,
+            None => most.unwrap_or(DEFAULT_SHARE),
         };
-        Some((common_found + (1.0 - self.nulls() - common).max(0.0) * others).clamp(0.0, 1.0))
+
+        let other_rows = (1.0 - self.share_of_nulls() - common.probed_rows).max(0.0);
+        Some((common.found_rows + other_rows * share_of_others).clamp(0.0, 1.0))
     }
 
-    /// Of the most common values those for which `contains` says so, and all that were probed: as
-    /// shares of all rows.
-    fn common(&self, contains: impl Fn(Element) -> bool) -> (f64, f64) {
-        let flags = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
-        self.with_slot(pg_sys::STATISTIC_KIND_MCV, flags, |values, shares| {
-            let (mut found, mut all) = (0.0, 0.0);
-            for (&datum, &share) in values.iter().zip(shares).take(SAMPLE) {
+    /// Returns how many distinct values the column has; `None` if PostgreSQL only guesses.
+    fn distinct_values(&self) -> Option<f64> {
+        let column = std::ptr::from_ref(self.column).cast_mut();
+        let mut is_guess = false;
+        // SAFETY: the function only reads what is known of the column.
+        let distinct = unsafe { pg_sys::get_variable_numdistinct(column, &mut is_guess) };
+        (!is_guess).then_some(distinct)
+    }
+
+    fn share_of_nulls(&self) -> f64 {
+        let row = self.column.statsTuple;
+        if row.is_null() {
+            return 0.0;
+        }
+        // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
+        let share = unsafe {
+            (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac
+        };
+        share.into()
+    }
+
+    /// Probes the column's most common values by `contains`. Without such statistics, no row has a
+    /// common value.
+    fn probe_common_values(&self, contains: impl Fn(Element) -> bool) -> ProbedCommonValues {
+        let parts = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
+        self.with_values(pg_sys::STATISTIC_KIND_MCV, parts, |values, shares_of_rows| {
+            let mut probed = ProbedCommonValues::default();
+            for (&datum, &rows) in values.iter().zip(shares_of_rows).take(MOST_PROBED) {
                 check_for_interrupts();
-                all += f64::from(share);
+                let rows = f64::from(rows);
+                probed.probed_rows += rows;
                 if contains(Element { datum }) {
-                    found += f64::from(share);
+                    probed.found_rows += rows;
                 }
             }
-            Some((found, all))
+            Some(probed)
         })
         .unwrap_or_default()
     }
 
-    /// Share of the histogram's bounds for which `contains` says so, and how many there are; `None`
-    /// for too few.
-    fn bounds(&self, contains: impl Fn(Element) -> bool) -> Option<(f64, usize)> {
-        self.with_slot(
-            pg_sys::STATISTIC_KIND_HISTOGRAM,
-            pg_sys::ATTSTATSSLOT_VALUES,
-            |values, _| {
-                if values.len() < FEWEST_BOUNDS {
-                    return None;
-                }
-                // The extremes are no sample.
-                let inner = &values[1..values.len() - 1];
-                let sample = inner.iter().step_by(inner.len().div_ceil(SAMPLE));
-                let asked = sample.len() as f64;
-                let has = |&&datum: &&pg_sys::Datum| {
-                    check_for_interrupts();
-                    contains(Element { datum })
-                };
-                Some((sample.filter(has).count() as f64 / asked, values.len()))
-            },
-        )
+    /// Probes bounds of the column's histogram by `contains`; `None` if there are too few.
+    fn probe_bounds(&self, contains: impl Fn(Element) -> bool) -> Option<ProbedBounds> {
+        let parts = pg_sys::ATTSTATSSLOT_VALUES;
+        self.with_values(pg_sys::STATISTIC_KIND_HISTOGRAM, parts, |bounds, _| {
+            if bounds.len() < FEWEST_BOUNDS {
+                return None;
+            }
+            // The least and the largest value are not a sample.
+            let inner = &bounds[1..bounds.len() - 1];
+            let sample = inner.iter().step_by(inner.len().div_ceil(MOST_PROBED));
+
+            let probed = sample.len();
+            let mut found = 0_usize;
+            for &datum in sample {
+                check_for_interrupts();
+                found += usize::from(contains(Element { datum }));
+            }
+            Some(ProbedBounds { found: found as f64 / probed as f64, bounds: bounds.len() })
+        })
     }
 
-    fn nulls(&self) -> f64 {
-        let row = self.statistics.statsTuple;
-        // SAFETY: a row of `pg_statistic`, which begins with its fixed columns.
-        let share = || unsafe {
-            (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_statistic>()).stanullfrac
-        };
-        if row.is_null() { 0.0 } else { share().into() }
-    }
-
-    /// What `read` makes of the values of one kind, and of their numbers, if they may be read as
-    /// the clause's elements.
-    fn with_slot<T>(
+    /// Calls `read` with the values of one kind of statistics, and the numbers that belong to the
+    /// values, and returns its result. `parts` says which of both are wanted.
+    ///
+    /// `None` if there are no such statistics, if the user may not read them, or if the values
+    /// can't be read as the clause's elements.
+    fn with_values<T>(
         &self,
         kind: u32,
-        flags: u32,
+        parts: u32,
         read: impl FnOnce(&[pg_sys::Datum], &[f32]) -> Option<T>,
     ) -> Option<T> {
-        if !self.may_look {
+        if !self.user_may_know {
             return None;
         }
         let mut slot = pg_sys::AttStatsSlot::default();
-        let statistics = self.statistics.statsTuple;
-        // SAFETY: the row is there; the slot has as many values and numbers as it says, which live
-        // until it is freed. The column's values are of the clause's type except for relabelling.
+        let statistics = self.column.statsTuple;
+        // SAFETY: the row is there, as the user may know it. The slot has as many values and
+        // numbers as it says, which live until it is freed.
         unsafe {
+            let any_operator = pg_sys::InvalidOid;
             if !pg_sys::get_attstatsslot(
                 &mut slot,
                 statistics,
                 kind as i32,
-                pg_sys::InvalidOid,
-                flags as i32,
+                any_operator,
+                parts as i32,
             ) {
                 return None;
             }
+
+            // The clause may have the column under another type that is stored in the same way.
             let mut result = None;
-            if slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element) {
+            if slot.nvalues > 0 && pg_sys::IsBinaryCoercible(slot.valuetype, self.element_type) {
                 let values = std::slice::from_raw_parts(slot.values, slot.nvalues as usize);
                 let numbers = match slot.nnumbers {
                     0 => &[][..],
@@ -265,4 +380,11 @@ impl ColumnStatistics<'_> {
             result
         }
     }
+}
+
+/// Returns the largest share of a column's distinct values that may be in a filter: those that it
+/// has elements for, and its false positives.
+fn share_of_values(filter: &Whole<'_>, distinct_values: f64) -> f64 {
+    let share = |bits: &View<'_>| cardinality(bits) / distinct_values + current_fpr(bits);
+    filter.with_bits(share).min(1.0)
 }
