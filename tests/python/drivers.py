@@ -191,6 +191,17 @@ def numbers_and_dates(drivers):
     asyncio.run(with_asyncpg())
 
 
+def copies_are_counted(drivers):
+    filter_of = "(SELECT counting_bloom_add_all(counting_bloom_empty(100), %s) AS f) AS made"
+    texts = "SELECT counting_bloom_count(f, %s) FROM " + filter_of % "ARRAY['a', 'b', 'b']"
+    integers = "SELECT counting_bloom_count(f, %s) FROM " + filter_of % "ARRAY[5, 7, 7]"
+    for name, conn in drivers.items():
+        assert [first(conn, texts, x) for x in ("a", "b", "c", None)] == [1, 2, 0, None]
+        # pg8000 sends everything without a type.
+        typed = integers.replace("%s", "%s::integer") if name == "pg8000" else integers
+        assert [first(conn, typed, x) for x in (5, 7, 9)] == [1, 2, 0]
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     psycopg_sends_and_reads()
@@ -202,3 +213,4 @@ if __name__ == "__main__":
     with connections() as drivers:
         strings_and_lists(drivers)
         numbers_and_dates(drivers)
+        copies_are_counted(drivers)
