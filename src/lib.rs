@@ -1,11 +1,10 @@
 //! `pg_bloom`: Bloom filters as a PostgreSQL data type.
 //!
-//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the file
-//! that says so in its first comment: `datatype`, `build`, `membership`, `key`, `merge`, `inspect`,
-//! `counting`, `sizing`, `parquet`, `aggregate`, `set`, `find`, `planner` or `index`. `settings`
-//! has the settings. ARCHITECTURE.md says what these rooms know, and what is below them: `probe`,
-//! `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`, `heap`,
-//! `other_extensions` and `pg`.
+//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the room that
+//! says so in its first comment: `functions`, `aggregate`, `set`, `find`, `planner` or `index`.
+//! `settings` has the settings. ARCHITECTURE.md says what these rooms know, and what is below them:
+//! `probe`, `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`,
+//! `heap`, `other_extensions` and `pg`.
 
 #![deny(clippy::disallowed_methods)]
 #![deny(ffi_unwind_calls)]
@@ -19,29 +18,21 @@ mod pg;
 
 mod aggregate;
 mod arguments;
-mod build;
-mod counting;
-mod datatype;
 mod element;
 mod error;
 mod filter_type;
 mod find;
+mod functions;
 mod heap;
 mod index;
-mod inspect;
-mod key;
 mod key_condition;
-mod membership;
-mod merge;
 mod other_extensions;
 mod overfull;
-mod parquet;
 mod planner;
 mod probe;
 mod read_ahead;
 mod set;
 mod settings;
-mod sizing;
 
 pgrx::pg_module_magic!(name, version);
 

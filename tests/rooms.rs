@@ -262,18 +262,7 @@ const ROOMS: [(&str, &[&[&str]]); 2] = [
             &["filter_type", "arguments"],
             &["overfull", "read_ahead"],
             &["probe", "aggregate", "planner", "index", "set"],
-            &[
-                "datatype",
-                "build",
-                "membership",
-                "key",
-                "merge",
-                "inspect",
-                "sizing",
-                "parquet",
-                "counting",
-                "find",
-            ],
+            &["functions", "find"],
             &[""],
         ],
     ),
@@ -612,7 +601,10 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         "use pgrx::pg_sys::warning;",
         "fn f() { pgrx::ereport!(NOTICE, PgSqlErrorCode::ERRCODE_WARNING, \"x\") }",
     ] {
-        assert!(!looked_at_first(hidden, "src/sizing.rs").0.is_empty(), "passes: {hidden}");
+        assert!(
+            !looked_at_first(hidden, "src/functions/sizing.rs").0.is_empty(),
+            "passes: {hidden}"
+        );
     }
     for plain in [
         "use pgrx::pg_sys;",
@@ -622,7 +614,7 @@ fn what_is_used_of_pgrx_cannot_be_hidden() {
         "#[cfg(feature = \"before_pg16\")] fn f() { x.all(); }",
         "fn f() { x.expect(all); include_str!(\"x.md\") }",
     ] {
-        assert_eq!(looked_at_first(plain, "src/sizing.rs").0, [""; 0], "{plain}");
+        assert_eq!(looked_at_first(plain, "src/functions/sizing.rs").0, [""; 0], "{plain}");
     }
     for hidden in ["#[$a($c::$l)]", "#[cfg_attr(all(), $a($c::$l))]"] {
         let code = format!(
