@@ -95,10 +95,8 @@ fn load(database: &mut Database, random: &mut Random) {
         writeln!(copy, "{line}").expect("lines can be copied");
     }
     copy.finish().expect("lines can be copied");
-    database.run(
-        "CREATE INDEX lines_line ON lines USING bloom_filter (line text_ngram_ops);
-         VACUUM (FREEZE, ANALYZE) lines",
-    );
+    database.run("CREATE INDEX lines_line ON lines USING bloom_filter (line text_ngram_ops)");
+    database.run("VACUUM (FREEZE, ANALYZE) lines");
 }
 
 /// Returns words that as many rows have as `is_asked` says.
