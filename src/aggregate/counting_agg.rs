@@ -13,7 +13,9 @@ use super::elements::{
     BuildHeader, ElementState, HeaderCache, require_same_parameters, transition,
 };
 use super::memory::{Payload, aggregate_memory};
-use super::pointer::{AggregateState, StateHead, StateTag, combine, deserialise, with_state};
+use super::pointer::{
+    AggregateState, StateHead, StateTag, aggregate_context, combine, deserialise, with_state,
+};
 use crate::arguments::{Arguments, counting_header, empty_counting};
 use crate::error::During;
 use crate::filter_type::counting_bloom;
@@ -160,7 +162,7 @@ fn union_transition(call: &Call) -> Outcome {
     // SAFETY: transition functions are declared with the state as argument 0.
     let state = unsafe { CountingState::argument(call, 0)? };
     if state.is_none() {
-        call.require_aggregate()?;
+        aggregate_context(call)?;
     }
     let Some(filter) = counting_bloom(call, 1)? else {
         return Ok(state.map(AggregateState::into_datum));

@@ -5,7 +5,7 @@
 //! rows, so it remembers what is the same for all of them: the type of the elements, and the header
 //! of the filters, which follows from the parameters. A million groups share one copy of the header.
 
-use super::pointer::{AggregateState, StateHead};
+use super::pointer::{AggregateState, StateHead, aggregate_context};
 use crate::arguments::Arguments;
 use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{During, invalid_parameter};
@@ -108,7 +108,7 @@ impl ElementSite {
     /// Fails with 0A000 for a type that can't be an element, with 22023 or 54000 for invalid
     /// parameters, and with 55000 outside an aggregate.
     fn new<H: ElementState>(call: &Call) -> Result<ElementSite> {
-        call.require_aggregate()?;
+        aggregate_context(call)?;
         let element = ElementType::of_argument(call, 1)?;
         let arguments = Arguments::of(call, 2);
         let header = H::requested_header(&arguments)?;
@@ -236,7 +236,7 @@ impl HeaderCache {
                 return Ok(first);
             }
         }
-        Ok(copy_header(call.require_aggregate()?, header))
+        Ok(copy_header(aggregate_context(call)?, header))
     }
 
     /// Returns the header of a state that had `own` until it merged with another one, and has the

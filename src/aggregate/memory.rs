@@ -10,7 +10,7 @@
 //!                     ▲ a cache line begins here
 //! ```
 
-use super::pointer::ALIGNMENT;
+use super::pointer::{ALIGNMENT, aggregate_context};
 use crate::pg::call::{Call, Result};
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::merging::GrowingList;
@@ -24,7 +24,7 @@ const INITIAL_LIST_ROOM: usize = 4;
 /// Returns the memory context of the aggregate that is being called, where its states live. Fails
 /// with 55000 outside an aggregate.
 pub fn aggregate_memory(call: &Call) -> Result<Context<'static>> {
-    let context = call.require_aggregate()?.raw();
+    let context = aggregate_context(call)?.raw();
     // SAFETY: the result is used only for what states own. States are freed with this context, so
     // nothing of it is used later.
     Ok(unsafe { Context::new(context) })

@@ -5,7 +5,9 @@
 //! how they are spread over processes.
 
 use super::memory::{Payload, PgList, aggregate_memory};
-use super::pointer::{AggregateState, StateHead, StateTag, combine, deserialise, with_state};
+use super::pointer::{
+    AggregateState, StateHead, StateTag, aggregate_context, combine, deserialise, with_state,
+};
 use crate::arguments::empty_bloom;
 use crate::error::During;
 use crate::filter_type::bloom;
@@ -80,7 +82,7 @@ impl<'c> MergeState<'c> {
 fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: transition functions are declared with the state as argument 0.
     let existing_state = unsafe { MergeState::argument(call, 0)? };
-    call.require_aggregate()?;
+    aggregate_context(call)?;
     let Some(filter) = bloom(call, 1)? else {
         return Ok(existing_state.map(AggregateState::into_datum));
     };

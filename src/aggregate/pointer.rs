@@ -24,6 +24,12 @@ use pgrx::pg_sys::{Datum, MAXIMUM_ALIGNOF, repalloc_huge, varlena};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+/// Returns the memory of the aggregate whose support function is called. Fails with 55000 where SQL
+/// calls that function by itself.
+pub fn aggregate_context<'a>(call: &'a Call) -> Result<Context<'a>> {
+    call.require_aggregate("Use the aggregates bloom_agg and bloom_union_agg.")
+}
+
 /// The alignment, in bytes, of memory that PostgreSQL allocates.
 pub const ALIGNMENT: usize = MAXIMUM_ALIGNOF as usize;
 
@@ -78,7 +84,7 @@ pub struct AggregateState<'c, H> {
 impl<'c, H: StateHead> AggregateState<'c, H> {
     /// Allocates a state in the memory of the aggregate. Fails with 55000 outside an aggregate.
     pub fn new(call: &'c Call, head: H) -> Result<AggregateState<'c, H>> {
-        Ok(AggregateState::new_in(call.require_aggregate()?, head))
+        Ok(AggregateState::new_in(aggregate_context(call)?, head))
     }
 
     /// Allocates a state in a memory context.
@@ -183,7 +189,7 @@ impl<H> Deref for AggregateState<'_, H> {
 ///
 /// Fails with 55000 outside an aggregate.
 pub fn deserialise<H: StateHead>(call: &Call) -> Outcome {
-    call.require_aggregate()?;
+    aggregate_context(call)?;
     let Some(value) = call.value(0) else {
         return Ok(None);
     };
@@ -204,7 +210,7 @@ pub fn combine<'c, H: StateHead>(
     call: &'c Call,
     merge: impl FnOnce(Option<AggregateState<'c, H>>, &'c [u8]) -> Result<AggregateState<'c, H>>,
 ) -> Outcome {
-    call.require_aggregate()?;
+    aggregate_context(call)?;
     // SAFETY: combine functions are declared with two states as their arguments.
     let own = unsafe { AggregateState::<H>::argument(call, 0)? };
     // SAFETY: as above.
@@ -232,7 +238,7 @@ pub fn with_state<'c, H: StateHead, T>(
     call: &'c Call,
     work: impl FnOnce(&mut AggregateState<'c, H>) -> Result<T>,
 ) -> Result<Option<T>> {
-    call.require_aggregate()?;
+    aggregate_context(call)?;
     // SAFETY: serialise and final functions are declared with the state as argument 0.
     let Some(mut state) = (unsafe { AggregateState::argument(call, 0)? }) else {
         return Ok(None);

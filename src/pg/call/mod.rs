@@ -326,9 +326,9 @@ impl Call {
         unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
-    /// Returns the memory of the aggregate whose support function is called. Fails with 55000
-    /// outside an aggregate.
-    pub fn require_aggregate(&self) -> Result<Context<'_>> {
+    /// Returns the memory of the aggregate whose support function is called. Fails with 55000 and
+    /// this hint outside an aggregate.
+    pub fn require_aggregate(&self, hint: &'static str) -> Result<Context<'_>> {
         let mut context = std::ptr::null_mut();
         // SAFETY: `fcinfo` is valid for the call.
         let is_aggregate = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &mut context) } != 0;
@@ -337,7 +337,7 @@ impl Call {
                 SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "aggregate function called in non-aggregate context",
             )
-            .hint("Use the aggregates bloom_agg and bloom_union_agg."));
+            .hint(hint));
         }
         // SAFETY: PostgreSQL has set the memory context, which lives longer than the call.
         Ok(unsafe { Context::new(context) })

@@ -171,6 +171,5 @@ unsafe extern "C-unwind" fn forget_files_of_owner(
 }
 
 fn broken(detail: String) -> Error {
-    Error::new(SqlState::ERRCODE_IO_ERROR, "could not read temporary file of bloom_agg")
-        .detail(detail)
+    Error::new(SqlState::ERRCODE_IO_ERROR, "could not read temporary file").detail(detail)
 }
