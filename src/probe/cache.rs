@@ -1,14 +1,17 @@
-//! Filters that a call site asks, most of them stored out of line (TOAST), remembered between its
-//! calls.
+//! Filters that a call site probes, remembered between its calls. Most are stored out of line
+//! (TOAST).
 //!
 //! ```text
-//! asked for the first time ──▶ start of the value ──▶ slices, what each element needs ──▶ the whole value
-//!                              (or all of it, if short)    until they have cost as much as
+//! first probe ──▶ start of the value ──▶ slices with the bits of each element ──▶ the whole value
+//!                 (all of a short one)   until they have cost as much as
 //! ```
+//!
+//! Example: a filter of 12 MB is fetched whole by its 3,000th probe or so, since each slice costs as
+//! much as 4 kB of the whole. A query that probes the filter for one row reads two slices.
 //!
 //! A value out of line is known by its TOAST identity: a value that is updated gets another one.
 //! Only bytes are kept, in the memory of the call site; a few filters at a time, and of large ones
-//! just the last.
+//! only the last.
 
 use crate::element::Hasher;
 use crate::filter_type::{FilterType, Start, Whole};
@@ -22,22 +25,23 @@ use pg_bloom_core::filter::slices::START_BYTES;
 use pg_bloom_core::memory::with_capacity;
 use pgrx::pg_sys;
 
-/// Filters that a call site remembers.
-const PLACES: usize = 4;
-/// Values up to this many bytes are fetched at once: a slice costs as much.
-const SHORT_BYTES: usize = 16 << 10;
-/// Bytes of a value that take as long to fetch with the rest of it as one slice does alone: of 12
-/// MB a slice took 2.4 µs and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
-const SLICE_BYTES: usize = 4 << 10;
-/// Bytes of filters to remember; one alone may have more.
+/// How many filters a call site remembers.
+const MOST_FILTERS: usize = 4;
+/// The most bytes of all filters that a call site remembers. A single one may have more.
 const MOST_BYTES: usize = 64 << 20;
-/// Elements for which memory is prefetched before it is read.
+/// Values up to this many bytes are fetched whole at once: a slice takes as long.
+const SHORT_BYTES: usize = 16 << 10;
+/// So many bytes of a whole value take as long to fetch as one slice does: of 12 MB, a slice took
+/// 2.4 µs and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
+const BYTES_PER_SLICE: usize = 4 << 10;
+/// How many elements have the memory for their probes prefetched together.
 const MOST_AT_ONCE: usize = 32;
 
+/// The filters that a call site remembers.
 pub struct FilterCache {
     filter_type: FilterType,
-    places: [Option<CachedFilter>; PLACES],
-    /// The place probed last.
+    filters: [Option<CachedFilter>; MOST_FILTERS],
+    /// The place of the filter that was probed last.
     last: usize,
 }
 
@@ -46,22 +50,41 @@ struct CachedFilter {
     identity: Identity,
     /// Bytes of the value.
     length: usize,
-    /// The start of the value or, if that is short or compressed, all of it: in the site's memory
-    /// until it is freed.
-    value: Value<'static>,
-    /// The memory for all of it, once it was fetched later, and its first byte.
-    whole: Option<(*mut u8, *mut u8)>,
+    /// The start of the value or, if that is short or compressed, all of it: in the memory of the
+    /// call site until it is freed.
+    fetched: Value<'static>,
+    /// Memory for all of the value, if it is fetched later than its start.
+    whole_memory: Option<WholeMemory>,
+    /// How many slices were fetched, the start included.
     slices: usize,
     /// What the whole value is: borrowed from the bytes above, which are freed together with it.
-    view: Option<Whole<'static>>,
-    /// How elements are read for this filter, once that is known.
+    whole: Option<Whole<'static>>,
+    /// How elements are hashed for this filter, once that is known.
     hasher: Option<Hasher>,
 }
 
+/// Memory in which a filter's bits are aligned to the lines of the processor's cache.
+#[derive(Clone, Copy)]
+struct WholeMemory {
+    /// What was allocated.
+    allocated: *mut u8,
+    /// The first byte of the value in this memory.
+    first: *mut u8,
+}
+
+/// A filter that a call probes.
 pub enum Filter<'a> {
     Whole(Whole<'a>),
-    /// The start of one out of line, where that is, and the number of slices that were fetched.
-    Slices(Start<'a>, *mut pg_sys::varlena, &'a mut usize),
+    Slices(FilterInSlices<'a>),
+}
+
+/// A filter of which only the start was fetched.
+pub struct FilterInSlices<'a> {
+    start: Start<'a>,
+    /// The value out of line: an argument of the call.
+    value: *mut pg_sys::varlena,
+    /// How many slices were fetched so far, by this call and others.
+    slices: &'a mut usize,
 }
 
 impl Filter<'_> {
@@ -69,12 +92,14 @@ impl Filter<'_> {
     pub fn header(&self) -> &Header<'_> {
         match self {
             Filter::Whole(whole) => whole.header(),
-            Filter::Slices(start, ..) => start.header(),
+            Filter::Slices(filter) => filter.start.header(),
         }
     }
 
-    /// Whether each of these elements may be in it, in turn, up to the first answer that is
-    /// `until`. The memory that answers need is prefetched for many elements at once.
+    /// Returns for each of these elements, in turn, whether it may be in the filter, up to the first
+    /// answer that is `until`.
+    ///
+    /// Fails with 22P03 for a damaged filter.
     ///
     /// # Safety
     /// The elements must be of the type that the hasher was made for.
@@ -85,16 +110,18 @@ impl Filter<'_> {
         until: Option<bool>,
     ) -> Result<Vec<bool>> {
         let mut answers = with_capacity(elements.len());
-        for elements in elements.chunks(MOST_AT_ONCE) {
+        for group in elements.chunks(MOST_AT_ONCE) {
+            // The processor fetches the memory for all of a group while their probes begin.
             let mut hashes = [None; MOST_AT_ONCE];
-            for (hash, &element) in hashes.iter_mut().zip(elements) {
+            for (hash, &element) in hashes.iter_mut().zip(group) {
                 // SAFETY: promised by the caller.
                 *hash = unsafe { hasher.hash(element) };
                 if let (Filter::Whole(whole), Some(hash)) = (&*self, *hash) {
                     whole.prefetch(hash);
                 }
             }
-            for &hash in &hashes[..elements.len()] {
+
+            for &hash in &hashes[..group.len()] {
                 check_for_interrupts();
                 let answer = self.contains(hash)?;
                 answers.push(answer);
@@ -106,59 +133,74 @@ impl Filter<'_> {
         Ok(answers)
     }
 
-    /// Whether the element with this hash may be in it; `None` is one that can't. Errors: 22P03 for
-    /// a damaged value.
+    /// Returns whether the element with this hash may be in the filter. `None` is the hash of an
+    /// element that no filter of this kind can have.
+    ///
+    /// Fails with 22P03 for a damaged filter.
     #[inline(always)]
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
-        let Some(hash) = hash else { return Ok(false) };
+        let Some(hash) = hash else {
+            return Ok(false);
+        };
         match self {
             Filter::Whole(whole) => Ok(whole.contains(hash)),
-            // SAFETY: the pointer is the argument of this call.
-            Filter::Slices(start, pointer, slices) => unsafe {
-                start.contains(hash, |from, length| read_slice(*pointer, slices, from, length))
-            },
+            Filter::Slices(FilterInSlices { start, value, slices }) => {
+                // SAFETY: the value is out of line.
+                start.contains(hash, |from, length| unsafe {
+                    read_slice(*value, slices, from, length)
+                })
+            }
         }
     }
 
-    /// Returns how many copies of the element with this hash are in it; `None` is an element that
-    /// can't be. Fails for a damaged value (22P03).
+    /// Returns how many copies of the element with this hash are in the filter. `None` is the hash
+    /// of an element that no filter of this kind can have.
+    ///
+    /// Fails with 22P03 for a damaged filter.
     pub fn count(&mut self, hash: Option<u64>) -> Result<u8> {
-        let Some(hash) = hash else { return Ok(0) };
+        let Some(hash) = hash else {
+            return Ok(0);
+        };
         match self {
             Filter::Whole(whole) => Ok(whole.count(hash)),
-            // SAFETY: the pointer is the argument of this call.
-            Filter::Slices(start, pointer, slices) => unsafe {
-                start.count(hash, |from, length| read_slice(*pointer, slices, from, length))
-            },
+            Filter::Slices(FilterInSlices { start, value, slices }) => {
+                // SAFETY: the value is out of line.
+                start
+                    .count(hash, |from, length| unsafe { read_slice(*value, slices, from, length) })
+            }
         }
     }
 }
 
-/// Reads a slice of a value that is out of line, and counts it.
+/// Returns `length` bytes of a value out of line from byte `from` on, and counts the slice.
 ///
 /// # Safety
 /// The pointer must be that of a value out of line.
 unsafe fn read_slice(
-    pointer: *mut pg_sys::varlena,
+    value: *mut pg_sys::varlena,
     slices: &mut usize,
     from: usize,
     length: usize,
 ) -> Result<Value<'static>> {
     *slices += 1;
     // SAFETY: promised by the caller; the slice is a copy.
-    Ok(unsafe { Value::owned(slice(pointer, from, length)?) })
+    Ok(unsafe { Value::owned(slice(value, from, length)?) })
 }
 
 impl FilterCache {
+    /// Makes a cache without filters.
+    ///
     /// # Safety
-    /// A call site must remember it, by [`Call::remembered`], and only calls of that site use it:
-    /// what it has is in the memory of the site.
+    /// A call site must remember the cache, by [`Call::remembered`], and only calls of that site use
+    /// it: its filters are in the memory of the site.
     pub unsafe fn new(filter_type: FilterType) -> Self {
-        FilterCache { filter_type, places: std::array::from_fn(|_| None), last: 0 }
+        FilterCache { filter_type, filters: std::array::from_fn(|_| None), last: 0 }
     }
 
-    /// Argument `i`, a filter to be probed for `probes` elements; `None` for NULL. Errors: 22P03
-    /// for a damaged value.
+    /// Returns the filter that argument `i` is; `None` if the argument is NULL. Fetches no more of
+    /// the filter than `probes` probes and those before are worth.
+    ///
+    /// Fails with 22P03 for a damaged filter.
     pub fn filter<'a>(
         &'a mut self,
         call: &'a Call,
@@ -174,68 +216,159 @@ impl FilterCache {
             };
             return Ok(Some(Filter::Whole(self.filter_type.whole(value.into_bytes())?)));
         };
+
         if !self.is_at(self.last, identity) {
-            self.find_or_make(call, datum, identity)?;
+            self.find_or_fetch(call, datum, identity)?;
         }
-        let place = self.places[self.last].as_ref().expect("the place was found or made");
-        if place.view.is_none() && (probes + place.slices) * SLICE_BYTES >= place.length {
+        if self.last_cached().is_worth_fetching_whole(probes) {
             self.fetch_whole(call, datum)?;
         }
-        let place = self.places[self.last].as_mut().expect("the place is there");
-        if let Some(whole) = place.view {
+
+        let filter_type = self.filter_type;
+        let cached = self.last_cached();
+        if let Some(whole) = cached.whole {
             return Ok(Some(Filter::Whole(whole)));
         }
-        let start = self.filter_type.start(place.value.bytes(), place.length)?;
-        Ok(Some(Filter::Slices(start, datum.cast_mut_ptr(), &mut place.slices)))
+        Ok(Some(Filter::Slices(FilterInSlices {
+            start: filter_type.start(cached.fetched.bytes(), cached.length)?,
+            value: datum.cast_mut_ptr(),
+            slices: &mut cached.slices,
+        })))
     }
 
-    /// Argument `i`, if it is the filter probed last and all of it is there, as for most calls, and
-    /// its hasher.
+    /// Returns the filter that argument `i` is, and how elements are hashed for it, if it was probed
+    /// last, was fetched whole, and [`FilterCache::remember_hasher`] was called: in a scan, for most
+    /// rows.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
-        let place = self.places[self.last]
+        let cached = self.filters[self.last]
             .as_ref()
-            .filter(|place| place.identity == identity)?;
-        Some((place.view.as_ref()?, place.hasher.as_ref()?))
+            .filter(|cached| cached.identity == identity)?;
+        Some((cached.whole.as_ref()?, cached.hasher.as_ref()?))
     }
 
+    /// Remembers how elements are hashed for the filter that was probed last.
     pub fn remember_hasher(&mut self, hasher: Hasher) {
-        if let Some(place) = self.places[self.last].as_mut() {
-            place.hasher = Some(hasher);
+        if let Some(cached) = self.filters[self.last].as_mut() {
+            cached.hasher = Some(hasher);
         }
     }
 
-    fn is_at(&self, place: usize, identity: Identity) -> bool {
-        self.places[place]
-            .as_ref()
-            .is_some_and(|place| place.identity == identity)
+    /// Returns the filter at the last place, which must be there.
+    fn last_cached(&mut self) -> &mut CachedFilter {
+        self.filters[self.last].as_mut().expect("the last filter is there")
     }
 
-    /// Makes the place of a value the last one probed.
+    fn is_at(&self, place: usize, identity: Identity) -> bool {
+        self.filters[place]
+            .as_ref()
+            .is_some_and(|cached| cached.identity == identity)
+    }
+
+    /// Makes the place of a filter the last one. Fetches its start, or all of a short filter, if it
+    /// isn't remembered.
+    ///
+    /// Fails with 22P03 for a damaged filter.
     #[inline(never)]
-    fn find_or_make(
+    fn find_or_fetch(
         &mut self,
         call: &Call,
         datum: pg_sys::Datum,
         identity: Identity,
     ) -> Result<()> {
-        if let Some(found) = (0..PLACES).find(|&place| self.is_at(place, identity)) {
+        if let Some(found) = (0..MOST_FILTERS).find(|&place| self.is_at(place, identity)) {
             self.last = found;
             return Ok(());
         }
-        self.last = (self.last + 1) % PLACES;
+        self.last = (self.last + 1) % MOST_FILTERS;
         self.forget(self.last);
-        // SAFETY: the datum is a pointer to a value out of line; its raw size includes the length
-        // before it.
+        // SAFETY: the datum is a value out of line, as it has an identity.
+        let cached = unsafe { CachedFilter::fetch(call, self.filter_type, datum, identity)? };
+        self.filters[self.last] = Some(cached);
+        self.make_room();
+        Ok(())
+    }
+
+    /// Fetches all of the filter that was probed last.
+    ///
+    /// Fails with 22P03 for a damaged filter.
+    #[inline(never)]
+    fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
+        let context = call.site_context()?;
+        let filter_type = self.filter_type;
+        let cached = self.last_cached();
+        let length = cached.length;
+        let start = filter_type.start(cached.fetched.bytes(), length)?;
+        let bytes_before_bits = start.header().prefix_bytes();
+
+        // The memory is there already if an earlier attempt ended in an error that was caught.
+        let memory = *cached.whole_memory.get_or_insert_with(|| {
+            let (allocated, first) = memory::allocate_aligned(context, length, bytes_before_bits);
+            WholeMemory { allocated, first }
+        });
+        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long
+        // as the place.
+        let bytes = unsafe {
+            fetch_pieces(datum.cast_mut_ptr(), memory.first, length)?;
+            std::slice::from_raw_parts(memory.first, length)
+        };
+        cached.whole = Some(filter_type.whole(bytes)?);
+        self.make_room();
+        Ok(())
+    }
+
+    /// Forgets all filters except the one that was probed last, if they have too many bytes together.
+    fn make_room(&mut self) {
+        let bytes: usize = self.filters.iter().flatten().map(CachedFilter::bytes).sum();
+        if bytes <= MOST_BYTES {
+            return;
+        }
+        for place in 0..MOST_FILTERS {
+            if place != self.last {
+                self.forget(place);
+            }
+        }
+    }
+
+    /// Forgets the filter at a place, if there is one, and frees its memory.
+    fn forget(&mut self, place: usize) {
+        if let Some(cached) = self.filters[place].take() {
+            cached.fetched.free();
+            if let Some(memory) = cached.whole_memory {
+                // SAFETY: it came from palloc, and the filter that it was for is gone.
+                unsafe { pg_sys::pfree(memory.allocated.cast()) };
+            }
+        }
+    }
+}
+
+impl CachedFilter {
+    /// Fetches the start of a filter, or all of one that is short or compressed, into the memory of
+    /// the call site.
+    ///
+    /// Fails with 22P03 for a damaged filter.
+    ///
+    /// # Safety
+    /// The datum must be a value out of line with this identity. The result must be kept no longer
+    /// than what the call site remembers.
+    unsafe fn fetch(
+        call: &Call,
+        filter_type: FilterType,
+        datum: pg_sys::Datum,
+        identity: Identity,
+    ) -> Result<CachedFilter> {
+        // SAFETY: the identity of a value out of line is this struct.
         let external = unsafe {
             std::ptr::read_unaligned(identity.as_ptr().cast::<pg_sys::varatt_external>())
         };
+        // The raw size includes the length before the value.
         let length = (external.va_rawsize as usize).saturating_sub(size_of::<u32>());
-        let context = call.site_context()?;
         let is_whole = length <= SHORT_BYTES || is_compressed(&external);
-        // SAFETY: as above; the value is copied to the memory of the call site.
-        let value = unsafe {
+
+        let context = call.site_context()?;
+        // SAFETY: promised by the caller; the value is copied to the memory of the call site.
+        let fetched = unsafe {
             let copy = memory::in_context(context, || {
                 let pointer = datum.cast_mut_ptr();
                 if is_whole {
@@ -246,74 +379,37 @@ impl FilterCache {
             });
             Value::owned(copy?)
         };
-        // SAFETY: the view is kept in the place that the value is kept in, and shown no longer than
-        // that is.
-        let bytes = unsafe { std::slice::from_raw_parts(value.bytes().as_ptr(), value.len()) };
-        let of = self.filter_type;
-        let view = if is_whole {
-            Some(of.whole(bytes)?)
+
+        // SAFETY: what is made of the bytes is kept with the value that has them, and shown no
+        // longer than the value is there.
+        let bytes = unsafe { std::slice::from_raw_parts(fetched.bytes().as_ptr(), fetched.len()) };
+        let whole = if is_whole {
+            Some(filter_type.whole(bytes)?)
         } else {
-            of.start(bytes, length).map(|_| None)?
+            // A damaged start is reported now.
+            filter_type.start(bytes, length)?;
+            None
         };
-        let place = CachedFilter {
+        Ok(CachedFilter {
             identity,
             length,
-            value,
-            whole: None,
+            fetched,
+            whole_memory: None,
             slices: 1,
-            view,
+            whole,
             hasher: None,
-        };
-        self.places[self.last] = Some(place);
-        self.make_room();
-        Ok(())
+        })
     }
 
-    #[inline(never)]
-    fn fetch_whole(&mut self, call: &Call, datum: pg_sys::Datum) -> Result<()> {
-        let context = call.site_context()?;
-        let Some(place) = self.places[self.last].as_mut() else {
-            return Ok(());
-        };
-        let length = place.length;
-        let prefix = self
-            .filter_type
-            .start(place.value.bytes(), length)?
-            .header()
-            .prefix_bytes();
-        // It is allocated already if an earlier attempt ended in an error that was caught.
-        let (_, first) = *place
-            .whole
-            .get_or_insert_with(|| memory::allocate_aligned(context, length, prefix));
-        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long
-        // as the place.
-        let bytes = unsafe {
-            fetch_pieces(datum.cast_mut_ptr(), first, length)?;
-            std::slice::from_raw_parts(first, length)
-        };
-        place.view = Some(self.filter_type.whole(bytes)?);
-        self.make_room();
-        Ok(())
+    /// Returns whether slices, those for so many probes more included, cost as much as the whole
+    /// filter, and that wasn't fetched yet.
+    fn is_worth_fetching_whole(&self, probes: usize) -> bool {
+        let bytes_for_slices = (probes + self.slices) * BYTES_PER_SLICE;
+        self.whole.is_none() && bytes_for_slices >= self.length
     }
 
-    /// Forgets all but the filter probed last, if they have too many bytes in total.
-    fn make_room(&mut self) {
-        let bytes = |place: &CachedFilter| {
-            if place.whole.is_some() { place.length } else { place.value.len() }
-        };
-        if self.places.iter().flatten().map(bytes).sum::<usize>() > MOST_BYTES {
-            let last = self.last;
-            (0..PLACES).filter(|&i| i != last).for_each(|i| self.forget(i));
-        }
-    }
-
-    fn forget(&mut self, place: usize) {
-        if let Some(place) = self.places[place].take() {
-            place.value.free();
-            if let Some((memory, _)) = place.whole {
-                // SAFETY: it came from palloc, and the place that it was for is gone.
-                unsafe { pg_sys::pfree(memory.cast()) };
-            }
-        }
+    /// Returns how many bytes of memory the filter takes.
+    fn bytes(&self) -> usize {
+        if self.whole_memory.is_some() { self.length } else { self.fetched.len() }
     }
 }
