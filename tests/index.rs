@@ -27,6 +27,7 @@
 //! | `encodings` | text in databases that are not in UTF-8 |
 //! | `refused` | what can't be indexed, and with which SQLSTATE it is refused |
 //! | `duplicates` | sessions that add what isn't there yet, at once |
+//! | `wide_values` | wide values far apart, and values with very many keys |
 //! | `damage` | damaged files: an error or an answer, never a crash |
 //! | `damaged_heap` | damaged pages of the table itself |
 //!
@@ -87,6 +88,8 @@ mod standby;
 mod types;
 #[path = "index/values.rs"]
 mod values;
+#[path = "index/wide_values.rs"]
+mod wide_values;
 
 use common::{Server, random, times};
 use std::sync::OnceLock;

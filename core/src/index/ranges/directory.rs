@@ -10,7 +10,7 @@
 
 use super::shape::{Level, MOST_UNCOVERED_SLOTS, PerLevel, TileShape, Width};
 use super::split::Split;
-use super::tile::{Mark, TileAddress};
+use super::tile::{Mark, SlotAddress, TileAddress};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::{Chain, META_PAGE};
 use crate::index::page::{PageSize, RowId};
@@ -313,20 +313,27 @@ impl Directory {
     /// Returns where the bits of a key of a range belong: one mark for each level that has such
     /// bits, from the highest level down. `None` if the range has no tile yet.
     ///
-    /// On level 0 the range is a slot of a tile. That tile may be a slot of a tile of level 1, and
-    /// so on: it is *covered* then.
-    ///
     /// To add a key, take the exclusive locks of the pages in the order of their numbers, and write
     /// the [`changes`](super::changes) of each, with one WAL record. A page that has none needs
     /// nothing: the backend that set its bits held the lock until it had inserted the WAL record,
     /// which therefore precedes our commit. The metapage is never locked while a page of a tile is.
     pub fn marks(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
-        let mut marks = Vec::new();
+        let slots = self.slots_of_range(range)?;
+        Some(memory::collect(slots.iter().map(|slot| slot.mark(hash))))
+    }
+
+    /// Returns the slots that have the keys of a range: one for each level that has bits of them,
+    /// from the highest level down. `None` if the range has no tile yet.
+    ///
+    /// On level 0 the range is a slot of a tile. That tile may be a slot of a tile of level 1, and
+    /// so on: it is *covered* then.
+    pub fn slots_of_range(&self, range: u32) -> Option<Vec<SlotAddress>> {
+        let mut slots = memory::with_capacity(Level::ALL.len());
         let mut slot = range;
         for level in Level::ALL {
             let tile = self.tile_of(level, slot)?;
             let slot_in_tile = (slot - tile.first_slot) as u8;
-            marks.push(tile.probe(hash).mark(slot_in_tile));
+            slots.push(SlotAddress { tile, slot_in_tile });
 
             let is_covered = tile.ordinal >= self.uncovered_tiles(level);
             if !is_covered {
@@ -336,8 +343,8 @@ impl Directory {
             // covered tiles have such a slot.
             slot = tile.ordinal;
         }
-        marks.reverse();
-        Some(marks)
+        slots.reverse();
+        Some(slots)
     }
 
     /// Adds tiles of one shape after the others of their level, and allocates their pages.

@@ -44,7 +44,7 @@ use super::rate::{self, SlotTarget, complete_columns};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
 use crate::error::{self, Error};
 use crate::index::chain::Growth;
-use crate::index::page::Pages;
+use crate::index::page::{Pages, RowId};
 
 /// How many pages of the tile before are read at most to learn how many keys its columns have.
 const PAGES_READ: u32 = 16;
@@ -53,6 +53,14 @@ const UNCOVERED_SLOTS_OF_LEVEL_ONE: u64 = 128;
 /// A tile of level 1 that has a slot in level 2 gets one slot for so many slots that level 1 has
 /// already. So eight such tiles double the slots of the level.
 const SLOTS_PER_NEW_SLOT: u64 = 8;
+
+/// Pages of the table before that of a row that is added may get keys soon, unless they are farther
+/// from it than this. PostgreSQL adds up to 512 pages at once where sessions wait for room, and these
+/// sessions fill them in any order.
+const PAGES_FILLED_TOGETHER: u32 = 1024;
+/// Tiles for pages that are farther away have at most one page for so many pages of the table. Tiles
+/// of a table with narrow rows and a key in each have about as many.
+const SKIPPED_PAGES_PER_PAGE: u64 = 10;
 
 /// Returns the width of a tile of level 0 that begins with this range.
 fn width_of_level_zero(first_range: u64) -> Width {
@@ -102,6 +110,13 @@ struct NextTile<'k> {
     expected_keys: f64,
 }
 
+/// Limits the size of a tile for skipped pages, of which each slot has so many.
+fn limit_pages(tile: &mut TileShape, pages_of_slot: u64) {
+    let table_pages = u64::from(tile.slots()) * pages_of_slot;
+    let most_pages = (table_pages / SKIPPED_PAGES_PER_PAGE).max(1);
+    tile.pages = u64::from(tile.pages).min(most_pages) as u32;
+}
+
 impl Directory {
     /// Returns a copy of the directory with new tiles for ranges up to this one, or with as many as
     /// level 1 has slots for. Call it again until the range has a tile.
@@ -117,7 +132,62 @@ impl Directory {
         mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
     ) -> Result<Growth<Directory>, E> {
         let new_tiles = self.plan_tiles(&mut seen_keys)?;
-        Ok(self.with_tiles(range, new_tiles)?)
+        let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
+        let tiles = if new_tiles.is_zero_covered {
+            missing_ranges.div_ceil(new_tiles.zero.slots().into())
+        } else {
+            // Tiles differ in width until they have slots above.
+            1
+        };
+        Ok(self.with_tiles(tiles, new_tiles)?)
+    }
+
+    /// Returns a copy of the directory with new tiles for pages of the table that rows with keys have
+    /// skipped, or with as many as level 1 has slots for. `row_page` is the page of a row that has
+    /// keys. Call it until it returns `None`: then less than a tile is skipped, and
+    /// [`Directory::grow`] adds the tile of the row.
+    ///
+    /// All pages that have no tile yet have no keys, and those far before the row will hardly get
+    /// any. So they are whole, however wide the rows before them were, and their tiles are small: at
+    /// most a tenth of the pages.
+    ///
+    /// ```text
+    /// pages of the table    |  with tiles  |  skipped: whole, small tiles  |  1,024 pages  | row
+    /// ```
+    ///
+    /// `seen_keys`, the lock and errors are as for [`Directory::grow`].
+    pub fn grow_over_skipped<E: From<Error>>(
+        &self,
+        row_page: u32,
+        mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
+    ) -> Result<Option<Growth<Directory>>, E> {
+        let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
+        let mut grown = self.clone();
+        if self.options.split.is_some_and(|split| split.is_open()) {
+            grown.make_new_pages_whole();
+        }
+        let end_range = grown.options.range_of(RowId { page: end_page, line: 1 });
+        let skipped_ranges = u64::from(end_range).saturating_sub(self.end_slot(Level::Zero));
+        if skipped_ranges == 0 {
+            return Ok(None);
+        }
+
+        let mut new_tiles = grown.plan_tiles(&mut seen_keys)?;
+        let zero = &mut new_tiles.zero;
+        let skipped_tiles = skipped_ranges / u64::from(zero.slots());
+        if skipped_tiles == 0 {
+            return Ok(None);
+        }
+        let pages_of_slot = u64::from(grown.options.pages_per_range);
+        limit_pages(zero, pages_of_slot);
+        if let Some(one) = &mut new_tiles.one {
+            limit_pages(one, pages_of_slot * u64::from(MAX_WIDTH));
+        }
+
+        let has_final_width = new_tiles.zero.width == Width::MAX;
+        let is_alone = self.options.is_flat && has_final_width;
+        let tiles = if new_tiles.is_zero_covered || is_alone { skipped_tiles } else { 1 };
+        Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
 
     /// Returns the shapes of the tiles that come next: one of level 0, which has slots for ranges,
@@ -240,12 +310,11 @@ impl Directory {
         Some(first_below.shape.width)
     }
 
-    /// Returns a copy of the directory with these tiles above level 0, and with as many tiles of
-    /// level 0 as are needed for ranges up to this one. If tiles of level 0 need slots in level 1,
-    /// there are at most as many as it has free slots.
+    /// Returns a copy of the directory with these tiles above level 0, and with this number of tiles
+    /// of level 0. If these need slots in level 1, there are at most as many as it has free slots.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
-    fn with_tiles(&self, range: u32, new: NewTiles) -> error::Result<Growth<Directory>> {
+    fn with_tiles(&self, tiles: u64, new: NewTiles) -> error::Result<Growth<Directory>> {
         let mut grown = self.clone();
         grown.chain.change_generation();
 
@@ -266,14 +335,8 @@ impl Directory {
         for shape in [new.two, new.one].into_iter().flatten() {
             grown.add_tiles(shape, 1)?;
         }
-        let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-        let wanted_tiles = missing_ranges.div_ceil(u64::from(new.zero.slots()));
-        let tiles = if new.is_zero_covered {
-            wanted_tiles.min(grown.free_slots(Level::One)).max(1)
-        } else {
-            // Tiles differ in width until they have slots above.
-            1
-        };
+        let most_tiles = if new.is_zero_covered { grown.free_slots(Level::One) } else { u64::MAX };
+        let tiles = tiles.min(most_tiles).max(1);
         grown.add_tiles(new.zero, tiles as u32)?;
         Ok(Growth { directory: grown, page })
     }

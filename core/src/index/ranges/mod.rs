@@ -75,7 +75,7 @@ pub use shape::{
     Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_UNCOVERED_SLOTS, TileShape, Width,
 };
 pub use split::{MAX_RANGES_PER_PAGE, PageContent, Split};
-pub use tile::{Mark, TileAddress, TileProbe, changes};
+pub use tile::{Mark, SlotAddress, TileAddress, TileProbe, changes};
 
 #[cfg(test)]
 mod tests;

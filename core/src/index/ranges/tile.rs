@@ -57,6 +57,12 @@ impl TileAddress {
         self.first_page..self.first_page + self.shape.pages
     }
 
+    /// Returns the number of the page that has the bits of the key with this hash.
+    fn page_of_key(&self, hash: u64) -> PageNumber {
+        let block = reduce(word_of_block(self.shape, hash), self.shape.blocks());
+        self.first_page + (block / u64::from(self.shape.width.blocks_per_page())) as u32
+    }
+
     /// Returns where a lookup of the key with this hash reads the tile: the rows of one block, in one
     /// page. A tile consists of pages, a page of blocks, a block of rows, and a row has a bit for
     /// each column.
@@ -100,6 +106,18 @@ impl TileAddress {
     }
 }
 
+/// Returns the word of a hash whose highest bits choose the block of a tile.
+#[inline(always)]
+fn word_of_block(shape: TileShape, hash: u64) -> u64 {
+    word(hash, first_word(shape))
+}
+
+/// Returns the number of the first of the words of a hash that the level of a tile uses.
+#[inline(always)]
+fn first_word(shape: TileShape) -> u32 {
+    shape.level as u32 * WORDS_PER_LEVEL
+}
+
 /// Where the bits of a key are in a slot of a tile.
 pub(super) struct Footprint {
     /// The block of the slot that has them.
@@ -115,13 +133,12 @@ impl Footprint {
     /// and at which positions there.
     #[inline(always)]
     pub fn new(shape: TileShape, hash: u64) -> Footprint {
-        let first_word = shape.level as u32 * WORDS_PER_LEVEL;
         let block_bits = u64::from(shape.block_bits());
 
         let mut positions = [0; MAX_HASHES];
         let groups = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize);
         let groups_used = usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize);
-        for (group, word_number) in groups.zip(first_word + 1..).take(groups_used) {
+        for (group, word_number) in groups.zip(first_word(shape) + 1..).take(groups_used) {
             let bits = word(hash, word_number);
             for (position, i) in group.iter_mut().zip(0..) {
                 let sixteen_bits = bits >> (16 * i) & 0xFFFF;
@@ -131,7 +148,7 @@ impl Footprint {
 
         // The highest bits choose the block. There are too few blocks for the lowest 32 bits to
         // matter, so these choose the column.
-        let bits = word(hash, first_word);
+        let bits = word_of_block(shape, hash);
         Footprint {
             block: reduce(bits, shape.blocks()),
             positions,
@@ -219,6 +236,26 @@ impl TileProbe {
     /// Returns the bits that the key must have in a slot of the tile.
     pub fn mark(self, slot: u8) -> Mark {
         Mark { probe: self, slot }
+    }
+}
+
+/// A slot of a tile, which has the bits of the keys of some ranges.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotAddress {
+    pub(super) tile: TileAddress,
+    /// The number of the slot, counted from the first one of the tile.
+    pub(super) slot_in_tile: u8,
+}
+
+impl SlotAddress {
+    /// Returns the number of the page that has the bits of the key with this hash.
+    pub fn page_of_key(&self, hash: u64) -> PageNumber {
+        self.tile.page_of_key(hash)
+    }
+
+    /// Returns the bits that the key with this hash must have in the slot.
+    pub fn mark(&self, hash: u64) -> Mark {
+        self.tile.probe(hash).mark(self.slot_in_tile)
     }
 }
 
