@@ -81,6 +81,8 @@ test: ## install what is missing, build, and run every test
 	$(MAKE) all
 	$(MAKE) all PROFILE=dev
 	scripts/wheel
+	scripts/setup js
+	test -n "$$(scripts/js --missing)" || $(MAKE) js
 	$(MAKE) --jobs 3 larger-tests other-tests sql-tests
 
 # A test and its server often wait for each other: the programs that take longest run beside all others.
@@ -96,13 +98,16 @@ other-tests:
 sql-tests:
 	SERVER_QUICK=yes scripts/server with $(MAKE) installcheck
 
+js: ## build the JavaScript package in js/dist, and the script of its page
+	scripts/js
+
 matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
 	scripts/setup matrix
 	scripts/matrix $(VERSIONS)
 
 # What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
 # and the Python package. LEFT_OUT names more that are left out, for a run that has to be short.
-OF_NO_VERSION = applications documentation links parquet python releases rooms scripts versions
+OF_NO_VERSION = applications documentation javascript links parquet python releases rooms scripts versions
 # The names of the programs in tests/ of these directories.
 programs_of = $(foreach directory,$(1),$(patsubst $(directory)/tests/%.rs,%,$(subst /main.rs,.rs,\
 	$(wildcard $(directory)/tests/*.rs $(directory)/tests/*/main.rs))))
@@ -176,4 +181,4 @@ help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 .PHONY: all install uninstall deb dist installcheck demo test larger-tests other-tests sql-tests matrix server-tests \
-	upgrade-test lint bench fuzz soak figures sharding citus timescale clean help
+	upgrade-test lint bench fuzz soak figures sharding citus timescale js clean help

@@ -19,13 +19,20 @@ fn between(text: &str, before: &str, after: &str) -> Vec<String> {
 fn versions_agree() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(between(&read("Cargo.toml"), "\nversion = \"", "\""), [version]);
-    for member in ["Cargo.toml", "core/Cargo.toml", "benches/Cargo.toml"] {
+    for member in ["Cargo.toml", "core/Cargo.toml", "benches/Cargo.toml", "js/Cargo.toml"] {
         assert!(read(member).contains("\nversion.workspace = true\n"), "{member}");
     }
     for package in ["pg_bloom", "pg_bloom_benches", "pg_bloom_core"] {
         let locked =
             between(&read("Cargo.lock"), &format!("name = \"{package}\"\nversion = \""), "\"");
         assert_eq!(locked, [version], "{package} in Cargo.lock");
+    }
+    assert_eq!(between(&read("js/package.json"), "\n  \"version\": \"", "\""), [version]);
+    // The lock has the version of the whole, and of the package at its root.
+    let lock = read("js/package-lock.json");
+    for indentation in ["\n  ", "\n      "] {
+        let before = format!("\"name\": \"pg-bloom\",{indentation}\"version\": \"");
+        assert_eq!(between(&lock, &before, "\""), [version], "js/package-lock.json");
     }
     assert_eq!(between(&read("pg_bloom.control"), "\ndefault_version = '", "'"), [version]);
     // Those of the distribution, of the extension that it provides, and of the specification.

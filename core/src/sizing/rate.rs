@@ -22,7 +22,6 @@
 
 use crate::layout::{Layout, Shape};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::iter;
 
 /// Bits of a block of the layout `blocked`.
@@ -253,21 +252,27 @@ impl BlockMoments {
         work: impl FnOnce(&mut BlockMoments) -> T,
     ) -> T {
         thread_local! {
-            /// By cells, hashes and power.
-            static CACHE: RefCell<HashMap<(u32, u32, u32), BlockMoments>> =
-                RefCell::new(HashMap::new());
+            /// The moments used last come first: they are usually needed again at once.
+            static CACHE: RefCell<Vec<BlockMoments>> = const { RefCell::new(Vec::new()) };
         }
         CACHE.with_borrow_mut(|cache| {
-            let moments = cache
-                .entry((cells, num_hashes, power))
-                .or_insert_with(|| BlockMoments {
+            let cached = cache.iter().position(|moments| {
+                moments.chain.cells() == f64::from(cells)
+                    && moments.num_hashes == num_hashes
+                    && moments.power == power
+            });
+            let place = cached.unwrap_or_else(|| {
+                cache.push(BlockMoments {
                     num_hashes,
                     power,
                     // Without elements no cell is hit.
                     moments: vec![0.0],
                     chain: OccupancyChain::new(cells as usize),
                 });
-            work(moments)
+                cache.len() - 1
+            });
+            cache.swap(0, place);
+            work(&mut cache[0])
         })
     }
 

@@ -1,0 +1,37 @@
+/** Bytes, or a text, that are not a filter. */
+export class FormatError extends Error {
+  constructor(message) {
+    super(message);
+    this.name = 'FormatError';
+  }
+}
+
+/** The classes of errors by the negative numbers that functions of the module return. */
+const CLASSES = { '-1': TypeError, '-2': RangeError, '-3': FormatError };
+
+/** Errors after which an instance of the module is as it was before. */
+const harmless = new WeakSet();
+
+/** Returns an error that says nothing about the state of the module. */
+export function refusal(ErrorClass, message) {
+  const error = new ErrorClass(message);
+  harmless.add(error);
+  return error;
+}
+
+/** Returns the error for a negative number that a function of the module returned. */
+export function errorOfNumber(number, message) {
+  return refusal(CLASSES[number], message);
+}
+
+/** Returns whether an instance can be used further although this was thrown. */
+export function isHarmless(error) {
+  return harmless.has(error);
+}
+
+/** Returns what a value is, for messages. */
+export function described(value) {
+  if (value === null) return 'null';
+  if (typeof value !== 'object') return typeof value;
+  return value.constructor?.name ?? 'object';
+}

@@ -1,0 +1,244 @@
+import { FormatError, described, isHarmless } from './errors.js';
+import { bytesOfHex, hexOf } from './hex.js';
+import { withInstance } from './instance.js';
+import { capacityParameter, layoutCode, rateParameter } from './parameters.js';
+import { isBytes } from './writer.js';
+
+/** The largest stored filter, in bytes. */
+const MAX_STORED_BYTES = 511 * 1024 * 1024;
+/** Given to the constructor by this file alone. */
+const TRUSTED = Symbol('stored bytes that were checked');
+const OPTIONS = ['capacity', 'fpr', 'layout', 'kind'];
+
+/** A Bloom filter, as the type bloom of PostgreSQL has it. It never changes. */
+export class Filter {
+  #bytes;
+  #header;
+
+  constructor(trusted, bytes) {
+    if (trusted !== TRUSTED) {
+      throw new TypeError('a filter is made by Filter.parse or Filter.build');
+    }
+    this.#bytes = bytes;
+  }
+
+  static parse(stored) {
+    const bytes = typeof stored === 'string' ? bytesOfHex(stored) : copyOfBytes(stored);
+    withInstance((instance) => instance.handleOf(bytes));
+    return new Filter(TRUSTED, bytes);
+  }
+
+  static build(elements, options = {}) {
+    const { capacity, fpr, layout, kind } = checkedOptions(options);
+    refuseOneValue(elements);
+    const bytes = withInstance((instance) => {
+      instance.write(kind);
+      const builder = instance.exports.builder_new(capacity, fpr, layout, kind.length);
+      return bytesOfBuild(instance, builder, elements);
+    });
+    return new Filter(TRUSTED, bytes);
+  }
+
+  withAll(elements) {
+    refuseOneValue(elements);
+    const bytes = withInstance((instance) => {
+      const builder = instance.exports.builder_from(instance.handleOf(this.#bytes));
+      return bytesOfBuild(instance, builder, elements);
+    });
+    return new Filter(TRUSTED, bytes);
+  }
+
+  has(element) {
+    return withInstance(hasElement, this.#bytes, element);
+  }
+
+  hasMany(elements) {
+    refuseOneValue(elements);
+    return withInstance((instance) => {
+      const { writer } = instance;
+      const answers = [];
+      writer.clear();
+      for (const element of elements) {
+        writer.write(element);
+        if (writer.isFull) probe(instance, this.#bytes, answers);
+      }
+      probe(instance, this.#bytes, answers);
+      return answers;
+    });
+  }
+
+  union(other) {
+    return this.#merged('filter_union', other);
+  }
+
+  intersection(other) {
+    return this.#merged('filter_intersection', other);
+  }
+
+  #merged(operation, other) {
+    if (!(other instanceof Filter)) {
+      throw new TypeError(`a filter is merged with another Filter, not with ${described(other)}`);
+    }
+    const bytes = withInstance((instance) => {
+      const handle = instance.handleOf(this.#bytes);
+      const otherHandle = instance.handleOf(other.#bytes, this.#bytes);
+      return instance.bytesOf(instance.exports[operation](handle, otherHandle));
+    });
+    return new Filter(TRUSTED, bytes);
+  }
+
+  resize(capacity) {
+    const elements = capacityParameter(capacity);
+    const bytes = withInstance((instance) => {
+      const handle = instance.handleOf(this.#bytes);
+      return instance.bytesOf(instance.exports.filter_resize(handle, elements));
+    });
+    return new Filter(TRUSTED, bytes);
+  }
+
+  equals(other) {
+    if (!(other instanceof Filter)) return false;
+    const bytes = this.#bytes;
+    const otherBytes = other.#bytes;
+    return bytes.length === otherBytes.length && bytes.every((byte, i) => byte === otherBytes[i]);
+  }
+
+  get header() {
+    this.#header ??= Object.freeze(this.#reported('filter_header'));
+    return this.#header;
+  }
+
+  info() {
+    const info = this.#reported('filter_info');
+    // JSON has no infinity.
+    info.cardinality ??= Infinity;
+    return info;
+  }
+
+  #reported(name) {
+    return withInstance((instance) => {
+      instance.checked(instance.exports[name](instance.handleOf(this.#bytes)));
+      return JSON.parse(instance.outputText());
+    });
+  }
+
+  get cardinality() {
+    return this.#number('filter_cardinality');
+  }
+
+  get fpr() {
+    return this.#number('filter_fpr');
+  }
+
+  get overfull() {
+    return this.#number('filter_is_overfull') === 1;
+  }
+
+  #number(name) {
+    return withInstance((instance) => instance.exports[name](instance.handleOf(this.#bytes)));
+  }
+
+  bytes() {
+    return this.#bytes.slice();
+  }
+
+  hex() {
+    return hexOf(this.#bytes);
+  }
+
+  toPostgres() {
+    return this.hex();
+  }
+
+  toJSON() {
+    return this.hex();
+  }
+}
+
+function hasElement(instance, bytes, element) {
+  const { writer, exports } = instance;
+  writer.clear();
+  writer.write(element);
+  const handle = instance.handleOf(bytes);
+  instance.write(writer.written());
+  return instance.checked(exports.filter_has(handle, writer.length)) === 1;
+}
+
+/** Appends the answers for the elements that were written, and clears the writer. */
+function probe(instance, bytes, answers) {
+  const { writer, exports } = instance;
+  const handle = instance.handleOf(bytes);
+  instance.write(writer.written());
+  instance.checked(exports.filter_contains(handle, writer.length));
+  for (const answer of instance.output()) answers.push(answer === 1);
+  writer.clear();
+}
+
+/** Adds elements to a new builder, and returns the stored bytes of its filter. */
+function bytesOfBuild(instance, builder, elements) {
+  const { writer, exports } = instance;
+  instance.checked(builder);
+  try {
+    writer.clear();
+    for (const element of elements) {
+      writer.write(element);
+      if (writer.isFull) addWritten(instance, builder);
+    }
+    addWritten(instance, builder);
+  } catch (error) {
+    if (isHarmless(error)) exports.builder_release(builder);
+    throw error;
+  }
+  return instance.bytesOf(exports.builder_finish(builder));
+}
+
+function addWritten(instance, builder) {
+  const { writer, exports } = instance;
+  instance.write(writer.written());
+  instance.checked(exports.builder_add(builder, writer.length));
+  writer.clear();
+}
+
+/** Returns the options of a build as the module takes them. */
+function checkedOptions(options) {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(`options must be an object, not ${described(options)}`);
+  }
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.includes(name)) throw new TypeError(`unknown option "${name}"`);
+  }
+  const kind = options.kind ?? '';
+  if (typeof kind !== 'string') {
+    throw new TypeError(`kind must be a string, not ${described(kind)}`);
+  }
+  return {
+    capacity: capacityParameter(options.capacity),
+    fpr: rateParameter(options.fpr),
+    layout: layoutCode(options.layout ?? 'blocked'),
+    kind: new TextEncoder().encode(kind),
+  };
+}
+
+/** Refuses what is one element, whose characters or bytes would be taken for elements. */
+function refuseOneValue(elements) {
+  const isIterable = typeof elements?.[Symbol.iterator] === 'function';
+  if (typeof elements === 'string' || isBytes(elements) || !isIterable) {
+    const message = `elements must be given as an array or another iterable, not as one`;
+    throw new TypeError(`${message} ${described(elements)}`);
+  }
+}
+
+/** Returns a copy of bytes, which the caller may change later. */
+function copyOfBytes(stored) {
+  if (!isBytes(stored)) {
+    const given = described(stored);
+    throw new TypeError(`a filter is read from a Uint8Array or a string, not from ${given}`);
+  }
+  if (stored.length > MAX_STORED_BYTES) {
+    const why = `${stored.length} bytes are too many`;
+    throw new FormatError(`invalid bloom filter. The value is damaged: ${why}.`);
+  }
+  const copy = new Uint8Array(stored.length);
+  copy.set(stored);
+  return copy;
+}

@@ -1,0 +1,180 @@
+//! Values as elements. What a value stands for depends on the kind of the filter: `'2026-02-28'` is
+//! a text in a filter of texts, and a day in one of dates.
+
+use crate::failure::{Failure, Outcome};
+use crate::text::{self, Unread};
+use crate::value::Value;
+use pg_bloom_core::{Array, Element, Kind, Layout, Numeric, Tag};
+
+/// Integers up to this magnitude are exact in a float of 64 bits: 2^53 - 1.
+const GREATEST_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+/// Microseconds from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
+const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
+/// What the names of kinds of arrays begin with.
+const ARRAY_PREFIX: &str = "array of ";
+
+/// Returns the kind with this name, if values of the caller can be its elements: `integer`, or
+/// `array of integer`, which may be written `integer[]`.
+///
+/// Fails for other names.
+pub fn kind_by_name(name: &str) -> Outcome<Tag> {
+    let tag = (0..=u8::MAX)
+        .filter_map(Tag::from_code)
+        .find(|tag| tag.name() == name);
+    let is_of_values = |tag: &Tag| {
+        let is_general = !tag.is_parquet() && !tag.has_name();
+        is_general && !matches!(tag, Tag::None | Tag::PgLsn | Tag::Xid8 | Tag::Jsonb)
+    };
+    tag.filter(is_of_values)
+        .ok_or_else(|| Failure::range(format!("unknown kind of elements \"{name}\"")))
+}
+
+/// Returns the name of the kind of an array's members, given the name of the array's kind; `None` if
+/// the kind is not that of an array.
+pub fn kind_of_members(name: &str) -> Option<&str> {
+    name.strip_prefix(ARRAY_PREFIX).or_else(|| name.strip_suffix("[]"))
+}
+
+/// Returns the element that a value is in a filter of this kind; `None` for null. A value that can't
+/// be of the kind is returned as an element of its own kind, which the filter refuses.
+///
+/// Fails if the value is out of the range of the kind's type, and if the kind is not known but the
+/// value doesn't tell it.
+pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>> {
+    let Value::Array { lengths, members } = value else {
+        return scalar(value, kind);
+    };
+
+    let member_kind = match kind_of_members(kind.name) {
+        Some(name) if kind.tag == Tag::Array => Kind::unnamed(kind_by_name(name)?),
+        _ => Kind::NONE,
+    };
+    let mut elements = Vec::with_capacity(members.len());
+    for member in members {
+        elements.push(scalar(member, member_kind)?);
+    }
+    Ok(Some(Array::new(lengths.clone(), elements)?.into()))
+}
+
+/// Does the same for a value that is not an array.
+fn scalar<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>> {
+    let element = match *value {
+        Value::Null => return Ok(None),
+        Value::Text(text) => by_text(text, kind)?,
+        Value::Bytes(bytes) => bytes.into(),
+        Value::Integer(integer) if kind.tag == Tag::Numeric => numeric(&integer.to_string(), kind)?,
+        Value::Integer(integer) => integer.into(),
+        Value::LargeInteger(digits) => by_large_integer(digits, kind)?,
+        Value::Number(number) => by_number(number, kind)?,
+        Value::Boolean(boolean) => boolean.into(),
+        Value::Instant(microseconds) => {
+            let since_2000 = microseconds.checked_sub(EPOCH_MICROSECONDS);
+            let possible = since_2000.filter(|instant| text::is_timestamp(*instant));
+            Element::Timestamptz(possible.ok_or_else(|| out_of_range(kind))?)
+        }
+        // The form of arrays has no arrays within.
+        Value::Array { .. } => return Err(Failure::range("an array is a member of an array")),
+    };
+    Ok(Some(element))
+}
+
+/// Returns the element that a number is: an integer where the filter has integers.
+fn by_number<'a>(number: f64, kind: Kind<'_>) -> Outcome<Element<'a>> {
+    match kind.tag {
+        Tag::None => Err(Failure::kind(
+            "a number may be an integer or a float: name the kind, \"integer\" or \"float\"",
+        )),
+        Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 if number.fract() == 0.0 => {
+            if number.abs() > GREATEST_SAFE_INTEGER {
+                return Err(Failure::range(format!(
+                    "number {number} is not a safe integer: give a bigint or a string"
+                )));
+            }
+            Ok((number as i64).into())
+        }
+        _ => Ok(number.into()),
+    }
+}
+
+/// Returns the element that an integer of more than 64 bits is.
+fn by_large_integer<'a>(digits: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
+    match kind.tag {
+        Tag::Numeric => numeric(digits, kind),
+        Tag::None | Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
+            Err(Failure::range(format!("{digits} is out of range for an integer of 64 bits")))
+        }
+        // It is of the wrong kind whatever its value is.
+        _ => Ok(Element::Integer(0)),
+    }
+}
+
+/// Returns the element that a text is.
+fn by_text<'a>(text: &'a str, kind: Kind<'_>) -> Outcome<Element<'a>> {
+    let read = match kind.tag {
+        Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
+            text::integer(text).map(Element::Integer)
+        }
+        Tag::Numeric => return numeric(text, kind),
+        Tag::Uuid | Tag::ParquetFixed16 => text::uuid(text).map(Element::Uuid),
+        Tag::Date | Tag::ParquetDate => text::date(text).map(Element::Date),
+        Tag::Timestamp | Tag::ParquetTimestamp => text::timestamp(text).map(Element::Timestamp),
+        Tag::Timestamptz | Tag::ParquetTimestamptz => {
+            text::timestamptz(text).map(Element::Timestamptz)
+        }
+        Tag::Time => text::time(text).map(Element::Time),
+        Tag::Timetz => text::timetz(text),
+        Tag::Interval => text::interval(text),
+        _ => Ok(text.into()),
+    };
+    read.map_err(|unread| unreadable(text, kind, unread))
+}
+
+/// Returns the numeric element that a text is.
+fn numeric<'a>(text: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
+    if let Some(numeric) = Numeric::parse(text) {
+        return Ok(numeric.into());
+    }
+    // A number that is too long for the type is still a number.
+    let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    let has_only_these = text.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
+    let unread = if has_digits && has_only_these { Unread::Range } else { Unread::Syntax };
+    Err(unreadable(text, kind, unread))
+}
+
+/// Returns the failure for a text that can't be read as an element of a kind.
+#[cold]
+fn unreadable(text: &str, kind: Kind<'_>, unread: Unread) -> Failure {
+    const MOST_BYTES_SHOWN: usize = 40;
+    let shown = &text[..text.floor_char_boundary(MOST_BYTES_SHOWN)];
+    match unread {
+        Unread::Range => Failure::range(format!("\"{shown}\" is out of range for kind {kind}")),
+        Unread::Syntax => {
+            let mismatch = Element::from(text).hash_in(Kind::unnamed(kind.tag), Layout::Blocked);
+            let message = mismatch.err().map(|error| error.to_string()).unwrap_or_default();
+            let form = written_form(kind.tag);
+            Failure::kind(format!("{message} \"{shown}\" is not written like {form}."))
+        }
+    }
+}
+
+/// Returns how elements of a kind are written as text.
+fn written_form(tag: Tag) -> &'static str {
+    match tag {
+        Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => "42",
+        Tag::Numeric => "12.5",
+        Tag::Uuid | Tag::ParquetFixed16 => "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        Tag::Date | Tag::ParquetDate => "2026-02-28",
+        Tag::Timestamp | Tag::ParquetTimestamp => "2026-02-28T12:34:56.789012",
+        Tag::Timestamptz | Tag::ParquetTimestamptz => "2026-02-28T12:34:56.789012Z",
+        Tag::Time => "12:34:56.789012",
+        Tag::Timetz => "12:34:56.789012+02:00",
+        Tag::Interval => "P1Y2M3DT4H5M6.789012S",
+        _ => "a text",
+    }
+}
+
+/// Returns the failure for a value that elements of a kind can't be.
+#[cold]
+fn out_of_range(kind: Kind<'_>) -> Failure {
+    Failure::range(format!("element is out of range for a bloom filter of kind {kind}"))
+}

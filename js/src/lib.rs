@@ -1,0 +1,354 @@
+//! The WebAssembly module of the package `pg-bloom`: filters of `pg_bloom_core` behind a plain C
+//! interface, for the loader in js/loader/ and for runtimes in other languages.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `value` | values of the caller as bytes, and reading them |
+//! | `element` | a value as an element of a filter's kind |
+//! | `text` | dates, times, intervals and UUIDs that are written as text |
+//! | `builder` | a build that takes its kind from the caller or from its first element |
+//! | `failure` | errors, and a lack of memory |
+//! | `report` | what a filter is, as JSON |
+//! | `slots` | filters and builders by their handles |
+//!
+//! # How to call it
+//!
+//! The module imports nothing. A caller writes bytes to the address that [`input`] returns; a
+//! function that takes a `length` reads as many bytes there. Results that are not numbers are left
+//! in the output: [`output`] and [`output_length`] tell where, until the next call.
+//!
+//! Functions that return an `i32` return a negative number if they fail: -1 for a value of the wrong
+//! kind, -2 for a parameter out of its range, -3 for bytes that are not a filter. The output then has
+//! the message, in UTF-8. Otherwise the number is 0 or a handle, or a count where the function says
+//! so. A handle must be one that a function returned and that was not released since.
+//!
+//! A trap leaves the instance unusable: the caller discards it and makes a new one. It then asks
+//! [`missing_bytes`], which says whether memory ran out.
+
+#![deny(missing_docs)]
+
+mod builder;
+mod element;
+mod failure;
+mod report;
+mod slots;
+mod text;
+mod value;
+
+use builder::KindedBuilder;
+use failure::{Failure, Outcome};
+use pg_bloom_core::{Element, Filter, Layout, Request, memory};
+use slots::Slots;
+use std::cell::RefCell;
+use value::Value;
+
+/// What an instance has between two calls.
+struct Module {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    filters: Slots<Filter>,
+    builders: Slots<KindedBuilder>,
+}
+
+thread_local! {
+    static MODULE: RefCell<Module> = {
+        failure::install();
+        RefCell::new(Module {
+            input: Vec::new(),
+            output: Vec::new(),
+            filters: Slots::new(),
+            builders: Slots::new(),
+        })
+    };
+}
+
+/// Calls `work`, and returns the number that it returns. If it fails, leaves the message in the
+/// output and returns the negative number of the error's class.
+fn call(work: impl FnOnce(&mut Module) -> Outcome<i32>) -> i32 {
+    MODULE.with_borrow_mut(|module| match work(module) {
+        Ok(number) => number,
+        Err(Failure { class, message }) => {
+            module.output = message.into_bytes();
+            class as i32
+        }
+    })
+}
+
+/// Makes room for `length` bytes, and returns where the caller is to write them. What was written
+/// before may be lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(length: usize) -> *mut u8 {
+    MODULE.with_borrow_mut(|module| {
+        if module.input.len() < length {
+            // The old bytes are freed first, so that memory has room for the new ones.
+            module.input = Vec::new();
+            module.input = memory::zeroed(length);
+        }
+        module.input.as_mut_ptr()
+    })
+}
+
+/// Returns where the output of the last call is.
+#[unsafe(no_mangle)]
+pub extern "C" fn output() -> *const u8 {
+    MODULE.with_borrow(|module| module.output.as_ptr())
+}
+
+/// Returns how many bytes the output of the last call has.
+#[unsafe(no_mangle)]
+pub extern "C" fn output_length() -> usize {
+    MODULE.with_borrow(|module| module.output.len())
+}
+
+/// Returns how many bytes could not be allocated, if that was the reason for a trap; else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn missing_bytes() -> usize {
+    failure::missing_bytes()
+}
+
+/// Reads a stored filter, which is `length` bytes of input, and returns its handle.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_parse(length: usize) -> i32 {
+    call(|module| {
+        // A large filter is not copied, and a small one doesn't keep a large input.
+        let stored = if module.input.len() == length {
+            std::mem::take(&mut module.input)
+        } else {
+            memory::copy(&module.input[..length])
+        };
+        let filter = Filter::parse(stored)?;
+        Ok(module.filters.insert(filter))
+    })
+}
+
+/// Forgets a filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_release(filter: i32) {
+    MODULE.with_borrow_mut(|module| drop(module.filters.remove(filter)));
+}
+
+/// Returns where the stored bytes of a filter are, until the filter is released.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_bytes(filter: i32) -> *const u8 {
+    MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().as_ptr())
+}
+
+/// Returns how many bytes a filter has as stored.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_length(filter: i32) -> usize {
+    MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().len())
+}
+
+/// Returns the element that a value is in a filter; `None` if it is in no filter.
+fn element_in<'a>(filter: &Filter, value: &Value<'a>) -> Outcome<Option<Element<'a>>> {
+    let kind = filter.header().kind;
+    // A filter without a kind never had an element, whatever the value stands for.
+    if kind.is_none() { Ok(None) } else { element::element(value, kind) }
+}
+
+/// Probes a filter for one value, which is `length` bytes of input. Returns 1 if it may be in the
+/// filter, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
+    call(|module| {
+        let filter = module.filters.get(filter);
+        let value = value::read(&mut &module.input[..length])?;
+        let is_found = match element_in(filter, &value)? {
+            Some(element) => filter.contains(&element)?,
+            None => false,
+        };
+        Ok(i32::from(is_found))
+    })
+}
+
+/// Probes a filter for values, which are `length` bytes of input. Returns how many values there are;
+/// the output has a byte for each, in their order: 1 if it may be in the filter, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
+    call(|module| {
+        let filter = module.filters.get(filter);
+        let mut prober = filter.prober();
+        let mut values = &module.input[..length];
+        while !values.is_empty() {
+            let value = value::read(&mut values)?;
+            prober.push(element_in(filter, &value)?.as_ref())?;
+        }
+        module.output = memory::collect(prober.finish().into_iter().map(u8::from));
+        Ok(module.output.len() as i32)
+    })
+}
+
+/// Returns the handle of the union of two filters.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_union(a: i32, b: i32) -> i32 {
+    call(|module| {
+        let union = module.filters.get(a).union(module.filters.get(b))?;
+        Ok(module.filters.insert(union))
+    })
+}
+
+/// Returns the handle of the intersection of two filters.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_intersection(a: i32, b: i32) -> i32 {
+    call(|module| {
+        let intersection = module.filters.get(a).intersection(module.filters.get(b))?;
+        Ok(module.filters.insert(intersection))
+    })
+}
+
+/// Returns the handle of a filter as if built for another capacity; 0 stands for none.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
+    call(|module| {
+        let capacity = (capacity > 0).then_some(capacity);
+        let resized = module.filters.get(filter).resize(capacity)?;
+        Ok(module.filters.insert(resized))
+    })
+}
+
+/// Leaves in the output what a filter is, apart from its elements, as a JSON object.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_header(filter: i32) -> i32 {
+    call(|module| {
+        module.output = report::header(module.filters.get(filter)).into_bytes();
+        Ok(0)
+    })
+}
+
+/// Leaves in the output what a filter is and how full it is, as a JSON object.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_info(filter: i32) -> i32 {
+    call(|module| {
+        module.output = report::info(module.filters.get(filter)).into_bytes();
+        Ok(0)
+    })
+}
+
+/// Returns the estimated number of distinct elements; infinity if all bits are set.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_cardinality(filter: i32) -> f64 {
+    MODULE.with_borrow(|module| module.filters.get(filter).cardinality())
+}
+
+/// Returns the false positive rate that a filter has now.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_fpr(filter: i32) -> f64 {
+    MODULE.with_borrow(|module| module.filters.get(filter).current_fpr())
+}
+
+/// Returns 1 if the false positive rate of a filter is higher than promised, beyond random
+/// variation; else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn filter_is_overfull(filter: i32) -> i32 {
+    MODULE.with_borrow(|module| i32::from(module.filters.get(filter).overfull().is_some()))
+}
+
+/// Returns the layout with a stored code.
+fn layout(code: u32) -> Outcome<Layout> {
+    let layout = u8::try_from(code).ok().and_then(Layout::from_code);
+    layout.ok_or_else(|| Failure::range(format!("layout {code} is unknown")))
+}
+
+/// Starts a new filter, and returns the handle of its builder. The capacity 0 stands for none. The
+/// first `kind_length` bytes of input are the name of its kind; without any, the filter gets the
+/// kind of its first element.
+#[unsafe(no_mangle)]
+pub extern "C" fn builder_new(
+    capacity: u64,
+    fpr: f64,
+    layout_code: u32,
+    kind_length: usize,
+) -> i32 {
+    call(|module| {
+        let request = Request {
+            capacity: (capacity > 0).then_some(capacity),
+            fpr,
+            layout: layout(layout_code)?,
+        };
+        let builder = KindedBuilder::new(&request, &module.input[..kind_length])?;
+        Ok(module.builders.insert(builder))
+    })
+}
+
+/// Returns the handle of a builder that adds elements to a copy of a filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn builder_from(filter: i32) -> i32 {
+    call(|module| {
+        let builder = KindedBuilder::from(module.filters.get(filter));
+        Ok(module.builders.insert(builder))
+    })
+}
+
+/// Adds values, which are `length` bytes of input. Nulls are skipped.
+#[unsafe(no_mangle)]
+pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
+    call(|module| {
+        let builder = module.builders.get_mut(builder);
+        let mut values = &module.input[..length];
+        while !values.is_empty() {
+            builder.add(&value::read(&mut values)?)?;
+        }
+        Ok(0)
+    })
+}
+
+/// Ends a build, forgets its builder, and returns the handle of the filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn builder_finish(builder: i32) -> i32 {
+    call(|module| {
+        let filter = module.builders.remove(builder).finish()?;
+        Ok(module.filters.insert(filter))
+    })
+}
+
+/// Forgets a builder whose filter is not wanted.
+#[unsafe(no_mangle)]
+pub extern "C" fn builder_release(builder: i32) {
+    MODULE.with_borrow_mut(|module| drop(module.builders.remove(builder)));
+}
+
+/// Leaves in the output the size of a filter for a capacity and a rate, as a JSON object.
+#[unsafe(no_mangle)]
+pub extern "C" fn parameters(capacity: u64, fpr: f64, layout_code: u32) -> i32 {
+    call(|module| {
+        module.output = report::parameters(layout(layout_code)?, capacity, fpr)?.into_bytes();
+        Ok(0)
+    })
+}
+
+/// Leaves in the output what the lookup table recommends for a rate, as a JSON object.
+#[unsafe(no_mangle)]
+pub extern "C" fn best_practices(max_fpr: f64, layout_code: u32) -> i32 {
+    call(|module| {
+        module.output = report::best_practices(layout(layout_code)?, max_fpr)?.into_bytes();
+        Ok(0)
+    })
+}
+
+/// Leaves in the output the false positive rate of a filter with these numbers of distinct elements,
+/// bits and hashes, as a JSON number.
+#[unsafe(no_mangle)]
+pub extern "C" fn expected_fpr(
+    elements: u64,
+    num_bits: u64,
+    num_hashes: u32,
+    layout_code: u32,
+) -> i32 {
+    call(|module| {
+        let layout = layout(layout_code)?;
+        let rate = report::expected_fpr(layout, num_hashes, num_bits, elements)?;
+        module.output = rate.into_bytes();
+        Ok(0)
+    })
+}
+
+/// Leaves in the output the largest capacity whose filter has at most `bytes` bytes, as a JSON
+/// number.
+#[unsafe(no_mangle)]
+pub extern "C" fn capacity(bytes: u64, fpr: f64, layout_code: u32) -> i32 {
+    call(|module| {
+        let capacity = pg_bloom_core::capacity_for_bytes(layout(layout_code)?, bytes, fpr)?;
+        module.output = capacity.to_string().into_bytes();
+        Ok(0)
+    })
+}

@@ -1,0 +1,102 @@
+//! Values of the caller, as it writes them into the input, one after the other. All numbers are
+//! little-endian:
+//!
+//! ```text
+//! 0                                            null
+//! 1  length u32, UTF-8                         a text
+//! 2  length u32, bytes                         bytes
+//! 3  i64                                       an integer
+//! 4  f64                                       a number that may be an integer or not
+//! 5  u8                                        a boolean, 0 or 1
+//! 6  i64                                       an instant: microseconds since 1970-01-01 in UTC
+//! 7  length u32, decimal digits                an integer that has more than 64 bits
+//! 8  dimensions u32, length u32 of each,
+//!    the members in order of storage           an array; its members are of the other forms
+//! ```
+
+use crate::failure::{Failure, Outcome};
+use pg_bloom_core::memory;
+
+/// A value of the caller.
+pub enum Value<'a> {
+    Null,
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    /// Microseconds since 1970-01-01 in UTC.
+    Instant(i64),
+    /// The decimal digits of an integer that has more than 64 bits.
+    LargeInteger(&'a str),
+    Array {
+        lengths: Vec<i32>,
+        members: Vec<Value<'a>>,
+    },
+}
+
+/// Reads one value, and moves `bytes` behind it.
+///
+/// Fails if the bytes begin with no value.
+pub fn read<'a>(bytes: &mut &'a [u8]) -> Outcome<Value<'a>> {
+    read_value(bytes).ok_or_else(|| Failure::range("the bytes of a value are damaged"))
+}
+
+/// Does the same; returns `None` if there is no value.
+fn read_value<'a>(bytes: &mut &'a [u8]) -> Option<Value<'a>> {
+    let [form] = take_array(bytes)?;
+    if form != 8 {
+        return read_scalar(form, bytes);
+    }
+
+    let dimensions = u32::from_le_bytes(take_array(bytes)?);
+    let mut lengths = Vec::new();
+    // An array without members may have no dimensions.
+    let mut num_members = u64::from(dimensions > 0);
+    for _ in 0..dimensions {
+        let length = u32::from_le_bytes(take_array(bytes)?);
+        num_members = num_members.checked_mul(length.into())?;
+        memory::push(&mut lengths, i32::try_from(length).ok()?);
+    }
+
+    let mut members = Vec::new();
+    for _ in 0..num_members {
+        let [form] = take_array(bytes)?;
+        memory::push(&mut members, read_scalar(form, bytes)?);
+    }
+    Some(Value::Array { lengths, members })
+}
+
+/// Reads the rest of a value that is not an array.
+fn read_scalar<'a>(form: u8, bytes: &mut &'a [u8]) -> Option<Value<'a>> {
+    let value = match form {
+        0 => Value::Null,
+        1 => Value::Text(take_text(bytes)?),
+        2 => Value::Bytes(take_bytes(bytes)?),
+        3 => Value::Integer(i64::from_le_bytes(take_array(bytes)?)),
+        4 => Value::Number(f64::from_le_bytes(take_array(bytes)?)),
+        5 => Value::Boolean(take_array(bytes)? == [1]),
+        6 => Value::Instant(i64::from_le_bytes(take_array(bytes)?)),
+        7 => Value::LargeInteger(take_text(bytes)?),
+        _ => return None,
+    };
+    Some(value)
+}
+
+fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (array, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*array)
+}
+
+/// Takes bytes that follow their length.
+fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u32::from_le_bytes(take_array(bytes)?) as usize;
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    std::str::from_utf8(take_bytes(bytes)?).ok()
+}

@@ -1,0 +1,246 @@
+// What a Filter does with values of JavaScript, and what it refuses.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import test from 'node:test';
+import {
+  Filter,
+  FormatError,
+  bestPractices,
+  capacityForBytes,
+  expectedFpr,
+  parameters,
+} from 'pg-bloom';
+
+/** A value of each kind, and one that is the same element. */
+const SAME_ELEMENTS = {
+  integer: [42n, '42'],
+  text: ['é€😀', 'é€😀'],
+  bytea: [new Uint8Array([1, 2]), Buffer.from([1, 2])],
+  float: [0, -0],
+  numeric: ['1.50', '15e-1'],
+  uuid: ['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{A0EEBC999C0B4EF8BB6D6BB9BD380A11}'],
+  date: ['2026-02-28', '+002026-02-28'],
+  timestamp: ['2026-02-28T12:34:56.789', '2026-02-28 12:34:56.789000'],
+  timestamptz: ['2026-02-28T12:34:56.789Z', new Date('2026-02-28T12:34:56.789Z')],
+  boolean: [true, true],
+  time: ['12:34', '12:34:00.000000'],
+  timetz: ['12:34+02', '12:34:00+02:00'],
+  interval: ['P1Y2M3DT4H5M6.789S', '1 year 2 mons 3 days 04:05:06.789'],
+  'array of integer': [[1n, null], [1, null]],
+  'text[]': [[['a', 'b'], ['c', null]], [['a', 'b'], ['c', null]]],
+};
+
+test('an element is found in each way of writing it', () => {
+  for (const layout of ['blocked', 'classic', 'parquet']) {
+    for (const [kind, [value, same]] of Object.entries(SAME_ELEMENTS)) {
+      const filter = Filter.build([value], { capacity: 10, layout, kind });
+      assert.equal(filter.has(value), true, kind);
+      assert.equal(filter.has(same), true, kind);
+      assert.deepEqual(filter.hasMany([same, null]), [true, false], kind);
+      assert.ok(filter.withAll([same]).equals(filter), kind);
+    }
+  }
+});
+
+test('elements of another kind are refused, and both kinds are named', () => {
+  for (const [kind, [value]] of Object.entries(SAME_ELEMENTS)) {
+    const filter = Filter.build([value], { kind });
+    for (const [otherKind, [other]] of Object.entries(SAME_ELEMENTS)) {
+      const isOther = typeof value !== typeof other || Array.isArray(value) !== Array.isArray(other);
+      if (!isOther || (kind === 'numeric' && typeof other === 'bigint')) continue;
+      if (kind === 'timestamptz' || (kind === 'integer' && typeof other === 'number')) continue;
+      const error = { name: 'TypeError', message: new RegExp(filter.header.keyKind) };
+      assert.throws(() => filter.has(other), error, `${otherKind} in ${kind}`);
+      assert.throws(() => filter.hasMany([value, other]), error, `${otherKind} in ${kind}`);
+      assert.throws(() => filter.withAll([other]), error, `${otherKind} in ${kind}`);
+      assert.throws(() => Filter.build([other, value], { kind }), TypeError, `${otherKind}, ${kind}`);
+    }
+  }
+  const integers = Filter.build([1n]);
+  const bothNamed = { name: 'TypeError', message: /integer.*text/ };
+  assert.throws(() => integers.has('one'), bothNamed);
+  assert.throws(() => integers.has(1.5), { name: 'TypeError', message: /integer.*float/ });
+  const numerics = Filter.build(['1'], { kind: 'numeric' });
+  assert.throws(() => numerics.has(1), { name: 'TypeError', message: /numeric.*float/ });
+  assert.throws(() => integers.union(Filter.build(['a'])), bothNamed);
+});
+
+test('a filter of Parquet takes text and bytes alike', () => {
+  const filter = Filter.build(['é'], { layout: 'parquet' });
+  assert.equal(filter.header.keyKind, 'parquet BYTE_ARRAY');
+  assert.ok(filter.has(new TextEncoder().encode('é')));
+  assert.throws(() => filter.has(1n), TypeError);
+});
+
+test('the first element tells the kind', () => {
+  assert.equal(Filter.build(['1']).header.keyKind, 'text');
+  assert.equal(Filter.build([null, 1n]).header.keyKind, 'integer');
+  assert.equal(Filter.build([[null], ['a']]).header.keyKind, 'array of text');
+  assert.equal(Filter.build([]).header.keyKind, null);
+  assert.equal(Filter.build([], { kind: 'integer' }).header.keyKind, null);
+  assert.equal(Filter.build([]).has(1), false);
+  assert.throws(() => Filter.build([1]), { name: 'TypeError', message: /kind/ });
+  assert.throws(() => Filter.build([[1]]), { name: 'TypeError', message: /kind/ });
+  assert.throws(() => Filter.build([[null]]), RangeError);
+  assert.ok(Filter.build([1], { kind: 'integer' }).equals(Filter.build([1n])));
+});
+
+test('values out of range are refused', () => {
+  const integers = Filter.build([2n ** 63n - 1n, -(2n ** 63n)]);
+  for (const value of [2n ** 63n, '9223372036854775808', 2 ** 53, 1e300]) {
+    assert.throws(() => integers.has(value), RangeError, String(value));
+  }
+  const refused = {
+    date: ['2026-02-29', '2026-13-01', '0000-01-01', '5874898-01-01'],
+    timestamp: ['2026-02-28T24:00:01', '2026-02-28T12:60:00', '294277-01-01 00:00:00'],
+    timestamptz: ['2026-02-28T12:00:00+16', new Date(NaN), { ...new Date() }, '2026-02-28T12:00:00.1234567Z'],
+    time: ['24:00:01', '12:00:60'],
+    interval: ['P3000000000M', 'PT99999999999999999H'],
+    numeric: ['1e200000'],
+    text: ['\ud800', `${'a'.repeat(60)}\udc00`],
+  };
+  for (const [kind, values] of Object.entries(refused)) {
+    const filter = Filter.build([SAME_ELEMENTS[kind][0]], { kind });
+    for (const value of values) {
+      const expected = Object.getPrototypeOf(value) === Object.prototype ? TypeError : RangeError;
+      assert.throws(() => filter.has(value), expected, `${kind} ${String(value)}`);
+    }
+  }
+  assert.throws(() => Filter.build([[[1n], [2n, 3n]]]), RangeError);
+  assert.throws(() => Filter.build([[1n, [2n]]]), RangeError);
+});
+
+test('text that is written otherwise is of another kind', () => {
+  const written = {
+    date: ['28.02.2026', '2026-2-28', ''],
+    timestamp: ['2026-02-28', '2026-02-28T12:00Z'],
+    timestamptz: ['2026-02-28T12:00', '2026-02-28T12:00:00 UTC'],
+    time: ['1:00', '12:00Z'],
+    timetz: ['12:00'],
+    interval: ['P', 'PT', '1 week', '', 'P1.5D', '1 day '],
+    uuid: ['a0eebc99', '{a0eebc999c0b4ef8bb6d6bb9bd380a11', 'a0-eebc999c0b4ef8bb6d6bb9bd380a11'],
+  };
+  for (const [kind, texts] of Object.entries(written)) {
+    const filter = Filter.build([SAME_ELEMENTS[kind][0]], { kind });
+    for (const text of texts) {
+      assert.throws(() => filter.has(text), { name: 'TypeError', message: /text/ }, `${kind} ${text}`);
+    }
+  }
+});
+
+test('what is no element is refused', () => {
+  const filter = Filter.build(['a']);
+  for (const value of [undefined, Symbol('a'), () => 1, {}, new Map(), new Float64Array(1), Object('a')]) {
+    assert.throws(() => filter.has(value), TypeError);
+    assert.throws(() => filter.hasMany([value]), TypeError);
+    assert.throws(() => Filter.build([value]), TypeError);
+  }
+  assert.equal(filter.has(null), false);
+});
+
+test('one value is no list', () => {
+  const filter = Filter.build(['a']);
+  for (const value of ['a', new Uint8Array(1), Buffer.from('a'), 7, null, undefined, {}]) {
+    assert.throws(() => filter.hasMany(value), TypeError);
+    assert.throws(() => filter.withAll(value), TypeError);
+    assert.throws(() => Filter.build(value), TypeError);
+  }
+  assert.deepEqual(filter.hasMany(new Set(['a'])), [true]);
+  assert.deepEqual(filter.hasMany((function* () { yield 'a'; })()), [true]);
+});
+
+test('options are checked', () => {
+  for (const options of [
+    { capacity: 10.5 }, { capacity: 0 }, { capacity: -1n }, { capacity: 2n ** 63n }, { capacity: NaN },
+    { fpr: 0 }, { fpr: 0.6 }, { fpr: NaN }, { fpr: 1e-7, layout: 'parquet' },
+    { layout: 'blokced' }, { kind: 'jsonb' }, { kind: 'txt' }, { capacity: 1e12 },
+  ]) {
+    assert.throws(() => Filter.build([], options), RangeError, JSON.stringify(options, String));
+  }
+  for (const options of [
+    { capacity: '10' }, { fpr: '0.1' }, { layout: 1 }, { kind: 1 }, { capcity: 10 }, null, 'blocked',
+  ]) {
+    assert.throws(() => Filter.build([], options), TypeError, JSON.stringify(options));
+  }
+  assert.throws(() => Filter.build([1n]).resize(0), RangeError);
+  assert.throws(() => Filter.build([1n]).union(7), TypeError);
+  assert.throws(() => new Filter(), TypeError);
+});
+
+test('filters are values', () => {
+  const filter = Filter.build(['a', 'b'], { capacity: 100 });
+  const bytes = filter.bytes();
+  assert.ok(Filter.parse(bytes).equals(filter));
+  assert.ok(Filter.parse(filter.hex()).equals(filter));
+  assert.ok(Filter.parse(`${filter.hex().toUpperCase().replace('\\X', '\\x')}\n`).equals(filter));
+  assert.ok(Filter.parse(JSON.parse(JSON.stringify({ filter })).filter).equals(filter));
+  assert.equal(filter.toPostgres(), filter.hex());
+  bytes.fill(0);
+  assert.ok(filter.has('a'));
+  const given = filter.bytes();
+  const parsed = Filter.parse(given);
+  given.fill(0);
+  assert.ok(parsed.has('a'));
+  assert.equal(filter.equals(Filter.build(['a'], { capacity: 100 })), false);
+  assert.equal(filter.equals(bytes), false);
+  assert.deepEqual(filter.header, {
+    formatVersion: 1, layout: 'blocked', keyKind: 'text', representation: 'sparse', capacity: 100,
+    targetFpr: 0.01, numBits: 1024, numHashes: 6, bytes: 60,
+  });
+  assert.equal(filter.info().cardinality, filter.cardinality);
+  assert.equal(filter.info().currentFpr, filter.fpr);
+});
+
+test('filters are merged and resized into new ones', () => {
+  const numbers = (from, to) => Array.from({ length: to - from }, (_, i) => BigInt(from + i));
+  const low = Filter.build(numbers(0, 500), { capacity: 1000 });
+  const high = Filter.build(numbers(400, 1000), { capacity: 1000 });
+  assert.ok(low.union(high).equals(Filter.build(numbers(0, 1000), { capacity: 1000 })));
+  assert.ok(low.withAll(numbers(400, 1000)).equals(low.union(high)));
+  assert.ok(low.intersection(high).hasMany(numbers(400, 500)).every(Boolean));
+  const sparse = Filter.build([1n], { capacity: 1000 });
+  assert.equal(sparse.resize(777).header.capacity, 777);
+  assert.ok(sparse.resize().header.bytes <= sparse.header.bytes);
+  assert.throws(() => low.resize(), RangeError);
+  assert.throws(() => low.union(Filter.build([1n], { capacity: 1000, fpr: 0.1 })), RangeError);
+  assert.equal(low.overfull, false);
+  assert.equal(Filter.build(numbers(0, 5000), { capacity: 1000 }).overfull, true);
+});
+
+test('bytes that are no filter are refused', () => {
+  for (const stored of ['', '\\x', '\\x0', '\\x00', '\\xzz', 'abc', new Uint8Array(0), new Uint8Array(60)]) {
+    assert.throws(() => Filter.parse(stored), FormatError);
+    assert.throws(() => Filter.parse(stored), { name: 'FormatError', message: /invalid|version/ });
+  }
+  for (const stored of [7, null, undefined, [1], new ArrayBuffer(8)]) {
+    assert.throws(() => Filter.parse(stored), TypeError);
+  }
+});
+
+test('sizes are told', () => {
+  assert.deepEqual(Object.keys(parameters(1000)), ['numBits', 'numHashes', 'bytes', 'fpr']);
+  assert.equal(parameters(1000n, 0.01, 'classic').numHashes, 7);
+  assert.ok(parameters(1000, 0.001).fpr <= 0.001);
+  assert.deepEqual(Object.keys(bestPractices(0.01)), ['bitsPerElement', 'numHashes', 'fpr']);
+  assert.ok(expectedFpr(100, 1000, 7) < 0.01);
+  const capacity = capacityForBytes(1_000_000);
+  assert.ok(parameters(capacity).bytes <= 1_000_000);
+  assert.ok(parameters(capacity + 1).bytes > 1_000_000);
+  for (const sizing of [
+    () => parameters(0), () => parameters(1.5), () => parameters(10, 2), () => parameters(1, 0.1, 'x'),
+    () => bestPractices(0), () => expectedFpr(1, 0, 1), () => expectedFpr(1, 100, 65),
+    () => expectedFpr(-1, 100, 1), () => capacityForBytes(10),
+  ]) {
+    assert.throws(sizing, RangeError);
+  }
+  for (const sizing of [() => parameters('1'), () => bestPractices('1'), () => capacityForBytes(null)]) {
+    assert.throws(sizing, TypeError);
+  }
+});
+
+test('import and require have one class', () => {
+  const required = createRequire(import.meta.url)('pg-bloom');
+  assert.equal(required.Filter, Filter);
+  assert.equal(required.FormatError, FormatError);
+});
