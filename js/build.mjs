@@ -89,3 +89,31 @@ write('edge.mjs', `${imported.replace("pg_bloom.wasm'", "pg_bloom.wasm?module'")
 
 // The page works from file:, so the script is beside it.
 copyFileSync(new URL('script.js', dist), new URL('page/pg_bloom.js', here));
+
+// Adapters import the package by its name, so that there is one class. shared.js is put into each.
+const shared = readFileSync(new URL('adapters/shared.js', here), 'utf8');
+for (const adapter of ['pg', 'postgres', 'drizzle']) {
+  const own = readFileSync(new URL(`adapters/${adapter}.js`, here), 'utf8');
+  const usesShared = own.includes("'./shared.js'");
+  const imports = new Set(own.match(/^import .* from '[^.].*';$/gm));
+  const parts = usesShared ? [withoutImports(shared).replace(/^export /gm, '')] : [];
+  const text = [...parts, withoutImports(own)].join('\n');
+  write(`${adapter}.mjs`, `${[...imports].join('\n')}\n${text}`);
+  for (const end of ['d.mts', 'd.cts']) {
+    copyFileSync(new URL(`adapters/${adapter}.d.ts`, here), new URL(`${adapter}.${end}`, dist));
+  }
+  write(`${adapter}.cjs`, `'use strict';\n${asCommonJs([...imports], text)}`);
+}
+
+function withoutImports(text) {
+  return text.replace(/^import .*;\n/gm, '');
+}
+
+function asCommonJs(imports, text) {
+  const required = imports.map((line) =>
+    line.replace(/^import (\{.*\}) from ('.*');$/, 'const $1 = require($2);'),
+  );
+  const names = [...text.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map((match) => match[1]);
+  const body = text.replace(/^export /gm, '');
+  return `${required.join('\n')}\n${body}\nmodule.exports = { ${names.join(', ')} };\n`;
+}

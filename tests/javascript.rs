@@ -35,6 +35,29 @@ fn can_build() -> bool {
     true
 }
 
+/// Drivers and Drizzle send and read filters by the adapters of the package.
+#[test]
+fn drivers_send_and_read_filters() {
+    if !can_build() {
+        return;
+    }
+    if !package().join("node_modules/pg").exists() {
+        println!("left out, since npm could not install the drivers: scripts/setup js");
+        return;
+    }
+    let server = Server::start("timezone = 'UTC'");
+    drop(server.database("app"));
+    let mut command = Command::new("node");
+    for (name, value) in server.program("psql").get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.arg(package().join("tests/adapters.mjs"));
+    output(command.env("PGDATABASE", "app"));
+}
+
 /// Runs a program of js/tests/ with this input.
 fn passes(program: &str, input: &str) {
     let mut command = Command::new("node");
@@ -54,8 +77,13 @@ fn the_tests_of_the_package_pass() {
         .collect();
     tests.sort();
     assert!(tests.len() >= 5, "{tests:?}");
-    let printed = output(Command::new("node").arg("--test").args(tests));
-    print!("{}", String::from_utf8_lossy(&printed));
+    let ended = Command::new("node")
+        .arg("--test")
+        .args(tests)
+        .output()
+        .expect("Node starts");
+    println!("{}", String::from_utf8_lossy(&ended.stdout));
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 /// Sizes of many capacities and rates are those that the core computes here, and rates and estimates

@@ -19,7 +19,12 @@ fn between(text: &str, before: &str, after: &str) -> Vec<String> {
 fn versions_agree() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(between(&read("Cargo.toml"), "\nversion = \"", "\""), [version]);
-    for member in ["Cargo.toml", "core/Cargo.toml", "benches/Cargo.toml", "js/Cargo.toml"] {
+    for member in [
+        "Cargo.toml",
+        "core/Cargo.toml",
+        "benches/Cargo.toml",
+        "js/Cargo.toml",
+    ] {
         assert!(read(member).contains("\nversion.workspace = true\n"), "{member}");
     }
     for package in ["pg_bloom", "pg_bloom_benches", "pg_bloom_core"] {

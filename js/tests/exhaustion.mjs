@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { Filter } from 'pg-bloom';
 
-const exhaustions = Number(process.env.EXHAUSTIONS ?? 500);
+const exhaustions = Number(process.env.EXHAUSTIONS ?? 300);
 const filter = Filter.build(['a'], { capacity: 100 });
 const elements = Array.from({ length: 20_000 }, (_, i) => BigInt(i));
 const dense = Filter.build(elements, { capacity: 20_000 });

@@ -91,7 +91,7 @@ test('100,000 damaged inputs and refused elements take no memory', () => {
 test('filters that are dropped in a loop without awaiting take no memory', () => {
   const stored = Filter.build(['a', 'b'], { capacity: 1_000_000 }).withAll(numbers(200_000)).bytes();
   assert.ok(stored.length > MEGABYTE);
-  for (let i = 0; i < 2000; i++) assert.ok(Filter.parse(stored).has('a'));
+  for (let i = 0; i < 1000; i++) assert.ok(Filter.parse(stored).has('a'));
   // Copies in the module, 64 MB, and what the collector has not freed yet.
   assert.ok(process.memoryUsage().rss < 600 * MEGABYTE);
 });
@@ -101,13 +101,12 @@ function* numbers(count) {
 }
 
 test('filters of more than the cache are asked by turns', () => {
-  const filters = Array.from({ length: 40 }, (_, i) =>
-    Filter.build(numbers(250_000 + i), { capacity: 2_000_000 }),
-  );
+  const base = Filter.build(numbers(250_000), { capacity: 2_000_000 });
+  const filters = Array.from({ length: 40 }, (_, i) => base.withAll([`more ${i}`]));
   assert.ok(filters[0].header.bytes > 1_900_000);
   for (const filter of [...filters, ...filters]) assert.ok(filter.has('7'));
   const union = filters.reduce((a, b) => a.union(b));
-  assert.ok(union.equals(filters.at(-1)));
+  assert.ok(union.equals(base.withAll(Array.from({ length: 40 }, (_, i) => `more ${i}`))));
 });
 
 test('iterators may use filters, fail, and end early', () => {

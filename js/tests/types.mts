@@ -11,6 +11,25 @@ import {
   expectedFpr,
   parameters,
 } from 'pg-bloom';
+import { bloom, bloomIndex, mayContain } from 'pg-bloom/drizzle';
+import { register as registerPg } from 'pg-bloom/pg';
+import { register as registerPostgres } from 'pg-bloom/postgres';
+import type { SQL } from 'drizzle-orm';
+import { date, pgTable } from 'drizzle-orm/pg-core';
+import pg from 'pg';
+import postgres from 'postgres';
+
+const daily = pgTable('daily', { day: date().primaryKey(), urls: bloom().notNull() }, (table) => [
+  bloomIndex('daily_urls', table.urls),
+]);
+const urls: Filter = {} as typeof daily.$inferSelect.urls;
+const condition: SQL<boolean> = mayContain(daily.urls, 'https://example.com/1');
+const registered: Promise<void>[] = [
+  registerPg(new pg.Client()),
+  registerPg(new pg.Pool()),
+  registerPostgres(postgres()),
+];
+export { condition, registered, urls };
 
 const options: BuildOptions = { capacity: 1000n, fpr: 0.01, layout: 'parquet', kind: 'integer[]' };
 const filter: Filter = Filter.build([[1n, null], null], options);

@@ -1,0 +1,35 @@
+import { sql } from 'drizzle-orm';
+import { customType, index } from 'drizzle-orm/pg-core';
+import { Filter } from 'pg-bloom';
+
+export const bloom = customType({
+  dataType: () => 'bloom',
+  toDriver: (filter) => filter.hex(),
+  // A driver that was registered has read the filter already.
+  fromDriver: (value) => (value instanceof Filter ? value : Filter.parse(value)),
+});
+
+/** Names of types, with a schema, quotes or brackets, and nothing else. */
+const TYPE_NAME = /^(?:[a-z_][a-z0-9_]*|"[^"]+")(?:\.(?:[a-z_][a-z0-9_]*|"[^"]+"))?(?: [a-z ]+)?(?:\[\])*$/i;
+
+/** Returns the type in SQL of a value, if the value tells it. */
+function typeOf(value) {
+  if (typeof value === 'string') return 'text';
+  if (typeof value === 'bigint') return 'bigint';
+  if (typeof value === 'boolean') return 'boolean';
+  if (value instanceof Uint8Array) return 'bytea';
+  throw new TypeError('name the type of the element in SQL: mayContain(column, value, "bigint")');
+}
+
+export function mayContain(column, value, type = typeOf(value)) {
+  if (!TYPE_NAME.test(type)) throw new RangeError(`"${type}" is no name of a type`);
+  // node-postgres sends no types, and an element is of the kind of its type.
+  const sent = typeof value === 'bigint' ? String(value) : value;
+  return sql`${column} @> ${sent}::${sql.raw(type)}`;
+}
+
+export function bloomIndex(name, column, { operatorClass, ...options } = {}) {
+  const indexed = operatorClass === undefined ? column : column.op(operatorClass);
+  const made = index(name).using('bloom_filter', indexed);
+  return Object.keys(options).length === 0 ? made : made.with(options);
+}
