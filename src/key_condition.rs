@@ -7,24 +7,28 @@
 use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
-/// The strategy of operators that ask a filter.
+/// The strategy number of operators that ask a filter for a key.
 pub const ASKS: i16 = 2;
 /// The support functions that make the key of an element, and those of an array's.
 pub const KEY_OF_ELEMENT: i16 = 1;
 pub const KEY_OF_ARRAY: i16 = 2;
 
-/// What an operator family has for such conditions, which are made in the memory of the call.
+/// The operator, type and functions of an operator family from which such conditions are made. The
+/// conditions are allocated in the current memory context.
 pub struct KeyCondition {
-    /// `@=>`.
+    /// The operator `@=>`.
     pub operator: Oid,
-    /// The type `bloom_key`, and its functions.
+    /// The type `bloom_key`.
     key: Oid,
+    /// The function `bloom_key(element)`.
     key_of_element: Oid,
+    /// The function `bloom_keys(elements)`.
     key_of_array: Oid,
 }
 
 impl KeyCondition {
-    /// Those of a family; `own` is a function of this extension.
+    /// Looks them up in an operator family; `None` if the family lacks one. `own` is any function of
+    /// this extension: it tells the schema of the types.
     pub fn of(family: Oid, own: Oid) -> Option<KeyCondition> {
         let [bloom, key] = [c"bloom", c"bloom_key"].map(|name| catalog::type_beside(own, name));
         Some(KeyCondition {
@@ -35,7 +39,8 @@ impl KeyCondition {
         })
     }
 
-    /// `filter @=> bloom_key(element)`, or `filter @=> ANY (bloom_keys(elements))`.
+    /// Makes the condition `filter @=> bloom_key(asked)`; or, if `asked` is an array of elements,
+    /// `filter @=> ANY (bloom_keys(asked))`.
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of an element, or of an array of elements.
@@ -48,70 +53,90 @@ impl KeyCondition {
     ) -> *mut Node {
         // SAFETY: promised by the caller.
         unsafe {
-            let (mut argument, given) = (asked, pg_sys::exprType(asked));
-            let base = pg_sys::getBaseType(given);
-            // Arguments of a polymorphic function are of the type that their domain is over.
-            if is_array && base != given {
-                let cast = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-                argument = pg_sys::makeRelabelType(
-                    asked.cast(),
-                    base,
-                    -1,
-                    pg_sys::get_typcollation(base),
-                    cast,
-                )
-                .cast();
-            }
-            let (function, result) = if is_array {
+            let argument = if is_array { without_domain(asked) } else { asked };
+            let (function, result_type) = if is_array {
                 (self.key_of_array, pg_sys::get_array_type(self.key))
             } else {
                 (self.key_of_element, self.key)
             };
-            let written = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
             let arguments = pg_sys::lappend(std::ptr::null_mut(), argument.cast());
             let key = pg_sys::makeFuncExpr(
                 function,
-                result,
+                result_type,
                 arguments,
                 pg_sys::InvalidOid,
                 collation,
-                written,
+                pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
             );
             self.of_key(filter, key.cast(), is_array)
         }
     }
 
-    /// `filter @=> key`, or `filter @=> ANY (keys)`.
+    /// Makes the condition `filter @=> key`; or, if `key` is an array of keys,
+    /// `filter @=> ANY (key)`.
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of a key, or of an array of keys.
     pub unsafe fn of_key(&self, filter: *mut Node, key: *mut Node, is_array: bool) -> *mut Node {
-        let (operator, none) = (self.operator, pg_sys::InvalidOid);
-        let (left, right) = (filter.cast(), key.cast());
-        // SAFETY: promised by the caller; a node is zeros except for what is set.
+        let operator = self.operator;
+        let no_collation = pg_sys::InvalidOid;
+        // SAFETY: promised by the caller.
         unsafe {
-            if !is_array {
-                return pg_sys::make_opclause(
-                    operator,
-                    pg_sys::BOOLOID,
-                    false,
-                    left,
-                    right,
-                    none,
-                    none,
-                )
-                .cast();
+            if is_array {
+                return any_clause(operator, filter, key);
             }
-            let clause: *mut pg_sys::ScalarArrayOpExpr =
-                pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
-            (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
-            (*clause).opno = operator;
-            (*clause).opfuncid = operators::function_of(operator);
-            (*clause).useOr = true;
-            (*clause).args =
-                pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), filter.cast()), key.cast());
-            (*clause).location = -1;
-            clause.cast()
+            pg_sys::make_opclause(
+                operator,
+                pg_sys::BOOLOID,
+                false,
+                filter.cast(),
+                key.cast(),
+                no_collation,
+                no_collation,
+            )
+            .cast()
         }
+    }
+}
+
+/// Makes the condition `left operator ANY (array)`.
+///
+/// # Safety
+/// The nodes must be expressions of the operator's types.
+unsafe fn any_clause(operator: Oid, left: *mut Node, array: *mut Node) -> *mut Node {
+    // SAFETY: promised by the caller; a node may be zeros except for what is set.
+    unsafe {
+        let clause: *mut pg_sys::ScalarArrayOpExpr =
+            pg_sys::palloc0(size_of::<pg_sys::ScalarArrayOpExpr>()).cast();
+        (*clause).xpr.type_ = pg_sys::NodeTag::T_ScalarArrayOpExpr;
+        (*clause).opno = operator;
+        (*clause).opfuncid = operators::function_of(operator);
+        (*clause).useOr = true;
+        let arguments = pg_sys::lappend(std::ptr::null_mut(), left.cast());
+        (*clause).args = pg_sys::lappend(arguments, array.cast());
+        // Where it is in the text of the query: unknown.
+        (*clause).location = -1;
+        clause.cast()
+    }
+}
+
+/// Returns an expression as one of the type that its domain is over, as an argument of a polymorphic
+/// function must be; an expression that is of no domain as it is.
+///
+/// # Safety
+/// The node must be an expression.
+unsafe fn without_domain(expression: *mut Node) -> *mut Node {
+    const NO_TYPE_MODIFIER: i32 = -1;
+    // SAFETY: promised by the caller.
+    unsafe {
+        let sql_type = pg_sys::exprType(expression);
+        let base = pg_sys::getBaseType(sql_type);
+        if base == sql_type {
+            return expression;
+        }
+        let collation = pg_sys::get_typcollation(base);
+        let not_shown = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        pg_sys::makeRelabelType(expression.cast(), base, NO_TYPE_MODIFIER, collation, not_shown)
+            .cast()
     }
 }

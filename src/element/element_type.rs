@@ -1,7 +1,8 @@
 //! A type of elements, as a call site remembers it: its key kind, and how its values are hashed for a
 //! filter.
 
-use super::hasher::{Form, Hasher, ProbeKey, other_form};
+use super::hasher::{Form, Hasher, parquet_form};
+use super::probe_key::ProbeKey;
 use super::resolve::{Dependencies, ResolvedType, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Element, Error, Result, SqlState, nodes};
@@ -140,7 +141,7 @@ impl ElementType {
     pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own } else { filter.kind };
-        let form = other_form(self.resolved.tag, kind.tag);
+        let form = parquet_form(self.resolved.tag, kind.tag);
         if form.is_none() {
             unify_with_element(kind, own).during(function)?;
         }
@@ -150,7 +151,7 @@ impl ElementType {
     /// How elements of this type are hashed for a new filter of this layout.
     pub fn hasher(&self, layout: Layout) -> Hasher {
         self.hasher_in(
-            other_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General),
+            parquet_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General),
         )
     }
 
@@ -170,7 +171,7 @@ impl ElementType {
         // SAFETY: promised by the caller.
         let hash = |form: Option<Form>| unsafe { self.hasher_in(form?).hash(element?) };
         let hashes = [Some(Form::General), int32, float32].map(hash);
-        ProbeKey { tag, parquet, name: name.clone(), hashes }
+        ProbeKey { tag, parquet_tag: parquet, name: name.clone(), hashes }
     }
 }
 

@@ -6,7 +6,8 @@
 //! | `resolve` | what each type is as an element: how it is read, and its key kind |
 //! | `scalar`, `jsonb` | from a datum to canonical bytes |
 //! | `members` | the same for arrays, rows, ranges and multiranges |
-//! | `hasher` | from an element to its hash, or to a form with which any filter can be probed |
+//! | `hasher` | from an element to its hash in the filters of one key kind |
+//! | `probe_key` | an element in a form with which any filter can be probed |
 //! | `column` | a column of an index: what may be one, and what it may be compared with |
 
 mod column;
@@ -14,10 +15,12 @@ mod element_type;
 mod hasher;
 pub mod jsonb;
 mod members;
+mod probe_key;
 mod resolve;
 mod scalar;
 
 pub use column::{Column, HASH};
 pub use element_type::{ElementType, Given, hashes_of, out_of_range, parquet_tag};
-pub use hasher::{Form, Hasher, ProbeKey};
+pub use hasher::{Form, Hasher};
+pub use probe_key::{HashForKind, ProbeKey};
 pub use scalar::with_value;

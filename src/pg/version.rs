@@ -296,8 +296,12 @@ pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_
     }
 }
 
+/// Runs a query that was started, to its end: PostgreSQL sends the rows to the receiver that the
+/// query has.
+///
 /// # Safety
-/// As [`crate::pg::call::guard::guard`] wants it: the caller is under that.
+/// The query must be valid, started, and not run yet. The call must be within
+/// [`crate::pg::call::guard::guard`].
 pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     unsafe extern "C" {
         fn ExecutorRun(

@@ -20,10 +20,14 @@ use pg_bloom_core::index::filters::{
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
+/// Returns the columns of `bloom_index_info`, in the order of the script. Fails with XX002 if the
+/// index is damaged.
 pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
-    let (mut filters, mut slots, mut always) = (0, 0, 0);
+    let mut filters = 0;
+    let mut slots = 0;
+    let mut always_found = 0;
     for page in directory.all_row_pages() {
         let is_always = directory
             .group(page.group)
@@ -31,7 +35,7 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
         slots += i64::from(page.slots);
         index.each_slot(page, |_, state, _| {
             filters += i64::from(state == SlotState::Used);
-            always += i64::from(state == SlotState::Used && is_always);
+            always_found += i64::from(state == SlotState::Used && is_always);
         })?;
     }
     Ok([
@@ -49,15 +53,23 @@ pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
         F64(directory.pages_per_lookup() as f64),
         I64(filters),
         I64(slots),
-        I64(always),
+        I64(always_found),
         Null, // keys_per_row
         Null, // keys_per_range
         Null, // ranges_per_page
     ])
 }
 
-type Slots = HashMap<RowId, Vec<(RowPage, u16)>>;
+/// A slot: a row page, and the number of the slot there.
+type SlotPlace = (RowPage, u16);
 
+/// The slots that each row of the table has.
+type SlotsByRow = HashMap<RowId, Vec<SlotPlace>>;
+
+/// Checks the index against its table, and returns how many rows have a filter.
+///
+/// Fails with XX002 if a page is damaged, if a row's slot lacks bits of its filter or has a filter
+/// of its own besides, or if the table can't have the row of a slot.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
@@ -68,71 +80,102 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let mut rows = 0i64;
     each_live_row(named.table(), relation, &snapshot, |row, value| {
         interrupt::check_for_interrupts();
-        let own = slots.remove(&row).unwrap_or_default();
-        // One that is NULL is never looked for.
-        rows += i64::from(value.is_some());
-        let slots_of =
-            |filter: &[u8]| slots_of(&index, &directory, &own, &View::parse_trusted(filter)?);
+        let slots_of_row = slots.remove(&row).unwrap_or_default();
+        // A filter that is NULL is never looked for.
+        let Some(value) = value else {
+            return check_row(named, row, MatchingSlots::NONE_NEEDED, slots_of_row.len());
+        };
+        rows += 1;
+        let count = |filter: &[u8]| {
+            let filter = View::parse_trusted(filter)?;
+            count_matching_slots(&index, &directory, &slots_of_row, &filter)
+        };
         // SAFETY: the column is one of filters, as its operator class says.
-        let found = value
-            .map(|value| unsafe { with_value(value, slots_of) })
-            .transpose()?;
-        let (needed, right) = found.unwrap_or_default();
-        if right < needed {
-            return Err(missed(relation, named.table(), row));
-        }
-        if right < own.len() {
-            let detail = "A query that uses the index may find this row where it should not.";
-            return Err(wrong_row(relation, named.table(), row, "has another filter for", detail));
-        }
-        Ok(())
+        let matching = unsafe { with_value(value, count) }?;
+        check_row(named, row, matching, slots_of_row.len())
     })?;
-    check_unseen(&index, named.table(), slots)?;
+    check_slots_of_unseen_rows(&index, named.table(), slots)?;
     Ok(rows)
 }
 
-/// The slots of all rows, once all pages were looked at. Fails for a row that the table can't have.
-fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Slots> {
-    let mut slots = Slots::new();
-    for (number, _) in directory.groups() {
-        for tile in directory.tiles(number) {
+/// How many slots of a row have all bits of its filter.
+struct MatchingSlots {
+    /// How many must have them, at least: one, unless lookups never ask for the filter.
+    needed: usize,
+    found: usize,
+}
+
+impl MatchingSlots {
+    const NONE_NEEDED: MatchingSlots = MatchingSlots { needed: 0, found: 0 };
+}
+
+/// Checks a row that has `slots` slots. Fails with XX002 if too few of them have the bits of its
+/// filter, or if one doesn't.
+fn check_row(named: &NamedIndex, row: RowId, matching: MatchingSlots, slots: usize) -> Result<()> {
+    let (index, table) = (named.index(), named.table());
+    if matching.found < matching.needed {
+        return Err(missed(index, table, row));
+    }
+    if matching.found < slots {
+        let detail = "A query that uses the index may find this row where it should not.";
+        return Err(wrong_row(index, table, row, "has another filter for", detail));
+    }
+    Ok(())
+}
+
+/// Checks each page of the index, and returns the slots of all rows.
+///
+/// Fails with XX002 if a page is damaged, or if the table can't have the row of a slot.
+fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<SlotsByRow> {
+    for (group, _) in directory.groups() {
+        for tile in directory.tiles(group) {
             index.pages().check_each(tile.pages(), tile.special())?;
         }
     }
-    for page in directory.all_row_pages() {
-        index.pages().check_each(page.page..page.page + 1, page.special())?;
-        index.each_slot(page, |slot, state, row| {
+    let mut slots = SlotsByRow::new();
+    for row_page in directory.all_row_pages() {
+        index
+            .pages()
+            .check_each(row_page.page..row_page.page + 1, row_page.special())?;
+        index.each_slot(row_page, |slot, state, row| {
             if state == SlotState::Used {
-                slots.entry(row).or_default().push((*page, slot));
+                slots.entry(row).or_default().push((*row_page, slot));
             }
         })?;
     }
-    // Now the table is at least as long as it was when they were read.
+    // The table is at least as long now as it was when the slots were read.
     check_rows(index.relation, table, slots.keys().copied())?;
     Ok(slots)
 }
 
-/// Checks slots of rows that the scan has not seen: the table has at least their lines, since
-/// VACUUM frees a slot before the line of its row. So both are looked at while the page of the slot
-/// is locked, before that of the table.
-fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
+/// Checks the slots of rows that the snapshot didn't see: rows of other sessions, and rows that are
+/// deleted but not vacuumed yet. The table must still have a line for each: VACUUM frees the slots of
+/// a row before its line.
+///
+/// So while a slot is in use, its row has a line. To see both at one moment, the line is looked at
+/// while the slot's page is locked, so that VACUUM can't free the slot in between.
+///
+/// Fails with XX002 if a slot is in use and its row has no line.
+fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow) -> Result<()> {
+    // Tables of other access methods have no lines.
     if !table.is_heap() {
         return Ok(());
     }
-    let mut unseen: Vec<(RowId, Vec<(RowPage, u16)>)> = slots.into_iter().collect();
-    unseen.sort_unstable_by_key(|(row, _)| *row);
-    for (row, own) in unseen {
+    let mut rows: Vec<(RowId, Vec<SlotPlace>)> = slots.into_iter().collect();
+    rows.sort_unstable_by_key(|(row, _)| *row);
+    for (row, slots_of_row) in rows {
         interrupt::check_for_interrupts();
         let table_page = TablePage::read(table, row.page);
-        let is_there = || HeapPage::lock(&table_page).has_line(row.line);
-        for (page, number) in own {
-            let is_right = index.read(page.page, |bytes| match page.written(bytes)? {
-                Some(bytes) => {
-                    Ok(page.slot(bytes, number)? != (SlotState::Used, row) || is_there())
-                }
-                None => Ok(true),
+        for (row_page, number) in slots_of_row {
+            let is_sound = index.read(row_page.page, |bytes| {
+                let Some(bytes) = row_page.written(bytes)? else {
+                    return Ok(true);
+                };
+                // Meanwhile the slot may have been freed, and given to another row.
+                let is_in_use = row_page.slot(bytes, number)? == (SlotState::Used, row);
+                Ok(!is_in_use || HeapPage::lock(&table_page).has_line(row.line))
             })?;
-            if !is_right {
+            if !is_sound {
                 return Err(impossible(index.relation, table, row));
             }
         }
@@ -140,44 +183,41 @@ fn check_unseen(index: &Index, table: Relation, slots: Slots) -> Result<()> {
     Ok(())
 }
 
-/// How many of a row's own slots must have the bits of its filter, at least, and how many have
-/// them.
-fn slots_of(
+/// Counts the slots of a row that have all bits of its filter. Fails with XX002 if a page is damaged.
+fn count_matching_slots(
     index: &Index,
     directory: &Directory,
-    own: &[(RowPage, u16)],
+    slots_of_row: &[SlotPlace],
     filter: &View,
-) -> Result<(usize, usize)> {
+) -> Result<MatchingSlots> {
     let Some(group) = FilterGroup::of_filter(filter) else {
-        return Ok((0, 0));
+        return Ok(MatchingSlots::NONE_NEEDED);
     };
     let bits = slot_bits(filter, &group);
-    let mut right = 0;
-    for (page, number) in own {
-        if directory.group(page.group) == Some(&group)
-            && let Some(slot) = directory.slot(page, *number)
+    let mut found = 0;
+    for (row_page, number) in slots_of_row {
+        if directory.group(row_page.group) == Some(&group)
+            && let Some(slot) = directory.slot(row_page, *number)
         {
-            right += usize::from(has_bits(index, slot, &bits)?);
+            found += usize::from(has_bits(index, slot, &bits)?);
         }
     }
-    Ok((1, right))
+    Ok(MatchingSlots { needed: 1, found })
 }
 
-/// Whether the blocks of a slot are these bits.
+/// Returns whether the blocks of a slot have exactly these bits. Fails with XX002 if a page is
+/// damaged.
 fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
-    for SlotChunk { page: at, offset, bytes: expected } in slot.chunks(bits) {
-        let is_there = index.read(at, |page| {
+    for SlotChunk { page: number, offset, bytes: expected } in slot.chunks(bits) {
+        let is_there = index.read(number, |page| {
+            // The file may end before pages that were allocated, but not yet written.
             if page.is_none() {
                 return Ok(false);
             }
-            let page = slot
-                .tile
-                .special()
-                .written(page, PAGE_SIZE, at)?
-                .ok_or_else(|| Damage::empty(at))?;
-            Ok(page
-                .get(offset.into()..)
-                .is_some_and(|rest| rest.starts_with(expected)))
+            let written = slot.tile.special().written(page, PAGE_SIZE, number)?;
+            let page = written.ok_or_else(|| Damage::empty(number))?;
+            let from_slot = page.get(offset.into()..);
+            Ok(from_slot.is_some_and(|bytes| bytes.starts_with(expected)))
         })?;
         if !is_there {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
 use super::column::{Index, check_rows};
-use crate::element::{ElementType, ProbeKey, with_value};
+use crate::element::{ElementType, HashForKind, ProbeKey, with_value};
 use crate::error::unsupported;
 use crate::pg::call::Result;
 use crate::pg::catalog;
@@ -11,72 +11,90 @@ use crate::pg::storage::relation::{Opened, Relation};
 use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, FoundRow, Sought, search};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Oid};
 
-/// Errors: 0A000 also for a collation that does not compare bytes.
+/// Adds the rows whose filters may have what the keys of a scan look for.
+///
+/// Fails with 0A000 if the keys' type can't be asked for, or if their collation doesn't compare
+/// bytes, and with XX002 or XX001 if the index or the table is damaged.
 ///
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
-    // What a condition looks for: at least one of these.
-    let alternatives = |key: &Key| -> Result<Vec<ProbeKey>> {
-        let (asked, elements) = (key.asked_type, key.sought());
-        if asked == index.kind().key {
-            // SAFETY: the elements are of that type, which is of variable length.
-            let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
-            return memory::try_collect(elements.into_iter().map(parse));
-        }
-        if asked != pg_sys::TEXTOID {
-            let message = format!(
-                "an index over filters can't be asked for type {}",
-                catalog::display_name(asked)
-            );
-            return Err(unsupported(message, "Use the operator class bloom_ops."));
-        }
-        let element_type = ElementType::of_key(index.relation.handler(), asked, key.collation)?;
-        // SAFETY: what is looked for is of the type that the key says.
-        Ok(memory::collect(
-            elements
-                .into_iter()
-                .map(|element| unsafe { element_type.probe_key(Some(element)) }),
-        ))
+    let key_type = index.kind().key;
+    // A nested loop scans again and again, so what is parsed for one scan must not stay.
+    // SAFETY: the keys are those of a scan. What is returned is in Rust's memory.
+    let conditions = unsafe {
+        in_scratch(|| {
+            let parsed = keys.iter().map(|key| alternatives(relation, key_type, key));
+            memory::try_collect(parsed)
+        })?
     };
-    // A nested loop asks again and again.
-    // SAFETY: what is returned is in Rust's memory.
-    let sought = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(alternatives)))? };
     // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
-    let is_own = keys.iter().any(|key| key.asked_type != index.kind().key);
+    let has_own_operator = keys.iter().any(|key| key.asked_type != key_type);
+
     let directory = index.directory()?;
-    // The row on the highest page, and one that no page has.
-    let (mut highest, mut wrong): (Option<RowId>, Option<RowId>) = (None, None);
+    let mut highest: Option<RowId> = None;
+    let mut refused: Option<RowId> = None;
     let mut add = |FoundRow { row, must_recheck }| {
         highest = highest.max(Some(row));
-        if !rows.add(row, must_recheck && is_own) {
-            wrong = Some(row);
+        // A row that no page can have isn't added.
+        if !rows.add(row, must_recheck && has_own_operator) {
+            refused = Some(row);
         }
     };
-    index.checked(search(
-        &directory,
-        &mut index.pages(),
-        |group| conditions(&sought, group),
-        &mut add,
-    ))?;
+    let in_group = |group: &FilterGroup| sought_in_group(&conditions, group);
+    index.checked(search(&directory, &mut index.pages(), in_group, &mut add))?;
+
     let Some(highest) = highest else {
         return Ok(());
     };
-    // Others may have made the table longer, but no row was found before it was there.
+    // The table may be longer than it was when the search began, but it had each row that was found.
     let table = Opened::table_of(relation);
-    check_rows(relation, table.relation(), [wrong.unwrap_or(highest)].into_iter())
+    check_rows(relation, table.relation(), [refused.unwrap_or(highest)].into_iter())
 }
 
-fn conditions(keys: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
-    let asked = |key: &ProbeKey| match key.hash_of_kind(group.kind()) {
-        Some(hash) if !group.kind().is_none() => hash.map(Sought::Hash),
-        _ => Some(Sought::OtherKind),
+/// Returns the elements that one key of a scan looks for: a filter must have at least one of them.
+/// `key_type` is the type `bloom_key`.
+///
+/// Fails with 0A000 if the key's type can't be asked for, or if its collation doesn't compare
+/// bytes, and with 22P03 for a damaged key.
+///
+/// # Safety
+/// The key must be one of a scan of the index.
+unsafe fn alternatives(relation: Relation, key_type: Oid, key: &Key) -> Result<Vec<ProbeKey>> {
+    let elements = key.sought().into_iter();
+    if key.asked_type == key_type {
+        // SAFETY: the elements are of that type, which is of variable length.
+        let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
+        return memory::try_collect(elements.map(parse));
+    }
+    if key.asked_type != pg_sys::TEXTOID {
+        let asked = catalog::display_name(key.asked_type);
+        let message = format!("an index over filters can't be asked for type {asked}");
+        return Err(unsupported(message, "Use the operator class bloom_ops."));
+    }
+    let element_type = ElementType::of_key(relation.handler(), key.asked_type, key.collation)?;
+    // SAFETY: what is looked for is of the type that the key says.
+    let probe_key = |element| unsafe { element_type.probe_key(Some(element)) };
+    Ok(memory::collect(elements.map(probe_key)))
+}
+
+/// Returns what the conditions of a scan look for in the filters of a group.
+fn sought_in_group(conditions: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
+    let kind = group.kind();
+    let sought = |key: &ProbeKey| {
+        if kind.is_none() {
+            return Some(Sought::OtherKind);
+        }
+        match key.hash_of_kind(kind) {
+            HashForKind::Hash(hash) => Some(Sought::Hash(hash)),
+            HashForKind::Absent => None,
+            HashForKind::OtherKind => Some(Sought::OtherKind),
+        }
     };
-    memory::collect(
-        keys.iter()
-            .map(|alternatives| memory::collect(alternatives.iter().filter_map(asked))),
-    )
+    let in_group =
+        |alternatives: &Vec<ProbeKey>| memory::collect(alternatives.iter().filter_map(sought));
+    memory::collect(conditions.iter().map(in_group))
 }

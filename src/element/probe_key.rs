@@ -1,0 +1,152 @@
+//! An element in a form with which any filter can be probed: the value of the type `bloom_key`.
+//!
+//! A filter has one key kind, and an element is hashed for that. The index over a column of filters
+//! asks filters of several kinds, so a key has the kinds of its element and the hash in each form:
+//!
+//! ```text
+//!  0  version          u8   = 1
+//!  1  tag              u8   of the key kind
+//!  2  parquet_tag      u8   of the key kind in filters of the parquet layout
+//!  3  present          u8   bit i is set if hash i is there
+//!  4  name_bytes       u16
+//!  6  reserved         u16  = 0
+//!  8  hashes           3 u64: in the general form, as INT32, as FLOAT; 0 if it isn't there
+//! 32  name             of the key kind, in UTF-8
+//! ```
+
+use super::hasher::{Form, parquet_form};
+use crate::pg::call::{Error, Result, SqlState};
+use pg_bloom_core::filter::build::unify_with_element;
+use pg_bloom_core::kind::{Kind, MAX_NAME_BYTES, Tag};
+use pg_bloom_core::{Header, Layout};
+use serde::{Deserialize, Serialize};
+
+const VERSION: u8 = 1;
+const RECORD_BYTES: usize = 32;
+/// As many as [`Form`] has.
+const FORMS: usize = 3;
+
+/// An element with its key kinds, and its hash in each form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbeKey {
+    pub(super) tag: Tag,
+    /// What the tag is in filters of the `parquet` layout.
+    pub(super) parquet_tag: Tag,
+    /// The name of both kinds; empty for types that are built in.
+    pub(super) name: String,
+    /// One for each [`Form`], in their order; `None` for a number that a form doesn't have. Without
+    /// an element there is none.
+    pub(super) hashes: [Option<u64>; FORMS],
+}
+
+/// The bytes of a key before its name.
+#[derive(Serialize, Deserialize)]
+struct KeyRecord {
+    version: u8,
+    tag: u8,
+    parquet_tag: u8,
+    present: u8,
+    name_bytes: u16,
+    reserved: u16,
+    hashes: [u64; FORMS],
+}
+
+impl KeyRecord {
+    /// Returns whether the fields are those of a key whose name has this many bytes.
+    fn is_sound(&self, name_bytes: usize) -> bool {
+        self.version == VERSION
+            && self.present < 1 << FORMS
+            && usize::from(self.name_bytes) == name_bytes
+            && name_bytes <= MAX_NAME_BYTES
+            && self.reserved == 0
+    }
+
+    fn hash(&self, form: usize) -> Option<u64> {
+        let is_present = self.present >> form & 1 == 1;
+        is_present.then_some(self.hashes[form])
+    }
+}
+
+/// What a filter of some kind says to a key.
+pub enum HashForKind {
+    /// A filter of this kind may hold the element, under this hash.
+    Hash(u64),
+    /// No filter of this kind can hold the element.
+    Absent,
+    /// Filters of this kind have other elements: to ask for this one is an error.
+    OtherKind,
+}
+
+impl ProbeKey {
+    /// Returns the hash that the element has in filters of a kind, which must not be
+    /// [`Kind::NONE`].
+    pub fn hash_of_kind(&self, kind: Kind<'_>) -> HashForKind {
+        let form = parquet_form(self.tag, kind.tag);
+        // General kinds that have a form in Parquet are in filters of other layouts only.
+        let is_own =
+            kind.name == self.name && (kind.tag == self.tag || kind.tag == self.parquet_tag);
+        if form.is_none() && !is_own {
+            return HashForKind::OtherKind;
+        }
+        let hash = self.hashes[form.unwrap_or(Form::General) as usize];
+        hash.map_or(HashForKind::Absent, HashForKind::Hash)
+    }
+
+    /// Returns the hash of the element for a filter; `None` if the filter can't hold it. Fails with
+    /// 42804 for a filter of another kind.
+    pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
+        if filter.kind.is_none() {
+            return Ok(None);
+        }
+        match self.hash_of_kind(filter.kind) {
+            HashForKind::Hash(hash) => Ok(Some(hash)),
+            HashForKind::Absent => Ok(None),
+            HashForKind::OtherKind => {
+                let is_parquet = filter.layout == Layout::Parquet;
+                let tag = if is_parquet { self.parquet_tag } else { self.tag };
+                unify_with_element(filter.kind, Kind { tag, name: &self.name })?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the bytes of the key, as a value of type `bloom_key` has them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let present = (0..FORMS).map(|form| u8::from(self.hashes[form].is_some()) << form);
+        let record = KeyRecord {
+            version: VERSION,
+            tag: self.tag as u8,
+            parquet_tag: self.parquet_tag as u8,
+            present: present.sum(),
+            name_bytes: self.name.len() as u16,
+            reserved: 0,
+            hashes: self.hashes.map(|hash| hash.unwrap_or(0)),
+        };
+        let mut bytes = bincode::serialize(&record).expect("numbers can be written");
+        bytes.extend_from_slice(self.name.as_bytes());
+        bytes
+    }
+
+    /// Parses the bytes of a value of type `bloom_key`. Fails with 22P03 for other bytes.
+    pub fn parse(bytes: &[u8]) -> Result<ProbeKey> {
+        ProbeKey::read(bytes).ok_or_else(|| {
+            Error::new(SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, "malformed bloom_key")
+                .hint("Make it with bloom_key(element).")
+        })
+    }
+
+    /// Parses the bytes of a key; `None` for other bytes.
+    fn read(bytes: &[u8]) -> Option<ProbeKey> {
+        let (record, name) = bytes.split_first_chunk::<RECORD_BYTES>()?;
+        let record: KeyRecord = bincode::deserialize(record).ok()?;
+        if !record.is_sound(name.len()) {
+            return None;
+        }
+        Some(ProbeKey {
+            tag: Tag::from_code(record.tag)?,
+            parquet_tag: Tag::from_code(record.parquet_tag)?,
+            name: std::str::from_utf8(name).ok()?.to_owned(),
+            hashes: std::array::from_fn(|form| record.hash(form)),
+        })
+    }
+}
