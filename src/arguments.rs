@@ -17,7 +17,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments from number `first` on; those that the function doesn't have are NULL.
+    /// Reads the arguments from number `first` on. Those that the function doesn't have are NULL.
     pub fn of(call: &Call, first: usize) -> Arguments {
         Arguments {
             capacity: call.i64(first),
@@ -27,8 +27,8 @@ impl Arguments {
     }
 }
 
-/// Calls a function whose result depends on no setting, as the rate is given: argument `i`. Errors:
-/// 22004 for NULL.
+/// Calls a function that takes the rate as argument `i`, so that its result depends on no setting.
+/// Fails with 22004 if that argument is NULL.
 pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) -> Outcome {
     if call.f64(i).is_none() {
         return Err(Error::new(
@@ -40,7 +40,7 @@ pub fn at_fpr(call: &Call, i: usize, function: impl FnOnce(&Call) -> Outcome) ->
     function(call)
 }
 
-/// Errors: 22023 for a name that no layout has.
+/// Returns the layout with a name. Fails with 22023 if none has it.
 pub fn layout(name: &str) -> Result<Layout> {
     Layout::from_name(name).ok_or_else(|| {
         invalid_parameter(format!("unknown bloom filter layout \"{name}\""))
@@ -48,8 +48,8 @@ pub fn layout(name: &str) -> Result<Layout> {
     })
 }
 
-/// What the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity, rate or
-/// layout.
+/// Returns what the arguments ask for, with the defaults. Fails with 22023 if the capacity, the rate
+/// or the layout is invalid.
 pub fn request(arguments: &Arguments) -> Result<Request> {
     let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
     let fpr = arguments.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
@@ -58,22 +58,26 @@ pub fn request(arguments: &Arguments) -> Result<Request> {
     Ok(Request { capacity, fpr, layout })
 }
 
-/// The filter without elements and size, which aggregates give for no rows. Errors: 22023 for an
-/// invalid default rate.
+/// Returns the `bloom` without elements and without a size: the result of an aggregate over no rows.
+/// Fails with 22023 if the default rate is invalid.
 pub fn empty_bloom() -> Result<Datum> {
     let header = request(&Arguments::default())?.header(u64::MAX)?;
     Ok(header.sparse::<PgBuffer>(0).into_datum())
 }
 
-/// The header that the arguments ask for, with the defaults. Errors: 22023 for an invalid capacity
-/// or rate, or no capacity; 54000 for a filter that would be too large.
+/// Returns the header of the `counting_bloom` that the arguments ask for, with the defaults.
+///
+/// Fails with 22023 if the capacity is missing, or if it or the rate is invalid, and with 54000 if the
+/// filter would be too large.
 pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity)?;
     let fpr = request(arguments)?.fpr;
     Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }
 
+/// Returns the `counting_bloom` without elements and without a size: the result of an aggregate over
+/// no rows. Fails with 22023 if the default rate is invalid.
 pub fn empty_counting() -> Result<Datum> {
-    Ok(counting::empty::<PgBuffer>(&counting::unsized_header(settings::DEFAULT_FPR.get())?)
-        .into_datum())
+    let header = counting::unsized_header(settings::DEFAULT_FPR.get())?;
+    Ok(counting::empty::<PgBuffer>(&header).into_datum())
 }

@@ -15,7 +15,7 @@ pub enum FilterType {
 }
 
 impl FilterType {
-    /// Its SQL name.
+    /// Returns the name of the type in SQL.
     pub fn name(self) -> &'static CStr {
         match self {
             FilterType::Bloom => c"bloom",
@@ -23,7 +23,7 @@ impl FilterType {
         }
     }
 
-    /// The function that probes it, for messages.
+    /// Returns the name of the function that probes such filters, for messages.
     pub fn contains(self) -> &'static str {
         match self {
             FilterType::Bloom => "bloom_contains",
@@ -31,7 +31,7 @@ impl FilterType {
         }
     }
 
-    /// Checks that bytes from outside are a value. Errors: 22P03 for others.
+    /// Checks that bytes from outside are a value of the type. Fails with 22P03 if they aren't.
     pub fn check(self, bytes: &[u8]) -> pg_bloom_core::Result<()> {
         match self {
             FilterType::Bloom => View::parse(bytes).map(drop),
@@ -39,8 +39,8 @@ impl FilterType {
         }
     }
 
-    /// Reads a whole value that was stored, and so was checked before. Errors: 22P03 for a damaged
-    /// one.
+    /// Reads a whole value that was stored, and so was checked before. Fails with 22P03 if it is
+    /// damaged.
     pub fn whole(self, bytes: &[u8]) -> pg_bloom_core::Result<Whole<'_>> {
         match self {
             FilterType::Bloom => View::parse_trusted(bytes).map(Whole::Bits),
@@ -48,7 +48,7 @@ impl FilterType {
         }
     }
 
-    /// Reads the start of a value of `length` bytes. Errors: 22P03 for a damaged one.
+    /// Reads the start of a value that has `length` bytes. Fails with 22P03 if it is damaged.
     pub fn start(self, bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
         match self {
             FilterType::Bloom => slices::FilterStart::parse(bytes, length).map(Start::Bits),
@@ -57,6 +57,7 @@ impl FilterType {
     }
 }
 
+/// A filter, all of which is in memory.
 #[derive(Clone, Copy)]
 pub enum Whole<'a> {
     Bits(View<'a>),
@@ -64,6 +65,7 @@ pub enum Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
+    /// Returns the header of the filter.
     #[inline(always)]
     pub fn header(&self) -> &Header<'a> {
         match self {
@@ -72,7 +74,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Whether the element with this hash may be in it.
+    /// Returns whether the element with this hash may be in the filter.
     #[inline(always)]
     pub fn contains(&self, hash: u64) -> bool {
         match self {
@@ -109,7 +111,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// What `use_view` makes of the bits of its elements.
+    /// Returns what `use_view` returns for the filter, with a bit for each counter that isn't 0.
     pub fn with_bits<T>(&self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         match self {
             Whole::Bits(view) => use_view(view),
@@ -125,6 +127,7 @@ pub enum Start<'a> {
 }
 
 impl<'a> Start<'a> {
+    /// Returns the header of the filter.
     pub fn header(&self) -> &Header<'a> {
         match self {
             Start::Bits(start) => &start.header,
@@ -132,8 +135,10 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Whether the element may be in the filter, of which `read` reads slices. Errors: 22P03 for a
-    /// damaged value.
+    /// Returns whether the element with this hash may be in the filter. `read` returns a slice of the
+    /// stored bytes, given its offset and its length.
+    ///
+    /// Fails with 22P03 if the value is damaged, and if `read` fails.
     pub fn contains<B: AsRef<[u8]>>(
         &self,
         hash: u64,
@@ -145,8 +150,11 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Returns how many copies of the element are in the filter, of which `read` reads slices. Fails
-    /// for a damaged value (22P03).
+    /// Returns how many copies of the element with this hash are in the filter, as
+    /// [`Whole::count`] does. `read` returns a slice of the stored bytes, given its offset and its
+    /// length.
+    ///
+    /// Fails with 22P03 if the value is damaged, and if `read` fails.
     pub fn count<B: AsRef<[u8]>>(
         &self,
         hash: u64,
@@ -159,7 +167,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Argument `i`, a `bloom`, whole; `None` when it is NULL. Errors: 22P03 for a damaged one.
+/// Returns argument `i`, a `bloom`; `None` for NULL. Fails with 22P03 if the value is damaged.
 pub fn bloom(call: &Call, i: usize) -> Result<Option<View<'_>>> {
     Ok(call
         .value(i)
@@ -167,7 +175,8 @@ pub fn bloom(call: &Call, i: usize) -> Result<Option<View<'_>>> {
         .transpose()?)
 }
 
-/// Argument `i`, a `counting_bloom`, likewise.
+/// Returns argument `i`, a `counting_bloom`; `None` for NULL. Fails with 22P03 if the value is
+/// damaged.
 pub fn counting_bloom(call: &Call, i: usize) -> Result<Option<Counting<'_>>> {
     Ok(call
         .value(i)

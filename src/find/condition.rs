@@ -33,10 +33,12 @@ pub struct Asked {
 }
 
 impl<'c> LookedFor<'c> {
-    /// The condition on a column, by its number, for argument 2, a key or an array of keys; `None`
-    /// for NULL. Raises PostgreSQL's own errors for types that can't be compared, and for text that
-    /// is not a value of the column's type. Errors: 42P18 for a key of an unknown type, 42P21 for
-    /// one that a query would compare under another collation.
+    /// Makes the condition on a column, given its number, from argument 2: a key, or with `is_array`
+    /// an array of keys. Returns `None` if the argument is NULL.
+    ///
+    /// Raises PostgreSQL's own errors for types that can't be compared, and for text that is not a
+    /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with 42P21
+    /// if a query would compare it under another collation.
     pub fn argument(
         call: &'c Call,
         parent: Relation,
@@ -81,8 +83,8 @@ impl<'c> LookedFor<'c> {
         }
     }
 
-    /// The expression in the current memory, for those of the keys that a table may have; `None` is
-    /// all.
+    /// Returns the expression of the condition for those keys that a table may have, which `may_have`
+    /// says for each; `None` is for all keys. It is allocated in the current memory context.
     pub fn of_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
         // SAFETY: a condition that has keys to ask for has a constant on its right; that of several
         // is their array.
@@ -191,7 +193,8 @@ unsafe fn set_elements(condition: *mut Node, texts: Datum) {
     }
 }
 
-/// What a condition asks of its column, if it compares that itself with constants.
+/// Returns the keys that a condition compares its column with; `None` if it compares an expression
+/// of the column, or if the keys aren't constants.
 ///
 /// # Safety
 /// The node must be an expression.

@@ -25,9 +25,11 @@ use crate::pg::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// The table whose row type argument 0 has, all of whose columns the caller may read. Errors: 42804
-/// for another type; 42809 for a view; 42501 without the right; 0A000 for row security, and for a
-/// table that Citus distributes.
+/// Returns the table whose row type argument 0 has. The caller may read all of its columns.
+///
+/// Fails with 42804 if the type is not that of a table's rows, with 42809 for a view, with 42501 if
+/// the caller may not read it, and with 0A000 if row-level security applies to the caller or Citus
+/// distributes the table.
 fn table(call: &Call) -> Result<Opened<'_>> {
     let of_type = call.argument_type(0)?;
     let oid = lookup::get_typ_typrelid(of_type);
@@ -58,8 +60,8 @@ fn table(call: &Call) -> Result<Opened<'_>> {
     Ok(opened)
 }
 
-/// The name and the number of the column that argument 1 names. Errors: 22004 for NULL; 42703 if
-/// there is none.
+/// Returns the name and the number of the column that argument 1 names. Fails with 22004 for NULL,
+/// and with 42703 if the table has no such column.
 fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     let Some(name) = call.name(1) else {
         return Err(Error::new(
@@ -76,7 +78,7 @@ fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     Ok((name, number))
 }
 
-/// Refuses a table whose policies concern the caller, by 0A000.
+/// Fails with 0A000 if policies of the table apply to the caller.
 fn require_no_row_security(table: Relation) -> Result<()> {
     if owner::has_policies_for_user(table) {
         let message =
@@ -86,7 +88,8 @@ fn require_no_row_security(table: Relation) -> Result<()> {
     Ok(())
 }
 
-/// Which of the condition's keys a table may have; `None` if no index tells.
+/// Returns for each key of the condition whether the table may have it, as an index tells; `None` if
+/// no index can be asked. Fails with XX002 if the index is damaged.
 ///
 /// # Safety
 /// The table must be the parent of the condition or below it, and the column the condition's.
@@ -111,8 +114,8 @@ unsafe fn candidates(
     Ok(None)
 }
 
-/// As which type an index takes the keys, if it can be asked for them: the planner's own
-/// conditions.
+/// Returns the type as which an index takes the keys that are compared with a column, given its
+/// number. `None` if the index must not be asked for them: the conditions are the planner's own.
 fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
     let is_usable = index::is_over_elements(index)
         && index.column_number() == number
@@ -127,8 +130,8 @@ fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid
     (collation == pg_sys::InvalidOid || collation == asked.collation).then_some(right)
 }
 
-/// `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`,
-/// `bloom_find_all(…, anycompatiblearray)`
+/// Implements `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`; and with `is_array`
+/// `bloom_find_all(anyelement, name, anycompatiblearray)`.
 fn find(call: &Call, is_array: bool) -> Outcome {
     let opened = table(call)?;
     let parent = opened.relation();
