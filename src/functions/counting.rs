@@ -19,10 +19,13 @@ fn empty(call: &Call) -> Outcome {
     if call.nargs() == 0 {
         return empty_counting().map(Some);
     }
-    Ok(Some(counting::empty::<PgBuffer>(&counting_header(&Arguments::of(call, 0))?).into_datum()))
+    let header = counting_header(&Arguments::of(call, 0))?;
+    let filter: PgBuffer = counting::empty(&header);
+    Ok(Some(filter.into_datum()))
 }
 
-/// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
+/// Returns the filter in argument 0 with a copy more of the elements in argument 1, which is an
+/// element or an array. `function` is the name in SQL.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
@@ -31,17 +34,22 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
-    overfull::finish(call, overfull::COUNTING, counting.add(kind, &hashes).during(function)?)
+    let added = counting.add(kind, &hashes).during(function)?;
+    overfull::finish(call, overfull::COUNTING, added)
 }
 
-/// The filter that argument 0 is, without what argument 1 is, which this SQL function removes.
+/// Returns the filter in argument 0 with a copy less of the elements in argument 1, which is an
+/// element or an array. `function` is the name in SQL.
 fn remove(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
     let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
-    let removed: Option<PgBuffer> = counting.remove(&hashes);
-    Ok(removed.map(PgBuffer::into_datum).or_else(|| call.datum(0)))
+    match counting.remove::<PgBuffer>(&hashes) {
+        Some(removed) => Ok(Some(removed.into_datum())),
+        // None of the elements is there: the filter stays as it is.
+        None => Ok(call.datum(0)),
+    }
 }
 
 /// `counting_bloom_union(filter, filter)`, `filter + filter`.
@@ -55,43 +63,56 @@ fn union(call: &Call) -> Outcome {
 
 /// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
 fn to_bloom(call: &Call) -> Outcome {
-    Ok(counting_bloom(call, 0)?.map(|counting| counting.to_bloom::<PgBuffer>().into_datum()))
+    let Some(counting) = counting_bloom(call, 0)? else {
+        return Ok(None);
+    };
+    let filter: PgBuffer = counting.to_bloom();
+    Ok(Some(filter.into_datum()))
 }
 
+/// `counting_bloom_cardinality(filter)`: the estimated number of distinct elements.
 fn cardinality(call: &Call) -> Outcome {
-    Ok(counting_bloom(call, 0)?.map(|counting| Datum::from(counting.cardinality().to_bits())))
+    let Some(counting) = counting_bloom(call, 0)? else {
+        return Ok(None);
+    };
+    Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
+/// `counting_bloom_info(filter)`: the columns that sql/pg_bloom.sql declares, in their order.
 fn info(call: &Call) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
-    let (h, found) = (&counting.header, counting.info());
-    let set = found.tally.set as f64;
+    let header = &counting.header;
+    let found = counting.info();
+    let kind = if header.kind.is_none() {
+        ResultColumn::Null
+    } else {
+        ResultColumn::Text(header.kind.to_string())
+    };
+    let capacity = match header.capacity.elements() {
+        Some(elements) => ResultColumn::I64(elements as i64),
+        None => ResultColumn::Null,
+    };
+    // A filter of no size has no counters.
+    let share_set = match found.num_counters {
+        0 => 0.0,
+        num_counters => found.tally.set as f64 / num_counters as f64,
+    };
     let columns = [
         ResultColumn::I32(i32::from(filter::VERSION)),
-        if h.kind.is_none() {
-            ResultColumn::Null
-        } else {
-            ResultColumn::Text(h.kind.to_string())
-        },
-        h.capacity
-            .elements()
-            .map_or(ResultColumn::Null, |capacity| ResultColumn::I64(capacity as i64)),
-        ResultColumn::F64(h.fpr),
+        kind,
+        capacity,
+        ResultColumn::F64(header.fpr),
         ResultColumn::I64(found.num_counters as i64),
-        ResultColumn::I32(h.num_hashes as i32),
+        ResultColumn::I32(header.num_hashes as i32),
         ResultColumn::I64(found.tally.set as i64),
         ResultColumn::I64(found.tally.saturated as i64),
-        ResultColumn::F64(if found.num_counters == 0 {
-            0.0
-        } else {
-            set / found.num_counters as f64
-        }),
+        ResultColumn::F64(share_set),
         ResultColumn::F64(found.cardinality),
         found.copies.map_or(ResultColumn::Null, ResultColumn::F64),
         ResultColumn::F64(found.current_fpr),
-        ResultColumn::I64(counting::stored_bytes(h) as i64),
+        ResultColumn::I64(counting::stored_bytes(header) as i64),
     ];
     Ok(Some(row(call, &columns)))
 }

@@ -19,7 +19,9 @@ use std::{array, iter};
 
 /// The largest value of a counter, which means this or more.
 pub const SATURATED: u8 = 15;
+/// The counters of a block; all counters of an element are in one.
 pub const BLOCK_COUNTERS: u64 = Layout::Blocked.block_bits();
+/// The bytes of a block.
 pub const BLOCK_BYTES: usize = BLOCK_COUNTERS as usize / 2;
 
 const CACHE_LINE: usize = 64;
@@ -29,8 +31,8 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
-/// The positions of an element in its block, which are those of a blocked filter. One that it has
-/// twice is counted once.
+/// Returns the positions of an element's counters in its block: those of its bits in a blocked
+/// filter. A position that several of its hashes choose is returned once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
     let mut block = [0; blocked::BLOCK_BYTES];
@@ -45,14 +47,14 @@ fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// By how many bits the counter `position` is shifted in its byte.
+/// Returns by how many bits the counter at a position is shifted in its byte.
 #[inline(always)]
 fn shift(position: usize) -> u32 {
     4 * (position as u32 & 1)
 }
 
-/// Whether every counter of an element in its block is at least one. Positions don't depend on the
-/// number of blocks.
+/// Returns whether every counter of an element in its block is at least one. Only the number of
+/// hashes of `shape` counts here.
 #[inline]
 pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> bool {
     positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
@@ -67,12 +69,13 @@ pub fn block_count(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> u8 {
     counters.min().unwrap_or(0)
 }
 
-/// As [`block_count`], of a whole payload.
+/// Returns the least counter of an element, as [`block_count`] does, in all counters of a filter.
 pub fn count(payload: &[u8], shape: Shape, hash: u64) -> u8 {
     let blocks = payload.as_chunks::<BLOCK_BYTES>().0;
     block_count(&blocks[reduce(hash, shape.blocks) as usize], shape, hash)
 }
 
+/// Returns whether every counter of an element is at least one, in all counters of a filter.
 #[inline]
 pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
     block_contains(
@@ -82,32 +85,35 @@ pub fn contains(payload: &[u8], shape: Shape, hash: u64) -> bool {
     )
 }
 
+/// Requests the memory of an element's block.
 #[inline]
 pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     let start = reduce(hash, shape.blocks) as usize * BLOCK_BYTES;
-    (0..BLOCK_BYTES / CACHE_LINE)
-        .for_each(|line| prefetch_line(payload.as_ptr(), start + line * CACHE_LINE));
+    for line in 0..BLOCK_BYTES / CACHE_LINE {
+        prefetch_line(payload.as_ptr(), start + line * CACHE_LINE);
+    }
 }
 
 /// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in
 /// that counter.
 #[inline(always)]
 fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl Fn(&mut u8, u8)) {
-    positions(shape, hash).for_each(|p| {
-        if block[p / 2] >> shift(p) & SATURATED != SATURATED {
-            change(&mut block[p / 2], 1 << shift(p));
+    for position in positions(shape, hash) {
+        let counter = block[position / 2] >> shift(position) & SATURATED;
+        if counter != SATURATED {
+            change(&mut block[position / 2], 1 << shift(position));
         }
-    });
+    }
 }
 
-/// Counts one more copy of an element.
+/// Adds one to the counters of an element, except saturated ones.
 #[inline]
 pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
     change(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
 }
 
-/// Counts one copy less, unless a counter is zero, since then the element is not there. Saturated
-/// ones stay.
+/// Subtracts one from the counters of an element, except saturated ones. Nothing changes if one of
+/// them is zero, since the element isn't there then.
 #[inline]
 pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     let block = block_of(payload, shape, hash);
@@ -116,7 +122,7 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     }
 }
 
-/// Adds the counters of `from` to those of `into`, up to saturation.
+/// Adds the counters of `from` to those of `into`, which are as many, up to saturation.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
     for (into, from) in interrupt::paired_strides(into, from) {
         for (a, b) in into.iter_mut().zip(from) {
@@ -127,18 +133,20 @@ pub fn sum_into(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The bits of sixteen counters: those that are not zero.
+/// Returns one bit for each of sixteen counters: whether it isn't zero.
 #[inline(always)]
 fn bits_of(counters: u64) -> u16 {
     let lowest = (counters | counters >> 1 | counters >> 2 | counters >> 3) & 0x1111_1111_1111_1111;
-    // Every fourth bit is collected.
+    // Every fourth bit is collected: first two of them side by side, then four, eight, sixteen.
     let pairs = (lowest | lowest >> 3) & 0x0303_0303_0303_0303;
     let fours = (pairs | pairs >> 6) & 0x000F_000F_000F_000F;
     let eights = (fours | fours >> 12) & 0x0000_00FF_0000_00FF;
     (eights | eights >> 24) as u16
 }
 
-/// Sets the bits whose counters are not zero: four times as many bytes of counters as of bits.
+/// Writes one bit for each counter: whether it isn't zero. `counters` has four times as many bytes
+/// as
+/// `bits`.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
     for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE_BYTES / 4)) {
         for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0)
@@ -153,15 +161,20 @@ pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
 pub struct Tally {
     /// Counters that are not zero.
     pub set: u64,
+    /// Counters that are saturated.
     pub saturated: u64,
+    /// The sum of all counters.
     pub total: u64,
 }
 
+/// Returns the totals of all counters.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {
-        // 32 bits are enough for a stride.
-        let (mut set, mut saturated, mut total) = (0, 0, 0);
+        // The totals of a stride fit 32 bits.
+        let mut set = 0;
+        let mut saturated = 0;
+        let mut total = 0;
         for byte in stride {
             for counter in [byte & SATURATED, byte >> 4] {
                 set += u32::from(counter > 0);

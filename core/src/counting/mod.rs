@@ -54,54 +54,62 @@ pub struct Counting<'a> {
 /// Figures of a counting filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountingInfo {
+    /// How many counters the filter has.
     pub num_counters: u64,
-    /// How many of them are not zero, how many saturated, and their sum.
+    /// How many of them are not zero, how many are saturated, and their sum.
     pub tally: Tally,
     /// Estimated distinct elements; infinite if no counter is zero.
     pub cardinality: f64,
     /// Estimated copies of elements; `None` if a counter is saturated.
     pub copies: Option<f64>,
+    /// The estimated false positive rate with these elements.
     pub current_fpr: f64,
 }
 
-/// Bytes of a whole counting filter with this header.
+/// Returns how many bytes a counting filter with this header has, its header included.
 pub fn stored_bytes(header: &Header<'_>) -> u64 {
     header.prefix_bytes() as u64 + header.blocks * BLOCK_BYTES as u64
 }
 
-/// Checks a capacity, which must be given. Errors: [`InvalidParameter::CountingCapacity`] unless it
-/// is at least one.
+/// Returns a capacity that was given. Fails if none was, or one below 1
+/// ([`InvalidParameter::CountingCapacity`]).
 pub fn check_capacity(capacity: Option<i64>) -> Result<u64> {
-    let given = capacity
-        .and_then(|capacity| u64::try_from(capacity).ok())
-        .filter(|&capacity| capacity > 0);
-    given.ok_or_else(|| InvalidParameter::CountingCapacity(capacity).into())
+    match capacity {
+        Some(given) if given > 0 => Ok(given as u64),
+        _ => Err(InvalidParameter::CountingCapacity(capacity).into()),
+    }
 }
 
-/// The header of a filter for `capacity` distinct elements at a time, without a kind. Errors: those
-/// of [`sizing::size_for_capacity`]; [`crate::Class::TooLarge`] if it would have more than `limit`
-/// bytes.
+/// Returns the header of a filter for `capacity` distinct elements at a time, without a kind.
+///
+/// Fails as [`sizing::size_for_capacity`] does, and if the filter would have more than `limit`
+/// bytes ([`crate::Class::TooLarge`]).
 pub fn sized_header(capacity: u64, fpr: f64, limit: u64) -> Result<Header<'static>> {
-    let header =
-        Header::with_size(sizing::size_for_capacity(Layout::Blocked, capacity, fpr)?, Kind::NONE);
-    header.check_bytes(stored_bytes(&header), limit).map(|()| header)
+    let size = sizing::size_for_capacity(Layout::Blocked, capacity, fpr)?;
+    let header = Header::with_size(size, Kind::NONE);
+    header.check_bytes(stored_bytes(&header), limit)?;
+    Ok(header)
 }
 
-/// The header of a counting filter of no size. Errors: those of [`sizing::check_fpr`].
+/// Returns the header of a counting filter of no size. Fails as [`sizing::check_fpr`] does.
 pub fn unsized_header(fpr: f64) -> Result<Header<'static>> {
     Request { capacity: None, fpr, layout: Layout::Blocked }.header(u64::MAX)
 }
 
+/// Returns a filter without elements, and so without a kind, that is otherwise as this header says.
 pub fn empty<B: Buffer>(header: &Header<'_>) -> B {
     zeroed(&Header { kind: Kind::NONE, ..*header })
 }
 
+/// Returns a filter with this header, all of whose counters are zero.
 fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(Representation::Counters, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Reads the header of a value of `length` bytes. Errors: those of [`Counting::parse`] that it
-/// shows.
+/// Returns the header of a stored filter of `length` bytes, of which at least those of the header
+/// are given.
+///
+/// Fails if no counting filter has such a header and length ([`crate::Class::InvalidBinary`]).
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     let header = parse_header(bytes, ValueType::CountingFilter)?.header;
     require(header.layout == Layout::Blocked, || {
@@ -164,8 +172,8 @@ fn in_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
 }
 
 impl<'a> Counting<'a> {
-    /// Reads a stored filter. Errors: [`crate::Class::InvalidBinary`] for a value that this module
-    /// doesn't write.
+    /// Reads a stored filter. Fails if this module writes no such value
+    /// ([`crate::Class::InvalidBinary`]).
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
@@ -178,15 +186,16 @@ impl<'a> Counting<'a> {
         Ok(filter)
     }
 
-    /// Reads a value whose bytes [`Counting::parse`] accepted before. Leaves out checks that take
-    /// time that grows with the filter. Other bytes can give wrong answers, but nothing worse.
-    /// Errors: as [`Counting::parse`].
+    /// Reads a stored filter that [`Counting::parse`] accepted before, without the check of all its
+    /// counters, which takes time that grows with the filter.
+    ///
+    /// Other bytes can give wrong answers, but nothing worse. Fails as [`parse_start`] does.
     pub fn parse_trusted(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let header = parse_start(bytes, bytes.len())?;
         Ok(Counting { header, counters: &bytes[header.prefix_bytes()..] })
     }
 
-    /// Whether the element with this hash may be in the filter.
+    /// Returns whether the element with this hash may be in the filter.
     #[inline]
     pub fn contains(&self, hash: u64) -> bool {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
@@ -204,6 +213,7 @@ impl<'a> Counting<'a> {
         counters::count(self.counters, self.header.shape(), hash)
     }
 
+    /// Requests the memory that [`Counting::contains`] reads for this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.header.is_unsized() {
@@ -211,9 +221,11 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// The filter with one more copy of each of these elements, given by their hashes and their
-    /// kind. Errors: [`crate::Class::KindMismatch`]; [`InvalidParameter::NoCountersYet`] for a
-    /// filter of no size.
+    /// Returns the filter with one more copy of each of these elements, given by their hashes and
+    /// their kind.
+    ///
+    /// Fails if the filter has elements of another kind ([`crate::Class::KindMismatch`]), and if it
+    /// has no size ([`InvalidParameter::NoCountersYet`]).
     pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64]) -> Result<B> {
         let kind = if hashes.is_empty() {
             self.header.kind
@@ -229,35 +241,40 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// The filter with one copy less of each of these elements, one after the other; `None` if it
-    /// contains none of them.
+    /// Returns the filter with one copy less of each of these elements, removed one after the
+    /// other;
+    /// `None` if it contains none of them.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
-        // Decrementing makes no element appear.
+        // Removing makes no element appear: if none of them is there now, none will be.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
             return None;
         }
-        let h = &self.header;
-        let mut value: B = self.copy(h);
-        let payload = payload_mut(&mut value, h);
+        let header = &self.header;
+        let mut value: B = self.copy(header);
+        let payload = payload_mut(&mut value, header);
         for &hash in interrupt::cancellable(hashes.iter()) {
-            counters::remove(payload, h.shape(), hash);
+            counters::remove(payload, header.shape(), hash);
         }
-        Some(if interrupt::is_zero(payload) { empty(h) } else { value })
+
+        // A filter without elements has no kind.
+        Some(if interrupt::is_zero(payload) { empty(header) } else { value })
     }
 
-    /// A copy of the stored form.
+    /// Returns a copy of the stored form.
     pub fn to_buffer<B: Buffer>(&self) -> B {
         self.copy(&self.header)
     }
 
-    /// The same counters in a value with another header, which must have the same number of blocks.
+    /// Returns the same counters in a value with another header, which must have the same number of
+    /// blocks.
     fn copy<B: Buffer>(&self, header: &Header<'_>) -> B {
         let mut value: B = zeroed(header);
         interrupt::copy(payload_mut(&mut value, header), self.counters);
         value
     }
 
-    /// Calls `use_view` with the filter of bits of its elements, which is sparse if there are none.
+    /// Calls `use_view` with the `bloom` filter of the elements, and returns its result. That
+    /// filter is sparse if there are none.
     pub fn with_bits<T>(&self, use_view: impl FnOnce(&View<'_>) -> T) -> T {
         if self.header.kind.is_none() {
             return use_view(&View { header: self.header, body: Body::Sparse(&[]) });
@@ -267,45 +284,59 @@ impl<'a> Counting<'a> {
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }
 
-    /// The filter of bits of its elements. It is dense, and equal to one built from the elements,
-    /// unless a counter is saturated. Without elements it is the empty filter, which is sparse.
+    /// Returns the `bloom` filter of the elements: dense, and equal to one built from them, unless
+    /// a counter is saturated. Without elements it is the empty filter, which is sparse.
     pub fn to_bloom<B: Buffer>(&self) -> B {
         self.with_bits(|view| view.to_buffer())
     }
 
+    /// Returns the estimated number of distinct elements; infinite if no counter is zero.
     pub fn cardinality(&self) -> f64 {
         self.with_bits(estimate::cardinality)
     }
 
+    /// Returns the figures of the filter, from all its counters.
     pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
             self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
-        let positions =
-            512.0 * -(f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p()).exp_m1();
+        let copies = match tally {
+            Tally { total: 0, .. } => Some(0.0),
+            Tally { saturated: 0, total, .. } => Some(total as f64 / self.counters_of_element()),
+            _ => None,
+        };
         CountingInfo {
             num_counters: self.header.blocks * BLOCK_COUNTERS,
             tally,
             cardinality,
-            copies: match tally {
-                Tally { total: 0, .. } => Some(0.0),
-                Tally { saturated: 0, total, .. } => Some(total as f64 / positions),
-                _ => None,
-            },
+            copies,
             current_fpr,
         }
     }
+
+    /// Returns the mean number of different counters that an element has.
+    ///
+    /// Each of its k hashes chooses one of the 512 counters of a block. A counter is chosen by none
+    /// of them with a probability of (1 − 1/512)^k, so the mean is 512 · (1 − (1 − 1/512)^k). The
+    /// power is computed as an exponential, which loses no digits near 1.
+    fn counters_of_element(&self) -> f64 {
+        let logarithm = f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p();
+        512.0 * -logarithm.exp_m1()
+    }
 }
 
-/// Counts one more copy of each of these elements.
+/// Adds one more copy of each of these elements to the counters of a filter with this header, which
+/// has a size.
 pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     for &hash in interrupt::cancellable(hashes.iter()) {
         counters::add(payload, header.shape(), hash);
     }
 }
 
-/// The header of the sum of two filters. Errors: [`crate::Class::KindMismatch`] for different key
-/// kinds, [`InvalidParameter::Mismatch`] for other hashes or another number of counters.
+/// Returns the header of the sum of two filters.
+///
+/// Fails if they have elements of different kinds ([`crate::Class::KindMismatch`]), and if they
+/// have different numbers of hashes or counters ([`InvalidParameter::Mismatch`]).
 pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let sizes_differ = a.blocks != b.blocks && !a.is_unsized() && !b.is_unsized();
     if sizes_differ && a.num_hashes == b.num_hashes && a.kind.unify(b.kind).is_some() {
@@ -315,8 +346,8 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 
-/// The sum of two filters, which has all copies of elements of both. Errors: those of
-/// [`summed_header`].
+/// Returns the sum of two filters, which has all copies of the elements of both. Fails as
+/// [`summed_header`] does.
 pub fn sum<B: Buffer>(a: &Counting<'_>, b: &Counting<'_>) -> Result<B> {
     let header = summed_header(&a.header, &b.header)?;
     let mut value: B = zeroed(&header);
