@@ -175,8 +175,8 @@ impl ElementType {
     }
 }
 
-/// The kind that elements of a type have in the filters of Parquet files. Errors: 22023 for a type
-/// that has no form there, and for an identifier that is not a type's.
+/// Returns the kind that elements of a type have in the filters of Parquet files. Fails with 22023 if
+/// the type has no form there, or if `oid` is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
@@ -193,7 +193,8 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     })
 }
 
-/// A type, which a plan of PL/pgSQL may still name after it was dropped. Errors: 42704 if it was.
+/// Returns `oid` if there is such a type: a plan of PL/pgSQL may still name one that was dropped.
+/// Fails with 42704 if it was.
 fn existing(oid: Oid) -> Result<Oid> {
     if catalog::is_type(oid) {
         return Ok(oid);
@@ -242,10 +243,12 @@ pub enum Given {
     Array,
 }
 
-/// The hashes of argument `i`, none if it is NULL, or of the elements in it, in their order and
-/// with repetitions, for a filter with this header, which the SQL function changes; and the kind
-/// that the filter has, or gets. Errors: those of [`ElementType::of_argument`] and
-/// [`ElementType::hasher_for`]; 22023 for a number that its kind does not have.
+/// Returns the kind that a filter with this header has, or gets from the elements in argument `i`,
+/// and the hashes of these elements for it: in their order and with repetitions, none for NULL.
+/// `function` is the SQL function that changes the filter, for messages.
+///
+/// Fails as [`ElementType::of_argument`] and [`ElementType::hasher_for`] do, and with 22023 for a
+/// number that the kind doesn't have.
 pub fn hashes_of<'a>(
     call: &'a Call,
     i: usize,

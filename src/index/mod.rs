@@ -44,7 +44,7 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::row;
 use pgrx::pg_sys::{Datum, Oid};
 
-/// Whether an index is one over ranges, of elements.
+/// Returns whether an index is one over ranges whose keys are elements.
 pub fn is_over_elements(index: Relation) -> bool {
     let has = |function| index.support_function(function) != Oid::INVALID;
     index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS)
@@ -55,7 +55,8 @@ fn kind_of(index: Relation) -> &'static IndexKind {
     kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
 }
 
-/// Whether an operator class is one that an index can have; says what is wrong with it.
+/// Returns whether an operator class is one that an index can have; reports what is wrong with it, as
+/// INFO.
 fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
     let has_key = operators::family_function(family, declared, KEY_OF_ELEMENT).is_some();
@@ -68,13 +69,14 @@ fn kind(has_key: bool) -> &'static IndexKind {
     if has_key { &FILTERS } else { &RANGES }
 }
 
-/// `bloom_index_info(index regclass) → record`
+/// Implements `bloom_index_info(index regclass) → record`.
 fn info(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
-    Ok(Some(row(call, &(kind_of(named.index()).info)(&named)?)))
+    let info = (kind_of(named.index()).info)(&named)?;
+    Ok(Some(row(call, &info.columns())))
 }
 
-/// `bloom_index_check(index regclass) → bigint`
+/// Implements `bloom_index_check(index regclass) → bigint`.
 fn check(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
     Ok(Some(Datum::from((kind_of(named.index()).check)(&named)?)))

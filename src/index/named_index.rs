@@ -16,9 +16,11 @@ pub struct NamedIndex<'c> {
 }
 
 impl<'c> NamedIndex<'c> {
-    /// Argument 0 of a strict function, a regclass. Errors: 42809 for anything but such an index;
-    /// 42501 without the right; 42P01 if it was dropped in the meantime; 0A000 if Citus distributes
-    /// its table; 55000 for one that can't be read or may not know all rows.
+    /// Opens the index that argument 0 names, a `regclass` of a strict function.
+    ///
+    /// Fails with 42809 if it isn't an index of this access method, with 42501 if the caller may not
+    /// maintain its table, with 42P01 if it was dropped in the meantime, with 0A000 if Citus
+    /// distributes its table, and with 55000 if it can't be read or may not know all rows.
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         // The table first, as everybody else locks them.

@@ -32,10 +32,12 @@ session_locals! {
 pub trait IndexColumn: Sized + 'static {
     type Directory: IndexDirectory + 'static;
 
-    /// Errors: 0A000 for a column that can't be in such an index, or can't any more.
+    /// Describes the column of an index. Fails with 0A000 if such a column can't be in an index of this
+    /// kind, or can't any more.
     fn of(relation: Relation) -> Result<Self>;
 }
 
+/// What the session keeps of an index between statements.
 struct Kept<K: IndexColumn> {
     file: File,
     /// What its entry of the relation cache has, and nothing else that was kept ever had.
@@ -46,13 +48,15 @@ struct Kept<K: IndexColumn> {
     pages: Cell<u32>,
 }
 
+/// An open index, with what the session has kept of it.
 pub struct Index<'r, K: IndexColumn> {
     pub relation: Relation<'r>,
     kept: Rc<Kept<K>>,
 }
 
 impl<'r, K: IndexColumn> Index<'r, K> {
-    /// Errors: XX002 for damage; those of [`IndexColumn::of`].
+    /// Returns what the session has kept of an index, or reads it. Fails with XX002 if the index is
+    /// damaged, and as [`IndexColumn::of`] does.
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
         let number = relation.cached_number();
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());

@@ -23,8 +23,8 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// An output without rows. Raises 0A000 if the caller takes no set. Errors: 55000 if the table
-    /// was altered since.
+    /// Begins an output without rows. Raises 0A000 if the caller of the function takes no set. Fails
+    /// with 55000 if the table was altered since the call was planned.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         let type_of = |column: pg_sys::FormData_pg_attribute| {

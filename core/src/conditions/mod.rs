@@ -234,9 +234,10 @@ impl Condition {
         }
     }
 
-    /// The slots of `all`, up to 128, for which the condition may hold; `having` returns those that
-    /// may have a hash. It is not called for a hash that can't change the answer. Errors: those of
-    /// `having`.
+    /// Returns those slots of `all` for which the condition may hold; slot i is bit i. `having` returns
+    /// the slots that may have a hash. It is not called for a hash that can't change the answer.
+    ///
+    /// Fails if `having` fails.
     pub fn slots<E>(
         &self,
         all: u128,

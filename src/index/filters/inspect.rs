@@ -5,6 +5,7 @@
 use super::column::{Index, check_rows};
 use crate::element::with_value;
 use crate::heap::HeapPage;
+use crate::index::kind::IndexInfo;
 use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::{PAGE_SIZE, impossible, missed, wrong_row};
@@ -12,7 +13,6 @@ use crate::pg::call::{Result, interrupt};
 use crate::pg::method::table::Latest;
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::View;
 use pg_bloom_core::index::filters::{
     Directory, FilterGroup, Holds, RowPage, Slot, SlotChunk, SlotState, slot_bits,
@@ -20,44 +20,34 @@ use pg_bloom_core::index::filters::{
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
-/// Returns the columns of `bloom_index_info`, in the order of the script. Fails with XX002 if the
-/// index is damaged.
-pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
+/// Returns what `bloom_index_info` says of an index over filters. Fails with XX002 if it is damaged.
+pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let mut filters = 0;
     let mut slots = 0;
     let mut always_found = 0;
     for page in directory.all_row_pages() {
-        let is_always = directory
-            .group(page.group)
-            .is_some_and(|group| group.holds == Holds::Nothing);
-        slots += i64::from(page.slots);
+        let group = directory.group(page.group);
+        let is_always_found = group.is_some_and(|group| group.holds == Holds::Nothing);
+        slots += u64::from(page.slots);
         index.each_slot(page, |_, state, _| {
-            filters += i64::from(state == SlotState::Used);
-            always_found += i64::from(state == SlotState::Used && is_always);
+            let is_used = state == SlotState::Used;
+            filters += u64::from(is_used);
+            always_found += u64::from(is_used && is_always_found);
         })?;
     }
-    Ok([
-        I64(named.index().pages().into()),
-        I64(named.table().pages().into()),
-        Null, // pages_per_range
-        Null, // ranges
-        I32(1),
-        I64(directory.chain.rows_built.cast_signed()),
-        Null, // elements
-        Null, // bits_per_element
-        Null, // target_fpr
-        Null, // current_fpr
-        Null, // overfull_ranges
-        F64(directory.pages_per_lookup() as f64),
-        I64(filters),
-        I64(slots),
-        I64(always_found),
-        Null, // keys_per_row
-        Null, // keys_per_range
-        Null, // ranges_per_page
-    ])
+    Ok(IndexInfo {
+        pages: named.index().pages().into(),
+        table_pages: named.table().pages().into(),
+        levels: 1,
+        rows_built: directory.chain.rows_built,
+        pages_per_lookup: directory.pages_per_lookup() as f64,
+        filters: Some(filters),
+        slots: Some(slots),
+        always_probed: Some(always_found),
+        ..IndexInfo::default()
+    })
 }
 
 /// A slot: a row page, and the number of the slot there.

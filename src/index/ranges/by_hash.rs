@@ -66,8 +66,8 @@ pub unsafe fn add_rows(
     Ok(())
 }
 
-/// Which keys, of a type that the column is compared with, a row may have. Errors: as a scan; XX000
-/// for parts.
+/// Returns for each key whether a row may have it. `asked_type` is the type of the keys, with which
+/// the column is compared. Fails as a scan does, and with XX000 for an index of parts.
 ///
 /// # Safety
 /// The keys must be values of that type.

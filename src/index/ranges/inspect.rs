@@ -7,54 +7,52 @@
 use super::columns::Index;
 use super::insert::RecentKeys;
 use super::rows::HashFilter;
+use crate::index::kind::IndexInfo;
 use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::Latest;
-use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Expectation, Level, Survey};
 
-pub fn info(named: &NamedIndex) -> Result<[ResultColumn; 18]> {
+/// Returns what `bloom_index_info` says of an index over ranges. Fails with XX002 if it is damaged.
+pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
     let survey = index.checked(Survey::read(&directory, &mut index.pages()))?;
     let options = directory.options;
     let expected = Expectation::for_directory(&directory);
-    let room = match directory.end_slot(Level::Zero) {
-        0 => 0,
-        slots => options.pages_of(u32::try_from(slots - 1).unwrap_or(u32::MAX)).end,
-    };
-    let levels = Level::ALL
-        .into_iter()
-        .filter(|&level| directory.tile_count(level) > 0)
-        .count()
-        .max(1);
-    let keys_per_range = (survey.ranges > 0).then(|| survey.keys / survey.ranges as f64);
-    let count = |n: u64| I64(n.cast_signed());
-    Ok([
-        I64(named.index().pages().into()),
-        count(room.min(named.table().pages().into())),
-        I32(options.pages_per_range.cast_signed()),
-        count(survey.ranges),
-        I32(levels as i32),
-        count(directory.chain.rows_built),
-        F64(survey.keys),
-        F64(survey.bits as f64 / survey.keys.max(1.0)),
-        F64(expected.fpr),
-        F64(survey.fpr),
-        count(survey.overfull),
-        F64(expected.index_pages),
-        Null, // filters
-        Null, // slots
-        Null, // always_probed
-        F64(directory.keys_per_row.max(1).into()),
-        keys_per_range.map_or(Null, F64),
-        options.split.map_or(Null, |split| I32(split.ranges_per_page.into())),
-    ])
+
+    // The last range may be shorter in the table than in the index.
+    let last_slot = directory.end_slot(Level::Zero).checked_sub(1);
+    let pages_of_ranges =
+        last_slot.map_or(0, |slot| options.pages_of(u32::try_from(slot).unwrap_or(u32::MAX)).end);
+    let has_tiles = |&level: &Level| directory.tile_count(level) > 0;
+    let levels = Level::ALL.into_iter().filter(has_tiles).count().max(1);
+    let has_ranges = survey.ranges > 0;
+    Ok(IndexInfo {
+        pages: named.index().pages().into(),
+        table_pages: pages_of_ranges.min(named.table().pages().into()),
+        pages_per_range: Some(options.pages_per_range),
+        ranges: Some(survey.ranges),
+        levels: levels as u32,
+        rows_built: directory.chain.rows_built,
+        elements: Some(survey.keys),
+        bits_per_element: Some(survey.bits as f64 / survey.keys.max(1.0)),
+        target_fpr: Some(expected.fpr),
+        current_fpr: Some(survey.fpr),
+        overfull_ranges: Some(survey.overfull),
+        pages_per_lookup: expected.index_pages,
+        keys_per_row: Some(directory.keys_per_row.max(1).into()),
+        keys_per_range: has_ranges.then(|| survey.keys / survey.ranges as f64),
+        ranges_per_page: options.split.map(|split| split.ranges_per_page.into()),
+        ..IndexInfo::default()
+    })
 }
 
+/// Checks the index against its table, and returns how many rows it has. Fails with XX002 if a page
+/// is damaged, or if the index would not find a row.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take(named.table());

@@ -21,7 +21,7 @@ pub struct ArrayColumn {
 }
 
 impl ArrayColumn {
-    /// Errors: 0A000 for arrays that can't be in an index.
+    /// Describes the column of an index over arrays. Fails with 0A000 if such arrays can't be in one.
     pub fn of(relation: Relation) -> Result<ArrayColumn> {
         let (_, _, collation) = relation.column_class();
         let column_type = catalog::base_type(relation.column_type());

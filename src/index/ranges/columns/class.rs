@@ -88,7 +88,8 @@ fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     }
 }
 
-/// Errors: XX000 if the operator class has no such strategy.
+/// Returns the strategy with a number, for an operator class with this support function. Fails with
+/// XX000 if the class has no such strategy.
 pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     let mut strategies = operators_of(support).iter().map(|&(strategy, _)| strategy);
     strategies.find(|&strategy| strategy as i16 == number).ok_or_else(|| {

@@ -174,7 +174,7 @@ impl<'c> GatheredKeys<'c> {
         }
     }
 
-    /// Adds those of a row. Returns how many it has. Errors: those of hashing.
+    /// Adds the keys of a row, and returns how many it has. Fails if a key can't be hashed.
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
