@@ -1,7 +1,7 @@
 //! Regular expressions of several words, `~ 'out of memory|disk full|…'`: they find, read and cost
 //! what LIKE ANY of the words does, however many there are.
 
-use crate::common::asking::{agree, shares_read};
+use crate::common::asking::{agree_by_part, shares_read};
 use crate::common::{Random, column, plan, run, value};
 use crate::{random, server, times};
 use postgres::Client;
@@ -134,7 +134,7 @@ fn an_alternation_costs_and_reads_what_like_any_does() {
             let ways = Ways::of(&some);
             for condition in [&ways.like, &ways.regex] {
                 let sql = format!("SELECT id::text FROM lines WHERE {condition}");
-                agree(&mut client, "lines_line", &sql);
+                agree_by_part(&mut client, "lines_line", &sql);
             }
             run(&mut client, "RESET ALL");
             let shown =
@@ -187,7 +187,7 @@ fn pieces_around_and_within_alternations_read_a_part_of_the_table() {
             assert!(share < 0.6, "{query}\nread {share:.2} of the table");
         }
         for query in &queries {
-            agree(&mut client, "lines_line", query);
+            agree_by_part(&mut client, "lines_line", query);
         }
     }
 }
@@ -221,7 +221,7 @@ fn alternatives_within_a_conjunction_read_a_part_of_the_table() {
         // The last one also finds the rows of a second list.
         let lists_found = [1.0, 1.0, 1.0, 1.0, 2.0];
         for ((query, share), lists) in queries.iter().zip(&shares).zip(lists_found) {
-            agree(&mut client, "words_d", query);
+            agree_by_part(&mut client, "words_d", query);
             let most = lists * shares[0] * MOST_RATIO + 0.02;
             assert!(*share < most, "{query}: {share} of the table");
         }

@@ -2,7 +2,7 @@
 //! index knows none; and a character that some locale converts to an ASCII letter or from one is
 //! found as that locale finds it.
 
-use crate::common::asking::agree;
+use crate::common::asking::agree_by_part;
 use crate::common::{column, run, value};
 use crate::{server, times};
 use pg_bloom_core::conditions::text::{Encoding, LetterCase, each_window, like};
@@ -70,7 +70,7 @@ fn ilike_finds_what_each_locale_does() {
                 "SELECT p || ': ' || coalesce((SELECT string_agg(id::text, ',' ORDER BY id) FROM odd WHERE t ILIKE p), 'none')
                  FROM (SELECT DISTINCT {pattern} AS p FROM odd WHERE (id + {i}) % {one_of} = 0 OR t LIKE 'qwI%' ORDER BY p) AS patterns"
             );
-            agree(&mut client, "odd_t", &sql);
+            agree_by_part(&mut client, "odd_t", &sql);
         }
         println!("{collation}: {others} texts with other letters");
     }

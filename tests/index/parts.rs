@@ -3,7 +3,7 @@
 //! that ranges differ and matches happen.
 
 use crate::answerable::is_answerable;
-use crate::common::asking::{agree, agree_by_any_pages, check, shares_read};
+use crate::common::asking::{agree, agree_by_part, check, shares_read};
 use crate::common::{Random, Server, plan, run};
 use crate::{json_paths, random, server, times};
 use postgres::Client;
@@ -420,7 +420,7 @@ fn ask(client: &mut Client, random: &mut Random, trial: &Trial, documents: &[Str
          FROM unnest(ARRAY[{}]) WITH ORDINALITY AS question (q, i) ORDER BY i",
         list.join(", ")
     );
-    let asked = agree_by_any_pages(client, &format!("{name}_d"), &each);
+    let asked = agree(client, &format!("{name}_d"), &each);
 
     let answerable = questions
         .iter()
@@ -494,7 +494,7 @@ fn conditions_together_find_what_a_scan_does() {
                 format!("{a} AND NOT {b}"),
             ] {
                 let sql = format!("SELECT id::text FROM {name} WHERE {condition} ORDER BY id");
-                agree_by_any_pages(&mut client, &format!("{name}_d"), &sql);
+                agree(&mut client, &format!("{name}_d"), &sql);
             }
         }
     }
@@ -510,7 +510,7 @@ fn conditions_together_find_what_a_scan_does() {
         ("SELECT id::text FROM documents WHERE d ? ANY ('{a,cat,NULL}') ORDER BY id".into(), "documents_d"),
         ("SELECT id::text FROM words WHERE d @@ ANY ('{cat,\"emu & x\",!x}'::tsquery[]) ORDER BY id".into(), "words_d"),
     ] {
-        agree_by_any_pages(&mut client, index, &sql);
+        agree(&mut client, index, &sql);
     }
 }
 
@@ -545,7 +545,7 @@ fn parts_are_added_again_to_other_contents() {
         change.split("; ").for_each(|statement| run(&mut client, statement));
         run(&mut client, ADD);
         // All rows.
-        let found = agree_by_any_pages(
+        let found = agree(
             &mut client,
             "lines_d",
             "SELECT id::text FROM lines WHERE d LIKE '%same line%' ORDER BY id",
@@ -568,7 +568,7 @@ fn arrays_are_found_beside_the_operators_of_intarray() {
         ("tags OPERATOR(pg_catalog.&&) '{777,999}'", 2),
     ] {
         assert_eq!(
-            agree(
+            agree_by_part(
                 &mut client,
                 "i_tags",
                 &format!("SELECT id::text FROM i WHERE {condition} ORDER BY id")
