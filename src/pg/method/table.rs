@@ -51,28 +51,20 @@ impl<'r> Wanted<'r> {
     /// row. Returns how many rows the table has.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
         // SAFETY: no scan is given.
-        unsafe { self.scan_by(std::ptr::null_mut(), None, &mut found) }
+        unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
 
-    /// The same by this scan, if there is one, of these pages, or all of them.
+    /// Does the same by a scan that is given, if one is. It is ended here.
     ///
     /// # Safety
-    /// It must be null or one of the table, and is ended here.
-    unsafe fn scan_by(
-        &self,
-        rows: pg_sys::TableScanDesc,
-        pages: Option<Range<u32>>,
-        found: Found,
-    ) -> f64 {
+    /// `rows` must be null or a scan of the table.
+    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
         let info = self.info;
-        let (first_page, page_count) = match &pages {
-            Some(pages) => (pages.start, pages.end - pages.start),
-            None => (0, pg_sys::InvalidBlockNumber),
-        };
-        // A scan of all pages that is given may begin anywhere, for all that is known of it.
-        let allow_sync = !rows.is_null() && pages.is_none();
-        // The progress of a given one is not that of a build.
-        let progress = rows.is_null();
+        // To PostgreSQL a scan that is given is that of a process of a parallel build: it begins
+        // where it likes, and its progress is not that of the build.
+        let is_given = !rows.is_null();
+        let (allow_sync, progress) = (is_given, !is_given);
+        let (first_page, page_count) = (0, pg_sys::InvalidBlockNumber);
         // SAFETY: promised by the caller; the access method of a table has the function, and the
         // closure and the memory of the call are there until the scan ends.
         unsafe {
@@ -127,15 +119,19 @@ pub fn scan_for_check(
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
-    // SAFETY: both relations are open. A scan that is passed on is ended there. An index that is
-    // built concurrently is built from a snapshot, as this one is checked.
+    // SAFETY: both relations are open. A scan of heap may be limited to some pages before it begins.
+    // A scan that is passed on is ended there. An index that is built concurrently is built from a
+    // snapshot, as this one is checked.
     unsafe {
         let info = guard(|| raw::BuildIndexInfo(index.raw()));
         (*info).ii_Concurrent = true;
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
-        Wanted { table, index, info }.scan_by(rows, pages, &mut found);
+        if let Some(Range { start, end }) = pages {
+            pg_sys::heap_setscanlimits(rows, start, end - start);
+        }
+        Wanted { table, index, info }.scan_by(rows, &mut found);
     }
 }
 
