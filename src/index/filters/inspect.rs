@@ -51,10 +51,10 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
 }
 
 /// A slot: a row page, and the number of the slot there.
-type SlotPlace = (RowPage, u16);
+type SlotOfRow = (RowPage, u16);
 
 /// The slots that each row of the table has.
-type SlotsByRow = HashMap<RowId, Vec<SlotPlace>>;
+type SlotsByRow = HashMap<RowId, Vec<SlotOfRow>>;
 
 /// Checks the index against its table, and returns how many rows have a filter.
 ///
@@ -151,7 +151,7 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
     if !table.is_heap() {
         return Ok(());
     }
-    let mut rows: Vec<(RowId, Vec<SlotPlace>)> = slots.into_iter().collect();
+    let mut rows: Vec<(RowId, Vec<SlotOfRow>)> = slots.into_iter().collect();
     rows.sort_unstable_by_key(|(row, _)| *row);
     for (row, slots_of_row) in rows {
         interrupt::check_for_interrupts();
@@ -177,7 +177,7 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
 fn count_matching_slots(
     index: &Index,
     directory: &Directory,
-    slots_of_row: &[SlotPlace],
+    slots_of_row: &[SlotOfRow],
     filter: &View,
 ) -> Result<MatchingSlots> {
     let Some(group) = FilterGroup::of_filter(filter) else {
