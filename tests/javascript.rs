@@ -7,6 +7,7 @@
 
 mod common;
 
+use common::page::{examples, trimmed};
 use common::{LAYOUTS, Server, feed, output, value};
 use pg_bloom_core::layout::least_fpr;
 use pg_bloom_core::sizing::{rate, size_for_capacity};
@@ -35,27 +36,65 @@ fn can_build() -> bool {
     true
 }
 
-/// Drivers and Drizzle send and read filters by the adapters of the package.
-#[test]
-fn drivers_send_and_read_filters() {
+/// Returns whether the drivers are there; prints what is missing if not.
+fn has_drivers() -> bool {
     if !can_build() {
-        return;
+        return false;
     }
-    if !package().join("node_modules/pg").exists() {
+    let is_installed = package().join("node_modules/pg").exists();
+    if !is_installed {
         println!("left out, since npm could not install the drivers: scripts/setup js");
-        return;
     }
-    let server = Server::start("timezone = 'UTC'");
-    drop(server.database("app"));
+    is_installed
+}
+
+/// Returns Node as a client of a database of this server, in the directory of the package.
+fn node(server: &Server, database: &str) -> Command {
     let mut command = Command::new("node");
+    command.current_dir(package());
     for (name, value) in server.program("psql").get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    command.arg(package().join("tests/adapters.mjs"));
-    output(command.env("PGDATABASE", "app"));
+    command.env("PGDATABASE", database);
+    command
+}
+
+/// Drivers and Drizzle send and read filters by the adapters of the package.
+#[test]
+fn drivers_send_and_read_filters() {
+    if !has_drivers() {
+        return;
+    }
+    let server = Server::start("timezone = 'UTC'");
+    drop(server.database("app"));
+    output(node(&server, "app").arg(package().join("tests/adapters.mjs")));
+}
+
+/// The program of docs/applications.md prints what the page says.
+#[test]
+fn the_program_of_the_page_runs() {
+    if !has_drivers() {
+        return;
+    }
+    let page = "docs/applications.md";
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page))
+        .expect("the page can be read");
+    let lines: Vec<&str> = text.lines().collect();
+    let programs = examples(page, &lines, "js");
+    let [program] = &programs[..] else {
+        panic!("{} programs", programs.len());
+    };
+    let expected = program.output.clone().expect("the page has its output");
+
+    let server = Server::start("timezone = 'UTC'");
+    drop(server.database("app"));
+    let mut command = node(&server, "app");
+    let printed = output(command.args(["--input-type=module", "--eval", &program.code]));
+    let printed = String::from_utf8(printed).expect("the output is UTF-8");
+    assert_eq!(trimmed(&printed), trimmed(&lines[expected].join("\n")));
 }
 
 /// Runs a program of js/tests/ with this input.
