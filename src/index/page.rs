@@ -61,7 +61,7 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// The metapage: XX002 if there is none.
+    /// Returns the metapage, pinned. Fails with XX002 if there is none.
     pub fn meta(&self) -> Result<Pin<'a>> {
         if !self.has(META_PAGE) {
             return Err(damaged(self.relation, Damage::empty(META_PAGE)));
@@ -69,7 +69,8 @@ impl<'a> IndexPages<'a> {
         Ok(Pin::read(self.relation, META_PAGE))
     }
 
-    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file.
+    /// Returns what `read` returns for the bytes of a page, which is locked for sharing meanwhile;
+    /// `None` is a page behind the end of the file.
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
         if self.has(page) {
@@ -79,15 +80,15 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// A page to write to. Errors: as [`IndexPages::extend_to`].
+    /// Returns a page to write to, pinned. Fails as [`IndexPages::extend_to`] does.
     pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
         self.extend_to(page, chain)?;
         Ok(Pin::read(self.relation, page))
     }
 
-    /// If the file lacks a page, the file is extended up to it and some pages further, as far as
-    /// they were allocated. The user can cancel that, unless a page is locked: behind a jump in the
-    /// table it may be gigabytes. XX002 if the page was not allocated.
+    /// Extends the file if it lacks a page: up to it and some pages further, as far as they were
+    /// allocated. The user can cancel that, unless a page is locked: behind a jump in the table it may
+    /// be gigabytes. Fails with XX002 if the page was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated;
@@ -101,8 +102,8 @@ impl<'a> IndexPages<'a> {
         Ok(())
     }
 
-    /// Checks that nobody has written to the pages that will be allocated: XX002 if some session
-    /// has.
+    /// Checks that nobody has written to the pages that are allocated in `after` and were not in
+    /// `before`. Fails with XX002 if some session has.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         let is_written = |&at: &u32| {
             self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)))
@@ -117,8 +118,8 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Checks those of neighbouring pages that the file has: XX002 for one that was written, and
-    /// not made here.
+    /// Checks those of neighbouring pages that the file has. Fails with XX002 for one that was written,
+    /// and is not what `special` says.
     pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
         pages.take_while(|&at| self.has(at)).try_for_each(|at| {
             self.read(at, |page| check_written(self.relation, special, at, page))
@@ -170,7 +171,7 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// Begins to write the pages of a new index: 55000 if it has some.
+/// Begins to write the pages of a new index. Fails with 55000 if it has some.
 pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
     if relation.pages() > 0 {
         let message = format!("index \"{}\" already contains data", relation.name());
@@ -179,7 +180,8 @@ pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
     Ok(NewPages::start(relation))
 }
 
-/// Makes a page ready for its first bytes, and checks one that has some as [`check_written`] does.
+/// Makes a page ready for its first bytes if it was never written, or else checks it. Fails as
+/// [`check_written`] does.
 pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
     if !check_written(index, special, at, Some(page))? {
         let mut bytes = [0; SPECIAL_BYTES];
@@ -189,8 +191,11 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
     Ok(())
 }
 
-/// Whether a page was written. It then must be the one that it should be, with the header that
-/// keeps its bytes: XX002 for a page that was not made here.
+/// Returns whether a page was written yet; `None` is a page behind the end of the file.
+///
+/// Fails with XX002 if it was written, but is not the page that `special` and its number say, or if
+/// its header doesn't cover its bytes: PostgreSQL leaves out what the header says is unused when it
+/// logs the page.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
     let written = special
         .written(page, PAGE_SIZE, at)

@@ -60,8 +60,12 @@ impl Set {
         }
     }
 
-    /// Reads the leaves of some elements, which have at most [`MOST_ROWS_AT_ONCE`] buckets at the
-    /// depth `depth`.
+    /// Reads the leaves of some elements, which at `depth`, where leaves are likely, are in at most
+    /// [`MOST_ROWS_AT_ONCE`] buckets. Calls `on_read` with each element and the row that is its leaf.
+    ///
+    /// Leaves are looked for around the depth of the leaf that was read last, then at all depths for a
+    /// few elements, and so on. Fails with 55000 if an element has no leaf, or two, and if reading
+    /// fails.
     fn read_batch(
         &self,
         elements: &[HashedElement],

@@ -168,14 +168,17 @@ pub struct SequentialScan {
 #[derive(Clone, Copy)]
 pub struct ScannedColumn {
     pub scan: SequentialScan,
-    /// Counts from 1.
+    /// The number of the column in the table, counted from 1.
     pub number: usize,
 }
 
 impl ScannedColumn {
-    /// Returns the column that argument `i` of a call is, if the call is a condition of a sequential
-    /// scan of that column's table, alone or within AND, OR and NOT, and its other arguments
-    /// depend on no column. `None` otherwise, and in queries that started before [`define`].
+    /// Returns the column that argument `i` of a call is, if a sequential scan of the column's table
+    /// evaluates the call as one of its conditions.
+    ///
+    /// `None` if the argument isn't a plain column, if another argument depends on a column, if the
+    /// call isn't a condition or within AND, OR and NOT of one, and in queries that started before
+    /// [`define`].
     ///
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what
@@ -211,7 +214,7 @@ impl ScannedColumn {
     }
 }
 
-/// Whether an argument of a call other than `i` has a column in it.
+/// Returns whether an argument of a call other than argument `i` has a column in it.
 ///
 /// # Safety
 /// The call must be a valid expression.
@@ -224,7 +227,7 @@ unsafe fn has_other_columns(call: *mut pg_sys::Node, i: usize) -> bool {
     }
 }
 
-/// Whether a condition is this expression, or has it within AND, OR and NOT.
+/// Returns whether a condition is this expression, or has it within AND, OR and NOT.
 ///
 /// # Safety
 /// The condition must be a valid expression.

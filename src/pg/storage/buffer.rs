@@ -169,7 +169,8 @@ impl<P> Deref for Locked<P> {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits
-        // in the extension's pages, and a checksum is set in a copy.
+        // in the extension's pages. A checksum is set in a copy; version 19 may set it in place, in
+        // two bytes of the header that nothing here reads.
         unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }

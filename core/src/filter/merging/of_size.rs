@@ -122,7 +122,8 @@ impl<M: MergeMemory> MergedSize<M> {
         }
     }
 
-    /// Returns the bits of the elements, to be changed. A list becomes bits.
+    /// Returns the bits of the elements, to be changed. If the elements are kept as a list of hashes,
+    /// the bits are allocated in `memory` and set first, and the list is freed.
     pub(super) fn bits(&mut self, memory: &mut M) -> &mut [u8] {
         if !matches!(self.elements, MergedElements::Bits(_)) {
             let mut bits = memory.zeroed(self.header.payload_bytes() as usize);

@@ -292,9 +292,9 @@ fn slots_with_key<P: Pages>(
     Ok(slots)
 }
 
-/// Returns the slots of a tile, in ascending order, that may have keys with which one of several
-/// conditions holds. `candidates` are the numbers of the alternatives that are asked for; each slot
-/// is returned with the numbers of those that may hold there.
+/// Returns the slots of a tile in which at least one of several conditions may hold, in ascending
+/// order. `candidates` are the numbers of the conditions that are asked about, by their places in
+/// `alternatives`. Each slot is returned with the numbers of those that may hold there.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
 fn probe_alternatives<P: Pages>(

@@ -29,9 +29,10 @@ use super::columns::class::PARTS;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 
-/// Returns what a scan of an index over ranges costs that the planner considers.
+/// Estimates the cost of a scan of an index over ranges, for the planner, which considers the scan.
 ///
-/// An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
+/// What the estimate needs of the index is read from its pages, unless the user may not see all rows
+/// of the table: then only its sizes are used. An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
 /// one: damage must not keep the table's queries from being planned. The scan reports it.
 pub fn estimate(planned: &Planned) -> Cost {
     let opened = planned.index();
