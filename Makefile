@@ -40,7 +40,7 @@ all: ## build the library (the default)
 	@test ! -e '$(LIBRARY)' || test "$$(cat '$(BUILT_FOR)' 2>/dev/null)" = '$(PG_VERSION)' || \
 		$(CARGO) clean --profile $(PROFILE) --package pgrx-pg-sys
 	$(CARGO) build --profile $(PROFILE) $(CARGO_FEATURES)
-	@echo '$(PG_VERSION)' >'$(BUILT_FOR)'
+	@mkdir -p '$(dir $(BUILT_FOR))' && echo '$(PG_VERSION)' >'$(BUILT_FOR)'
 
 install: ## copy the built library, control file and SQL into PostgreSQL without symbols (DESTDIR is honoured; KEEP_SYMBOLS=yes)
 	@lib='$(LIBRARY)'; test -f "$$lib" || { echo "$$lib is not there: run make first" >&2; exit 1; }; \

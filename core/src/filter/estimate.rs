@@ -399,7 +399,7 @@ fn chance_to_leave_clear(shape: Shape) -> f64 {
     (511.0 / BLOCKED_BITS).powf(k)
 }
 
-/// Returns E[z²], where z is the share of clear bits of a `blocked` or `parquet` block that has
+/// Returns `E[z²]`, where z is the share of clear bits of a `blocked` or `parquet` block that has
 /// J ~ Poisson(load) elements.
 ///
 /// This is the probability that two bits of the block, chosen at random and perhaps the same, are
