@@ -54,7 +54,7 @@ impl TableReads {
 struct Counters(BTreeMap<u32, TableReads>);
 
 impl Counters {
-    fn now(client: &mut Client) -> Counters {
+    fn now(client: &mut Client) -> Result<Counters, Error> {
         const SQL: &str = "SELECT indrelid, sum(pg_stat_get_xact_numscans(indexrelid))::bigint,
                 pg_stat_get_xact_blocks_fetched(indrelid), pg_relation_size(indrelid) / 8192
             FROM pg_index JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
@@ -63,7 +63,7 @@ impl Counters {
             let reads = TableReads { scans: row.get(1), pages_read: row.get(2), pages: row.get(3) };
             (row.get(0), reads)
         };
-        Counters(rows(client, SQL).into_iter().map(of_row).collect())
+        Ok(Counters(client.query(SQL, &[])?.into_iter().map(of_row).collect()))
     }
 
     /// Returns what was read since then of the tables whose indexes were scanned.
@@ -116,12 +116,12 @@ impl Answers {
     pub fn of_transaction(client: &mut Client, sql: &str) -> Result<Answers, Error> {
         // Counters are asked for without the settings for indexes, under which their query would cost
         // so much that PostgreSQL compiles it.
-        let before = Counters::now(client);
+        let before = Counters::now(client)?;
         client.batch_execute(BY_INDEX)?;
         let plan = texts(client, &format!("EXPLAIN (COSTS OFF) {sql}"))?.join("\n");
         let mut by_index = texts(client, sql)?;
         client.batch_execute(BY_SCAN)?;
-        let reads = Counters::now(client).reads_since(&before);
+        let reads = Counters::now(client)?.reads_since(&before);
         let mut by_scan = texts(client, sql)?;
         by_index.sort_unstable();
         by_scan.sort_unstable();
@@ -184,10 +184,11 @@ pub fn shares_read(client: &mut Client, queries: &[String]) -> Vec<f64> {
     run(client, "BEGIN");
     run(client, BY_INDEX);
     let mut shares = Vec::new();
-    let mut before = Counters::now(client);
+    let counters = |client: &mut Client| Counters::now(client).expect("counters can be read");
+    let mut before = counters(client);
     for query in queries {
         rows(client, query);
-        let now = Counters::now(client);
+        let now = counters(client);
         let reads = now.reads_since(&before);
         shares.push(reads.into_iter().map(TableReads::share).fold(0.0, f64::max));
         before = now;
