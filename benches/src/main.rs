@@ -181,7 +181,8 @@ const PARTS: [Part; 12] = [
         (format!("{}.\n\n{}", machine::describe(), texts::by_kind()), Vec::new())
     }),
     ("alternations", "Regular expressions of several words", |_| {
-        (format!("{}.\n", machine::describe()), texts::alternations())
+        let (text, measured) = texts::alternations();
+        (format!("{}. {text}\n", machine::describe()), measured)
     }),
     ("parts", "The index over what is in values by rows", |rows| {
         let machine = machine::describe();

@@ -1,10 +1,11 @@
-//! What a session keeps of an index between uses: where its tiles are, and what it found out about
-//! its column.
+//! What a session keeps of an index between statements: its directory, which says where the tiles
+//! are, and a description of its column.
 //!
-//! It is found by the index and a number in the relation cache, which drops the number whenever
-//! anything about the index changes. Tiles never move: a directory may only lack some that were
-//! added since, which four bytes of the metapage tell. Its pages are read and changed under the
-//! lock of that, which comes first.
+//! PostgreSQL's relation cache has a number for the index and drops it whenever anything about the
+//! index changes; what the session keeps is valid as long as that number is still there. Tiles never
+//! move, so a directory that was read earlier can only lack tiles that were added since. Four bytes
+//! of the metapage tell whether it does. The pages of the directory are read and changed under the
+//! lock of the metapage, which is taken first.
 
 use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -22,13 +23,13 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 session_locals! {
-    /// The [`Kept`] of each index's kind, by the index's identifier.
+    /// A [`Kept`] for each index, by the index's OID.
     static KEPT: RefCell<BTreeMap<u32, Rc<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
-    /// The last number given.
-    static LAST: Cell<u64> = const { Cell::new(0) };
+    /// The last number that was given to an index; 0 before the first.
+    static LAST_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What is known of the column of an index of some kind.
+/// A description of the column of an index. Each kind of index has its own.
 pub trait IndexColumn: Sized + 'static {
     type Directory: IndexDirectory + 'static;
 
@@ -38,29 +39,29 @@ pub trait IndexColumn: Sized + 'static {
 }
 
 /// What the session keeps of an index between statements.
-struct Kept<K: IndexColumn> {
+struct Kept<C: IndexColumn> {
     file: File,
-    /// What its entry of the relation cache has, and nothing else that was kept ever had.
+    /// The number in the relation cache. No other index, and no other file, ever had it.
     number: u64,
-    kind: K,
-    directory: RefCell<Rc<K::Directory>>,
-    /// How many pages the file has at least.
+    column: C,
+    directory: RefCell<Rc<C::Directory>>,
+    /// A number of pages that the file has at least.
     pages: Cell<u32>,
 }
 
 /// An open index, with what the session has kept of it.
-pub struct Index<'r, K: IndexColumn> {
+pub struct Index<'r, C: IndexColumn> {
     pub relation: Relation<'r>,
-    kept: Rc<Kept<K>>,
+    kept: Rc<Kept<C>>,
 }
 
-impl<'r, K: IndexColumn> Index<'r, K> {
+impl<'r, C: IndexColumn> Index<'r, C> {
     /// Returns what the session has kept of an index, or reads it. Fails with XX002 if the index is
     /// damaged, and as [`IndexColumn::of`] does.
-    pub fn of(relation: Relation<'r>) -> Result<Index<'r, K>> {
+    pub fn of(relation: Relation<'r>) -> Result<Index<'r, C>> {
         let number = relation.cached_number();
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
-        match known.and_then(|kept| kept.downcast::<Kept<K>>().ok()) {
+        match known.and_then(|kept| kept.downcast::<Kept<C>>().ok()) {
             Some(kept) if kept.number == number && kept.file == relation.file() => {
                 Ok(Index { relation, kept })
             }
@@ -68,18 +69,30 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         }
     }
 
+    /// Reads an index of which the session keeps nothing that is valid, and keeps it. Fails as `of`
+    /// does.
     #[cold]
-    fn load(relation: Relation<'r>) -> Result<Index<'r, K>> {
+    fn load(relation: Relation<'r>) -> Result<Index<'r, C>> {
         if relation.is_of_other_session() {
             let message = "cannot access temporary indexes of other sessions";
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
         }
-        let kind = K::of(relation)?;
+
+        let column = C::of(relation)?;
         let pages = Cell::new(0);
-        let own = IndexPages::new(relation, &pages);
-        let directory = RefCell::new(Rc::new(read_directory(&own.meta()?.shared(), own)?));
-        let number = LAST.with(|last| last.replace(last.get() + 1)) + 1;
-        let kept = Rc::new(Kept { file: relation.file(), number, kind, directory, pages });
+        let index_pages = IndexPages::new(relation, &pages);
+        let directory = read_directory(&index_pages.meta()?.shared(), index_pages)?;
+        let number = LAST_NUMBER.with(|last| {
+            last.set(last.get() + 1);
+            last.get()
+        });
+        let kept = Rc::new(Kept {
+            file: relation.file(),
+            number,
+            column,
+            directory: RefCell::new(Rc::new(directory)),
+            pages,
+        });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
             if all.len() >= MAX_REMEMBERED {
@@ -91,12 +104,12 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(Index { relation, kept })
     }
 
-    pub fn kind(&self) -> &K {
-        &self.kept.kind
+    pub fn column(&self) -> &C {
+        &self.kept.column
     }
 
-    /// A number, from one up, that no other file has had in this session, nor this one with other
-    /// contents.
+    /// Returns the number, from 1 up, that this session has given to the index. An index whose file
+    /// was replaced or emptied gets another one, and no number is given twice.
     pub fn number(&self) -> u64 {
         self.kept.number
     }
@@ -105,18 +118,21 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         IndexPages::new(self.relation, &self.kept.pages)
     }
 
-    /// Where the tiles are, as far as this session knows: for those that add to the index.
-    pub fn known_directory(&self) -> Rc<K::Directory> {
+    /// Returns the directory as this session has read it last. It may lack tiles that other sessions
+    /// have added since, so it is for insertion, not for lookups.
+    pub fn known_directory(&self) -> Rc<C::Directory> {
         self.kept.directory.borrow().clone()
     }
 
-    /// Where the tiles are now: for those that ask. XX002 for damage.
-    pub fn directory(&self) -> Result<Rc<K::Directory>> {
+    /// Returns the directory as it is now, with all tiles. Locks the metapage while it looks. Fails
+    /// with XX002 if the index is damaged.
+    pub fn directory(&self) -> Result<Rc<C::Directory>> {
         self.directory_under(&self.pages().meta()?.shared())
     }
 
-    /// Where the tiles are, by the metapage, which the caller has locked. XX002 for damage.
-    pub fn directory_under(&self, meta: &[u8]) -> Result<Rc<K::Directory>> {
+    /// Returns the directory as it is now, by the contents of the metapage, which the caller has
+    /// locked. Fails with XX002 if the index is damaged.
+    pub fn directory_under(&self, meta: &[u8]) -> Result<Rc<C::Directory>> {
         let known = self.known_directory();
         if known.chain().is_current(meta) {
             return Ok(known);
@@ -124,27 +140,31 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(read_directory(meta, self.pages())?))
     }
 
-    fn remember(&self, directory: K::Directory) -> Rc<K::Directory> {
+    /// Keeps a directory that was read or written, and returns it.
+    fn remember(&self, directory: C::Directory) -> Rc<C::Directory> {
         let directory = Rc::new(directory);
         *self.kept.directory.borrow_mut() = directory.clone();
         directory
     }
 
-    /// Writes a newer directory, with one record: the metapage, which the caller has locked, and
-    /// the directory page that changes. Returns it. If the file lacks that page, only extends the
-    /// file, and returns the directory so far. XX002 if the page was not allocated.
+    /// Writes a directory that has grown: the metapage, which the caller has locked, and the
+    /// directory page that changes, if any, with one WAL record. Returns the new directory.
+    ///
+    /// If the file doesn't have that page yet, this only unlocks the metapage, extends the file and
+    /// returns the directory as it was: the caller begins again. Fails with XX002 if the index is
+    /// damaged.
     pub fn write_directory(
         &self,
         mut meta: Exclusive,
-        growth: Growth<K::Directory>,
-    ) -> Result<Rc<K::Directory>> {
+        growth: Growth<C::Directory>,
+    ) -> Result<Rc<C::Directory>> {
         let Growth { directory, page } = growth;
         let metapage = directory.metapage();
         let meta_change = Change::Page(&metapage);
         match &page {
             Some(page) if !self.pages().has(page.number) => {
-                // Up to there are the pages of all tiles, which may be many. The metapage is not
-                // locked for that.
+                // Before that page come the pages of all tiles, which may be many, and nobody should
+                // wait for the metapage meanwhile.
                 drop(meta);
                 self.pages().extend_to(page.number, directory.chain())?;
                 return Ok(self.known_directory());
@@ -160,12 +180,14 @@ impl<'r, K: IndexColumn> Index<'r, K> {
         Ok(self.remember(directory))
     }
 
+    /// Returns what was found in the index's pages, or an error with the index's name. Fails with
+    /// XX002 if damage was found.
     pub fn checked<T>(&self, found: std::result::Result<T, Damage>) -> Result<T> {
         found.map_err(|damage| damaged(self.relation, damage))
     }
 
-    /// What `read` makes of the bytes of a page; `None` is one behind the end of the file. XX002
-    /// for damage.
+    /// Returns what `read` returns for the bytes of a page, which is locked meanwhile; `None` stands
+    /// for a page behind the end of the file. Fails with XX002 if `read` finds damage.
     pub fn read<T>(
         &self,
         page: u32,
@@ -175,13 +197,15 @@ impl<'r, K: IndexColumn> Index<'r, K> {
     }
 }
 
-/// What the metapage says, which is locked, and the pages that it names.
+/// Reads a directory from the metapage, which is locked, and from the pages that it names. Fails with
+/// XX002 if they are damaged.
 fn read_directory<D: IndexDirectory>(meta: &[u8], pages: IndexPages) -> Result<D> {
     let relation = pages.relation;
     D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))
 }
 
-/// Forgets what is kept of an index: its file gets other contents.
+/// Forgets what this session keeps of an index, whose file is about to get other contents. Other
+/// sessions learn by PostgreSQL's invalidation messages that the index has changed.
 pub fn forget(relation: Relation) {
     relation.set_cached_number(0);
     KEPT.with(|kept| kept.borrow_mut().remove(&relation.oid().to_u32()));

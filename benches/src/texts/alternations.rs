@@ -39,8 +39,8 @@ struct Measured {
     cost: f64,
 }
 
-/// Measures all numbers of words.
-pub fn by_number(random: &mut Random) -> Vec<Row> {
+/// Measures all numbers of words. Returns also a sentence on what a row's comparison takes.
+pub fn by_number(random: &mut Random) -> (String, Vec<Row>) {
     let mut database = Database::create("alternations");
     // The choice of the planner is another matter, which the tests of the index look at.
     database.run("SET enable_seqscan = off");
@@ -80,8 +80,35 @@ pub fn by_number(random: &mut Random) -> Vec<Row> {
             }
         }
     }
+    let text = comparison_of_a_row(&mut database, &absent);
     database.drop();
-    rows
+    (text, rows)
+}
+
+/// Returns a sentence on what PostgreSQL takes to compare a row, without an index, with two words.
+fn comparison_of_a_row(database: &mut Database, words: &[String]) -> String {
+    let two: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
+    let mut like = Vec::new();
+    let mut regex = Vec::new();
+    database.run("SET enable_seqscan = on; SET enable_bitmapscan = off");
+    for _ in 0..ROUNDS {
+        like.push(seconds_of_count(database, &any_pattern("LIKE", &two)));
+        regex.push(seconds_of_count(database, &alternation("~", &two)));
+    }
+    let [like, regex] =
+        [like, regex].map(|mut seconds| 1e6 * crate::median(&mut seconds) / LINES as f64);
+    format!(
+        "PostgreSQL compares each row that may match: without an index, two words take \
+         {regex:.1} µs a row by `~` and {like:.1} µs by `LIKE ANY`, {:.1} times as long.",
+        regex / like
+    )
+}
+
+fn seconds_of_count(database: &mut Database, condition: &str) -> f64 {
+    let query = format!("SELECT count(*) FROM lines WHERE {condition}");
+    let start = Instant::now();
+    database.run(&query);
+    start.elapsed().as_secs_f64()
 }
 
 fn load(database: &mut Database, random: &mut Random) {

@@ -22,7 +22,7 @@ use pgrx::pg_sys::{self, Oid};
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = Index::of(relation)?;
-    let key_type = index.kind().key;
+    let key_type = index.column().key;
     // A nested loop scans again and again, so what is parsed for one scan must not stay.
     // SAFETY: the keys are those of a scan. What is returned is in Rust's memory.
     let conditions = unsafe {

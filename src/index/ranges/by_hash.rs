@@ -76,7 +76,7 @@ pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) ->
     relation.count_scan();
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let RangesColumn::Element(elements) = index.kind() else {
+    let RangesColumn::Element(elements) = index.column() else {
         return Err(unhashed());
     };
     let hasher = elements.hasher_of(relation, asked_type)?;

@@ -1,14 +1,15 @@
-//! INSERT, and UPDATE to another page: the bits of the new row's keys. Of parts these are many.
+//! INSERT, and UPDATE to another page: sets the bits of the new row's keys. A number has one key, a
+//! line of text a hundred (its windows), an array or a document as many as it has members.
 //!
-//! Of a line's hundred windows nine in ten are in the lines beside it: so a session remembers keys
-//! that it has added to a range of an index, or seen there, and need not look at their bits again.
-//! Bits are never cleared, and the WAL record that set one was written before it was seen, so it
-//! precedes the commit of every row that relies on it. An index whose file gets other contents gets
-//! another number: see [`crate::index::session`].
+//! Nine in ten windows of a log line also occur in neighbouring lines. Each session therefore
+//! remembers keys that it has recently set, or found set, in a range of an index, and skips them.
+//! That is safe: bits are never cleared, and the WAL record that set one was written before it was
+//! seen, so it precedes the commit of every row that relies on it. An index whose file gets other
+//! contents gets another number: see [`crate::index::session`].
 //!
-//! The bits of the others are set under exclusive locks, with a record for up to four pages, which
-//! are locked in the order of their numbers. Looking under a share lock first was slower, also
-//! where two sessions add the same keys.
+//! The bits of the other keys are set under exclusive locks of their pages. Up to four pages are
+//! locked at a time, in the order of their numbers, and share a WAL record. To look at the bits
+//! under share locks first was slower, also where two sessions add the same keys.
 
 use super::columns::{GatheredKeys, Index};
 use super::sample::{self, LastPages};
@@ -23,12 +24,14 @@ use pg_bloom_core::memory;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Keys whose bits are computed, and then set, at once; more if they are of one page.
-const KEYS_AT_ONCE: usize = 4096;
-/// Of one page at most so many keys more: a page that is not overfull has fewer.
-const KEYS_OF_PAGE_AT_ONCE: usize = 1 << 15;
+/// Keys of a batch: their bits are computed, then set. 4,096 marks take 100 kB.
+const KEYS_PER_BATCH: usize = 4096;
+/// Keys that a batch may have beyond that, if they belong to its last page. A page that isn't
+/// overfull has fewer.
+const MORE_KEYS_OF_LAST_PAGE: usize = 1 << 15;
 
-/// Adds the keys of a row to the index.
+/// Sets the bits of the keys that a row's value has, so that the index finds the row. Adds tiles to
+/// the index if the row's page is behind its last one.
 ///
 /// Fails as [`IndexKind::insert`](crate::index::kind::IndexKind) does.
 ///
@@ -36,80 +39,98 @@ const KEYS_OF_PAGE_AT_ONCE: usize = 1 << 15;
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
     let index = &Index::of(relation)?;
-    let mut keys = GatheredKeys::new(index.kind());
+    let mut all_keys = GatheredKeys::new(index.column());
     // SAFETY: promised by the caller.
-    unsafe { keys.add(value)? };
+    unsafe { all_keys.add(value)? };
 
     let known_range = index.known_directory().options.range_of(row);
-    let is_recent = |range, hash| RECENT.with(|recent| recent.has(&(index.number(), range, hash)));
-    let new_keys = keys.take().into_iter().filter(|&hash| !is_recent(known_range, hash));
-    let mut new_keys = memory::collect(new_keys);
+    let mut new_keys = memory::collect(
+        all_keys
+            .take()
+            .into_iter()
+            .filter(|&key| !was_set_recently(index, known_range, key)),
+    );
     let Some(&first_key) = new_keys.first() else {
         return Ok(());
     };
 
+    // A directory with more tiles may divide the page in another way: the range is asked for again.
     let directory = directory_with_tile(index, row, first_key)?;
     let range = directory.options.range_of(row);
-    let slots = directory
-        .slots_of_range(range)
-        .expect("the range of the row has a tile");
-    if new_keys.len() <= KEYS_AT_ONCE {
-        set_keys(index, &directory, &slots, &new_keys)?;
-    } else {
-        // The keys of a wide value are spread over all pages of a tile, which may be thousands. In
-        // the order of its pages each page is locked and logged once, not once for every 4,096
-        // keys.
-        for slot in &slots {
-            new_keys.sort_unstable_by_key(|&hash| slot.page_of_key(hash));
-            let mut keys_left = new_keys.as_slice();
-            while !keys_left.is_empty() {
-                let (keys, keys_after) = keys_left.split_at(end_of_batch(slot, keys_left));
-                set_keys(index, &directory, std::slice::from_ref(slot), keys)?;
-                keys_left = keys_after;
-            }
-        }
-    }
-    for hash in new_keys {
-        RECENT.with(|recent| recent.add((index.number(), range, hash)));
+    set_keys_of_range(index, &directory, range, &mut new_keys)?;
+
+    for key in new_keys {
+        remember_as_set(index, range, key);
     }
     Ok(())
 }
 
-/// Returns how many of these keys, which are in the order of their pages, are set at once. The last
-/// page of a batch is completed, so that it is not locked and logged twice.
-fn end_of_batch(slot: &SlotAddress, keys: &[u64]) -> usize {
-    if keys.len() <= KEYS_AT_ONCE {
-        return keys.len();
+/// Sets the bits of keys in all tiles that cover a range, which must have a tile. Changes the order
+/// of the keys.
+fn set_keys_of_range(
+    index: &Index,
+    directory: &Directory,
+    range: u32,
+    keys: &mut [u64],
+) -> Result<()> {
+    let slots = directory
+        .slots_of_range(range)
+        .expect("the range of the row has a tile");
+    if keys.len() <= KEYS_PER_BATCH {
+        return set_keys(index, directory, &slots, keys);
     }
-    let last_page = slot.page_of_key(keys[KEYS_AT_ONCE - 1]);
-    let keys_of_last_page = keys[KEYS_AT_ONCE..]
-        .iter()
-        .take(KEYS_OF_PAGE_AT_ONCE)
-        .take_while(|&&hash| slot.page_of_key(hash) == last_page)
-        .count();
-    KEYS_AT_ONCE + keys_of_last_page
+
+    // The keys of a wide value are spread over all pages of a tile, which may be thousands. In the
+    // order of its pages each page is locked and logged once, not once a batch.
+    for slot in &slots {
+        keys.sort_unstable_by_key(|&key| slot.page_of_key(key));
+        let mut keys_left = &*keys;
+        while !keys_left.is_empty() {
+            let (batch, keys_after) = keys_left.split_at(length_of_batch(slot, keys_left));
+            set_keys(index, directory, std::slice::from_ref(slot), batch)?;
+            keys_left = keys_after;
+        }
+    }
+    Ok(())
 }
 
-/// Returns a directory of the index in which the range of a row has a tile. Adds tiles up to it, if
-/// it has none yet. `hash` is that of a key of the row.
+/// Returns how many of these keys, which are in the order of their pages, make up a batch. It has all
+/// keys of its last page, so that no page is locked and logged twice.
+fn length_of_batch(slot: &SlotAddress, keys: &[u64]) -> usize {
+    if keys.len() <= KEYS_PER_BATCH {
+        return keys.len();
+    }
+    let (batch, keys_after) = keys.split_at(KEYS_PER_BATCH);
+    let last_page = slot.page_of_key(batch[KEYS_PER_BATCH - 1]);
+    let more_keys_of_last_page = keys_after
+        .iter()
+        .take(MORE_KEYS_OF_LAST_PAGE)
+        .take_while(|&&key| slot.page_of_key(key) == last_page)
+        .count();
+    KEYS_PER_BATCH + more_keys_of_last_page
+}
+
+/// Returns a directory of the index in which the range of a row has a tile, after adding tiles up to
+/// it if there was none. `key` is the hash of a key of the row.
 ///
-/// Fails with 54000 if there are too many pages, with XX002 for damage, and if the user cancels.
-fn directory_with_tile(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
+/// Fails with 54000 if the index would have too many pages, with XX002 if it is damaged, and if the
+/// user cancels the statement.
+fn directory_with_tile(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let mut directory = index.known_directory();
     loop {
-        // By a newer directory the row may be of another range.
+        // A newer directory may put the row into another range.
         let range = directory.options.range_of(row);
         if directory.tile_of(Level::Zero, range).is_some() {
             return Ok(directory);
         }
-        // The tiles that are needed may be many, one after the other: if the user cancels this, those
-        // that were added until then are as good as more.
+        // Many tiles may be missing. Where the user cancels, the index keeps those that it has got:
+        // it is sound with any number of them.
         interrupt::check_for_interrupts();
-        directory = grow(index, row, hash)?;
+        directory = grow(index, row, key)?;
     }
 }
 
-/// Sets the bits of these keys in each of these slots of tiles.
+/// Sets the bits of these keys in each of these slots.
 fn set_keys(
     index: &Index,
     directory: &Directory,
@@ -118,56 +139,64 @@ fn set_keys(
 ) -> Result<()> {
     let marks = keys
         .iter()
-        .flat_map(|&hash| slots.iter().map(move |slot| slot.mark(hash)));
-    set(index, directory, &memory::collect(marks))
+        .flat_map(|&key| slots.iter().map(move |slot| slot.mark(key)));
+    set_marks(index, directory, &memory::collect(marks))
 }
 
-/// A page that is locked, and what is to change in it.
-type Changed<'r> = (Exclusive<'r>, Vec<ByteChange>);
+/// A page that is locked, and the bytes that will change in it.
+struct PageChange<'r> {
+    page: Exclusive<'r>,
+    bytes: Vec<ByteChange>,
+}
 
-/// Sets the bits of these marks that are not set yet.
-fn set(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
+/// Sets the bits of these marks, and logs those that were not set yet. The index's file is made long
+/// enough first.
+fn set_marks(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let pages = index.pages();
-    let mut in_order = memory::collect(marks.iter());
-    in_order.sort_unstable_by_key(|mark| mark.page());
-    if let Some(last) = in_order.last() {
-        // Before any page is locked.
+    let mut marks_by_page = memory::collect(marks.iter());
+    marks_by_page.sort_unstable_by_key(|mark| mark.page());
+    if let Some(last) = marks_by_page.last() {
+        // A file can't be extended while a page of it is locked.
         pages.extend_to(last.page(), &directory.chain)?;
     }
-    let mut changed: Vec<Changed> = memory::with_capacity(wal::MAX_PAGES);
-    for of_page in in_order.chunk_by(|a, b| a.page() == b.page()) {
+
+    let mut page_changes: Vec<PageChange> = memory::with_capacity(wal::MAX_PAGES);
+    for marks_of_page in marks_by_page.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
-        let at = of_page[0].page();
-        let mut page = pages.existing(at, &directory.chain)?.exclusive();
-        prepare(index.relation, of_page[0].special(), at, &mut page)?;
-        let changes = index.checked(changes(of_page, &page))?;
-        if !changes.is_empty() {
-            changed.push((page, changes));
+        let number = marks_of_page[0].page();
+        let special = marks_of_page[0].special();
+        let mut page = pages.existing(number, &directory.chain)?.exclusive();
+        prepare(index.relation, special, number, &mut page)?;
+
+        let bytes = index.checked(changes(marks_of_page, &page))?;
+        if !bytes.is_empty() {
+            page_changes.push(PageChange { page, bytes });
         }
-        if changed.len() == wal::MAX_PAGES {
-            write(&mut changed);
-            changed.clear();
+        if page_changes.len() == wal::MAX_PAGES {
+            write(&mut page_changes);
+            page_changes.clear();
         }
     }
-    write(&mut changed);
+    write(&mut page_changes);
     Ok(())
 }
 
-/// Writes changes of at most four pages, with one record if that has room for them.
-fn write(changed: &mut [Changed]) {
-    if changed.iter().any(|(_, changes)| changes.len() > wal::MAX_PIECES) {
-        for (page, changes) in changed {
-            write_many(page, changes);
+/// Changes at most four pages and logs that: with one record, if it has room for all their changes.
+fn write(changes: &mut [PageChange]) {
+    let fits_record = |change: &PageChange| change.bytes.len() <= wal::MAX_PIECES;
+    if !changes.iter().all(fits_record) {
+        for PageChange { page, bytes } in changes {
+            write_many(page, bytes);
         }
-    } else if !changed.is_empty() {
-        let edits = changed
+    } else if !changes.is_empty() {
+        let edits = changes
             .iter_mut()
-            .map(|(page, changes)| Edit::new(page, Change::Bytes(changes)));
+            .map(|change| Edit::new(&mut change.page, Change::Bytes(&change.bytes)));
         wal::change(&mut memory::collect(edits));
     }
 }
 
-/// Writes any number of changes of one page.
+/// Changes any number of bytes of one page, in ascending order, and logs that.
 fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
     /// Bytes of a record for each byte that is changed by itself: its offset, its length, its value.
     const BYTES_PER_CHANGE: usize = 5;
@@ -176,40 +205,41 @@ fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
         return;
     };
     let from_first_to_last = usize::from(first.offset)..=usize::from(last.offset);
-    let mut bytes = memory::collect(page[from_first_to_last].iter().copied());
-    if bytes.len() > changes.len() * BYTES_PER_CHANGE {
-        for changes in changes.chunks(wal::MAX_PIECES) {
-            wal::change(&mut [Edit::new(page, Change::Bytes(changes))]);
+    let mut piece = memory::collect(page[from_first_to_last].iter().copied());
+    if piece.len() > changes.len() * BYTES_PER_CHANGE {
+        for changes_of_record in changes.chunks(wal::MAX_PIECES) {
+            wal::change(&mut [Edit::new(page, Change::Bytes(changes_of_record))]);
         }
         return;
     }
-    // All bytes from the first to the last one that changes take less room.
+
+    // One piece with all bytes from the first to the last one that changes takes less room.
     for change in changes {
-        bytes[usize::from(change.offset - first.offset)] = change.value;
+        piece[usize::from(change.offset - first.offset)] = change.value;
     }
-    wal::change(&mut [Edit::new(page, Change::Piece(first.offset, &bytes))]);
+    wal::change(&mut [Edit::new(page, Change::Piece(first.offset, &piece))]);
 }
 
-/// How the pages of the table that have no tile yet are divided into ranges.
+/// How the pages of the table that have no tile yet should be divided into ranges.
 enum Division {
     /// As the directory says.
     Keep,
-    /// Each into several ranges, since a page stands for much text.
+    /// Each page into several ranges, since a page has much text.
     Split(Split),
-    /// Each is a range by itself again, where those before them are split too finely.
+    /// Each page is a range by itself again: those before them are split too finely.
     WholePages,
 }
 
-/// Returns how pages that have no tile yet should be divided, by the last pages of the table up to
-/// that of a row. `directory` says how they are divided now.
+/// Returns how pages that have no tile yet should be divided, judging by the last pages of the table
+/// up to the one of a row. `directory` says how they are divided now.
 ///
 /// Pages of the table are read, so the caller must not hold the lock of a page of the index. Fails
-/// with XX002 for damage of the index.
+/// with XX002 if the index is damaged.
 fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Result<Division> {
-    /// If fewer of the last tile's columns have keys, ranges may be too small: few rows may be on a
-    /// page because they are wide, or because nobody has filled it yet.
+    /// If fewer of the last tile's columns have keys, ranges may be too small. A page has few rows
+    /// because they are wide, or because nobody has filled it yet.
     const FEW_COLUMNS: f64 = 0.25;
-    /// A split is too fine if it has so many times the ranges that a page should have.
+    /// A split is too fine if a page has this many times the ranges that it should have.
     const TOO_MANY_TIMES: u16 = 4;
 
     let open_split = directory.options.split.filter(|split| split.is_open());
@@ -222,90 +252,119 @@ fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Re
     }
 
     let table = Opened::table_of(index.relation);
-    let wanted = match sample::division_of_last(index.relation, table.relation(), row.page) {
+    let wanted_split = match sample::division_of_last(index.relation, table.relation(), row.page) {
         LastPages::TooFew => return Ok(Division::Keep),
         LastPages::Whole => None,
         LastPages::Split(split) => Some(split),
     };
-    Ok(match (open_split, wanted) {
-        (None, Some(split)) => Division::Split(split),
-        (None, None) => Division::Keep,
-        (Some(now), wanted) => {
-            let wanted_ranges = wanted.map_or(1, |split| split.ranges_per_page);
-            if now.ranges_per_page >= TOO_MANY_TIMES * wanted_ranges {
-                Division::WholePages
-            } else {
-                Division::Keep
-            }
-        }
-    })
+    let Some(open_split) = open_split else {
+        return Ok(wanted_split.map_or(Division::Keep, Division::Split));
+    };
+    let wanted_ranges = wanted_split.map_or(1, |split| split.ranges_per_page);
+    let is_too_fine = open_split.ranges_per_page >= TOO_MANY_TIMES * wanted_ranges;
+    Ok(if is_too_fine { Division::WholePages } else { Division::Keep })
 }
 
-/// Adds tiles for pages up to that of a row, or for some of them, if no other session did in the
-/// meantime. Returns the newest directory; call it until the range of the row has a tile.
+/// Adds tiles for pages up to the one of a row, or for some of them, unless another session has added
+/// tiles in the meantime. Returns the newest directory; the caller calls this until the range of the
+/// row has a tile.
 ///
-/// `hash` is that of a key of the row. Nothing is written unless the pages of the new tiles have no
-/// contents, and those with the bits of the key are sound. Fails with 54000 if there are too many
-/// pages, and with XX002 for damage.
+/// `key` is the hash of a key of the row. Nothing is written unless the pages of the new tiles are
+/// empty, and those with the bits of the key are sound. Fails with 54000 if the index would have too
+/// many pages, and with XX002 if it is damaged.
 #[cold]
-fn grow(index: &Index, row: RowId, hash: u64) -> Result<Rc<Directory>> {
-    let seen = index.directory()?;
-    let mut directory = seen.clone();
-    let seen_keys = |level| index.checked(seen.keys_in_last_tile(&mut index.pages(), level));
-    let is_far = seen.grow_over_skipped(row.page, seen_keys)?.is_some();
-    // Pages of the table are read before any of the index is locked.
-    let division = if is_far { Division::Keep } else { division_of_new_pages(index, &seen, row)? };
+fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
+    let known = index.directory()?;
+    let keys_of_known = |level| index.checked(known.keys_in_last_tile(&mut index.pages(), level));
+    let skips_pages = known.grow_over_skipped(row.page, keys_of_known)?.is_some();
+    // Pages of the table are read here, before any page of the index is locked.
+    let division = if skips_pages {
+        Division::Keep
+    } else {
+        division_of_new_pages(index, &known, row)?
+    };
 
     let meta = index.pages().meta()?.exclusive();
     let newest = index.directory_under(&meta)?;
-    if newest.chain != seen.chain {
+    if newest.chain != known.chain {
         // Another session has added tiles, or divides pages in another way.
         return Ok(newest);
     }
+
+    let mut directory = known.clone();
     match division {
         Division::Keep => {}
         Division::Split(split) => Rc::make_mut(&mut directory).split_new_pages(split),
         Division::WholePages => Rc::make_mut(&mut directory).make_new_pages_whole(),
     }
-    let range = directory.options.range_of(row);
-    let seen_keys = |level| index.checked(directory.keys_in_last_tile(&mut index.pages(), level));
-    let growth = match directory.grow_over_skipped(row.page, seen_keys)? {
+    let keys_of_last_tile =
+        |level| index.checked(directory.keys_in_last_tile(&mut index.pages(), level));
+    let growth = match directory.grow_over_skipped(row.page, keys_of_last_tile)? {
         Some(growth) => growth,
-        None => directory.grow(range, seen_keys)?,
+        None => directory.grow(directory.options.range_of(row), keys_of_last_tile)?,
     };
+
+    // Checked before anything is written: a page that can't be written later would leave a tile
+    // without it.
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    for mark in growth.directory.marks(range, hash).iter().flatten() {
+    let range = directory.options.range_of(row);
+    for mark in growth.directory.marks(range, key).iter().flatten() {
         index
             .pages()
             .check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
-    // What was decided here is lost if it can't be written yet.
+    // If the directory can't be written yet, the division is decided anew at the next attempt.
     index.write_directory(meta, growth)
 }
 
-/// Of all indexes: 192 kB. A range of log lines has some 6,000.
-const REMEMBERED: usize = 1 << 13;
+/// Keys that a session remembers, over all indexes: 192 kB. A range of log lines has some 6,000.
+const RECENT_KEYS: usize = 1 << 13;
 
-/// The number of an index, a range of it, and a hash.
-type RecentKey = (u64, u32, u64);
+/// A key whose bits are set in a range of an index.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecentKey {
+    /// The number of the index: see [`crate::index::session`].
+    pub index: u64,
+    pub range: u32,
+    pub hash: u64,
+}
 
-/// Each key in the place that its hash says, in those of others; all zero where there is none.
+/// The keys that this session has recently set, or found set. Each is in the place that its hash
+/// names, and replaces the one that was there.
 #[derive(Default)]
 pub struct RecentKeys(RefCell<Vec<RecentKey>>);
 
 impl RecentKeys {
+    /// Returns whether a key was added and not replaced since.
     pub fn has(&self, key: &RecentKey) -> bool {
-        self.0.borrow().get(key.2 as usize % REMEMBERED) == Some(key)
+        self.0.borrow().get(Self::place_of(key)) == Some(key)
     }
 
-    /// Remembers a key whose bits are set.
+    /// Remembers a key whose bits are set, and forgets another one that was in its place.
     pub fn add(&self, key: RecentKey) {
         let mut keys = self.0.borrow_mut();
         if keys.is_empty() {
-            *keys = memory::zeroed(REMEMBERED);
+            // No index has the number 0, so an empty place is no key.
+            *keys = memory::zeroed(RECENT_KEYS);
         }
-        keys[key.2 as usize % REMEMBERED] = key;
+        keys[Self::place_of(&key)] = key;
     }
+
+    fn place_of(key: &RecentKey) -> usize {
+        key.hash as usize % RECENT_KEYS
+    }
+}
+
+/// Returns whether this session remembers that the bits of a key are set in a range.
+fn was_set_recently(index: &Index, range: u32, hash: u64) -> bool {
+    let key = RecentKey { index: index.number(), range, hash };
+    RECENT.with(|recent| recent.has(&key))
+}
+
+/// Remembers that the bits of a key are set in a range. Call it after they are logged.
+fn remember_as_set(index: &Index, range: u32, hash: u64) {
+    let key = RecentKey { index: index.number(), range, hash };
+    RECENT.with(|recent| recent.add(key));
 }
 
 session_locals! {

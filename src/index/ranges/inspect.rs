@@ -1,16 +1,19 @@
-//! `bloom_index_info` of an index over ranges; and `bloom_index_check`: whether it would find every
-//! row of its table by each of its keys. First the pages of all tiles are looked at: by a damaged
-//! header PostgreSQL would lose their bits later. The rows are those that everybody sees who begins
-//! now. Each key is looked up as a query would do it, in the pages that its bits are in, and an
-//! element by the heap filter on its own page as well.
+//! `bloom_index_info` of an index over ranges, and `bloom_index_check`, which says whether queries
+//! would find every row of its table by each of its keys.
+//!
+//! The check looks at the pages of all tiles first, since PostgreSQL would lose the bits of a page
+//! with a damaged header later. Then it reads the rows that every new transaction sees. It looks up
+//! each key of a row as a query would: the bits in the index, and, for an index of elements, the
+//! heap filter on the row's own page.
 
 use super::columns::Index;
-use super::insert::RecentKeys;
-use super::rows::HashFilter;
+use super::insert::{RecentKey, RecentKeys};
+use super::rows::{HashFilter, RowHash};
 use crate::index::kind::IndexInfo;
 use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
+use crate::pg::call::Element;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::Latest;
 use pg_bloom_core::index::page::RowId;
@@ -66,51 +69,104 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
             index.pages().check_each(tile.pages(), tile.special())?;
         }
     }
-    let filter = HashFilter::new(&index, named.table());
-    // What the heap filter finds on the page that the scan is on: it has the rows of a page one
-    // after the other.
-    let (mut page, mut on_page) = (None, Vec::new());
-    // Most parts are those of the rows before.
-    let (found, mut count) = (RecentKeys::default(), 0);
+    let mut checker = RowChecker {
+        index: &index,
+        directory: &directory,
+        checked_keys: RecentKeys::default(),
+        heap_filter: HashFilter::new(&index, named.table()),
+        heap_page: None,
+    };
+    let mut num_rows = 0;
     each_live_row(named.table(), named.index(), &snapshot, |row, value| {
-        // One that is NULL is never looked for.
+        // No query finds a NULL by the index, so it has no key.
         let Some(value) = value else { return Ok(()) };
-        let range = directory.options.range_of(row);
-        let mut result = Ok(true);
         // SAFETY: the value is that of the index's column.
+        if !unsafe { checker.finds(row, value)? } {
+            return Err(missed(named.index(), named.table(), row));
+        }
+        num_rows += 1;
+        Ok(())
+    })?;
+    Ok(num_rows)
+}
+
+/// Checks whether the index finds rows. The rows come in the order of their pages.
+struct RowChecker<'a> {
+    index: &'a Index<'a>,
+    directory: &'a Directory,
+    /// Keys that were found in a range: most keys of a text are also those of the rows before it.
+    checked_keys: RecentKeys,
+    /// `None` where a scan has no heap filter.
+    heap_filter: Option<HashFilter<'a>>,
+    /// What the heap filter finds on the page of the last row.
+    heap_page: Option<HeapPageRows>,
+}
+
+/// The rows that the heap filter finds on a page of the table.
+struct HeapPageRows {
+    number: u32,
+    rows: Vec<RowHash>,
+}
+
+impl RowChecker<'_> {
+    /// Returns whether queries for each key of a row's value would find the row. Fails with XX002 if
+    /// the index is damaged.
+    ///
+    /// # Safety
+    /// The value must be of the type of the index's column.
+    unsafe fn finds(&mut self, row: RowId, value: Element) -> Result<bool> {
+        let index = self.index;
+        let mut finds_all = Ok(true);
+        // SAFETY: promised by the caller.
         unsafe {
-            index.kind().each_key(value, |hash| {
-                let key = (index.number(), range, hash);
-                if matches!(result, Ok(true)) && !found.has(&key) {
-                    result = has(&index, &directory, row, hash);
-                    found.add(key);
-                }
-                if let (Ok(is_found), Some(filter)) = (&mut result, &filter) {
-                    if page != Some(row.page) {
-                        (page, on_page) = (Some(row.page), filter.rows_of(row.page));
-                    }
-                    *is_found &= on_page.iter().any(|&(line, own)| {
-                        line.is_none_or(|line| line == row.line)
-                            && own.is_none_or(|own| own == hash)
-                    });
+            index.column().each_key(value, |key| {
+                if matches!(finds_all, Ok(true)) {
+                    finds_all = self.finds_key(row, key);
                 }
             })?;
         }
-        if !result? {
-            return Err(missed(named.index(), named.table(), row));
+        finds_all
+    }
+
+    /// Returns whether a query for a key would find a row that has it.
+    fn finds_key(&mut self, row: RowId, hash: u64) -> Result<bool> {
+        let range = self.directory.options.range_of(row);
+        let key = RecentKey { index: self.index.number(), range, hash };
+        if !self.checked_keys.has(&key) {
+            if !has_bits(self.index, self.directory, range, hash)? {
+                return Ok(false);
+            }
+            self.checked_keys.add(key);
         }
-        count += 1;
-        Ok(())
-    })?;
-    Ok(count)
+        Ok(self.passes_heap_filter(row, hash))
+    }
+
+    /// Returns whether the heap filter, if there is one, gives a row to PostgreSQL in a query for a
+    /// hash.
+    fn passes_heap_filter(&mut self, row: RowId, hash: u64) -> bool {
+        let Some(filter) = &self.heap_filter else {
+            return true;
+        };
+        let heap_page = match self.heap_page.take() {
+            Some(known) if known.number == row.page => known,
+            _ => HeapPageRows { number: row.page, rows: filter.rows_of(row.page) },
+        };
+        // A line or a hash that isn't known counts as the one that is asked for, as in a query.
+        let is_given = heap_page.rows.iter().any(|found| {
+            found.line.is_none_or(|line| line == row.line)
+                && found.hash.is_none_or(|found_hash| found_hash == hash)
+        });
+        self.heap_page = Some(heap_page);
+        is_given
+    }
 }
 
-/// Whether a row with this hash would be looked for where it is. XX002 for damage.
-fn has(index: &Index, directory: &Directory, row: RowId, hash: u64) -> Result<bool> {
-    let Some(places) = directory.marks(directory.options.range_of(row), hash) else {
+/// Returns whether a range has all bits of a key. Fails with XX002 if the index is damaged.
+fn has_bits(index: &Index, directory: &Directory, range: u32, key: u64) -> Result<bool> {
+    let Some(marks) = directory.marks(range, key) else {
         return Ok(false);
     };
-    for mark in &places {
+    for mark in &marks {
         if !index.read(mark.page(), |page| mark.is_set(page))? {
             return Ok(false);
         }

@@ -65,7 +65,7 @@ unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Resul
     let index = Index::of(relation)?;
     // SAFETY: promised by the caller.
     unsafe {
-        match index.kind() {
+        match index.column() {
             RangesColumn::Element(elements) => by_hash::add_rows(&index, elements, keys, rows),
             _ => by_condition::add_rows(&index, keys, rows),
         }

@@ -87,6 +87,14 @@ pub fn add_pages(pages: impl Iterator<Item = u32>, rows: &mut RowBatch) {
     }
 }
 
+/// A row of a page of the table, by the hash of its element.
+pub struct RowHash {
+    /// The line by which an index finds the row; `None` where no line leads to it any more.
+    pub line: Option<u16>,
+    /// `None` where only PostgreSQL can read the row's value.
+    pub hash: Option<u64>,
+}
+
 /// What reads the rows of a table with an index.
 pub struct HashFilter<'r> {
     column: RowColumn<'r>,
@@ -96,7 +104,7 @@ pub struct HashFilter<'r> {
 impl<'r> HashFilter<'r> {
     /// `None` if rows can't, or must not, be read without PostgreSQL, and for an index of parts.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
-        let RangesColumn::Element(elements) = index.kind() else {
+        let RangesColumn::Element(elements) = index.column() else {
             return None;
         };
         let column = readable_column(index.relation, table)?;
@@ -114,13 +122,11 @@ impl<'r> HashFilter<'r> {
         });
     }
 
-    /// The rows of a page, which the table must have, except for those whose column is NULL: by
-    /// which line an index finds each, `None` where none does any more; and its hash, `None` where
-    /// only PostgreSQL can tell.
-    pub fn rows_of(&self, page: u32) -> Vec<(Option<u16>, Option<u64>)> {
+    /// Returns the rows of a page, which the table must have, except for those whose column is NULL.
+    pub fn rows_of(&self, page: u32) -> Vec<RowHash> {
         let mut rows = Vec::new();
         self.each_row(page, |heap_page, row, hash| {
-            memory::push(&mut rows, (heap_page.root_of(row), hash))
+            memory::push(&mut rows, RowHash { line: heap_page.root_of(row), hash })
         });
         rows
     }
@@ -154,7 +160,7 @@ pub struct RowFilter<'r> {
 
 impl<'r> RowFilter<'r> {
     pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
-        let kind = index.kind();
+        let kind = index.column();
         let column = readable_column(index.relation, table)?;
         // So much that nothing is allocated under the lock of a page.
         let values = memory::with_capacity(2 * PAGE_BYTES / size_of::<u64>());

@@ -1,4 +1,7 @@
-//! How much text the pages of a table stand for, by some of them.
+//! How the pages of a table should be divided into ranges, judging by how much text some of them have.
+//!
+//! A page of 8 kB may refer to megabytes of text out of line. A range with that many keys would match
+//! nearly every pattern, so such a page is split among several ranges of some lines each.
 
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::call::interrupt;
@@ -6,20 +9,20 @@ use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::ranges::{PageContent, Split};
 use pgrx::pg_sys;
 
-/// Pages that are read of all.
-const PAGES: u32 = 64;
-/// Full pages that the last ones of a table make up: empty ones may be among them.
-const ENOUGH: f64 = 3.0;
-/// Full pages that the last ones of a table must make up at least: a row on a page just begun doesn't
-/// say what the page will have when it is full.
-const LEAST: f64 = 0.5;
-/// Pages that are read for that: PostgreSQL adds up to 512 empty ones at once where sessions wait
-/// for room.
-const LAST_PAGES: u32 = 1024;
-/// Bytes of text that a range has where pages are split.
-const RANGE_BYTES: f64 = 16384.0;
+/// Pages that are read of a whole table, at equal distances.
+const PAGES_OF_TABLE: u32 = 64;
+/// Reading the last pages of a table ends when their rows would fill this many pages.
+const ENOUGH_FULL_PAGES: f64 = 3.0;
+/// The last pages of a table must have the rows of half a page: a single row on a page just begun
+/// doesn't say what the page will have when it is full.
+const LEAST_FULL_PAGES: f64 = 0.5;
+/// The last pages that are read at most. PostgreSQL adds up to 512 empty pages at once where sessions
+/// wait for room, so the rows may be before as many empty ones.
+const MOST_LAST_PAGES: u32 = 1024;
+/// Bytes of text that a range should have where pages are split.
+const BYTES_PER_RANGE: f64 = 16384.0;
 
-/// How pages should be divided into ranges, by the last pages of a table.
+/// How new pages should be divided into ranges, judging by the last pages of a table.
 pub enum LastPages {
     /// They have too few rows to say.
     TooFew,
@@ -28,50 +31,56 @@ pub enum LastPages {
     Split(Split),
 }
 
-/// Returns how the pages of a table are split among ranges by some of all of them, as they are when
-/// they are full. `None` where a page stands for little text, where the index is on an expression,
-/// and for tables whose rows only PostgreSQL can read.
+/// Returns into how many ranges each page of a table should be split, judging by 64 of its pages and
+/// what they have when they are full. Returns `None` if pages should not be split, since they have
+/// little text, or if the rows can't be read here: the index is on an expression, or the table has
+/// another access method than heap.
 pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
-    let count = u64::from(table.pages());
-    let read = count.min(PAGES.into());
-    let pages = (0..read).map(|i| (i * count / read) as u32);
-    PagesSeen::read(index, table, pages, f64::INFINITY)?.split(table)
+    let num_pages = u64::from(table.pages());
+    let num_read = num_pages.min(PAGES_OF_TABLE.into());
+    let pages = (0..num_read).map(|i| (i * num_pages / num_read) as u32);
+    Sample::read(index, table, pages, f64::INFINITY)?.split(table)
 }
 
-/// Returns how pages should be divided by the pages up to this one.
+/// Returns how new pages should be divided, judging by the pages of a table up to `last`, from there
+/// backwards until there are rows enough.
 pub fn division_of_last(index: Relation, table: Relation, last: u32) -> LastPages {
-    let first = last.saturating_sub(LAST_PAGES - 1);
-    match PagesSeen::read(index, table, (first..=last).rev(), ENOUGH) {
-        Some(seen) if seen.full_pages < LEAST => LastPages::TooFew,
-        Some(seen) => match seen.split(table) {
-            Some(split) => LastPages::Split(split),
-            None => LastPages::Whole,
-        },
+    let first = last.saturating_sub(MOST_LAST_PAGES - 1);
+    let Some(sample) = Sample::read(index, table, (first..=last).rev(), ENOUGH_FULL_PAGES) else {
+        return LastPages::Whole;
+    };
+    if sample.full_pages < LEAST_FULL_PAGES {
+        return LastPages::TooFew;
+    }
+    match sample.split(table) {
+        Some(split) => LastPages::Split(split),
         None => LastPages::Whole,
     }
 }
 
-/// What some pages of a table have.
+/// What some pages of a table have, together.
 #[derive(Default)]
-struct PagesSeen {
-    /// How many full pages their rows make up.
+struct Sample {
+    /// How many pages their rows would fill, as far as the table's fillfactor allows.
     full_pages: f64,
+    /// Lines that are in use: a range has whole lines.
     lines: f64,
+    /// The values of the index's column, out of line or not, after decompression.
     text_bytes: f64,
 }
 
-impl PagesSeen {
-    /// Reads pages until they make up this number of full ones. `None` if their rows can't be read
-    /// here.
+impl Sample {
+    /// Reads pages until their rows would fill `enough` pages. Returns `None` if the rows can't be
+    /// read here.
     fn read(
         index: Relation,
         table: Relation,
         pages: impl Iterator<Item = u32>,
         enough: f64,
-    ) -> Option<PagesSeen> {
+    ) -> Option<Sample> {
         let column = RowColumn::of_index(index, table).filter(RowColumn::is_of_variable_length)?;
         let share_if_full = table.fill_factor();
-        let mut seen = PagesSeen::default();
+        let mut sample = Sample::default();
         for number in pages {
             interrupt::check_for_interrupts();
             let pin = column.page(number);
@@ -82,22 +91,22 @@ impl PagesSeen {
                 if let Found::Value(element) = found {
                     // SAFETY: of variable length, on a page that is locked.
                     let bytes = unsafe { pg_sys::toast_raw_datum_size(element.datum) };
-                    seen.text_bytes += bytes as f64;
+                    sample.text_bytes += bytes as f64;
                 }
             });
             if last_line > 0 {
-                seen.full_pages += (page.share_in_use() / share_if_full).min(1.0);
-                seen.lines += f64::from(last_line);
+                sample.full_pages += (page.share_in_use() / share_if_full).min(1.0);
+                sample.lines += f64::from(last_line);
             }
-            if seen.full_pages >= enough {
+            if sample.full_pages >= enough {
                 break;
             }
         }
-        Some(seen)
+        Some(sample)
     }
 
-    /// Returns how pages are split that have as much as these when they are full; `None` if they
-    /// should be whole.
+    /// Returns into how many ranges a page should be split that has, when it is full, as much as these
+    /// pages. Returns `None` if each page should be one range.
     fn split(&self, table: Relation) -> Option<Split> {
         if self.full_pages == 0.0 {
             return None;
@@ -106,6 +115,6 @@ impl PagesSeen {
             lines: self.lines / self.full_pages,
             text_bytes: self.text_bytes / self.full_pages,
         };
-        Split::by_text(RANGE_BYTES, full_page, table.pages())
+        Split::by_text(BYTES_PER_RANGE, full_page, table.pages())
     }
 }

@@ -128,7 +128,7 @@ impl Index<'_> {
             // SAFETY: promised by the caller: a key has values of the type that its operator takes.
             // Of texts that is a text, and of words a tsquery: both are of variable length.
             let condition_of = |asked: Element| unsafe {
-                match self.kind() {
+                match self.column() {
                     // Its class has no such strategy.
                     RangesColumn::Element(_) => Ok(Condition::Unknown),
                     RangesColumn::Array(arrays) => arrays.condition(strategy, asked),

@@ -265,7 +265,7 @@ impl Reads {
 /// # Safety
 /// `known` must be the index of the scan that is planned.
 unsafe fn ranges_by_index(planned: &Planned, known: KnownIndex) -> Option<f64> {
-    let RangesColumn::Element(column) = known.index.kind() else {
+    let RangesColumn::Element(column) = known.index.column() else {
         return None;
     };
     // SAFETY: the scan is one of this index, which has this column. Only a number outlives the

@@ -167,7 +167,7 @@ impl RowComparison {
                 // Where ranges are parts of pages, texts are stored out of line: only PostgreSQL
                 // reads them.
                 let has_texts_out_of_line = known.directory.options.split.is_some();
-                known.index.kind().is_hashed_in_place() && !has_texts_out_of_line
+                known.index.column().is_hashed_in_place() && !has_texts_out_of_line
             }
             None => true,
         };
