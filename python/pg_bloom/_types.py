@@ -46,10 +46,12 @@ class TypedElement(NamedTuple):
     """The type of SQL that the element's kind has."""
 
 
-def typed_element(element: Any, hint: str) -> TypedElement:
-    """Returns an element that is not None with its type. A list is an array, which is one element, as in SQL. TypeError
+def typed_element(element: Any, hint: str) -> Optional[TypedElement]:
+    """Returns an element with its type; None for a missing value, as pandas and numpy have them. A list is an array, which is one element, as in SQL. TypeError
     for a value that is no element, and for a list whose members don't tell one type, with a hint at what to write."""
     element = plain_element(element, hint)
+    if element is None:
+        return None
     sql_type = _sql_type(element)
     if sql_type is not None:
         members = [element]

@@ -137,9 +137,13 @@ class MayContain(models.Lookup):
         if hasattr(self.rhs, "resolve_expression") or self.rhs is None:
             return self.rhs
         hint = (
-            "Cast(Value(…), ArrayField(TextField())) with the right field, or Func(…, function='bloom_contains_any')"
+            "Cast(Value(…), FIELD); for a list Cast(Value(…), ArrayField(TextField())) with the right field, "
+            "or Func(…, function='bloom_contains_any')"
         )
         element = typed_element(self.rhs, hint)
+        if element is None:
+            # Django refuses it as it refuses None.
+            return None
         self._sql_type = element.sql_type
         return element.value
 
@@ -157,6 +161,9 @@ class BloomAgg(models.Aggregate):
 
     function = "bloom_agg"
     output_field = BloomField()
+    # Of no rows the server makes an empty filter: it is asked even where Django knows that there are none, and a default
+    # is never needed.
+    empty_result_set_value = NotImplemented
 
     def __init__(self, *expressions: Any, **options: Any) -> None:
         for name in ("capacity", "fpr", "layout"):

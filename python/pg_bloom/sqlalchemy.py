@@ -7,12 +7,12 @@ type wherever an expression takes a value.
 from typing import Any, Mapping, Optional
 
 from sqlalchemy import ARRAY as BaseArray
-from sqlalchemy import BigInteger, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval, LargeBinary
-from sqlalchemy import Numeric, Text, Time, Uuid, cast, event, literal, null, type_coerce
+from sqlalchemy import BigInteger, BindParameter, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval
+from sqlalchemy import LargeBinary, Numeric, Text, Time, Uuid, cast, event, literal, null, type_coerce
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.functions import GenericFunction
-from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+from sqlalchemy.types import NullType, TypeDecorator, TypeEngine, UserDefinedType
 from sqlalchemy.util import immutabledict
 
 from . import Filter
@@ -44,13 +44,28 @@ class _Stored(TypeDecorator):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Any) -> Optional[bytes]:
-        return None if value is None else bytes(value if isinstance(value, Filter) else Filter(value))
+        return _stored(value)
 
     def literal_processor(self, dialect: Any) -> Any:
-        return lambda value: f"'\\x{bytes(value).hex()}'"
+        return _literal
 
     def process_result_value(self, value: Any, dialect: Any) -> Optional[Filter]:
         return _read(value)
+
+
+def _stored(value: Any) -> Optional[bytes]:
+    """Returns the stored bytes of a Filter, or of a value that Filter reads."""
+    return None if value is None else bytes(value if isinstance(value, Filter) else Filter(value))
+
+
+def _text(value: Any) -> Optional[str]:
+    """Returns the text of a filter as the server writes it."""
+    stored = _stored(value)
+    return None if stored is None else "\\x" + stored.hex()
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else f"'{_text(value)}'"
 
 
 def _read(value: Any) -> Optional[Filter]:
@@ -72,13 +87,34 @@ class Bloom(UserDefinedType):
         def may_contain(self, element: Any) -> Any:
             """Whether the filter may have an element: a column, or a value, which gets the type that its kind has in SQL.
             A list is an array, which is one element."""
+            if isinstance(element, BindParameter) and isinstance(element.type, NullType):
+                # It would get the type of the column, and be read as a filter.
+                raise TypeError("a parameter without a value has no type: write bindparam(name, type_=Text) with the right type")
             return self.bool_op("@>")(_typed(element))
+
+        def __or__(self, other: Any) -> Any:
+            """The union, as in SQL, not the OR of conditions."""
+            return self.op("|", return_type=Bloom())(other)
+
+        def __and__(self, other: Any) -> Any:
+            """The intersection."""
+            return self.op("&", return_type=Bloom())(other)
 
     def get_col_spec(self, **kwargs: Any) -> str:
         return "bloom"
 
     def bind_expression(self, bindvalue: Any) -> Any:
+        if bindvalue.expanding:
+            # SQLAlchemy writes an empty list as `NULL) AND (1 != 1`, to which no cast can be added: texts need none.
+            return bindvalue
         return cast(type_coerce(bindvalue, _Stored()), Bloom)
+
+    def bind_processor(self, dialect: Any) -> Any:
+        # Where no expression casts bytes: in lists, and in arrays that are not of a column.
+        return _text
+
+    def literal_processor(self, dialect: Any) -> Any:
+        return _literal
 
     def column_expression(self, column: Any) -> Any:
         return type_coerce(cast(column, LargeBinary), _Stored())
@@ -144,10 +180,10 @@ def _typed(element: Any) -> Any:
     """An expression as it is; an element of Python as a parameter with the type that its kind has in SQL."""
     if isinstance(element, ClauseElement) or hasattr(element, "__clause_element__"):
         return element
-    if element is None:
-        return null()
     hint = "literal(value, TYPE); for a list cast(…, ARRAY(Text)) with the right type, or func.bloom_contains_any(filter, …)"
     typed = typed_element(element, hint)
+    if typed is None:
+        return null()
     # Some drivers send no types: psycopg2 writes numbers, which would be of type numeric.
     return cast(literal(typed.value, _type_named(typed.sent_as)), _type_named(typed.sql_type))
 

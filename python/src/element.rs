@@ -34,6 +34,8 @@ const ORDINAL_OF_2000: i32 = 730_120;
 const MICROSECONDS_OF_SECOND: i64 = 1_000_000;
 const SECONDS_OF_DAY: i64 = 86_400;
 const MICROSECONDS_OF_DAY: i64 = SECONDS_OF_DAY * MICROSECONDS_OF_SECOND;
+/// PostgreSQL's zones are less than 16 hours from UTC.
+const END_OF_OFFSETS: i64 = 16 * 3600;
 /// The most dimensions of an array in PostgreSQL.
 const MOST_DIMENSIONS: usize = 6;
 
@@ -350,7 +352,14 @@ fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     Ok(match offset_from_utc(time)? {
         None => Element::Time(microseconds),
         // PostgreSQL counts the zone westward.
-        Some(offset) => Element::Timetz { microseconds, zone: i32::try_from(-offset)? },
+        Some(offset) if offset.abs() < END_OF_OFFSETS => {
+            Element::Timetz { microseconds, zone: i32::try_from(-offset)? }
+        }
+        Some(_) => {
+            return Err(PyValueError::new_err(
+                "the zone of a time must be less than 16 hours from UTC",
+            ));
+        }
     })
 }
 

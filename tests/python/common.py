@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import numpy
+import pandas
 
 from pg_bloom import Filter
 
@@ -108,6 +109,9 @@ OF_NUMPY = [
 ]
 
 ELEMENTS = SCALARS + ARRAYS + OF_NUMPY
+
+# What libraries have for NULL.
+MISSING = [None, numpy.datetime64("NaT"), numpy.timedelta64("NaT"), pandas.NaT, pandas.NA]
 
 # Lists whose members don't tell one type of SQL.
 LISTS_WITHOUT_A_TYPE = [

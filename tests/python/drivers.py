@@ -75,6 +75,56 @@ async def asynchronous_pools_take_registered_connections():
             assert tuple(await conn.fetchrow("SELECT $1::bloom, $2::bloom[]", A, [A, B, None])) == (A, [A, B, None])
 
 
+def copy_takes_and_gives_filters():
+    rows = [(1, A, [A, None]), (2, None, None), (3, B, [])]
+    with psycopg.connect() as conn:
+        pg_bloom.psycopg.register(conn)
+        conn.execute("CREATE TEMPORARY TABLE copied (id integer, f bloom, fs bloom[])")
+        for form in "text", "binary":
+            with conn.cursor().copy(f"COPY copied FROM STDIN (FORMAT {form})") as copy:
+                copy.set_types(["integer", "bloom", "bloom[]"])
+                for row in rows:
+                    copy.write_row(row)
+            with conn.cursor().copy(f"COPY copied TO STDOUT (FORMAT {form})") as copy:
+                copy.set_types(["integer", "bloom", "bloom[]"])
+                assert list(copy.rows()) == rows, form
+            conn.execute("TRUNCATE copied")
+
+
+def cursors_of_each_kind_have_filters():
+    """Prepared statements after a pooler has discarded them, pipelines, cursors of the server."""
+    with psycopg.connect(autocommit=True) as conn:
+        pg_bloom.psycopg.register(conn)
+        for prepared in True, False, None:
+            conn.execute("DISCARD ALL")
+            conn._prepared.clear()
+            assert conn.execute("SELECT %s", [A], prepare=prepared).fetchone() == (A,)
+        with conn.pipeline():
+            assert [conn.execute("SELECT %s", [filter]).fetchone() for filter in (A, B)] == [(A,), (B,)]
+        with conn.transaction(), conn.cursor("of_the_server", binary=True) as cursor:
+            assert cursor.execute("SELECT %s, %s", [A, [B, None]]).fetchall() == [(A, [B, None])]
+
+
+async def asyncpg_sends_what_filter_reads():
+    conn = await asyncpg.connect()
+    await pg_bloom.asyncpg.register(conn)
+    sent = "SELECT $1::bloom"
+    for value in A, bytes(A), memoryview(bytes(A)), "\\x" + bytes(A).hex():
+        assert await conn.fetchval(sent, value) == A, value
+    # `bytes` would make zeros of a number, as many as it says.
+    for value in 5, 10**12, True, [A], "text", b"bytes", object():
+        try:
+            await conn.fetchval(sent, value)
+        except asyncpg.DataError as error:
+            assert "bloom" in str(error) or "filter" in str(error), error
+        else:
+            raise AssertionError(value)
+    await conn.execute("CREATE TEMPORARY TABLE copied (f bloom, fs bloom[])")
+    await conn.copy_records_to_table("copied", records=[(A, [A, None]), (None, None)])
+    assert [tuple(row) for row in await conn.fetch("SELECT * FROM copied")] == [(A, [A, None]), (None, None)]
+    await conn.close()
+
+
 def any_encoding_and_schema():
     """In a database of encoding SQL_ASCII psycopg has texts as bytes."""
     with psycopg.connect(autocommit=True) as conn:
@@ -208,6 +258,9 @@ if __name__ == "__main__":
     register_leaves_the_connection_as_it_was()
     pools_take_registered_connections()
     asyncio.run(asynchronous_pools_take_registered_connections())
+    copy_takes_and_gives_filters()
+    cursors_of_each_kind_have_filters()
+    asyncio.run(asyncpg_sends_what_filter_reads())
     any_encoding_and_schema()
     what_is_missing_is_said()
     with connections() as drivers:

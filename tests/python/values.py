@@ -123,6 +123,10 @@ def times_have_microseconds_and_fixed_zones():
     refused(ValueError, lambda: Filter.build([in_berlin]), "date", "offset")
     odd = time(1, tzinfo=timezone(timedelta(microseconds=1)))
     refused(ValueError, lambda: odd in integers, "offset", "second")
+    for hours in 16, -16, 23:
+        far = time(1, tzinfo=timezone(timedelta(hours=hours)))
+        refused(ValueError, lambda: Filter.build([far]), "16 hours")
+    assert Filter.build([time(1, tzinfo=timezone(timedelta(hours=15, minutes=59, seconds=59)))]).cardinality == 1
     late = "2020-01-01T00:00:00.000000001"
     for value in pandas.Timestamp(late), pandas.Timedelta(1, "ns"), numpy.datetime64(late):
         refused(ValueError, lambda: Filter.build([value]), "microseconds")

@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, NO_ELEMENTS, Letter, One, refused
+from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Letter, One, refused
 
 from pg_bloom import Filter
 
@@ -68,7 +68,8 @@ def elements_have_the_type_of_their_kind():
         refused(TypeError, lambda: readers.filter(seen__may_contain=element), "array", "write")
     for element in NO_ELEMENTS:
         refused(TypeError, lambda: readers.filter(seen__may_contain=element), "cannot be an element", "write")
-    refused(ValueError, lambda: readers.filter(seen__may_contain=None), "None")
+    for missing in MISSING:
+        refused(ValueError, lambda: readers.filter(seen__may_contain=missing), "None")
 
 
 def other_lookups_are_refused():
@@ -149,6 +150,10 @@ def filters_are_values_in_expressions():
     groups = readers.values("number").annotate(f=BloomAgg("url")).order_by("number")
     assert [("a" in group["f"]) for group in groups] == [True]
     refused(TypeError, lambda: BloomAgg("url", capacity=1000), "capacity")
+    # Django knows of the first and of the second that there are no rows, the server of the third.
+    for nothing in readers.none(), readers.filter(pk__in=[]), readers.filter(pk=-1):
+        assert nothing.aggregate(f=BloomAgg("url"))["f"] == Filter.build([])
+    refused(TypeError, lambda: BloomAgg("url", default=A), "default")
     assert readers.only("url").get(pk=one.pk).seen == A
     readers.all().delete()
 

@@ -4,8 +4,8 @@ import asyncio
 import os
 import warnings
 
-from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, NO_ELEMENTS, Letter, One, refused
-from sqlalchemy import ARRAY, JSON, Column, Integer, MetaData, Table, Text, bindparam, case, cast
+from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Letter, One, refused
+from sqlalchemy import ARRAY, JSON, BigInteger, Column, Integer, MetaData, Table, Text, bindparam, case, cast
 from sqlalchemy import create_engine, event, func, insert, literal, select, text, type_coerce, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
@@ -66,7 +66,10 @@ def elements_of_columns(conn):
         assert conn.scalar(asked(element)) is True, element
     conn.execute(update(READERS).values(seen=Filter.build([1])))
     assert conn.scalar(asked(One.one)) is True
-    assert conn.scalar(asked(None)) is None
+    for missing in MISSING:
+        assert conn.scalar(asked(missing)) is None
+    refused(TypeError, lambda: asked(bindparam("x")), "bindparam", "type_")
+    assert conn.scalar(asked(bindparam("x", type_=BigInteger)), {"x": 1}) is True
     for element in NO_ELEMENTS:
         refused(TypeError, lambda: asked(element), "cannot be an element", "literal(value, TYPE)")
     for element in LISTS_WITHOUT_A_TYPE:
@@ -98,11 +101,44 @@ def filters_are_values_in_expressions(conn):
     assert conn.scalar(select(READERS.c.id).where(READERS.c.seen == A)) == 2
     assert conn.scalar(select(READERS.c.id).where(READERS.c.seen.in_([A, Filter.build([])]))) == 2
     assert conn.scalar(select(func.bloom_union(A, Filter.build(["b"], 100)))).contains_many(["a", "b"]) == [True, True]
+    assert conn.scalars(select(READERS.c.id).where(READERS.c.seen.in_([]))).all() == []
+    assert conn.scalars(select(READERS.c.id).where(READERS.c.seen.not_in([])).order_by(in_order)).all() == [1, 2]
+    listed = select(READERS.c.id).where(READERS.c.seen.in_(bindparam("filters", expanding=True)))
+    for filters, found in ([A, bytes(B)], {1, 2}), ([A], {2}), ([], set()):
+        assert set(conn.scalars(listed, {"filters": filters})) == found, filters
     literals = update(READERS).values(seen=A).compile(conn, compile_kwargs={"literal_binds": True})
     conn.execute(text(str(literals).replace(":", "\\:")))
     assert set(conn.scalars(select(READERS.c.seen))) == {A}
     union = select(func.bloom_union_agg(READERS.c.seen)).scalar_subquery()
     assert conn.scalar(select(type_coerce(union, Bloom).may_contain("a"))) is True
+    conn.execute(READERS.delete())
+
+
+def operators_of_filters(conn):
+    """`|` and `&` are those of SQL, not OR and AND of conditions."""
+    b, c = Filter.build(["b"], 100), Filter.build(["c"], 100)
+    conn.execute(insert(READERS), {"id": 1, "seen": A})
+    seen = READERS.c.seen
+    assert conn.scalar(select(seen | b)) == A | b and conn.scalar(select(seen & b)) == A & b
+    assert conn.scalar(select((seen | b | c) & (seen | c))) == (A | b | c) & (A | c)
+    assert conn.scalar(select((seen | b).may_contain("b"))) is True
+    assert conn.scalar(select((seen & b).may_contain("b"))) is False
+    union = update(READERS).values(seen=seen | literal(b)).returning(READERS.c.seen)
+    assert conn.scalar(union) == A | b
+    either = seen.may_contain("z") | seen.may_contain("b")
+    assert conn.scalar(select(READERS.c.id).where(either)) == 1
+    conn.execute(READERS.delete())
+
+
+def arrays_are_values_in_expressions(conn):
+    """Also where SQLAlchemy's own type of arrays stands."""
+    for array in BloomArray(), ARRAY(Bloom), postgresql.ARRAY(Bloom):
+        assert conn.scalar(select(cast(cast([A, None, B], array), BloomArray))) == [A, None, B], array
+        assert conn.scalar(select(cast(cast([], array), BloomArray))) == []
+    conn.execute(insert(READERS), {"id": 1, "days": [A, None]})
+    literals = select(READERS.c.id).where(READERS.c.days == [A, None])
+    literals = literals.compile(conn, compile_kwargs={"literal_binds": True})
+    assert conn.scalar(text(str(literals).replace(":", "\\:"))) == 1
     conn.execute(READERS.delete())
 
 
@@ -258,6 +294,8 @@ def engines():
 def work_with(conn):
     elements_of_columns(conn)
     filters_are_values_in_expressions(conn)
+    operators_of_filters(conn)
+    arrays_are_values_in_expressions(conn)
     functions_return_filters(conn)
     sets_take_elements(conn)
     adding_a_list_to_a_set_is_refused(conn)
