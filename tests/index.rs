@@ -11,6 +11,7 @@
 //! | `standby` | a standby reads the same, has the same bytes, and takes over |
 //! | `levels` | an index of all levels, crashes and a standby |
 //! | `failures` | builds and checks that fail give back their memory |
+//! | `cold` | tables and indexes that don't fit into the server's memory |
 //! | `heap_filter` | rows that a scan of the index takes from pages by itself |
 //! | `alphabets` | words of forty scripts by LIKE, ILIKE, `~` and `~*` |
 //! | `alternations` | regular expressions of several words, which cost and read what LIKE ANY does |
@@ -43,6 +44,8 @@ mod alphabets;
 mod alternations;
 #[path = "index/answerable.rs"]
 mod answerable;
+#[path = "index/cold.rs"]
+mod cold;
 mod common;
 #[path = "index/concurrently.rs"]
 mod concurrently;

@@ -4,7 +4,8 @@ use super::page::damaged_table_page;
 use crate::heap::{HeapPage, RowColumn};
 use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
-use crate::pg::storage::buffer::{self, TablePage};
+use crate::pg::storage::announce::{NeighbouringPages, io_concurrency};
+use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
 use std::ops::Range;
@@ -39,11 +40,11 @@ pub fn each_live_row(
     Ok(())
 }
 
-/// Checks that PostgreSQL can scan these pages, which are announced before the first is read.
+/// Checks that PostgreSQL can scan these pages. Fails with XX001 for one on which its scan would not
+/// end.
 fn check_pages(table: Relation, pages: Range<u32>, column: Option<&RowColumn>) -> Result<()> {
-    if buffer::io_concurrency(table) > 0 {
-        pages.clone().for_each(|page| buffer::prefetch(table, page));
-    }
+    let mut pages = NeighbouringPages::new(table, pages, io_concurrency(table));
+    pages.announce();
     for page in pages {
         interrupt::check_for_interrupts();
         let pin = TablePage::read(table, page);

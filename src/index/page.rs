@@ -2,6 +2,7 @@
 //! ones.
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
+use crate::pg::storage::announce;
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout, NewPages};
@@ -9,10 +10,20 @@ use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{
     Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
 };
+use pg_bloom_core::memory;
 use std::cell::Cell;
 use std::ops::Range;
 
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
+
+/// How many pages of an index lookups must find in memory, one after the other, before they take the
+/// index for one that is in memory. Looking up pages that are announced, for nothing, would then take
+/// up to a tenth of the time of a lookup.
+const PAGES_OF_INDEX_IN_MEMORY: u32 = 64;
+/// Pages that are announced at least, where `effective_io_concurrency` isn't 0. Before version 18 the
+/// default is 1, which is meant for a scan that goes on while one page is being read. A lookup
+/// waits for each of its pages.
+const LEAST_PAGES_ANNOUNCED: usize = 16;
 
 #[cold]
 pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
@@ -40,24 +51,35 @@ pub fn unhashed() -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
 }
 
+/// What a session knows about the file of an index.
+#[derive(Default)]
+pub struct IndexFile {
+    /// How many pages the file had when last seen. It never gets shorter.
+    pages: Cell<u32>,
+    /// How many pages lookups have found in memory since they last read one from disk.
+    found_in_memory: Cell<u32>,
+}
+
 /// The pages of an index that is open, where one behind the end of the file is `None`.
 pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
-    /// How many pages the file had when last seen. It never gets shorter.
-    known: &'a Cell<u32>,
-    /// How many pages were announced and not read.
-    announced: u32,
+    file: &'a IndexFile,
+    /// Pages that were announced and not read yet, in the order of their announcements.
+    announced: Vec<u32>,
+    /// The most pages that are announced and not read; `None` if that wasn't asked for yet.
+    most_announced: Option<usize>,
 }
 
 impl<'a> IndexPages<'a> {
-    pub fn new(relation: Relation<'a>, known: &'a Cell<u32>) -> IndexPages<'a> {
-        IndexPages { relation, known, announced: 0 }
+    pub fn new(relation: Relation<'a>, file: &'a IndexFile) -> IndexPages<'a> {
+        IndexPages { relation, file, announced: Vec::new(), most_announced: None }
     }
 
     pub fn has(&self, page: u32) -> bool {
-        page < self.known.get() || {
-            self.known.set(self.relation.pages());
-            page < self.known.get()
+        let known = &self.file.pages;
+        page < known.get() || {
+            known.set(self.relation.pages());
+            page < known.get()
         }
     }
 
@@ -96,7 +118,8 @@ impl<'a> IndexPages<'a> {
             return Err(damaged(self.relation, Damage::field(page, "number of pages", allocated)));
         }
         if !self.has(page) {
-            self.known
+            self.file
+                .pages
                 .set(buffer::extend(self.relation, allocated.min(page.saturating_add(AHEAD))));
         }
         Ok(())
@@ -136,15 +159,38 @@ impl Pages for IndexPages<'_> {
         page: u32,
         f: impl FnOnce(Option<&[u8]>) -> R,
     ) -> std::result::Result<R, Damage> {
-        self.announced = self.announced.saturating_sub(1);
-        Ok(self.read(page, f))
+        // Pages are read in about the order of their announcements: earlier ones were left out.
+        if let Some(index) = self.announced.iter().position(|&announced| announced == page) {
+            self.announced.drain(..=index);
+        }
+        let read_before = announce::pages_read_from_disk();
+        let result = self.read(page, f);
+        let is_from_disk = announce::pages_read_from_disk() > read_before;
+        let found_in_memory = &self.file.found_in_memory;
+        found_in_memory.set(if is_from_disk { 0 } else { found_in_memory.get().saturating_add(1) });
+        Ok(result)
     }
 
-    /// Announces no more pages at once than `effective_io_concurrency` says.
-    fn prefetch(&mut self, page: u32) {
-        if self.announced < buffer::io_concurrency(self.relation) && self.has(page) {
-            self.announced += 1;
-            buffer::prefetch(self.relation, page);
+    /// Returns `false` while the index seems to be in memory, and if announcements are turned off.
+    fn can_announce(&mut self) -> bool {
+        if self.file.found_in_memory.get() >= PAGES_OF_INDEX_IN_MEMORY {
+            return false;
+        }
+        let relation = self.relation;
+        let most =
+            self.most_announced
+                .get_or_insert_with(|| match announce::io_concurrency(relation) {
+                    0 => 0,
+                    concurrency => (concurrency as usize).max(LEAST_PAGES_ANNOUNCED),
+                });
+        self.announced.len() < *most
+    }
+
+    fn announce(&mut self, page: u32) {
+        // A page behind the end of the file has no bits, and can't be announced.
+        if !self.announced.contains(&page) && self.has(page) {
+            announce::announce(self.relation, page);
+            memory::push(&mut self.announced, page);
         }
     }
 }

@@ -7,7 +7,7 @@
 //! of the metapage tell whether it does. The pages of the directory are read and changed under the
 //! lock of the metapage, which is taken first.
 
-use super::page::{BelowMeta, IndexPages, PAGE_SIZE, damaged};
+use super::page::{BelowMeta, IndexFile, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{File, Relation};
@@ -45,8 +45,7 @@ struct Kept<C: IndexColumn> {
     number: u64,
     column: C,
     directory: RefCell<Rc<C::Directory>>,
-    /// A number of pages that the file has at least.
-    pages: Cell<u32>,
+    index_file: IndexFile,
 }
 
 /// An open index, with what the session has kept of it.
@@ -79,8 +78,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         }
 
         let column = C::of(relation)?;
-        let pages = Cell::new(0);
-        let index_pages = IndexPages::new(relation, &pages);
+        let index_file = IndexFile::default();
+        let index_pages = IndexPages::new(relation, &index_file);
         let directory = read_directory(&index_pages.meta()?.shared(), index_pages)?;
         let number = LAST_NUMBER.with(|last| {
             last.set(last.get() + 1);
@@ -91,7 +90,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
             number,
             column,
             directory: RefCell::new(Rc::new(directory)),
-            pages,
+            index_file,
         });
         KEPT.with(|all| {
             let mut all = all.borrow_mut();
@@ -115,7 +114,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
     }
 
     pub fn pages(&self) -> IndexPages<'_> {
-        IndexPages::new(self.relation, &self.kept.pages)
+        IndexPages::new(self.relation, &self.kept.index_file)
     }
 
     /// Returns the directory as this session has read it last. It may lack tiles that other sessions

@@ -425,6 +425,18 @@ fn a_tile_that_every_lookup_probes_costs_one_page() {
     let cost = index_scan_cost(&mut client, "SELECT id FROM t WHERE x = md5('77')");
     // A page of the index, and the first one of a range.
     assert!((2000.0..2100.0).contains(&cost), "{cost}");
+
+    // Eight pages of a range are one request: a random page, and seven that follow it.
+    let mut cost_with = |random: f64, next: f64| {
+        run(&mut client, &format!("SET random_page_cost = {random}; SET seq_page_cost = {next}"));
+        index_scan_cost(&mut client, "SELECT id FROM t WHERE x = md5('77')")
+    };
+    for random in [4.0, 1.5, 1.1] {
+        let random_pages = (cost_with(random, 0.0) - cost_with(0.0, 0.0)) / random;
+        assert!((2.0..2.1).contains(&random_pages), "{random_pages} at {random}");
+        let next_pages = cost_with(random, 1.0) - cost_with(random, 0.0);
+        assert!((7.0..7.5).contains(&next_pages), "{next_pages} at {random}");
+    }
 }
 
 #[test]

@@ -219,6 +219,17 @@ impl Condition {
         }
     }
 
+    /// Returns the hash that [`Condition::slots`] asks for first; `None` if it asks for none.
+    pub fn first_hash(&self) -> Option<u64> {
+        match self {
+            Condition::Unknown => None,
+            Condition::Has(hash) => Some(*hash),
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.first()?.first_hash()
+            }
+        }
+    }
+
     /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
     pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
         match self {

@@ -8,6 +8,7 @@ use crate::pg::call::{Element, Result, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
+use pg_bloom_core::index::page::Pages;
 use pg_bloom_core::index::ranges;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
@@ -42,8 +43,16 @@ pub unsafe fn add_rows(
     let directory = index.directory()?;
     let (mut ranges, mut distinct) = (Vec::new(), 0);
     let mut pages = index.pages();
-    for &hash in &hashes {
+    let mut next_to_announce = 0;
+    for (number, &hash) in hashes.iter().enumerate() {
         interrupt::check_for_interrupts();
+        next_to_announce = next_to_announce.max(number + 1);
+        while let Some(&next) = hashes.get(next_to_announce)
+            && pages.can_announce()
+        {
+            ranges::announce_search(&directory, &mut pages, next);
+            next_to_announce += 1;
+        }
         index.checked(ranges::search(&directory, &mut pages, hash, |range| {
             memory::push(&mut ranges, range)
         }))?;

@@ -22,13 +22,15 @@ use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::call::{Element, interrupt};
 use crate::pg::method::scan::RowBatch;
-use crate::pg::storage::buffer;
+use crate::pg::storage::announce::{self, NeighbouringPages};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::conditions::alternatives::RowTest;
 use pg_bloom_core::index::ranges::Options;
 use pg_bloom_core::memory;
+use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The column of an index in the rows of its table; `None` if rows can't, or must not, be read
 /// without PostgreSQL.
@@ -52,29 +54,34 @@ impl<'r> RangePages<'r> {
         RangePages { table, end: table.pages().into(), options }
     }
 
-    pub fn pages(&self, range: u32) -> impl Iterator<Item = u32> + use<> {
+    pub fn pages(&self, range: u32) -> Range<u32> {
         let pages = self.options.pages_of(range);
-        (pages.start..pages.end.min(self.end)).map(|page| page as u32)
+        // A table has fewer than 2^32 pages.
+        let end = pages.end.min(self.end) as u32;
+        (pages.start.min(self.end) as u32)..end
     }
 
-    /// Calls `visit` with each page of these ranges, and which of them it is of. Others are read
-    /// ahead.
+    /// Calls `visit` with each page of these ranges, and with the array index of its range.
+    ///
+    /// `effective_io_concurrency` says how many ranges are read from disk at the same time: that
+    /// many are announced beyond the one that is visited.
     pub fn visit(&self, ranges: &[u32], mut visit: impl FnMut(usize, u32)) {
-        // The pages of a range follow each other.
-        let concurrency = buffer::io_concurrency(self.table) as usize;
-        let mut ahead = ranges.iter().skip(1).flat_map(|&range| self.pages(range));
-        let mut read_ahead = |pages| {
-            ahead
-                .by_ref()
-                .take(pages)
-                .for_each(|page| buffer::prefetch(self.table, page))
-        };
-        read_ahead(concurrency);
-        for (i, &range) in ranges.iter().enumerate() {
-            for page in self.pages(range) {
+        let concurrency = announce::io_concurrency(self.table);
+        let ranges_ahead = concurrency as usize;
+        let mut unannounced = ranges.iter();
+        let most_announced = ranges_ahead.saturating_add(1).min(ranges.len());
+        let mut announced = VecDeque::from(memory::with_capacity(most_announced));
+        for index in 0..ranges.len() {
+            while announced.len() < most_announced
+                && let Some(&range) = unannounced.next()
+            {
+                let mut pages = NeighbouringPages::new(self.table, self.pages(range), concurrency);
+                pages.announce();
+                announced.push_back(pages);
+            }
+            for page in announced.pop_front().into_iter().flatten() {
                 interrupt::check_for_interrupts();
-                read_ahead(if i > 0 { concurrency.min(1) } else { 0 });
-                visit(i, page);
+                visit(index, page);
             }
         }
     }

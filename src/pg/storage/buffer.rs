@@ -223,17 +223,3 @@ pub fn extend(index: Relation, pages: u32) -> u32 {
         now.max(pages)
     })
 }
-
-/// How many pages of a relation may be read ahead: `effective_io_concurrency` of its tablespace.
-pub fn io_concurrency(relation: Relation) -> u32 {
-    // SAFETY: reads the options of the tablespace, or the setting.
-    unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }
-        .max(0)
-        .cast_unsigned()
-}
-
-/// Begins to read a page, which must be there.
-pub fn prefetch(relation: Relation, page: u32) {
-    // SAFETY: the relation is open.
-    unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page) };
-}

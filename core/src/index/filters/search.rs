@@ -26,10 +26,6 @@ pub struct FoundRow {
     pub must_recheck: bool,
 }
 
-/// How many pages are prefetched before the first one is read. As soon as some of them are read, as
-/// many others are prefetched.
-const PAGES_AHEAD: usize = 32;
-
 /// Calls `found` with each row whose filter may meet some conditions, all of them. A condition is a
 /// list of elements, and is met by a filter that has at least one of them.
 ///
@@ -109,22 +105,29 @@ fn search_group<P: Pages>(
     conditions: &[Vec<ElementMask>],
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
-    // Only the pages for the first condition are prefetched: those for the others may not be
-    // needed.
-    let prefetched_masks = conditions.first().map_or(&[][..], Vec::as_slice);
+    // Only the pages for the first condition are announced: those for the others may not be needed.
+    let announced_masks = conditions.first().map_or(&[][..], Vec::as_slice);
     let tiles = directory.tiles(group);
-    let mut unannounced = tiles.iter().flat_map(|tile| pages_with(tile, prefetched_masks));
-    let mut prefetch = |pages: &mut P, count: usize| {
-        for probed in unannounced.by_ref().take(count) {
-            pages.prefetch(probed.page);
-        }
-    };
+    let tiles_by_row_page = || tiles.chunk_by(|a, b| a.row_page == b.row_page);
+    // Pages with the number of the row page whose tile they are of.
+    let mut unannounced = tiles_by_row_page()
+        .enumerate()
+        .flat_map(|(number, tiles)| {
+            let probed = tiles.iter().flat_map(|tile| pages_with(tile, announced_masks));
+            probed.map(move |probed| (number, probed.page))
+        })
+        .peekable();
 
-    prefetch(pages, PAGES_AHEAD);
-    let tiles_by_row_page = tiles.chunk_by(|a, b| a.row_page == b.row_page);
-    for (row_page, tiles) in directory.row_pages(group).iter().zip(tiles_by_row_page) {
-        let pages_to_read = tiles.iter().flat_map(|tile| pages_with(tile, prefetched_masks));
-        prefetch(pages, pages_to_read.count());
+    let row_pages = directory.row_pages(group).iter().enumerate();
+    for ((number, row_page), tiles) in row_pages.zip(tiles_by_row_page()) {
+        while pages.can_announce()
+            && let Some((number_of_page, page)) = unannounced.next()
+        {
+            // Pages were read unannounced while the index seemed to be in memory.
+            if number_of_page >= number {
+                pages.announce(page);
+            }
+        }
         search_row_page(row_page, tiles, pages, conditions, &mut found)?;
     }
     Ok(())

@@ -217,8 +217,15 @@ pub trait Pages {
         read: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, Self::Error>;
 
-    /// Announces that a page will be read soon.
-    fn prefetch(&mut self, _page: PageNumber) {}
+    /// Returns whether further pages may be announced now. Whoever knows pages that will be read soon
+    /// asks before it computes them: where pages are in memory, that would be for nothing.
+    fn can_announce(&mut self) -> bool {
+        false
+    }
+
+    /// Announces that a page will be read soon, so that it can be read from disk while others are in
+    /// use. [`Pages::can_announce`] must have allowed it.
+    fn announce(&mut self, _page: PageNumber) {}
 }
 
 /// Takes the pages of an index that is being built, in the order of their numbers.

@@ -70,7 +70,9 @@ pub use rate::{
     MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, MIN_FPR, SlotTarget, complete_columns, mean_rate,
     rate_of_level, sized_for,
 };
-pub use search::{estimate_ranges, sample_ranges, search, search_alternatives, search_condition};
+pub use search::{
+    announce_search, estimate_ranges, sample_ranges, search, search_alternatives, search_condition,
+};
 pub use shape::{
     Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_UNCOVERED_SLOTS, TileShape, Width,
 };

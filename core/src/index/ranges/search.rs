@@ -2,7 +2,8 @@
 //!
 //! A lookup probes the tiles of each level that have no slot above, and those whose slot above may
 //! have what it looks for. It reads one page of each for each hash that it asks for, and holds one
-//! lock at a time.
+//! lock at a time. The pages of the tiles that come next are announced meanwhile, so that those that
+//! have to be read from disk are read together.
 //!
 //! ```text
 //! level 1     every lookup probes: tile 0                      it reports its slots 3 and 7
@@ -61,6 +62,21 @@ pub fn search<P: Pages>(
     search_condition(directory, pages, &Condition::Has(hash), found)
 }
 
+/// Announces the pages that [`search`] reads first for this hash, as many of them as can be announced
+/// now: a page of each tile that every lookup probes.
+pub fn announce_search<P: Pages>(directory: &Directory, pages: &mut P, hash: u64) {
+    for level in Level::ALL.into_iter().rev() {
+        for ordinal in 0..directory.uncovered_tiles(level) {
+            if !pages.can_announce() {
+                return;
+            }
+            if let Some(tile) = directory.tile(level, ordinal) {
+                pages.announce(tile.probe(hash).page);
+            }
+        }
+    }
+}
+
 /// Calls `found` with each range that may have keys with which a condition holds, in ascending
 /// order. The condition must not be unknown.
 ///
@@ -87,11 +103,17 @@ pub fn search_alternatives<P: Pages>(
     mut found: impl FnMut(u32, &[u32]),
 ) -> Result<(), P::Error> {
     let all_numbers = memory::collect(0..alternatives.each.len() as u32);
+    let first_hash = |candidates: &Vec<u32>| {
+        let first_alternative = || alternatives.each[*candidates.first()? as usize].first_hash();
+        alternatives.every.first_hash().or_else(first_alternative)
+    };
     walk(
         directory,
+        pages,
         Extent::AllTiles,
         &all_numbers,
-        |tile, candidates| probe_alternatives(pages, tile, alternatives, candidates),
+        first_hash,
+        |pages, tile, candidates| probe_alternatives(pages, tile, alternatives, candidates),
         |range| found(range.slot, &range.candidates),
     )
 }
@@ -145,40 +167,37 @@ fn walk_for_condition<P: Pages>(
     extent: Extent,
     found: impl FnMut(MatchingSlot<()>),
 ) -> Result<(), P::Error> {
-    let probe = |tile: &TileAddress, _candidates: &()| {
+    let first_hash = condition.first_hash();
+    let probe = |pages: &mut P, tile: &TileAddress, _candidates: &()| {
         // A bit for each slot of the tile.
         let all_slots = u128::MAX;
-        let slots = condition.slots(all_slots, &mut |hash| slots_with_key(pages, tile, hash))?;
-        // A sample reads too few pages to gain from this.
-        if extent == Extent::AllTiles
-            && let Condition::Has(hash) = condition
-        {
-            prefetch_below(directory, pages, tile, slots, *hash);
-        }
+        let slots = condition.slots(all_slots, &mut |hash| {
+            let slots = slots_with_key(pages, tile, hash)?;
+            let is_first = Some(hash) == first_hash;
+            if is_first && slots != 0 {
+                announce_other_keys(pages, tile, condition);
+            }
+            Ok::<_, P::Error>(slots)
+        })?;
         let probed_slots =
             numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
         Ok::<_, P::Error>(probed_slots)
     };
-    walk(directory, extent, &(), probe, found)
+    walk(directory, pages, extent, &(), |()| first_hash, probe, found)
 }
 
-/// Announces the pages that a lookup of a key reads next: it has found that these slots of a tile
-/// may have the key. Each slot is a tile of the level below, of which one page has the bits of the
-/// key. `slots` has a bit for each slot.
-fn prefetch_below<P: Pages>(
-    directory: &Directory,
-    pages: &mut P,
-    tile: &TileAddress,
-    slots: u128,
-    hash: u64,
-) {
-    let Some(below) = tile.shape.level.below() else {
+/// Announces the pages of a tile that have the bits of a condition's other keys, if it needs several
+/// and some slots have the first.
+fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) {
+    let Condition::All(conditions) = condition else {
         return;
     };
-    for slot in numbers_of_bits(slots) {
-        let ordinal = tile.first_slot.saturating_add(slot);
-        if let Some(tile_below) = directory.tile(below, ordinal) {
-            pages.prefetch(tile_below.probe(hash).page);
+    for other in conditions.iter().skip(1) {
+        if !pages.can_announce() {
+            return;
+        }
+        if let Some(hash) = other.first_hash() {
+            pages.announce(tile.probe(hash).page);
         }
     }
 }
@@ -192,36 +211,50 @@ fn prefetch_below<P: Pages>(
 ///
 /// `probe` returns the slots of a tile that may match. *Candidates* are the conditions that may hold
 /// there, if there are several. `probe` is given those of the tile's own slot, and returns those of
-/// each slot in the tile. A tile without a slot above has `all_candidates`.
+/// each slot in the tile. A tile without a slot above has `all_candidates`. `first_hash` returns the
+/// key that is looked for first among candidates: the pages with its bits are announced.
 ///
 /// Fails if `probe` does.
-fn walk<T, E, I: IntoIterator<Item = ProbedSlot<T>>>(
+fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
     directory: &Directory,
+    pages: &mut P,
     extent: Extent,
     all_candidates: &T,
-    mut probe: impl FnMut(&TileAddress, &T) -> Result<I, E>,
+    first_hash: impl Fn(&T) -> Option<u64>,
+    mut probe: impl FnMut(&mut P, &TileAddress, &T) -> Result<I, P::Error>,
     mut found: impl FnMut(MatchingSlot<T>),
-) -> Result<(), E> {
+) -> Result<(), P::Error> {
     // The slots of the level above that may match. Each is a tile of this level.
     let mut reported: Vec<MatchingSlot<T>> = Vec::new();
     for level in Level::ALL.into_iter().rev() {
-        let uncovered = EvenSample::new(directory.uncovered_tiles(level), extent);
-        let uncovered_tiles = uncovered
-            .indices()
-            .map(|ordinal| (ordinal, uncovered.weight(), all_candidates));
-        let covered = EvenSample::new(reported.len() as u32, extent);
-        let covered_tiles = covered.indices().map(|index| {
-            let above = &reported[index as usize];
-            (above.slot, above.weight * covered.weight(), &above.candidates)
-        });
+        let to_probe = TilesToProbe {
+            uncovered: EvenSample::new(directory.uncovered_tiles(level), extent),
+            covered: EvenSample::new(reported.len() as u32, extent),
+            reported: &reported,
+            all_candidates,
+        };
 
         let mut matching_slots = Vec::new();
-        for (ordinal, weight, candidates) in uncovered_tiles.chain(covered_tiles) {
+        let mut next_to_announce = 0;
+        for number in 0..to_probe.count() {
+            // The page that is read next need not be announced.
+            next_to_announce = next_to_announce.max(number + 1);
+            while next_to_announce < to_probe.count() && pages.can_announce() {
+                let next = to_probe.get(next_to_announce);
+                if let Some(tile) = directory.tile(level, next.ordinal)
+                    && let Some(hash) = first_hash(next.candidates)
+                {
+                    pages.announce(tile.probe(hash).page);
+                }
+                next_to_announce += 1;
+            }
+
+            let TileToProbe { ordinal, weight, candidates } = to_probe.get(number);
             // The level above may report a tile that was added after this directory was read.
             let Some(tile) = directory.tile(level, ordinal) else {
                 continue;
             };
-            for probed in probe(&tile, candidates)? {
+            for probed in probe(pages, &tile, candidates)? {
                 let matching = MatchingSlot {
                     slot: tile.first_slot.saturating_add(probed.slot_in_tile),
                     weight,
@@ -236,6 +269,48 @@ fn walk<T, E, I: IntoIterator<Item = ProbedSlot<T>>>(
         reported = matching_slots;
     }
     Ok(())
+}
+
+/// The tiles of a level that are probed: first those that have no slot above, then those that the
+/// level above reports.
+struct TilesToProbe<'t, T> {
+    uncovered: EvenSample,
+    covered: EvenSample,
+    reported: &'t [MatchingSlot<T>],
+    all_candidates: &'t T,
+}
+
+/// One of these tiles.
+struct TileToProbe<'t, T> {
+    ordinal: u32,
+    /// How many tiles it stands for; 1 if all are probed.
+    weight: f64,
+    candidates: &'t T,
+}
+
+impl<'t, T> TilesToProbe<'t, T> {
+    fn count(&self) -> u32 {
+        self.uncovered.picked + self.covered.picked
+    }
+
+    /// Returns the tile with this number, counted from 0. There must be so many.
+    fn get(&self, number: u32) -> TileToProbe<'t, T> {
+        match number.checked_sub(self.uncovered.picked) {
+            None => TileToProbe {
+                ordinal: self.uncovered.index(number),
+                weight: self.uncovered.weight(),
+                candidates: self.all_candidates,
+            },
+            Some(number) => {
+                let above = &self.reported[self.covered.index(number) as usize];
+                TileToProbe {
+                    ordinal: above.slot,
+                    weight: above.weight * self.covered.weight(),
+                    candidates: &above.candidates,
+                }
+            }
+        }
+    }
 }
 
 /// Some of `count` numbered things, evenly spread, or all of them.
@@ -258,11 +333,9 @@ impl EvenSample {
         f64::from(self.count) / f64::from(self.picked.max(1))
     }
 
-    /// Returns the numbers of the things that were picked, counted from 0.
-    fn indices(&self) -> impl Iterator<Item = u32> + use<> {
-        let count = u64::from(self.count);
-        let picked = u64::from(self.picked);
-        (0..picked).map(move |i| (i * count / picked) as u32)
+    /// Returns the number of the thing that was picked as number `i`; both count from 0.
+    fn index(&self, i: u32) -> u32 {
+        (u64::from(i) * u64::from(self.count) / u64::from(self.picked.max(1))) as u32
     }
 }
 

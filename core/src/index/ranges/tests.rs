@@ -1,5 +1,6 @@
 //! Indexes in memory against a set of hashes for each range.
 
+mod announcements;
 mod damage;
 mod growth;
 mod histories;
