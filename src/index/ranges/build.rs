@@ -1,5 +1,5 @@
-//! CREATE INDEX and REINDEX: one scan of the table in the order of its pages. [`super::vacuum`] has
-//! CONCURRENTLY.
+//! CREATE INDEX and REINDEX: one scan of the table, in the order of its pages, gathers the keys of one
+//! range after the other. What CREATE INDEX CONCURRENTLY needs besides is in [`super::vacuum`].
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
@@ -20,53 +20,74 @@ use pg_bloom_core::index::ranges::{
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
-/// The rate of a filter, and the pages of a range, if nothing is said: those of elements, whose
-/// rate follows the table.
-const ELEMENTS: (Option<f64>, u32) = (None, 8);
-/// Those of windows of texts. A lookup asks for several of them, and the rates of those multiply
-/// that a range doesn't have. So a hash gets 2.5 bits, of which it sets one: by a model fewer bits
-/// and smaller ranges, or more bits and larger ones, read more of the text at the same size.
-const WINDOWS: (Option<f64>, u32) = (Some(0.33), 1);
-/// Those of other parts.
-const OTHER_PARTS: (Option<f64>, u32) = (Some(0.003), 8);
-/// The bytes of a table that one distinct part is expected for, while there are none.
-const BYTES_PER_PART: u32 = 20;
+/// What an index has unless its options say otherwise.
+struct Defaults {
+    /// The false positive rate of a range; `None` if it follows the size of the table.
+    fpr: Option<f64>,
+    pages_per_range: u32,
+}
+
+const FOR_ELEMENTS: Defaults = Defaults { fpr: None, pages_per_range: 8 };
+/// A lookup asks for several windows, and a range is read only if it seems to have all of them, so
+/// their rates multiply. At 0.33 a key takes 2.5 bits, of which it sets one. By a model fewer bits and
+/// smaller ranges, or more bits and larger ranges, read more of the text at the same size.
+const FOR_WINDOWS: Defaults = Defaults { fpr: Some(0.33), pages_per_range: 1 };
+/// For members of arrays, values in documents, and words.
+const FOR_OTHER_KEYS: Defaults = Defaults { fpr: Some(0.003), pages_per_range: 8 };
+
+/// Bytes of a table for one distinct key, which an index with several keys a row expects before it
+/// has rows.
+const BYTES_PER_KEY: u32 = 20;
 /// Bytes of a row's header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 
+/// An index that is being built.
 struct Building<'b> {
     options: Options,
     build: Build,
     index: NewPages<'b>,
-    /// The range that rows come from, and its keys.
+    /// The range that rows come from, whose keys are being gathered.
     range: u32,
     gathered: GatheredKeys<'b>,
-    /// Where pages are split, the keys of the rows of a page with their ranges, in the order of
-    /// their lines: those of HOT chains come in that of their last ones.
-    of_page: (u32, Vec<(u32, Vec<u64>)>),
-    rows: u64,
-    keys: u64,
-    /// The rows, if the index will be validated.
+    /// The rows of the last page so far, if pages are split among ranges.
+    split_page: SplitPage,
+    num_rows: u64,
+    /// Keys of all rows, counted as often as rows have them.
+    num_keys: u64,
+    /// The rows, if PostgreSQL will ask for them to validate the index.
     built_rows: Option<RowSet>,
 }
 
+/// The rows of a page that is split among several ranges, in the order in which the scan gives them.
+/// That isn't the order of their ranges: PostgreSQL gives a row with the line that its HOT chain
+/// begins with, when it comes to the chain's last line.
+#[derive(Default)]
+struct SplitPage {
+    number: u32,
+    rows: Vec<RowKeys>,
+}
+
+struct RowKeys {
+    range: u32,
+    hashes: Vec<u64>,
+}
+
+/// Builds an index over ranges: see [`IndexKind::build`](crate::index::kind::IndexKind).
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    let (index, table) = (wanted.index(), wanted.table());
+    let index = wanted.index();
     let column = column_of_new(index)?;
-    let options = core_options(&column, index, table, false)?;
+    let options = options_of_new(&column, index, Some(wanted.table()))?;
+    // Hashes are kept in half of maintenance_work_mem; tiles take the other half.
+    let most_hashes = maintenance_memory() / 2 / size_of::<u64>();
     let mut building = Building {
         options,
-        // Those of half of the memory, since tiles need memory too.
-        build: Build::new(
-            Options { may_split: false, ..options },
-            maintenance_memory() / 2 / size_of::<u64>(),
-        ),
+        build: Build::new(Options { may_split: false, ..options }, most_hashes),
         index: begin_index(index)?,
         range: 0,
         gathered: GatheredKeys::new(&column),
-        of_page: (0, Vec::new()),
-        rows: 0,
-        keys: 0,
+        split_page: SplitPage::default(),
+        num_rows: 0,
+        num_keys: 0,
         built_rows: wanted.is_concurrent().then(vacuum::built_rows),
     };
     // SAFETY: the scan is one for the index, whose column this is.
@@ -80,31 +101,38 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 }
 
 impl Building<'_> {
+    /// Adds a row with the value of its column; `None` is NULL, which has no keys. Rows come in the
+    /// order of their pages. Fails with 0A000 if they don't, and as [`build`] does.
+    ///
     /// # Safety
     /// The value must be one of the index's column.
     unsafe fn add(&mut self, row: RowId, value: Option<Element>) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
         let is_split = self.options.split.is_some();
-        let range = self
-            .options
-            .range_of(if is_split { RowId { line: 1, ..row } } else { row });
-        if range < self.range {
+        let range = self.options.range_of(row);
+        // The rows of a split page come in any order, so none of its ranges ends before the page.
+        let begun_range =
+            if is_split { self.options.range_of(RowId { line: 1, ..row }) } else { range };
+        if begun_range < self.range {
             return Err(unsupported(
                 "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages",
                 "Use a table of the access method heap.",
             ));
         }
-        if is_split && row.page != self.of_page.0 {
-            self.end_page()?;
-            self.of_page.0 = row.page;
+
+        if is_split && row.page != self.split_page.number {
+            self.end_split_page()?;
+            self.split_page.number = row.page;
         }
-        self.end_ranges_before(range)?;
+        self.end_ranges_before(begun_range)?;
+
         // SAFETY: promised by the caller.
-        self.keys += unsafe { self.gathered.add(value)? } as u64;
+        self.num_keys += unsafe { self.gathered.add(value)? } as u64;
         if is_split {
-            memory::push(&mut self.of_page.1, (self.options.range_of(row), self.gathered.take()));
+            let hashes = self.gathered.take();
+            memory::push(&mut self.split_page.rows, RowKeys { range, hashes });
         }
-        self.rows += 1;
+        self.num_rows += 1;
         if let Some(built_rows) = &mut self.built_rows {
             built_rows.add(row);
         }
@@ -112,20 +140,21 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Writes the ranges of a page that is split, as far as they have rows.
-    fn end_page(&mut self) -> Result<()> {
-        let mut of_page = std::mem::take(&mut self.of_page.1);
-        of_page.sort_by_key(|(range, _)| *range);
-        for rows in of_page.chunk_by(|a, b| a.0 == b.0) {
-            self.end_ranges_before(rows[0].0)?;
+    /// Ends the ranges of a split page, up to the last one that has a row.
+    fn end_split_page(&mut self) -> Result<()> {
+        let mut rows = std::mem::take(&mut self.split_page.rows);
+        rows.sort_by_key(|row| row.range);
+        for rows_of_range in rows.chunk_by(|a, b| a.range == b.range) {
+            self.end_ranges_before(rows_of_range[0].range)?;
+            let hashes = rows_of_range.iter().flat_map(|row| row.hashes.iter().copied());
             self.range += 1;
-            let hashes: Vec<u64> =
-                memory::collect(rows.iter().flat_map(|(_, hashes)| hashes.iter().copied()));
-            self.build.add_range(&mut self.index, &hashes)?;
+            self.build.add_range(&mut self.index, &memory::collect(hashes))?;
         }
         Ok(())
     }
 
+    /// Ends the current range, with the keys that were gathered, and those after it that have no
+    /// rows, so that `range` is the current one.
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
         while self.range < range {
             self.range += 1;
@@ -134,74 +163,97 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Writes what is left. Returns how many rows the index has.
+    /// Ends the last range, and writes the rest of the index. Returns how many rows the index has.
     fn finish(mut self) -> Result<u64> {
-        self.end_page()?;
+        self.end_split_page()?;
         if !self.gathered.is_empty() {
             self.end_ranges_before(self.range + 1)?;
         }
-        let mut directory = self.build.finish(&mut self.index, self.rows)?;
-        // A row has one element.
+        let mut directory = self.build.finish(&mut self.index, self.num_rows)?;
+        // In an index of elements every row has one key, which needn't be stored.
         if !matches!(self.gathered.column, RangesColumn::Element(_)) {
-            let per_row = (self.keys + self.rows / 2).checked_div(self.rows).unwrap_or(0);
-            directory.keys_per_row = u16::try_from(per_row.max(1)).unwrap_or(u16::MAX);
+            let keys_per_row = mean_keys_per_row(self.num_keys, self.num_rows);
+            directory.keys_per_row = u16::try_from(keys_per_row).unwrap_or(u16::MAX);
         }
         directory.options.may_split = self.options.may_split;
         self.index.finish(&directory.metapage());
-        Ok(self.rows)
+        Ok(self.num_rows)
     }
 }
 
-/// The column of an index that is built. 0A000 for a new one of a type that has the bytes of an
-/// element and can't be one: an index on `citext` would answer no lookup about `citext`. One that
-/// is there already is rebuilt.
+/// Returns how many keys a row has on average, rounded, and at least 1.
+fn mean_keys_per_row(num_keys: u64, num_rows: u64) -> u64 {
+    let rounded = (num_keys + num_rows / 2).checked_div(num_rows);
+    rounded.unwrap_or(0).max(1)
+}
+
+/// Returns the column of an index that is about to be built.
+///
+/// Fails with 0A000 for a type that has the bytes of an element and compares in another way, such as
+/// `citext`: the index would answer no question about it. An older index over such a column is
+/// rebuilt all the same.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
-    let is_compared_as_another = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
+    let is_read_as_its_bytes = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
         && index.support_function(HASH) == Oid::INVALID;
-    if is_compared_as_another && !index.is_being_reindexed() {
+    if is_read_as_its_bytes && !index.is_being_reindexed() {
         let (_, _, collation) = index.column_class();
         Column::check(index.handler(), index.column_type(), collation)?;
     }
     Ok(column)
 }
 
-/// What an index is made with, on the table as it is, or on an empty one. Pages may be split among
-/// ranges if they stand for much, since a value with many keys may be longer than all others of its
-/// page. Those of texts may always be split later, since their ranges are single pages in any case;
-/// those of others only if some are now.
-fn core_options(
+/// Returns what an index is made with. `table` is the table whose rows it will have; without one it is
+/// made for a table that is still empty. Fails with 22023 for options that such an index can't have.
+///
+/// Pages may be split among ranges if a page stands for much, unless the user has said how many pages
+/// a range has: a value with many keys may be longer than all others of its page. An index of texts,
+/// whose ranges are single pages in any case, may split later pages even if it splits none now.
+fn options_of_new(
     column: &RangesColumn,
     index: Relation,
-    table: Relation,
-    is_empty: bool,
+    table: Option<Relation>,
 ) -> Result<Options> {
-    let (most_fpr, (fpr, pages_per_range), keys_per_page) = match column {
-        RangesColumn::Element(_) => {
-            (MAX_FPR_ONE_KEY, ELEMENTS, PAGE_BYTES as u32 / (table.row_width() + ROW_OVERHEAD))
-        }
-        RangesColumn::Text(_) => (MAX_FPR_MANY_KEYS, WINDOWS, PAGE_BYTES as u32 / BYTES_PER_PART),
-        _ => (MAX_FPR_MANY_KEYS, OTHER_PARTS, PAGE_BYTES as u32 / BYTES_PER_PART),
+    let is_of_elements = matches!(column, RangesColumn::Element(_));
+    let is_of_texts = matches!(column, RangesColumn::Text(_));
+    let defaults = match column {
+        RangesColumn::Element(_) => FOR_ELEMENTS,
+        RangesColumn::Text(_) => FOR_WINDOWS,
+        RangesColumn::Array(_) | RangesColumn::Json | RangesColumn::Words => FOR_OTHER_KEYS,
     };
-    let (own_fpr, own_pages) = options::of(index, most_fpr)?;
-    let may_be_split = own_pages.is_none() && !matches!(column, RangesColumn::Element(_));
-    let split = if may_be_split && !is_empty {
-        sample::split_of_all(index, table)
+    let most_fpr = if is_of_elements { MAX_FPR_ONE_KEY } else { MAX_FPR_MANY_KEYS };
+    let (chosen_fpr, chosen_pages) = options::of(index, most_fpr)?;
+
+    let may_be_split = chosen_pages.is_none() && !is_of_elements;
+    let split = match table {
+        Some(table) if may_be_split => sample::split_of_all(index, table),
+        _ => None,
+    };
+    let default_pages = if split.is_some() { 1 } else { defaults.pages_per_range };
+    let pages_per_range = chosen_pages.unwrap_or(default_pages);
+
+    let bytes_per_key = if is_of_elements {
+        Opened::table_of(index).relation().row_width() + ROW_OVERHEAD
     } else {
-        None
+        BYTES_PER_KEY
     };
-    let is_flat = split.is_some() || matches!(column, RangesColumn::Text(_));
-    let pages_per_range = own_pages.unwrap_or(if split.is_some() { 1 } else { pages_per_range });
-    let guess = keys_per_page.max(1).saturating_mul(pages_per_range);
-    let (fpr, may_split) = (own_fpr.or(fpr), is_flat && may_be_split);
-    let table_pages = if is_empty { 0 } else { table.pages() };
-    let whole = Options::for_empty_table(PAGE_SIZE, pages_per_range, guess);
-    Ok(Options { fpr, table_pages, is_flat, split, may_split, ..whole })
+    let keys_per_page = (PAGE_BYTES as u32 / bytes_per_key).max(1);
+    let keys_per_range = keys_per_page.saturating_mul(pages_per_range);
+    let is_flat = split.is_some() || is_of_texts;
+    Ok(Options {
+        fpr: chosen_fpr.or(defaults.fpr),
+        table_pages: table.map_or(0, Relation::pages),
+        is_flat,
+        split,
+        may_split: is_flat && may_be_split,
+        ..Options::for_empty_table(PAGE_SIZE, pages_per_range, keys_per_range)
+    })
 }
 
+/// Writes an index without rows, for an unlogged table: see
+/// [`IndexKind::build_empty`](crate::index::kind::IndexKind).
 pub fn build_empty(index: Relation) -> Result<()> {
-    let options =
-        core_options(&column_of_new(index)?, index, Opened::table_of(index).relation(), true)?;
+    let options = options_of_new(&column_of_new(index)?, index, None)?;
     wal::write_init_page(index, &Directory::empty(options).metapage());
     Ok(())
 }

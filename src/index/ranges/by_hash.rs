@@ -1,7 +1,7 @@
 //! Lookups of elements: the rows of ranges that may have one of some hashes.
 
 use super::columns::element::ElementColumn;
-use super::columns::{FEW, Index, RangesColumn, keep_distinct};
+use super::columns::{Index, RangesColumn, SHORT_LIST, keep_distinct};
 use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::unhashed;
 use crate::pg::call::{Element, Result, interrupt};
@@ -56,7 +56,7 @@ pub unsafe fn add_rows(
         index.checked(ranges::search(&directory, &mut pages, hash, |range| {
             memory::push(&mut ranges, range)
         }))?;
-        if ranges.len() > FEW.max(2 * distinct) {
+        if ranges.len() > SHORT_LIST.max(2 * distinct) {
             keep_distinct(&mut ranges);
             distinct = ranges.len();
         }

@@ -1,10 +1,12 @@
-//! VACUUM: there is nothing to remove, since no place of a row is kept. Bits of rows that are gone
-//! stay until REINDEX; they make lookups slower and never wrong.
+//! VACUUM, and the validation of an index by CREATE INDEX CONCURRENTLY.
 //!
-//! To validate an index that CREATE INDEX CONCURRENTLY has built, PostgreSQL asks it as VACUUM does
-//! which rows it has, and gives it the others. An index has no places of rows; so the session that
-//! built it keeps them in memory until then. Rows that there was no memory for come again, which
-//! costs time only: bits that are set need nothing.
+//! VACUUM has nothing to remove, since an index over ranges doesn't know where single rows are. Bits
+//! of rows that are gone stay until REINDEX; they make lookups slower and never wrong.
+//!
+//! CREATE INDEX CONCURRENTLY asks a new index, in the way of VACUUM, which rows it has, and inserts
+//! the others. The session that builds the index therefore keeps the rows' places in memory until it
+//! is asked. Rows for which there was no memory are inserted again, which costs time and changes
+//! nothing: their bits are set already.
 
 use crate::pg::call::error::Result;
 use crate::pg::catalog::invalidation;
@@ -14,61 +16,72 @@ use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::RowSet;
 use std::cell::{Cell, RefCell};
 
-/// A pass finds no dead row. At the first request after a build it says which rows the index was
-/// made with.
+/// Does a pass of VACUUM, which frees nothing. The first pass after this session has built the index
+/// CONCURRENTLY names the rows that it was built with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     let file = index.file();
-    let built = WAITING.with(|waiting| {
-        let mut waiting = waiting.borrow_mut();
-        let at = waiting.iter().position(|(of, _)| *of == file)?;
-        Some(waiting.swap_remove(at).1)
+    let built = BUILT.with(|built| {
+        let mut built = built.borrow_mut();
+        let place = built.iter().position(|index| index.file == file)?;
+        Some(built.swap_remove(place).rows)
     });
     for row in built.iter().flat_map(RowSet::iter) {
-        // The answer doesn't matter: being asked is what the row is marked by.
+        // PostgreSQL notes each row that it is asked about. Its answer, that no row is dead, is of no
+        // use here.
         dead.has(row);
     }
     Ok(Counts::default())
 }
 
+/// Returns the size of the index, and the number of rows in its table as that of its own.
 pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
     Some(Counts {
         num_pages: index.pages(),
         num_index_tuples: vacuum.num_heap_tuples,
-        // How many of the table's rows a partial index has is known from its build only.
+        // A partial index has fewer rows; how many, only its build has counted.
         estimated_count: vacuum.estimated_count || index.is_partial(),
         ..Counts::default()
     })
 }
 
-/// The share of the memory for maintenance that rows may take.
-const SHARE: usize = 8;
+/// The rows of all indexes that wait for their validation take at most maintenance_work_mem divided by
+/// this.
+const SHARE_OF_MEMORY: usize = 8;
+
+/// An index that this session has built, and that isn't validated yet.
+struct BuiltIndex {
+    file: File,
+    rows: RowSet,
+}
 
 session_locals! {
     /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it
     /// validates the first.
-    static WAITING: RefCell<Vec<(File, RowSet)>> = const { RefCell::new(Vec::new()) };
-    /// Whether the session is notified of the end of a transaction.
-    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
+    static BUILT: RefCell<Vec<BuiltIndex>> = const { RefCell::new(Vec::new()) };
+    /// Whether the session is notified when a transaction fails.
+    static WATCHES_ABORTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// For the rows of an index whose build has begun.
+/// Returns an empty set for the rows of an index whose build begins. It takes no more memory than
+/// other indexes that wait have left.
 pub fn built_rows() -> RowSet {
-    let taken: usize =
-        WAITING.with(|waiting| waiting.borrow().iter().map(|(_, rows)| rows.bytes()).sum());
-    RowSet::new((maintenance_memory() / SHARE).saturating_sub(taken))
+    let bytes_in_use: usize =
+        BUILT.with(|built| built.borrow().iter().map(|index| index.rows.bytes()).sum());
+    RowSet::new((maintenance_memory() / SHARE_OF_MEMORY).saturating_sub(bytes_in_use))
 }
 
-/// Keeps the rows of an index until it is validated, or the transaction fails.
+/// Keeps the rows of an index until it is validated, or a transaction of the session fails.
 pub fn keep(index: Relation, rows: RowSet) {
-    if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
-        // SAFETY: rows of Rust's are forgotten.
-        unsafe { invalidation::watch_aborts(|| drop(WAITING.with(|waiting| waiting.take()))) };
+    if !WATCHES_ABORTS.with(|watches| watches.replace(true)) {
+        // SAFETY: the function frees memory of Rust's, and calls nothing of PostgreSQL.
+        unsafe { invalidation::watch_aborts(|| drop(BUILT.with(|built| built.take()))) };
     }
     let file = index.file();
-    WAITING.with(|waiting| {
-        let mut waiting = waiting.borrow_mut();
-        // The rows of an older file of that number must never be reported.
-        waiting.retain(|(of, _)| *of != file);
-        waiting.push((file, rows));
+    BUILT.with(|built| {
+        let mut built = built.borrow_mut();
+        // A file's number may be given again after the file was dropped: rows of the older file must
+        // never be named.
+        built.retain(|index| index.file != file);
+        built.push(BuiltIndex { file, rows });
     });
 }

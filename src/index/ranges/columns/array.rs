@@ -1,4 +1,5 @@
-//! A column of arrays: an array has its own hash as a key, and one for each of its members.
+//! A column of arrays. An array has a key for itself as a whole, which `=` asks for, and one for each
+//! of its members, which `@>` and `&&` ask for.
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::Column;
@@ -13,10 +14,13 @@ use pg_bloom_core::conditions::{self, Condition};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{Datum, Oid};
 
-/// How an array is hashed as a whole, and a member of it.
+/// How arrays of a column, and their members, are hashed.
 pub struct ArrayColumn {
+    /// Hashes an array as a whole.
     whole: Column,
+    /// Hashes a member.
     pub member: Column,
+    /// How members are stored in an array.
     storage: Storage,
 }
 
@@ -41,8 +45,11 @@ impl ArrayColumn {
         })
     }
 
+    /// Calls `visit` with each key of an array: its own, and then one for each member that isn't NULL.
+    /// Fails with XX000 if one has no hash.
+    ///
     /// # Safety
-    /// The value must be such an array.
+    /// The value must be an array of the column's type.
     pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller.
         unsafe {
@@ -51,47 +58,49 @@ impl ArrayColumn {
         }
     }
 
-    /// Calls `visit` with the hash of each member of an array; `None` is NULL.
+    /// Calls `visit` with the key of each member of an array; `None` stands for NULL. Fails with XX000
+    /// if a member has no hash.
     ///
     /// # Safety
-    /// The value must be an array of such members.
+    /// The value must be an array of the column's type.
     unsafe fn each_member(&self, value: Element, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
-        let mut failed = false;
         let hasher = self.member.hasher();
-        // SAFETY: promised by the caller.
-        unsafe {
-            let member = |_: &mut (), member: Option<Datum>| match member
-                .map(|datum| hasher.hash(Element { datum }))
-            {
-                None => visit(None),
-                Some(Some(hash)) => visit(Some(conditions::member(hash))),
-                Some(None) => failed = true,
+        let mut are_hashed = true;
+        let mut visit_member = |_: &mut (), member: Option<Datum>| {
+            let Some(datum) = member else {
+                return visit(None);
             };
+            // SAFETY: a member of an array of the column's type, as the caller promises.
+            match unsafe { hasher.hash(Element { datum }) } {
+                Some(hash) => visit(Some(conditions::member(hash))),
+                None => are_hashed = false,
+            }
+        };
+        // SAFETY: an array by the caller's promise, whole and aligned by `detoast_aligned`, with
+        // members that are stored as the type says.
+        unsafe {
             let array = Value::detoast_aligned(value.datum);
-            array::each_element(
-                array.pointer().cast(),
-                self.storage,
-                &mut (),
-                |(), _, _| (),
-                member,
-            );
+            let begin = |_: &mut (), _: &[i32], _: &[i32]| ();
+            let start = array.pointer().cast();
+            array::each_element(start, self.storage, &mut (), begin, &mut visit_member);
             array.free();
         }
-        if failed { Err(unhashed()) } else { Ok(()) }
+        if are_hashed { Ok(()) } else { Err(unhashed()) }
     }
 
-    /// What the parts of an array must be for which an operator holds with this one.
+    /// Returns what keys an array must have for an operator to hold between it and the array `asked`.
+    /// Fails with XX000 if a member of `asked` has no hash.
     ///
     /// # Safety
-    /// The value must be of the type of the operator's other side.
+    /// The value must be of the type of the operator's right side.
     pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
         if strategy == Strategy::Equal {
-            // SAFETY: the other side of the operator is such an array.
-            return Ok(Condition::Has(
-                unsafe { self.whole.hasher().hash(asked) }.ok_or_else(unhashed)?,
-            ));
+            // SAFETY: both sides of `=` are arrays of the column's type.
+            let hash = unsafe { self.whole.hasher().hash(asked) };
+            return Ok(Condition::Has(hash.ok_or_else(unhashed)?));
         }
-        let (mut hashes, mut has_null) = (Vec::new(), false);
+        let mut hashes = Vec::new();
+        let mut has_null = false;
         // SAFETY: both sides of the operators are arrays of one type.
         unsafe {
             self.each_member(asked, |hash| match hash {
@@ -100,8 +109,10 @@ impl ArrayColumn {
             })?;
         }
         Ok(match strategy {
+            // No array contains a NULL, not even one that has it.
             Strategy::Contains if has_null => Condition::NONE,
             Strategy::Contains => Condition::all_of(hashes, MOST_PARTS),
+            // Strategy::Overlaps
             _ => Condition::any(hashes.into_iter().map(Condition::Has)),
         })
     }

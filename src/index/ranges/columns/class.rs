@@ -1,15 +1,20 @@
-//! The operator classes over parts. The support function of a class, that of one of its operators,
-//! says which it is.
+//! The operator classes of indexes that keep several keys of a value: `array_ops`, `jsonb_ops`,
+//! `tsvector_ops` and `text_ngram_ops`.
+//!
+//! Each has a support function with number 3, which is never called: it only tells the classes apart.
+//! It is the function of one of the class's own operators.
 
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, SqlState};
 use crate::pg::catalog::operators;
 use pgrx::pg_sys::{self, Oid};
 
-/// The support function of these operator classes.
+/// The number of the support function that these operator classes have, and no others.
 pub const PARTS: i16 = 3;
 
-/// The most parts of an array or a document that are looked for, all of which a row must have.
+/// A lookup asks for at most this many keys that a row must all have, of an array or a document with
+/// more. The others are left to PostgreSQL, which compares each row: 256 keys leave next to no other
+/// rows.
 pub const MOST_PARTS: usize = 256;
 
 /// The support functions of `array_ops`, `jsonb_ops`, `tsvector_ops`, `text_ngram_ops`.
@@ -39,8 +44,8 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Returns how long PostgreSQL takes to compare a row, where LIKE takes 1: of a line of 130 bytes
-    /// `LIKE` takes 0.3 µs, `ILIKE` 0.9 µs, and `~` at least 2.3 µs.
+    /// Returns how long PostgreSQL takes to compare a row by the operator, as a multiple of LIKE: for a
+    /// line of 130 bytes `LIKE` takes 0.3 µs, `ILIKE` 0.9 µs, and `~` at least 2.3 µs.
     pub fn comparison_time(self) -> usize {
         match self {
             Strategy::LikeIgnoringCase => 3,
@@ -49,16 +54,17 @@ impl Strategy {
         }
     }
 
-    /// Whether the operator's other side is a jsonpath.
+    /// Returns whether the operator's right side is a jsonpath.
     pub fn is_of_jsonpath(self) -> bool {
         matches!(self, Strategy::PathExists | Strategy::PathMatches)
     }
 }
 
+/// The greatest number of a strategy.
 pub const MOST_STRATEGIES: i16 = Strategy::PathMatches as i16;
 
-/// The strategies of the operator class with this support function, with their operators'
-/// functions; none if unknown.
+/// Returns the strategies of the operator class with this support function, and the functions of their
+/// operators. For another support function there are none.
 fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     match support.to_u32() {
         ARRAY => &[
@@ -98,24 +104,24 @@ pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     })
 }
 
-/// Checks a family with this support function: 0A000 if it is unknown, or for an operator that its
-/// strategy isn't for.
+/// Checks the operators of a family whose class has this support function. Fails with 0A000 if the
+/// function tells no class, or if an operator is another one than its strategy asks.
 pub fn check(family: Oid, support: Oid) -> Result<()> {
     let refused = |message| {
         unsupported(message, "Use the operator classes of the extension. See docs/index.md.")
     };
-    let own = operators_of(support);
-    if own.is_empty() {
+    let allowed = operators_of(support);
+    if allowed.is_empty() {
         return Err(refused(
             "support function 3 of the operator class is none that an index can have".to_owned(),
         ));
     }
     for operator in &operators::family_operators(family) {
-        let asked = (operator.amopstrategy, operators::function_of(operator.amopopr).to_u32());
-        let is_own = own
-            .iter()
-            .any(|&(strategy, function)| (strategy as i16, function) == asked);
-        if !is_own || !operators::is_for_search(operator) {
+        let function_of_operator = operators::function_of(operator.amopopr).to_u32();
+        let is_allowed = allowed.iter().any(|&(strategy, function)| {
+            strategy as i16 == operator.amopstrategy && function == function_of_operator
+        });
+        if !is_allowed || !operators::is_for_search(operator) {
             let (name, strategy) = (operators::display(operator), operator.amopstrategy);
             return Err(refused(format!(
                 "operator {name} does not ask what strategy {strategy} does"

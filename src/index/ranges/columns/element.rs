@@ -1,13 +1,14 @@
-//! A column of elements: which types and which operator classes it may have, and how elements are
-//! hashed that it is compared with.
+//! A column whose values are elements: one key each, the hash of the value. This module says which
+//! types and operator classes such a column may have, and how the values that it is compared with are
+//! hashed.
 //!
-//! Elements are hashed so that values have one hash if their types' own `=` holds them equal: the
-//! operator of the default operator class for sorting, or for hashing. An operator class with
-//! another operator would miss rows.
+//! Two values have the same hash if the usual `=` of their types holds them equal, which is the
+//! operator of the default operator class for btree or hash. An operator class with another operator
+//! would miss rows, so it is refused.
 //!
-//! The hash of the types of PostgreSQL and of extensions stays what it is. For other types, whose
-//! default operator class for hashing may be another one tomorrow, the operator class of the index
-//! has the hash function: support function 4.
+//! The hashes of PostgreSQL's own types, and of those of extensions, never change. The default
+//! operator class of other types may be replaced. For such a type the operator class of the index has
+//! the hash function, as support function 4.
 
 use crate::element::{Column, HASH, Hasher};
 use crate::error::unsupported;
@@ -24,14 +25,16 @@ const EQUAL: i16 = 1;
 
 pub struct ElementColumn {
     column: Column,
-    /// How elements of other types are hashed that the column is compared with.
-    others: RefCell<HashMap<u32, Hasher>>,
+    /// The hashers of other types that the column was compared with in this session, by their OIDs.
+    hashers_of_others: RefCell<HashMap<u32, Hasher>>,
 }
 
 impl ElementColumn {
-    /// Hashed as the operator class compares, whatever the column's own type is:
-    /// `ALTER TABLE … TYPE` can change that and keep the index. 0A000 for a type, a collation or an
-    /// operator class that an index can't have.
+    /// Describes the column of an index. Its values are hashed as values of the type that the operator
+    /// class compares. The column's own type doesn't count: `ALTER TABLE … TYPE` can change it and
+    /// keep the index.
+    ///
+    /// Fails with 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
         let (family, declared, collation) = relation.column_class();
         let compared = if catalog::is_polymorphic(declared) {
@@ -48,42 +51,43 @@ impl ElementColumn {
         if !is_usual_equality(family, declared, declared) {
             return Err(refuse_comparison(declared, declared));
         }
-        Ok(ElementColumn { column, others: RefCell::default() })
+        Ok(ElementColumn { column, hashers_of_others: RefCell::default() })
     }
 
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
     }
 
-    /// How what the column of this index is compared with is hashed: elements of this type, or of
-    /// the operator class's own if it is invalid. 0A000 for a comparison whose equality the hash
-    /// does not follow.
+    /// Returns the hasher for values that the column is compared with, of type `asked`; an invalid OID
+    /// stands for the type of the operator class.
+    ///
+    /// Fails with 0A000 if equal values of the two types needn't have equal hashes.
     pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
         let (family, declared, collation) = index.column_class();
         if asked == Oid::INVALID || asked == declared {
             return Ok(self.hasher().clone());
         }
-        if let Some(hasher) = self.others.borrow().get(&asked.to_u32()) {
+        if let Some(hasher) = self.hashers_of_others.borrow().get(&asked.to_u32()) {
             return Ok(hasher.clone());
         }
         let other = Column::new(index.handler(), asked, collation)?;
         if !other.compares_with(&self.column) || !is_usual_equality(family, declared, asked) {
             return Err(refuse_comparison(declared, asked));
         }
-        self.others
+        self.hashers_of_others
             .borrow_mut()
             .insert(asked.to_u32(), other.hasher().clone());
         Ok(other.hasher().clone())
     }
 }
 
-/// Whether a family's operator for comparing these types is the equality of the left one.
+/// Returns whether the operator by which a family compares these types is their usual equality.
 fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
-    let own = operators::family_member(family, left, right, EQUAL);
-    own.is_some() && operators::equality(left, right) == own
+    let operator = operators::family_member(family, left, right, EQUAL);
+    operator.is_some() && operator == operators::equality(left, right)
 }
 
-/// The refusal of an operator class whose equality is another.
+/// Returns the error for an operator class whose operator isn't the usual equality of its types.
 fn refuse_comparison(left: Oid, right: Oid) -> Error {
     let (left, right) = (catalog::display_name(left), catalog::display_name(right));
     let message = format!(
@@ -94,6 +98,8 @@ fn refuse_comparison(left: Oid, right: Oid) -> Error {
     unsupported(message, hint)
 }
 
+/// Returns whether a family and the declared type of its class are fit for an index of elements. Each
+/// reason why not is reported as INFO.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = true;
     let mut complain = |message: String| {

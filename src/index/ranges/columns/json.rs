@@ -1,5 +1,10 @@
-//! A column of JSON documents: the keys of one are the hashes of its values by their paths, and of
-//! its own keys.
+//! A column of JSON documents. A document has two sorts of key for the index: its *leaves*, which are
+//! the values without others in them, each hashed with its path; and its *names*, which PostgreSQL
+//! calls the keys of its objects.
+//!
+//! Example: `{"user": {"id": 7, "tags": ["a", "b"]}}` has the leaves 7 at `user.id`, "a" at
+//! `user.tags`, "b" at `user.tags`, and the names `user`, `id` and `tags`. Arrays are no part of a
+//! path, since `@>` finds a member at any place of an array.
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};
@@ -10,37 +15,38 @@ use pg_bloom_core::canonical::Sink;
 use pg_bloom_core::conditions::{self, Condition, JsonPath, Leaf};
 use pg_bloom_core::memory;
 
-/// Calls `visit` with the hash of each value of a document, and of each of its keys.
+/// Calls `visit` with the hash of each leaf of a document, and of each name in it.
 pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     each_leaf(document, visit);
     jsonb::each_key(document, |key| visit(conditions::key(key)));
 }
 
-/// Returns what a document must have in it for which an operator holds with this value, in the memory
-/// of the call. Operators of jsonpath are for the module `jsonpath`.
+/// Returns what keys a document must have for an operator to hold between it and the value `asked`.
+/// What PostgreSQL allocates for that is in the current memory context. The operators of jsonpath
+/// are in the module `jsonpath`.
 ///
 /// # Safety
-/// The value must be of the type of the operator's other side.
+/// The value must be of the type of the operator's right side.
 pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     match strategy {
-        // SAFETY: the other side of this operator is a text.
+        // SAFETY: the right side of `?` is a text.
         Strategy::HasKey => unsafe { has_key(asked) },
         Strategy::HasAnyKey | Strategy::HasAllKeys => {
-            // SAFETY: the other side of these operators is an array of texts.
-            let keys = unsafe {
-                let keys = array::elements_of(asked.datum);
-                memory::collect(keys.into_iter().map(|key| has_key(key)))
+            // SAFETY: the right side of `?|` and `?&` is an array of texts.
+            let conditions = unsafe {
+                let names = array::elements_of(asked.datum);
+                memory::collect(names.into_iter().map(|name| has_key(name)))
             };
             if strategy == Strategy::HasAnyKey {
-                Condition::any(keys)
+                Condition::any(conditions)
             } else {
-                Condition::all(keys)
+                Condition::all(conditions)
             }
         }
-        // What is equal has the same leaves.
+        // `@>`, and `=`: equal documents have the same leaves.
         _ => {
             let mut hashes = Vec::new();
-            // SAFETY: the other side of all others is a document.
+            // SAFETY: the right side of both is a document.
             each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| {
                 memory::push(&mut hashes, hash)
             });
@@ -49,21 +55,23 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     }
 }
 
+/// Returns the condition that a document has this name.
+///
 /// # Safety
-/// The key must be a text.
-unsafe fn has_key(key: Element) -> Condition {
+/// The name must be a text.
+unsafe fn has_key(name: Element) -> Condition {
     // SAFETY: promised by the caller; a text is of variable length.
-    Condition::Has(conditions::key(&unsafe { Value::detoast(key.datum) }))
+    Condition::Has(conditions::key(&unsafe { Value::detoast(name.datum) }))
 }
 
-/// Calls `visit` with the hash of each value of a document.
+/// Calls `visit` with the hash of each leaf of a document.
 fn each_leaf(jsonb: &[u8], visit: &mut impl FnMut(u64)) {
     each_scalar(jsonb, JsonPath::ROOT, JsonPath::key, |path, scalar| {
         visit(hash_of_leaf(path, &scalar));
     });
 }
 
-/// The hash of a value, which has no others in it, at a path of a document.
+/// Returns the hash of a leaf: a value that has no others in it, at a path of a document.
 pub fn hash_of_leaf(path: JsonPath, scalar: &Scalar<'_>) -> u64 {
     match *scalar {
         Scalar::Null => path.leaf(Leaf::Null, |_| ()),

@@ -1,10 +1,10 @@
-//! What a document must have in it for which a jsonpath finds something, or is true.
+//! The keys that a document must have for a jsonpath to find something in it, or to be true for it.
 //!
-//! Known are values that a path is compared with: the condition asks for the leaf of that path and
-//! value, as `@>` does for `{"a": {"b": 1}}`. Arrays are no part of a leaf's path, and a path through
-//! arrays finds what is in them, with `[*]`, with a subscript or, in lax mode, without. So leaves are
-//! necessary in lax and in strict mode. What else there is in an expression is left out: a condition
-//! may hold for documents that don't match.
+//! Only comparisons of a path with a value, by `==`, give a condition: that the document has the leaf
+//! of that path and value, as `@>` asks it for `{"a": {"b": 1}}`. Arrays are no part of a leaf's path,
+//! and a path through arrays finds their members, by `[*]`, by a subscript or, in lax mode, without.
+//! So the leaf is necessary in lax and in strict mode. Anything else in an expression is left out: the
+//! condition may hold for documents that don't match, and PostgreSQL compares them.
 //!
 //! Example: `$.user ? (@.name == "x" && @.age > 7).roles[*] ? (@ == "a" || @ == "b")`
 //!
@@ -24,8 +24,8 @@ use crate::pg::value::jsonpath::{PathExpression, PathItem, PathStep};
 use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
 use pg_bloom_core::memory;
 
-/// Returns what a document must have in it for which an operator, `@?` or `@@`, holds with this value,
-/// in the memory of the call.
+/// Returns what keys a document must have for an operator, `@?` or `@@`, to hold between it and the
+/// jsonpath `asked`. What PostgreSQL allocates for that is in the current memory context.
 ///
 /// # Safety
 /// The value must be a jsonpath.
@@ -39,16 +39,16 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
     }
 }
 
-/// Returns what a document must have in it for which an expression finds something.
+/// Returns what keys a document must have for an expression to find something in it.
 fn of_existence(expression: &PathExpression<'_>) -> Condition {
     of_path(PathItem::first(expression), Place::TOP, None)
 }
 
-/// Returns what a document must have in it for which an expression is true.
+/// Returns what keys a document must have for an expression to be true for it.
 fn of_match(expression: &PathExpression<'_>) -> Condition {
     let first = PathItem::first(expression);
     match first.step() {
-        // What is true may be a value of the document.
+        // The expression is a path: it is true if it leads to the value `true`.
         PathStep::Root => of_path(first, Place::TOP, Some(&Scalar::Bool(true))),
         _ => of_predicate(first, Place::TOP, false),
     }
@@ -71,7 +71,8 @@ impl Place {
     }
 }
 
-/// What must be in a document where a path finds something, equal to a value if one is given.
+/// Returns what keys a document must have for a path to find something in it; if a value is given, for
+/// the path to find that value. `first` is the first step of the path.
 fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Condition {
     let mut path = place.current;
     let mut conditions = Vec::new();
@@ -85,8 +86,8 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
                 let at_path = Place { current: path, ..place.deeper() };
                 memory::push(&mut conditions, of_predicate(predicate, at_path, false));
             }
-            // It may lead anywhere, or make another value: what came before must be there all the
-            // same.
+            // The step may lead anywhere, or compute another value. The conditions of the filters
+            // before it are necessary all the same.
             _ => return Condition::all(conditions),
         }
         match item.next() {
@@ -100,19 +101,19 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
     Condition::all(conditions)
 }
 
-/// What must be in a document where a predicate is true, or its negation is.
+/// Returns what keys a document must have for a predicate to be true, or to be false if it is negated.
 fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Condition {
     interrupt::check_stack_depth();
-    let is_operand = predicate.next().is_some();
-    if is_operand || place.depth > MAX_DEPTH {
+    let has_further_steps = predicate.next().is_some();
+    if has_further_steps || place.depth > MAX_DEPTH {
         return Condition::Unknown;
     }
     match predicate.step() {
         PathStep::Not(negated) => of_predicate(negated, place, !is_negated),
-        // !(a && b) is !a || !b, also where one of them is neither true nor false.
+        // !(a && b) is !a || !b, also where one of them is unknown.
         PathStep::And(..) => of_operands(predicate, place, is_negated, !is_negated),
         PathStep::Or(..) => of_operands(predicate, place, is_negated, is_negated),
-        // That nothing equals a value can't be told from what is in a document.
+        // Keys tell what a document has, not what it lacks.
         _ if is_negated => Condition::Unknown,
         PathStep::Exists(path) => of_path(path, place, None),
         PathStep::Equal(left, right) => match (scalar(left), scalar(right)) {
@@ -124,8 +125,9 @@ fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Cond
     }
 }
 
-/// What must be in a document where all operands of an operator hold, or one of them. Operands of the
-/// same operator in it count as its own, so that a long chain isn't deep.
+/// Returns what keys a document must have for all operands of an operator to hold, or for one of them
+/// to hold. If the operator is negated, `is_negated`, its operands are, too. Operators of the same sort
+/// within it count as one with it, so that a long chain, `a || b || c …`, isn't deep.
 fn of_operands(
     operator: PathItem<'_>,
     place: Place,
@@ -133,20 +135,20 @@ fn of_operands(
     must_all_hold: bool,
 ) -> Condition {
     let is_and = must_all_hold != is_negated;
-    let mut open = Vec::new();
+    let mut operands_left = Vec::new();
     let mut conditions = Vec::new();
-    memory::push(&mut open, operator);
-    while let Some(operand) = open.pop() {
+    memory::push(&mut operands_left, operator);
+    while let Some(operand) = operands_left.pop() {
         interrupt::check_for_interrupts();
-        let is_whole = operand.next().is_none();
+        let has_further_steps = operand.next().is_some();
         match operand.step() {
-            PathStep::And(left, right) if is_and && is_whole => {
-                memory::push(&mut open, right);
-                memory::push(&mut open, left);
+            PathStep::And(left, right) if is_and && !has_further_steps => {
+                memory::push(&mut operands_left, right);
+                memory::push(&mut operands_left, left);
             }
-            PathStep::Or(left, right) if !is_and && is_whole => {
-                memory::push(&mut open, right);
-                memory::push(&mut open, left);
+            PathStep::Or(left, right) if !is_and && !has_further_steps => {
+                memory::push(&mut operands_left, right);
+                memory::push(&mut operands_left, left);
             }
             _ => {
                 let condition = of_predicate(operand, place.deeper(), is_negated);
@@ -161,7 +163,8 @@ fn of_operands(
     }
 }
 
-/// A literal, unless something is made of it.
+/// Returns the value of a literal; `None` for anything else, and for a literal with further steps,
+/// such as `"7".double()`.
 fn scalar<'a>(item: PathItem<'a>) -> Option<Scalar<'a>> {
     let scalar = match item.step() {
         PathStep::Null => Scalar::Null,

@@ -1,5 +1,5 @@
-//! The column of an index over ranges: the keys of its values, which are hashes, and the conditions
-//! of lookups on them.
+//! The column of an index over ranges: which keys its values have, and what a lookup asks of the keys.
+//! A key is a hash of 64 bits.
 //!
 //! | module | the keys of a value |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `text` | the windows of a text |
 //! | `json`, `jsonpath` | the values of a document by their paths, and its keys |
 //! | `words` | the words of a tsvector |
-//! | `class` | the operator classes over parts, and what their operators are |
+//! | `class` | the operator classes with several keys a value, and what their operators ask |
 //!
-//! Here are also the keys of many rows, as a build gathers them.
+//! [`GatheredKeys`] has the keys of many rows, for CREATE INDEX.
 
 mod array;
 pub mod class;
@@ -41,11 +41,14 @@ use pgrx::pg_sys::Oid;
 
 pub type Index<'r> = session::Index<'r, RangesColumn>;
 
+/// The column of an index over ranges, by the sort of its keys.
 pub enum RangesColumn {
+    /// One key: the value itself.
     Element(ElementColumn),
     Array(Box<ArrayColumn>),
     Text(TextColumn),
     Json,
+    /// The words of a tsvector.
     Words,
 }
 
@@ -63,15 +66,15 @@ impl IndexColumn for RangesColumn {
             class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
             class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
             class::JSON => RangesColumn::Json,
-            // No other class but that of words was allowed.
+            // The check allows no other class than that of words.
             _ => RangesColumn::Words,
         })
     }
 }
 
 impl RangesColumn {
-    /// Whether the keys of a value in memory are hashed without calling PostgreSQL, which could
-    /// fail.
+    /// Returns whether the keys of a value in memory are computed without calling PostgreSQL, and so
+    /// without failing.
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
@@ -80,14 +83,15 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it. XX000 for an element
-    /// without a hash.
+    /// Calls `visit` with each key of a value, as often as the value has it. Fails with XX000 if an
+    /// element, or a member of an array, has no hash.
     ///
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
     pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
-        // SAFETY: promised by the caller: values of the last three columns are of variable length.
+        // SAFETY: the caller promises the column's type, and texts, documents and tsvectors are of
+        // variable length.
         unsafe {
             match self {
                 RangesColumn::Element(elements) => {
@@ -117,51 +121,71 @@ impl Index<'_> {
         class::strategy(support, scan_key.strategy).map_or(1, Strategy::comparison_time)
     }
 
-    /// What the keys of a row must be that matches all of these keys of a scan. XX000 also for a
-    /// strategy that the operator class doesn't have.
+    /// Returns what keys a row must have to match all of these scan keys. Fails with XX000 for a
+    /// strategy that the operator class doesn't have, and if a value that is asked for has no hash.
     ///
     /// # Safety
-    /// The keys must be those of a scan of the index.
-    pub unsafe fn condition(&self, keys: &[Key]) -> Result<Condition> {
-        let of_key = |key: &Key| -> Result<Condition> {
-            let strategy = class::strategy(self.relation.support_function(PARTS), key.strategy)?;
-            // SAFETY: promised by the caller: a key has values of the type that its operator takes.
-            // Of texts that is a text, and of words a tsquery: both are of variable length.
-            let condition_of = |asked: Element| unsafe {
-                match self.column() {
-                    // Its class has no such strategy.
-                    RangesColumn::Element(_) => Ok(Condition::Unknown),
-                    RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-                    RangesColumn::Text(texts) => {
-                        Ok(texts.condition(strategy, &Value::detoast(asked.datum)))
-                    }
-                    RangesColumn::Json if strategy.is_of_jsonpath() => {
-                        Ok(jsonpath::condition(strategy, asked))
-                    }
-                    RangesColumn::Json => Ok(json::condition(strategy, asked)),
-                    RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
-                }
-            };
-            Ok(Condition::any(memory::try_collect(key.sought().into_iter().map(condition_of))?))
-        };
-        // A nested loop asks again and again.
+    /// The scan keys must be those of a scan of the index.
+    pub unsafe fn condition(&self, scan_keys: &[Key]) -> Result<Condition> {
+        // SAFETY: promised by the caller.
+        let condition_of = |scan_key: &Key| unsafe { self.condition_of_scan_key(scan_key) };
+        // A nested loop asks again and again, so what PostgreSQL allocates for a question is freed.
         // SAFETY: conditions are in Rust's memory.
-        let conditions = unsafe { in_scratch(|| memory::try_collect(keys.iter().map(of_key)))? };
+        let conditions =
+            unsafe { in_scratch(|| memory::try_collect(scan_keys.iter().map(condition_of)))? };
         Ok(Condition::all(conditions))
+    }
+
+    /// Returns what keys a row must have to match one of the values of a scan key.
+    ///
+    /// # Safety
+    /// The scan key must be one of a scan of the index.
+    unsafe fn condition_of_scan_key(&self, scan_key: &Key) -> Result<Condition> {
+        let strategy = class::strategy(self.relation.support_function(PARTS), scan_key.strategy)?;
+        // SAFETY: promised by the caller: a scan key has values of the type that its operator takes.
+        let condition_of = |asked| unsafe { self.condition_of_value(strategy, asked) };
+        let values = scan_key.sought().into_iter();
+        Ok(Condition::any(memory::try_collect(values.map(condition_of))?))
+    }
+
+    /// Returns what keys a row must have for an operator to hold between its value and this one.
+    ///
+    /// # Safety
+    /// The value must be of the type of the operator's right side.
+    unsafe fn condition_of_value(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
+        // SAFETY: promised by the caller. For texts the right side is a text, and for tsvectors a
+        // tsquery: both are of variable length.
+        unsafe {
+            match self.column() {
+                // The class of elements has none of these strategies.
+                RangesColumn::Element(_) => Ok(Condition::Unknown),
+                RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
+                RangesColumn::Text(texts) => {
+                    Ok(texts.condition(strategy, &Value::detoast(asked.datum)))
+                }
+                RangesColumn::Json if strategy.is_of_jsonpath() => {
+                    Ok(jsonpath::condition(strategy, asked))
+                }
+                RangesColumn::Json => Ok(json::condition(strategy, asked)),
+                RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
+            }
+        }
     }
 }
 
-/// Items that are gathered before those are looked for that are there several times.
-pub const FEW: usize = 1 << 16;
+/// A list shorter than this isn't searched for items that it has several times.
+pub const SHORT_LIST: usize = 1 << 16;
 
-/// The keys of many rows, in memory that depends on how many of them are distinct.
+/// The keys of many rows. Keys that rows share are kept once: whenever the list has grown to twice its
+/// distinct keys, the others are removed.
 pub struct GatheredKeys<'c> {
     pub column: &'c RangesColumn,
-    /// Those of texts, and those of others.
+    /// The keys of texts.
     windows: Windows,
+    /// The keys of other values.
     hashes: Vec<u64>,
-    /// How many hashes were left when those were removed that were there several times.
-    distinct: usize,
+    /// How many hashes were left when those that were there several times were last removed.
+    num_distinct: usize,
 }
 
 impl<'c> GatheredKeys<'c> {
@@ -170,11 +194,12 @@ impl<'c> GatheredKeys<'c> {
             column,
             windows: Windows::default(),
             hashes: Vec::new(),
-            distinct: 0,
+            num_distinct: 0,
         }
     }
 
-    /// Adds the keys of a row, and returns how many it has. Fails if a key can't be hashed.
+    /// Adds the keys of a row, and returns how many the row has. Fails with XX000 if an element, or a
+    /// member of an array, has no hash.
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
@@ -184,34 +209,34 @@ impl<'c> GatheredKeys<'c> {
             return Ok(unsafe { with_value(value, |text| self.windows.add(text, texts.encoding)) });
         }
         let hashes = &mut self.hashes;
-        let before = hashes.len();
+        let num_before = hashes.len();
         // SAFETY: promised by the caller.
         unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
-        let count = hashes.len() - before;
-        if hashes.len() > FEW.max(2 * self.distinct) {
+        let num_added = hashes.len() - num_before;
+        if hashes.len() > SHORT_LIST.max(2 * self.num_distinct) {
             keep_distinct(hashes);
-            self.distinct = hashes.len();
+            self.num_distinct = hashes.len();
         }
-        Ok(count)
+        Ok(num_added)
     }
 
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty() && self.windows.is_empty()
     }
 
-    /// Their hashes; those of elements may repeat. After them there are none.
+    /// Takes all keys out. In the keys of elements some may be there several times.
     pub fn take(&mut self) -> Vec<u64> {
         match self.column {
             RangesColumn::Text(_) => return self.windows.take(),
             RangesColumn::Element(_) => {}
             _ => keep_distinct(&mut self.hashes),
         }
-        self.distinct = 0;
+        self.num_distinct = 0;
         std::mem::take(&mut self.hashes)
     }
 }
 
-/// Sorts items, and drops those that are there several times.
+/// Sorts items, and removes those that are there several times.
 pub fn keep_distinct<T: Ord>(items: &mut Vec<T>) {
     items.sort_unstable();
     items.dedup();

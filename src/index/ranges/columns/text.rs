@@ -1,4 +1,5 @@
-//! A column of texts: the keys of one are the hashes of its windows.
+//! A column of texts. The keys of a text are its windows: the hashes of all runs of a few characters
+//! that follow each other.
 
 use super::class::Strategy;
 use crate::element::Column;
@@ -13,22 +14,25 @@ use pg_bloom_core::conditions::{Condition, regex};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 
-/// The most states of an automaton, and the most arcs. One with more has an unknown condition.
+/// An expression whose automaton has more states, or more arcs, restricts nothing. Reading one of this
+/// size takes some milliseconds.
 const MOST_STATES: usize = 10_000;
 const MOST_ARCS: usize = 200_000;
-/// The most characters of a color that are read: far more than a condition follows one by one.
+/// At most this many characters of a color are read: a condition tries few of them one by one, and
+/// takes a larger color for any character.
 const MOST_CHARACTERS_OF_COLOR: usize = 64;
 
-/// What decides the windows of texts, and what a pattern means.
+/// What decides which windows a text has, and what a pattern means.
 pub struct TextColumn {
+    /// The encoding of the database.
     pub encoding: Encoding,
-    /// That of the column, under which the operators of the query compare.
+    /// The collation of the column, which the operators of a query use, too.
     collation: Oid,
 }
 
 impl TextColumn {
-    /// The column of an index. Its type may have been altered to one with the same bytes, such as
-    /// citext: it is read as text. 0A000 for a collation that can't be in an index.
+    /// Describes the column of an index. Its type may have been altered to another one that has the same
+    /// bytes, such as citext; it is read as text. Fails with 0A000 if its collation can't be in an index.
     pub fn of(relation: Relation) -> Result<TextColumn> {
         let (_, _, collation) = relation.column_class();
         Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
@@ -36,41 +40,44 @@ impl TextColumn {
         Ok(TextColumn { encoding, collation })
     }
 
-    /// Returns what the windows of a text must be for which an operator holds with this text. Fails
-    /// if a regular expression is invalid (SQLSTATE 2201B).
+    /// Returns what windows a text must have for an operator to hold between it and `asked`, which is a
+    /// pattern, a regular expression or a text. Raises PostgreSQL's error 2201B if a regular expression
+    /// is invalid.
     pub fn condition(&self, strategy: Strategy, asked: &Value) -> Condition {
         match strategy {
             Strategy::Like => text::like(asked, self.encoding, LetterCase::Compared),
             Strategy::LikeIgnoringCase => text::like(asked, self.encoding, LetterCase::Ignored),
-            Strategy::Regex => self.matching(asked, LetterCase::Compared),
-            Strategy::RegexIgnoringCase => self.matching(asked, LetterCase::Ignored),
+            Strategy::Regex => self.regex_condition(asked, LetterCase::Compared),
+            Strategy::RegexIgnoringCase => self.regex_condition(asked, LetterCase::Ignored),
+            // `=` and `^@`: the text has all windows of the other one.
             _ => text::having(asked, self.encoding),
         }
     }
 
-    /// Returns what the windows of a text must be in which a regular expression has a match.
-    fn matching(&self, expression: &Value, case: LetterCase) -> Condition {
+    /// Returns what windows a text must have for a regular expression to match in it.
+    fn regex_condition(&self, expression: &Value, case: LetterCase) -> Condition {
         regex::condition(expression, self.encoding, case, |expression| {
             let ignore_case = case == LetterCase::Ignored;
             let expression = PgBuffer::copy_of(expression).into_datum().cast_mut_ptr();
-            // SAFETY: the expression is a text that was just made. None is compiled until its
-            // automaton has been read.
+            // SAFETY: the expression is a text that was just made, and no other expression is compiled
+            // before its automaton has been read.
             let compiled = unsafe { CompiledRegex::of(expression, ignore_case, self.collation) };
             automaton_of(&compiled)
         })
     }
 }
 
-/// Returns the automaton of a compiled expression; `None` if it is large.
+/// Returns the automaton of a compiled expression; `None` if it has more states or arcs than are read.
 fn automaton_of(compiled: &CompiledRegex) -> Option<Automaton> {
     let num_states = compiled.num_states();
     if num_states > MOST_STATES {
         return None;
     }
     let num_colors = compiled.num_colors();
-    let of_color = |color| compiled.characters(color, MOST_CHARACTERS_OF_COLOR);
-    let mut colors = memory::collect((0..num_colors).map(of_color));
-    // For arcs that have no color.
+    let mut colors = memory::collect(
+        (0..num_colors).map(|color| compiled.characters(color, MOST_CHARACTERS_OF_COLOR)),
+    );
+    // One more color, of any character, for arcs that have none.
     memory::push(&mut colors, None);
     let any_color = num_colors;
 
@@ -83,10 +90,10 @@ fn automaton_of(compiled: &CompiledRegex) -> Option<Automaton> {
         if num_arcs > MOST_ARCS {
             return None;
         }
-        let of_state = arcs
+        let transitions_of_state = arcs
             .into_iter()
             .map(|arc| Transition { color: arc.color.unwrap_or(any_color), to: arc.to });
-        memory::push(&mut transitions, memory::collect(of_state));
+        memory::push(&mut transitions, memory::collect(transitions_of_state));
     }
     Some(Automaton {
         transitions,

@@ -1,5 +1,5 @@
-//! The words of a tsvector, and what a tsquery asks of them. Both are read as PostgreSQL stores
-//! them, given without the length before them.
+//! A column of tsvectors, whose keys are their words, and the conditions of tsqueries on them. Both
+//! types are read as PostgreSQL stores them, without the length in front:
 //!
 //! ```text
 //! tsvector    words u32 │ an entry of u32 for each: has positions 1 bit, length 11, offset 20 │ words …
@@ -8,102 +8,155 @@
 //!             an operator  2 │ which u8 │ distance u16 │ left operand u32
 //! ```
 //!
-//! Items are in prefix notation: those of an operand follow its operator. So reading them from the
-//! last to the first has the operands of each before it.
+//! The items of a tsquery are in prefix notation: the items of an operand follow its operator. Read from
+//! the last item to the first, the operands of each operator come before it.
+//!
+//! Example: `a & (b | c)` is stored as `& | c b a`. From the end, `a`, `b` and `c` are conditions that
+//! wait for an operator, `|` takes `c` and `b`, and `&` takes that and `a`.
 
 use crate::pg::call::{Error, SqlState, interrupt, raise};
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
 use pg_bloom_core::memory;
 
-/// Bytes of a number, and of an item.
-const WORD: usize = 4;
-const ITEM: usize = 12;
-/// Types of items, and operators.
+/// Bytes of a number.
+const NUMBER_BYTES: usize = 4;
+/// Bytes of an item of a tsquery.
+const ITEM_BYTES: usize = 12;
+/// Bits of the length of a word of a tsvector.
+const TSVECTOR_LENGTH_BITS: u32 = 11;
+/// Bits of the length of a word of a tsquery.
+const TSQUERY_LENGTH_BITS: u32 = 12;
+/// Bits of the offset of a word, in both.
+const OFFSET_BITS: u32 = 20;
+
+/// The types of items of a tsquery: QI_VAL and QI_OPR of PostgreSQL.
 const VALUE: u8 = 1;
 const OPERATOR: u8 = 2;
+/// The operators of a tsquery: OP_NOT and so on.
 const NOT: u8 = 1;
 const AND: u8 = 2;
 const OR: u8 = 3;
 const PHRASE: u8 = 4;
-/// Words between two looks whether to stop.
-const CHECK_EVERY: usize = 4096;
 
-/// Calls `visit` with the hash of each word of a tsvector.
+/// Words that are hashed between two checks for interrupts.
+const WORDS_PER_CHECK: usize = 4096;
+
+/// Calls `visit` with the hash of each word of a tsvector. Raises XX001 if the value is damaged.
 pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
-    let count = number(tsvector, 0) as usize;
+    let num_words = number(tsvector, 0) as usize;
     let words = tsvector
-        .get(WORD * (1 + count)..)
+        .get(NUMBER_BYTES * (1 + num_words)..)
         .unwrap_or_else(|| damaged("tsvector"));
-    for i in 0..count {
-        let entry = number(tsvector, WORD * (1 + i));
-        visit(word(lexeme(words, entry, 11, "tsvector")));
-        if i.is_multiple_of(CHECK_EVERY) {
+    for i in 0..num_words {
+        let entry = number(tsvector, NUMBER_BYTES * (1 + i));
+        visit(word(lexeme(words, entry, TSVECTOR_LENGTH_BITS, "tsvector")));
+        if i.is_multiple_of(WORDS_PER_CHECK) {
             interrupt::check_for_interrupts();
         }
     }
 }
 
-/// What the words of a tsvector must be that matches a tsquery. Where they are and their weights
-/// are for PostgreSQL to compare; a prefix and NOT are not known here.
+/// A condition that waits for its operator.
+struct Operand {
+    condition: Condition,
+    /// How many conditions it has within each other; 0 for a word.
+    depth: usize,
+}
+
+impl Operand {
+    /// An operand of which the words of a tsvector tell nothing.
+    const UNKNOWN: Operand = Operand { condition: Condition::Unknown, depth: 0 };
+
+    /// Returns how deep the condition is as an operand of OR or of AND. An OR within an OR becomes one
+    /// condition with it, and so does an AND within an AND.
+    fn depth_within(&self, is_or: bool) -> usize {
+        match self.condition {
+            Condition::Any(_) if is_or => self.depth,
+            Condition::All(_) if !is_or => self.depth,
+            _ => self.depth + 1,
+        }
+    }
+}
+
+/// Returns what words a tsvector must have to match a tsquery. Positions and weights of words are left
+/// to PostgreSQL, which compares the rows; prefixes and NOT give no condition. Raises XX001 if the
+/// value is damaged.
 pub fn condition(tsquery: &[u8]) -> Condition {
-    let count = number(tsquery, 0) as usize;
-    if count == 0 {
+    let num_items = number(tsquery, 0) as usize;
+    if num_items == 0 {
         return Condition::NONE;
     }
     let items = tsquery
-        .get(WORD..WORD + ITEM * count)
+        .get(NUMBER_BYTES..NUMBER_BYTES + ITEM_BYTES * num_items)
         .unwrap_or_else(|| damaged("tsquery"));
-    let words = &tsquery[WORD + ITEM * count..];
-    // Conditions whose operator comes, and how deep they are.
-    let mut open: Vec<(Condition, usize)> = Vec::new();
-    for item in items.as_chunks::<ITEM>().0.iter().rev() {
-        let condition = match *item {
-            [VALUE, _, prefix, ..] if prefix != 0 => (Condition::Unknown, 0),
-            [VALUE, ..] => (Condition::Has(word(lexeme(words, number(item, 8), 12, "tsquery"))), 0),
+    let words = &tsquery[NUMBER_BYTES + ITEM_BYTES * num_items..];
+
+    let mut operands: Vec<Operand> = Vec::new();
+    for item in items.as_chunks::<ITEM_BYTES>().0.iter().rev() {
+        let operand = match *item {
+            [VALUE, _, is_prefix, ..] if is_prefix != 0 => Operand::UNKNOWN,
+            [VALUE, ..] => {
+                let place_of_word = number(item, 8);
+                let lexeme = lexeme(words, place_of_word, TSQUERY_LENGTH_BITS, "tsquery");
+                Operand { condition: Condition::Has(word(lexeme)), depth: 0 }
+            }
             [OPERATOR, NOT, ..] => {
-                open.pop().unwrap_or_else(|| damaged("tsquery"));
-                (Condition::Unknown, 0)
+                pop(&mut operands);
+                Operand::UNKNOWN
             }
             [OPERATOR, operator @ (AND | OR | PHRASE), ..] => {
-                let (a, b) = open.pop().zip(open.pop()).unwrap_or_else(|| damaged("tsquery"));
-                let is_or = operator == OR;
-                // ORs of ORs are one condition, and so are ANDs of ANDs.
-                let depth_in = |(operand, depth): &(Condition, usize)| match operand {
-                    Condition::Any(_) if is_or => *depth,
-                    Condition::All(_) if !is_or => *depth,
-                    _ => depth + 1,
-                };
-                match depth_in(&a).max(depth_in(&b)) {
-                    depth if depth > MAX_DEPTH => (Condition::Unknown, 0),
-                    depth if is_or => (Condition::any([a.0, b.0]), depth),
-                    depth => (Condition::all([a.0, b.0]), depth),
-                }
+                let left = pop(&mut operands);
+                let right = pop(&mut operands);
+                joined(operator == OR, left, right)
             }
             _ => damaged("tsquery"),
         };
-        memory::push(&mut open, condition);
+        memory::push(&mut operands, operand);
     }
-    open.pop().unwrap_or_else(|| damaged("tsquery")).0
+    pop(&mut operands).condition
 }
 
-/// The word of a length of so many bits and an offset of 20, the last fields of a u32: compilers
-/// begin with the lowest bit on little-endian machines, with the highest on others.
-fn lexeme<'a>(words: &'a [u8], bits: u32, length_bits: u32, of: &str) -> &'a [u8] {
-    const OFFSET_BITS: u32 = 20;
+/// Takes the operand that was added last.
+fn pop(operands: &mut Vec<Operand>) -> Operand {
+    operands.pop().unwrap_or_else(|| damaged("tsquery"))
+}
+
+/// Returns the OR of two operands, or their AND. It is unknown if it would be too deep for a condition.
+fn joined(is_or: bool, left: Operand, right: Operand) -> Operand {
+    let depth = left.depth_within(is_or).max(right.depth_within(is_or));
+    if depth > MAX_DEPTH {
+        return Operand::UNKNOWN;
+    }
+    let operands = [left.condition, right.condition];
+    let condition = if is_or { Condition::any(operands) } else { Condition::all(operands) };
+    Operand { condition, depth }
+}
+
+/// Returns the word that the last two fields of a u32 lead to: its length, which has `length_bits`, and
+/// its offset. `of` is the type's name, for the error about damage.
+fn lexeme<'a>(words: &'a [u8], fields: u32, length_bits: u32, of: &str) -> &'a [u8] {
+    // C's compilers place the fields of a struct from the lowest bit up on little-endian machines, from
+    // the highest down on others.
     let (length, offset) = if cfg!(target_endian = "little") {
-        (bits >> (u32::BITS - OFFSET_BITS - length_bits), bits >> (u32::BITS - OFFSET_BITS))
+        let offset = fields >> (u32::BITS - OFFSET_BITS);
+        (fields >> (u32::BITS - OFFSET_BITS - length_bits), offset)
     } else {
-        (bits >> OFFSET_BITS, bits & ((1 << OFFSET_BITS) - 1))
+        (fields >> OFFSET_BITS, fields & ((1 << OFFSET_BITS) - 1))
     };
-    let (length, offset) = ((length & ((1 << length_bits) - 1)) as usize, offset as usize);
-    words.get(offset..offset + length).unwrap_or_else(|| damaged(of))
+    let length = (length & ((1 << length_bits) - 1)) as usize;
+    let start = offset as usize;
+    words.get(start..start + length).unwrap_or_else(|| damaged(of))
 }
 
-fn number(bytes: &[u8], at: usize) -> u32 {
-    let number = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>());
+/// Returns the u32 at an offset.
+fn number(bytes: &[u8], offset: usize) -> u32 {
+    let number = bytes
+        .get(offset..)
+        .and_then(|rest| rest.first_chunk::<NUMBER_BYTES>());
     u32::from_ne_bytes(*number.unwrap_or_else(|| damaged("tsvector or tsquery")))
 }
 
+/// Raises XX001 for a damaged value of this type.
 #[cold]
 fn damaged(what: &str) -> ! {
     raise(
