@@ -1,5 +1,5 @@
-//! The options of an index: `WITH (fpr = 0.0001, pages_per_range = 8)`. What is not said depends on
-//! the operator class, and for an index over keys the rate on the size of the table.
+//! The options of an index: `WITH (fpr = 0.0001, pages_per_range = 8)`. The default of an option depends
+//! on the operator class, and that of the rate, for an index of elements, on the size of the table.
 //! `ALTER INDEX … SET` takes effect at the next REINDEX.
 
 use crate::error::invalid_parameter;
@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
-/// What stands for a rate and a number of pages that are not said.
+/// The values of options that the user has not given.
 const NO_FPR: f64 = f64::MIN;
 const NO_PAGES: i32 = 0;
 
@@ -26,115 +26,149 @@ struct Stored {
     fpr: f64,
 }
 
+/// PostgreSQL's number for the options of this access method; unset before [`define`].
 static KIND: OnceLock<relopt_kind::Type> = OnceLock::new();
 
+/// Makes the options known to PostgreSQL. Called once, when the library is loaded.
 pub fn define() {
-    // What changing an option locks: as for other access methods, whose options say how the index
-    // is built.
+    // Changing an option locks the index as it does for other access methods whose options say how an
+    // index is built.
     const LOCK: LOCKMODE = pg_sys::AccessExclusiveLock as LOCKMODE;
-    let of_fpr = c"Share of all ranges that are read unnecessarily for an absent key".as_ptr();
-    let of_pages = c"Number of table pages that have one Bloom filter".as_ptr();
-    let (any, most_pages) = (f64::INFINITY, MAX_PAGES_PER_RANGE.cast_signed());
-    // SAFETY: asks for a number that nobody else has. PostgreSQL copies the names.
+    // SAFETY: PostgreSQL copies the names and the descriptions.
     unsafe {
         let kind = pg_sys::add_reloption_kind();
-        // In which range a rate is `parse` checks.
-        pg_sys::add_real_reloption(kind, c"fpr".as_ptr(), of_fpr, NO_FPR, -any, any, LOCK);
+        // Any rate is let through: which ones are possible is checked by `parse` and `given`, whose
+        // errors have a hint.
+        pg_sys::add_real_reloption(
+            kind,
+            c"fpr".as_ptr(),
+            c"Share of all ranges that are read unnecessarily for an absent key".as_ptr(),
+            NO_FPR,
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            LOCK,
+        );
         pg_sys::add_int_reloption(
             kind,
             c"pages_per_range".as_ptr(),
-            of_pages,
+            c"Number of table pages that have one Bloom filter".as_ptr(),
             NO_PAGES,
             1,
-            most_pages,
+            MAX_PAGES_PER_RANGE.cast_signed(),
             LOCK,
         );
         KIND.set(kind).ok();
     }
 }
 
-/// Parses the options of an index, and checks them if `validate`: 22023 for an invalid rate.
+/// Parses the options of an index. With `validate` also checks them: fails with 22023 for a rate that
+/// no index can have, and raises PostgreSQL's error for an option that doesn't exist.
 ///
 /// # Safety
-/// The datum must be what PostgreSQL passes to amoptions.
+/// The datum must be the one that PostgreSQL passes to amoptions.
 pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea> {
-    let entry = |name: &'static CStr, opttype, offset: usize| {
-        // Newer versions have a field more, which may be zero.
-        let mut entry = pg_sys::relopt_parse_elt::default();
-        (entry.optname, entry.opttype, entry.offset) = (name.as_ptr(), opttype, offset as i32);
-        entry
+    let Some(&kind) = KIND.get() else {
+        return Ok(std::ptr::null_mut());
     };
-    let entries = [
-        entry(c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
-        entry(
+    let fields = [
+        field(c"fpr", relopt_type::RELOPT_TYPE_REAL, offset_of!(Stored, fpr)),
+        field(
             c"pages_per_range",
             relopt_type::RELOPT_TYPE_INT,
             offset_of!(Stored, pages_per_range),
         ),
     ];
-    let Some(&kind) = KIND.get() else {
-        return Ok(std::ptr::null_mut());
+    // SAFETY: the caller promises the datum; the fields are those of `Stored`, and have the types of
+    // the options.
+    let parsed: *mut Stored = unsafe {
+        pg_sys::build_reloptions(
+            options,
+            validate,
+            kind,
+            size_of::<Stored>(),
+            fields.as_ptr(),
+            fields.len() as i32,
+        )
+        .cast()
     };
-    // SAFETY: promised by the caller; the entries are fields of that struct, of the types that the
-    // options have. The result is null, or has the options. Raises an error for an option that is
-    // not one of the kind's.
-    let (parsed, stored) = unsafe {
-        let (bytes, first, count) = (size_of::<Stored>(), entries.as_ptr(), entries.len() as i32);
-        let parsed: *mut Stored =
-            pg_sys::build_reloptions(options, validate, kind, bytes, first, count).cast();
-        (parsed, parsed.as_ref())
-    };
-    match stored
-        .filter(|_| validate)
-        .and_then(|stored| stored.refused_fpr(MAX_FPR_MANY_KEYS))
+    // SAFETY: the result is null or a `Stored`.
+    let stored = unsafe { parsed.as_ref() };
+    if validate
+        && let Some(fpr) = stored.and_then(|stored| stored.impossible_fpr(MAX_FPR_MANY_KEYS))
     {
-        Some(fpr) => Err(refused(format!("option \"fpr\" is {fpr}")).hint(
+        return Err(impossible_fpr(format!("option \"fpr\" is {fpr}")).hint(
             "It is the share of all ranges that are read unnecessarily for an absent key. \
              Leave it out for the default.",
-        )),
-        None => Ok(parsed.cast()),
+        ));
     }
+    Ok(parsed.cast())
+}
+
+/// Returns where PostgreSQL puts the value of an option: at this offset of `Stored`.
+fn field(
+    name: &'static CStr,
+    option_type: relopt_type::Type,
+    offset: usize,
+) -> pg_sys::relopt_parse_elt {
+    // Newer versions have a further field, for which zero is right.
+    let mut field = pg_sys::relopt_parse_elt::default();
+    field.optname = name.as_ptr();
+    field.opttype = option_type;
+    field.offset = offset as i32;
+    field
 }
 
 impl Stored {
+    /// Returns the rate that the user has given.
     fn fpr(&self) -> Option<f64> {
         Some(self.fpr).filter(|&fpr| fpr != NO_FPR)
     }
 
-    /// A rate that is given and can't be, where it is at most this.
-    fn refused_fpr(&self, most: f64) -> Option<f64> {
+    /// Returns the rate that the user has given, if it is less than any index can have, or more than
+    /// `most`.
+    fn impossible_fpr(&self, most: f64) -> Option<f64> {
         self.fpr().filter(|fpr| !(MIN_FPR..=most).contains(fpr))
     }
 }
 
-/// The error for an invalid rate.
-fn refused(message: String) -> Error {
+/// Returns the error for a rate that an index can't have.
+fn impossible_fpr(message: String) -> Error {
     invalid_parameter(message).detail(format!(
         "It must be between {MIN_FPR} and {MAX_FPR_ONE_KEY}, or up to {MAX_FPR_MANY_KEYS} in an operator class over parts of values."
     ))
 }
 
 fn stored(index: Relation) -> Option<Stored> {
-    // SAFETY: what `parse` makes; numbers only.
+    // SAFETY: PostgreSQL keeps a copy of the `Stored` that `parse` has made.
     unsafe { index.options() }
 }
 
+/// Returns whether an index has options.
 pub fn are_given(index: Relation) -> bool {
     stored(index).is_some()
 }
 
-/// The rate and the pages of a range of an index, as far as they were given, whose operator class
-/// allows a rate of at most `most`: 22023 for a larger one. ALTER INDEX SET can't know that.
-pub fn of(index: Relation, most: f64) -> Result<(Option<f64>, Option<u32>)> {
+/// The options of an index that the user has given.
+#[derive(Default)]
+pub struct GivenOptions {
+    pub fpr: Option<f64>,
+    pub pages_per_range: Option<u32>,
+}
+
+/// Returns the options of an index whose operator class allows a rate of at most `most_fpr`. Fails with
+/// 22023 for a larger one, which ALTER INDEX SET lets through, since it doesn't know the class.
+pub fn given(index: Relation, most_fpr: f64) -> Result<GivenOptions> {
     let Some(stored) = stored(index) else {
-        return Ok((None, None));
+        return Ok(GivenOptions::default());
     };
-    if let Some(fpr) = stored.refused_fpr(most) {
+    if let Some(fpr) = stored.impossible_fpr(most_fpr) {
         let message = format!("option \"fpr\" of index \"{}\" is {fpr}", index.name());
-        return Err(
-            refused(message).hint("Leave it out, or remove it with ALTER INDEX ... RESET (fpr).")
-        );
+        return Err(impossible_fpr(message)
+            .hint("Leave it out, or remove it with ALTER INDEX ... RESET (fpr)."));
     }
     let pages = Some(stored.pages_per_range).filter(|&pages| pages != NO_PAGES);
-    Ok((stored.fpr(), pages.map(i32::cast_unsigned)))
+    Ok(GivenOptions {
+        fpr: stored.fpr(),
+        pages_per_range: pages.map(i32::cast_unsigned),
+    })
 }

@@ -13,27 +13,29 @@ use pg_bloom_core::View;
 use pg_bloom_core::index::chain::IndexDirectory;
 use pg_bloom_core::index::filters::{Build, Directory};
 
+/// Builds an index over filters: see [`IndexKind::build`](crate::index::kind::IndexKind).
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     check(wanted.index())?;
-    let mut new = begin_index(wanted.index())?;
+    let mut pages = begin_index(wanted.index())?;
     let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
     let table_rows = wanted.scan(|row, value| {
         interrupt::check_for_interrupts();
         let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
         unsafe {
-            with_value(value, |filter| build.add(&mut new, row, &View::parse_trusted(filter)?))
+            with_value(value, |filter| build.add(&mut pages, row, &View::parse_trusted(filter)?))
         }
     });
-    let directory = build.finish(&mut new)?;
-    new.finish(&directory.metapage());
+    let directory = build.finish(&mut pages)?;
+    pages.finish(&directory.metapage());
     Ok(Built {
         heap_tuples: table_rows,
         index_tuples: directory.chain.rows_built as f64,
     })
 }
 
-/// Checks that an index can be one: 0A000 for another operator class, 22023 for options.
+/// Checks that an index can be one over filters. Fails with 0A000 if it has an operator class that isn't
+/// the extension's, and with 22023 if it has options.
 fn check(index: Relation) -> Result<()> {
     if options::are_given(index) {
         let message = format!("index \"{}\" over a column of filters has options", index.name());
@@ -44,6 +46,8 @@ fn check(index: Relation) -> Result<()> {
     column::key_type(index).map(drop)
 }
 
+/// Writes an index without rows, for an unlogged table: see
+/// [`IndexKind::build_empty`](crate::index::kind::IndexKind).
 pub fn build_empty(index: Relation) -> Result<()> {
     check(index)?;
     wal::write_init_page(index, &Directory::empty(PAGE_SIZE).metapage());

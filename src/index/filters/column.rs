@@ -1,4 +1,4 @@
-//! The column of an index over filters: which columns are some, and what asks them.
+//! The column of an index over filters: which columns can be one, and by which types filters are asked.
 
 use crate::error::unsupported;
 use crate::index::page::impossible;
@@ -12,11 +12,13 @@ use pg_bloom_core::index::filters::{Directory, FilterGroup, RowPage, SlotState};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
+use std::ffi::CStr;
 
 pub type Index<'r> = session::Index<'r, Filters>;
 
+/// A column of filters.
 pub struct Filters {
-    /// The type `bloom_key`.
+    /// The type `bloom_key`, which asks a filter as text does.
     pub key: Oid,
 }
 
@@ -29,8 +31,8 @@ impl IndexColumn for Filters {
 }
 
 impl Index<'_> {
-    /// Calls `visit` with each slot of a row page that has a row, its state and the row. XX002 for
-    /// damage.
+    /// Calls `visit` with the number of each slot of a row page that has a row, the slot's state and the
+    /// row. Fails with XX002 if the page is damaged.
     pub fn each_slot(
         &self,
         page: &RowPage,
@@ -40,8 +42,9 @@ impl Index<'_> {
     }
 }
 
-/// Checks that a table can have these rows now: XX002 with the first that it can't have. Only the
-/// access method `heap` has them on the pages of its file.
+/// Checks that a table can have these rows of an index now. Fails with XX002 for the first row that it
+/// can't have: on a line that no page has, or, in a table of the access method heap, on a page behind
+/// its end. Other access methods number rows as they like.
 pub fn check_rows(
     index: Relation,
     table: Relation,
@@ -54,29 +57,27 @@ pub fn check_rows(
     }
 }
 
-/// Whether the filters of a group can be probed for text. It can't be known of those that have
-/// nothing in the index.
+/// Returns whether the filters of a group are of text. Filters that have no elements are in no group,
+/// so nothing is said of them.
 pub fn is_of_text(group: &FilterGroup) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
-/// The type `bloom_key`: 0A000 for an operator class that asks filters otherwise than they should
-/// be asked.
+/// Returns the type `bloom_key`. Fails with 0A000 if the index has an operator class whose operators
+/// aren't the extension's own.
 pub fn key_type(relation: Relation) -> Result<Oid> {
     let (family, declared, _) = relation.column_class();
     let handler = relation.handler();
     let key = catalog::type_beside(handler, c"bloom_key");
-    let asks = [
-        (pg_sys::TEXTOID, c"bloom_contains"),
-        (key, c"bloom_contains_key"),
-    ];
-    let is_own = declared == catalog::type_beside(handler, c"bloom")
-        && asks.into_iter().all(|(right, name)| {
-            operators::family_member(family, declared, right, ASKS).is_some_and(|operator| {
-                catalog::is_beside(operators::function_of(operator), handler, name)
-            })
-        });
-    if is_own {
+    let asks_by = |right: Oid, function: &CStr| {
+        operators::family_member(family, declared, right, ASKS).is_some_and(|operator| {
+            catalog::is_beside(operators::function_of(operator), handler, function)
+        })
+    };
+    if declared == catalog::type_beside(handler, c"bloom")
+        && asks_by(pg_sys::TEXTOID, c"bloom_contains")
+        && asks_by(key, c"bloom_contains_key")
+    {
         return Ok(key);
     }
     let message =
@@ -84,7 +85,9 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
     Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 
-/// Who owns the operators' functions is checked when an index is opened.
+/// Returns whether a family and the declared type of its class are fit for an index over filters. Each
+/// reason why not is reported as INFO. Whether the operators' functions are the extension's own is
+/// checked when an index is opened.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {

@@ -1,19 +1,23 @@
-//! What a bitmap scan costs: a page of each tile and the row pages, for each key. Which rows match
-//! is the planner's own estimate; none but these is read of the table.
+//! The cost of a bitmap scan: for each key, one page of each tile and the row pages. How many rows match
+//! is the planner's own estimate, and no other rows of the table are read.
 //!
-//! # What is evaluated when
+//! # The order in which conditions are evaluated
 //!
-//! PostgreSQL rechecks a condition by an operator of the operator class before all others, and
-//! evaluates a condition that another one stands for in the order of the conditions' costs. The
-//! first breaks queries which exclude filters of other kinds, whose probe is an error, by another
-//! condition: `name = 'url' AND filter @> 'x'`. So the index is asked by `@=>`, and no row that is
-//! found by it is rechecked: what it stands for is evaluated on all of them. Where all filters are
-//! of text it is asked by `@>` itself, so that rows which are found by a filter's own bits need not
-//! be probed: at a rate of 1 % that is one in a hundred of the table.
+//! A probe of a filter of another key kind is an error. Users exclude such filters by another condition:
+//! `name = 'url' AND filter @> 'x'`. In a sequential scan PostgreSQL evaluates the cheaper condition
+//! first, so that works. In a bitmap scan it rechecks the conditions that the index was asked by
+//! before all others, and the query would fail.
 //!
-//! PostgreSQL asks no support function about operators of the operator class, nor about `ANY`. So
-//! the conditions of a path are replaced when its cost is asked for. `@=>` that a user writes is
-//! made unequal to itself, so that it stands for itself and is evaluated, too.
+//! So the index is asked by another operator, `@=>`, in place of `@>`. PostgreSQL doesn't recheck rows
+//! that are found by it, and evaluates `@>` itself on each of them, in the order of the costs.
+//!
+//! If all filters are of text, no probe can fail, and the index is asked by `@>` itself. Then rows that
+//! were found by all bits of a filter needn't be probed again: at a rate of 1 % these are one in a
+//! hundred of the table.
+//!
+//! PostgreSQL calls no support function for operators of the operator class, nor for `ANY`. So the
+//! conditions of a path are replaced when its cost is asked for. If a user writes `@=>`, the condition
+//! is made unequal to itself, so that PostgreSQL evaluates it, too.
 
 use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
@@ -24,58 +28,74 @@ use crate::pg::method::planning::{Comparison, Planned};
 use pg_bloom_core::index::filters::Directory;
 use pgrx::pg_sys::exprCollation;
 
-/// Operators that asking a page of 127 filters is worth.
+/// Asking the 127 filters that a page has bits of takes as long as evaluating this many operators.
 const OPERATORS_PER_PAGE: f64 = 60.0;
 
+/// Estimates the cost of a scan, and replaces the conditions of its path.
 pub fn estimate(planned: &Planned) -> Cost {
-    // A damaged index must not keep the table's queries from being planned: the scan says what is
-    // wrong.
+    // A damaged index must not keep the table's queries from being planned: the scan reports the
+    // damage.
     let directory = planned
         .index()
         .and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
-    let guess = 1.0 + planned.index_pages / 100.0;
-    let asked = directory
-        .as_ref()
-        .map_or(guess, |directory| directory.pages_per_lookup() as f64);
-    // `insert` sees to it that no plan is kept which relies on this when it isn't true any more.
-    let is_text = |directory: &Directory| directory.groups().all(|(_, group)| is_of_text(group));
-    ask_by_key(
-        planned,
-        directory.is_some_and(|directory| directory.group(0).is_some() && is_text(&directory)),
-    );
-    let fetched = planned.index_pages_read(asked, planned.searches * planned.loops);
+    let filters = match &directory {
+        // `insert` makes PostgreSQL plan again before this stops being true.
+        Some(directory) if has_only_text(directory) => FiltersAsked::OnlyText,
+        _ => FiltersAsked::AnyKind,
+    };
+    replace_conditions(planned, filters);
+
+    let pages_per_lookup = match &directory {
+        Some(directory) => directory.pages_per_lookup() as f64,
+        None => 1.0 + planned.index_pages / 100.0,
+    };
+    let pages_read = planned.index_pages_read(pages_per_lookup, planned.searches * planned.loops);
     let startup = planned.keys_cost();
     let total = startup
-        + fetched * planned.random_page_cost()
-        + asked * planned.searches * OPERATORS_PER_PAGE * planned.operator_cost();
+        + pages_read * planned.random_page_cost()
+        + pages_per_lookup * planned.searches * OPERATORS_PER_PAGE * planned.operator_cost();
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
-/// Asks by `@=>`, except by operators of the operator class if there are filters, and all are of
-/// text.
-fn ask_by_key(planned: &Planned, is_text: bool) {
-    let (family, Some(own)) = planned.support_function(KEY_OF_ELEMENT) else {
+/// The filters that a scan may ask.
+#[derive(Clone, Copy, PartialEq)]
+enum FiltersAsked {
+    OnlyText,
+    AnyKind,
+}
+
+/// Returns whether an index has filters, and only filters of text.
+fn has_only_text(directory: &Directory) -> bool {
+    directory.group(0).is_some() && directory.groups().all(|(_, group)| is_of_text(group))
+}
+
+/// Replaces the conditions of the path by others that mean the same, so that PostgreSQL evaluates the
+/// original ones in the order of their costs: see the module's page.
+fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
+    let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
     };
-    let Some(keys) = KeyCondition::of(family, own) else {
+    let Some(key_condition) = KeyCondition::of(family, own_function) else {
         return;
     };
-    let instead = |condition: &Comparison| {
+    let replacement = |condition: &Comparison| {
         let &Comparison { operator, is_array, left, right, collation } = condition;
-        let is_own =
-            || catalog::is_beside(operators::function_of(operator), own, c"bloom_contains");
-        // SAFETY: an operator of the operator class has a filter on its left, and on its right a
-        // key, an element, or an array of some.
+        // SAFETY: an operator of the operator class has a filter on its left, and on its right a key,
+        // an element, or an array of keys or elements.
         unsafe {
-            if operator == keys.operator {
-                Some(keys.of_key(left, collated(right, exprCollation(right)), is_array))
-            } else if is_text || !is_own() {
-                None
-            } else {
-                Some(keys.of_element(left, right, is_array, collation))
+            if operator == key_condition.operator {
+                let right = collated(right, exprCollation(right));
+                return Some(key_condition.of_key(left, right, is_array));
             }
+            let function = operators::function_of(operator);
+            if filters == FiltersAsked::OnlyText
+                || !catalog::is_beside(function, own_function, c"bloom_contains")
+            {
+                return None;
+            }
+            Some(key_condition.of_element(left, right, is_array, collation))
         }
     };
-    // SAFETY: they are conditions of the operator class of the index.
-    unsafe { planned.ask_instead(instead) };
+    // SAFETY: the replacements are conditions of the index's operator class.
+    unsafe { planned.ask_instead(replacement) };
 }

@@ -6,9 +6,9 @@
 //! publish    row page: lookups find it                                     one record
 //! ```
 //!
-//! No lock is held from one record to the next. An error or a crash in between leaves a slot that
-//! is claimed by a row that is dead, which VACUUM frees as those of other dead rows. The last
-//! record precedes the commit: so a session that can see the row finds it.
+//! No lock is held from one record to the next. An error or a crash in between leaves a slot that is
+//! claimed by a dead row; VACUUM frees it as it frees the slots of other dead rows. The last record
+//! precedes the commit, so a session that sees the row finds it.
 
 use super::column::{Index, is_of_text};
 use crate::element::with_value;
@@ -25,6 +25,10 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use std::rc::Rc;
 
+/// Adds a row with a filter to the index. A filter without elements needs no slot: no lookup finds it.
+///
+/// Fails as [`IndexKind::insert`](crate::index::kind::IndexKind) does.
+///
 /// # Safety
 /// The value must be a filter.
 pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
@@ -35,29 +39,41 @@ pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<(
         };
         let bits = slot_bits(&filter, &group);
         let index = Index::of(relation)?;
-        let (directory, page, slot) = claim(&index, &group, row)?;
-        if directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
-            // Plans may rely on there being text only.
+        let claimed = claim(&index, &group, row)?;
+        if claimed.directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
+            // Existing plans may rely on all filters being of text.
             invalidation::plan_again(relation.table());
         }
-        write(&index, &directory, slot, &bits)?;
-        publish(&index, &directory, &page, slot, row)
+        write(&index, &claimed, &bits)?;
+        publish(&index, &claimed, row)
     };
     // SAFETY: promised by the caller.
     unsafe { with_value(value, add) }
 }
 
-/// Finds a free slot, and makes it the row's.
-fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<(Rc<Directory>, RowPage, Slot)> {
+/// A slot that was claimed for a row.
+struct ClaimedSlot {
+    directory: Rc<Directory>,
+    /// The row page that has the row of the slot.
+    page: RowPage,
+    slot: Slot,
+}
+
+/// Claims a free slot of a group for a row. Adds a tile if there is none.
+///
+/// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged; then
+/// nothing is claimed.
+fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> {
     let mut directory = index.known_directory();
     loop {
         if let Some(number) = directory.group_number(group) {
             let pages = directory.row_pages(number);
-            // New rows mostly go to the newest tile; where it is full, slots that were freed come
-            // first.
+            // The newest tile has free slots in most cases. If it is full, slots that VACUUM has freed
+            // are looked for, from the oldest tile on.
             for page in pages.last().into_iter().chain(pages) {
                 if let Some(slot) = claim_in(index, &directory, page, row)? {
-                    return Ok((directory.clone(), *page, slot));
+                    let page = *page;
+                    return Ok(ClaimedSlot { directory: directory.clone(), page, slot });
                 }
             }
         }
@@ -65,33 +81,37 @@ fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<(Rc<Directory
     }
 }
 
-/// Claims a slot of one row page, if it has a free one, and the pages of its tile are sound.
+/// Claims a slot of a row page for a row. Returns `None` if the page has no free slot. Fails with XX002
+/// if the page, or one of the tile's, is damaged.
 fn claim_in(
     index: &Index,
     directory: &Directory,
     page: &RowPage,
     row: RowId,
 ) -> Result<Option<Slot>> {
-    let free = |bytes: &[u8]| -> Result<Option<Slot>> {
-        Ok(index
-            .checked(page.first_free(Some(bytes)))?
-            .and_then(|number| directory.slot(page, number)))
+    let first_free_slot = |bytes: &[u8]| -> Result<Option<Slot>> {
+        let number = index.checked(page.first_free(Some(bytes)))?;
+        Ok(number.and_then(|number| directory.slot(page, number)))
     };
     let pin = index.pages().existing(page.page, &directory.chain)?;
-    let Some(Slot { tile, .. }) = free(&pin.shared())? else {
+    let Some(free_slot) = first_free_slot(&pin.shared())? else {
         return Ok(None);
     };
-    // A row that is refused must not have taken a slot.
+    // The pages are checked before the slot is claimed: a row that is refused must not have taken one.
+    let tile = free_slot.tile;
     index.pages().check_each(tile.pages(), tile.special())?;
+
     let mut locked = pin.exclusive();
-    let Some(slot) = free(&locked)? else {
+    let Some(slot) = first_free_slot(&locked)? else {
         return Ok(None);
     };
     if slot.tile != tile {
-        // Others took the last slots of the tile in the meantime.
+        // Other sessions took the last slots of the tile in the meantime. The pages of the next tile
+        // must be checked, too.
         drop(locked);
         return claim_in(index, directory, page, row);
     }
+
     prepare(index.relation, page.special(), page.page, &mut locked)?;
     wal::change(&mut [Edit::new(
         &mut locked,
@@ -100,37 +120,41 @@ fn claim_in(
     Ok(Some(slot))
 }
 
-fn write(index: &Index, directory: &Directory, slot: Slot, bits: &[u8]) -> Result<()> {
+/// Writes the bits of a filter to a slot, some bytes on each page of its tile, with one record for four
+/// pages.
+fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
+    let ClaimedSlot { directory, slot, .. } = claimed;
     let pages = index.pages();
     let chunks: Vec<SlotChunk<'_>> = memory::collect(slot.chunks(bits));
-    for batch in chunks.chunks(wal::MAX_PAGES) {
+    for chunks_of_record in chunks.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
-        let mut locked = Vec::with_capacity(wal::MAX_PAGES);
-        for chunk in batch {
+        let mut locked = memory::with_capacity(wal::MAX_PAGES);
+        for chunk in chunks_of_record {
             let mut page = pages.existing(chunk.page, &directory.chain)?.exclusive();
             prepare(index.relation, slot.tile.special(), chunk.page, &mut page)?;
             locked.push(page);
         }
-        let edits = locked.iter_mut().zip(batch);
-        let edits =
-            edits.map(|(page, chunk)| Edit::new(page, Change::Piece(chunk.offset, chunk.bytes)));
-        wal::change(&mut edits.collect::<Vec<_>>());
+        let edits = locked
+            .iter_mut()
+            .zip(chunks_of_record)
+            .map(|(page, chunk)| Edit::new(page, Change::Piece(chunk.offset, chunk.bytes)));
+        wal::change(&mut memory::collect(edits));
     }
     Ok(())
 }
 
-/// Lets lookups find a row whose blocks are written.
-fn publish(
-    index: &Index,
-    directory: &Directory,
-    page: &RowPage,
-    slot: Slot,
-    row: RowId,
-) -> Result<()> {
+/// Makes lookups find the row of a slot, whose bits are written. Fails with XX002 if the slot isn't the
+/// row's any more.
+fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
+    let ClaimedSlot { directory, page, slot } = claimed;
     let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (SlotState::Claimed, row) {
-        let (number, block, index) = (slot.number, page.page, index.relation.name());
-        let message = format!("slot {number} of block {block} of index \"{index}\" was taken");
+        let message = format!(
+            "slot {} of block {} of index \"{}\" was taken",
+            slot.number,
+            page.page,
+            index.relation.name()
+        );
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
     wal::change(&mut [Edit::new(
@@ -140,8 +164,11 @@ fn publish(
     Ok(())
 }
 
-/// Adds a tile for a group, whose pages must have no contents, if nobody else added one in the
-/// meantime.
+/// Adds a tile for a group, unless another session has changed the directory since `searched` was read.
+/// Returns the newest directory.
+///
+/// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged, also if
+/// pages of the new tile have contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &FilterGroup) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();

@@ -1,9 +1,8 @@
-//! VACUUM: slots of rows that are gone become free. Their blocks stay, and are written over by the
-//! next that has the slot.
+//! VACUUM: frees the slots of dead rows. The bits of a freed slot stay until the next row gets it.
 //!
-//! A lookup may read the blocks of a slot before another row gets it, and the slot's owner after
-//! that. Then it may take the new row for a match by the old blocks, or for none; but it began
-//! before that row was inserted, and can't see it.
+//! A lookup may read the bits of a slot, and the slot's row only after another row has got the slot.
+//! It may then judge the new row by the bits of the old one. That does no harm: the lookup began
+//! before the new row was inserted, so its snapshot doesn't see that row.
 
 use super::column::Index;
 use crate::pg::call::error::Result;
@@ -11,44 +10,75 @@ use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::version;
+use pg_bloom_core::index::filters::{Directory, RowPage};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory;
 
-/// Frees the slots of dead rows.
+/// A slot of a row page that has a row.
+struct OccupiedSlot {
+    number: u16,
+    row: RowId,
+}
+
+/// Does a pass of VACUUM: frees the slots of dead rows. Fails with XX002 if the index is damaged.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
-    let mut counts = Counts::default();
+    let mut num_live = 0u64;
+    let mut num_dead = 0;
     for page in directory.all_row_pages() {
         version::vacuum_delay_point();
-        let mut rows: Vec<(u16, RowId)> = Vec::new();
-        index.each_slot(page, |slot, _, row| rows.push((slot, row)))?;
-        counts.num_index_tuples += rows.len() as f64;
-        rows.retain(|&(_, row)| dead.has(row));
-        counts.num_index_tuples -= rows.len() as f64;
-        counts.tuples_removed += rows.len() as f64;
-        // Many bytes of a page take several records.
-        for rows in rows.chunks(wal::MAX_PIECES) {
-            let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
-            let mut bytes = Vec::with_capacity(rows.len());
-            for &(slot, row) in rows {
-                // Only one VACUUM frees slots at a time, and a dead row's place gets no other row
-                // before.
-                if index.checked(page.slot(&locked, slot))?.1 == row {
-                    bytes.push(page.free(slot));
-                }
+        let mut dead_slots = Vec::new();
+        index.each_slot(page, |number, _, row| {
+            if dead.has(row) {
+                memory::push(&mut dead_slots, OccupiedSlot { number, row });
+            } else {
+                num_live += 1;
             }
-            wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&bytes))]);
-        }
+        })?;
+        num_dead += dead_slots.len();
+        free_slots(&index, &directory, page, &dead_slots)?;
     }
-    counts.num_pages = relation.pages();
-    Ok(counts)
+    Ok(Counts {
+        num_pages: relation.pages(),
+        num_index_tuples: num_live as f64,
+        tuples_removed: num_dead as f64,
+        ..Counts::default()
+    })
 }
 
+/// Frees slots of a row page, unless they have other rows by now.
+fn free_slots(
+    index: &Index,
+    directory: &Directory,
+    page: &RowPage,
+    slots: &[OccupiedSlot],
+) -> Result<()> {
+    for slots_of_record in slots.chunks(wal::MAX_PIECES) {
+        let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
+        let mut changes = memory::with_capacity(slots_of_record.len());
+        for slot in slots_of_record {
+            // No other VACUUM runs on this table, and the place of a dead row gets no other row before
+            // VACUUM is done with it. So a slot with this row is still the dead row's.
+            let (_, row_now) = index.checked(page.slot(&locked, slot.number))?;
+            if row_now == slot.row {
+                changes.push(page.free(slot.number));
+            }
+        }
+        wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&changes))]);
+    }
+    Ok(())
+}
+
+/// Returns the size of the index, and the number of rows in its table as an estimate of its own. After
+/// a pass, which has counted rows, returns `None`.
 pub fn cleanup(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
-    let (num_pages, num_index_tuples) = (index.pages(), vacuum.num_heap_tuples);
-    (!had_pass).then_some(Counts {
-        num_pages,
-        num_index_tuples,
+    if had_pass {
+        return None;
+    }
+    Some(Counts {
+        num_pages: index.pages(),
+        num_index_tuples: vacuum.num_heap_tuples,
         estimated_count: true,
         ..Counts::default()
     })

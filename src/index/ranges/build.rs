@@ -222,15 +222,15 @@ fn options_of_new(
         RangesColumn::Array(_) | RangesColumn::Json | RangesColumn::Words => FOR_OTHER_KEYS,
     };
     let most_fpr = if is_of_elements { MAX_FPR_ONE_KEY } else { MAX_FPR_MANY_KEYS };
-    let (chosen_fpr, chosen_pages) = options::of(index, most_fpr)?;
+    let given = options::given(index, most_fpr)?;
 
-    let may_be_split = chosen_pages.is_none() && !is_of_elements;
+    let may_be_split = given.pages_per_range.is_none() && !is_of_elements;
     let split = match table {
         Some(table) if may_be_split => sample::split_of_all(index, table),
         _ => None,
     };
     let default_pages = if split.is_some() { 1 } else { defaults.pages_per_range };
-    let pages_per_range = chosen_pages.unwrap_or(default_pages);
+    let pages_per_range = given.pages_per_range.unwrap_or(default_pages);
 
     let bytes_per_key = if is_of_elements {
         Opened::table_of(index).relation().row_width() + ROW_OVERHEAD
@@ -241,7 +241,7 @@ fn options_of_new(
     let keys_per_range = keys_per_page.saturating_mul(pages_per_range);
     let is_flat = split.is_some() || is_of_texts;
     Ok(Options {
-        fpr: chosen_fpr.or(defaults.fpr),
+        fpr: given.fpr.or(defaults.fpr),
         table_pages: table.map_or(0, Relation::pages),
         is_flat,
         split,
