@@ -22,6 +22,7 @@
 //! | `late_splits` | pages that are split while others write |
 //! | `splits` | pages that are split among ranges, after random histories |
 //! | `locales` | ILIKE in the locales that this machine has, with all characters that it folds to ASCII or from it |
+//! | `explain` | what EXPLAIN (ANALYZE) says that a scan did |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
 //! | `values` | the types and their values |
@@ -59,6 +60,8 @@ mod damaged_heap;
 mod duplicates;
 #[path = "index/encodings.rs"]
 mod encodings;
+#[path = "index/explain.rs"]
+mod explain;
 #[path = "index/failures.rs"]
 mod failures;
 #[path = "index/heap_filter.rs"]

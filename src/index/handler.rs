@@ -10,7 +10,7 @@ use crate::pg::call::{Call, Element, Outcome, Result, raise};
 use crate::pg::catalog::operators;
 use crate::pg::memory;
 use crate::pg::method::planning::Planned;
-use crate::pg::method::scan::{RowBatch, keys};
+use crate::pg::method::scan::{self, RowBatch, keys};
 use crate::pg::method::table::{Wanted, row_at};
 use crate::pg::method::vacuum::{self, DeadRows};
 use crate::pg::storage::relation::{Relation, own_method};
@@ -198,7 +198,11 @@ unsafe extern "C-unwind" fn ambeginscan(
     order: i32,
 ) -> pg_sys::IndexScanDesc {
     // SAFETY: PostgreSQL calls this.
-    unsafe { Entry::new() }.run(|| unsafe { pg_sys::RelationGetIndexScan(index, keys, order) })
+    unsafe { Entry::new() }.run(|| unsafe {
+        let scan = pg_sys::RelationGetIndexScan(index, keys, order);
+        scan::begin_counts(scan);
+        scan
+    })
 }
 
 #[pgrx::pg_guard]
@@ -224,16 +228,20 @@ unsafe extern "C-unwind" fn amgetbitmap(
 ) -> i64 {
     // SAFETY: PostgreSQL calls this.
     unsafe { Entry::new() }.run(|| unsafe {
-        version::count_search(scan);
         let (index, mut rows) = (Relation::new((*scan).indexRelation), RowBatch::new(bitmap));
         index.count_scan();
         or_raise((kind_of(index).bitmap)(index, &keys(scan), &mut rows));
-        rows.added
+        let added = rows.added;
+        scan::count_search(scan, &rows.finish());
+        added
     })
 }
 
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn amendscan(_scan: pg_sys::IndexScanDesc) {}
+unsafe extern "C-unwind" fn amendscan(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: PostgreSQL calls this at the end of a scan that `ambeginscan` has begun.
+    unsafe { Entry::new() }.run(|| unsafe { scan::end_counts(scan) });
+}
 
 pg_functions! {
     bloom_filter_handler => handler;

@@ -11,6 +11,7 @@
 //! | `filters` | the index over a column of filters |
 //! | `kind` | what each kind does for PostgreSQL's verbs |
 //! | `options` | `fpr`, `pages_per_range` |
+//! | `explain` | what EXPLAIN (ANALYZE) shows of scans, from PostgreSQL 18 on |
 //! | `named_index` | an index that a user names in SQL |
 //! | `session` | what a session keeps of an index |
 //! | `live_rows` | the rows that an index must have |
@@ -19,6 +20,8 @@
 //! Here are the kind of an index, by its operator class, and `bloom_index_info` and
 //! `bloom_index_check`, of any kind.
 
+#[cfg(not(feature = "before_pg18"))]
+mod explain;
 mod filters;
 mod handler;
 mod kind;
@@ -29,7 +32,6 @@ mod page;
 mod ranges;
 mod session;
 
-pub use options::define;
 pub use ranges::may_have;
 
 use filters::FILTERS;
@@ -43,6 +45,14 @@ use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::row;
 use pgrx::pg_sys::{Datum, Oid};
+
+/// Defines the options of indexes, and lets EXPLAIN show what their scans did. Panics the second
+/// time.
+pub fn define() {
+    options::define();
+    #[cfg(not(feature = "before_pg18"))]
+    explain::define();
+}
 
 /// Returns whether an index is one over ranges whose keys are elements.
 pub fn is_over_elements(index: Relation) -> bool {

@@ -58,6 +58,15 @@ pub struct IndexFile {
     pages: Cell<u32>,
     /// How many pages lookups have found in memory since they last read one from disk.
     found_in_memory: Cell<u32>,
+    /// How many pages the session has read so far, from memory or from disk.
+    pages_read: Cell<u64>,
+}
+
+impl IndexFile {
+    /// Returns how many pages the session has read so far, from memory or from disk.
+    pub fn pages_read(&self) -> u64 {
+        self.pages_read.get()
+    }
 }
 
 /// The pages of an index that is open, where one behind the end of the file is `None`.
@@ -88,7 +97,14 @@ impl<'a> IndexPages<'a> {
         if !self.has(META_PAGE) {
             return Err(damaged(self.relation, Damage::empty(META_PAGE)));
         }
-        Ok(Pin::read(self.relation, META_PAGE))
+        Ok(self.pin(META_PAGE))
+    }
+
+    /// Pins a page, which the file must have.
+    fn pin(&self, page: u32) -> Pin<'a> {
+        let pages_read = &self.file.pages_read;
+        pages_read.set(pages_read.get() + 1);
+        Pin::read(self.relation, page)
     }
 
     /// Returns what `read` returns for the bytes of a page, which is locked for sharing meanwhile;
@@ -96,7 +112,7 @@ impl<'a> IndexPages<'a> {
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
         if self.has(page) {
-            read(Some(&Pin::read(self.relation, page).shared()))
+            read(Some(&self.pin(page).shared()))
         } else {
             read(None)
         }
@@ -105,7 +121,7 @@ impl<'a> IndexPages<'a> {
     /// Returns a page to write to, pinned. Fails as [`IndexPages::extend_to`] does.
     pub fn existing(&self, page: u32, chain: &Chain) -> Result<Pin<'a>> {
         self.extend_to(page, chain)?;
-        Ok(Pin::read(self.relation, page))
+        Ok(self.pin(page))
     }
 
     /// Extends the file if it lacks a page: up to it and some pages further, as far as they were

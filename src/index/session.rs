@@ -52,6 +52,8 @@ struct Kept<C: IndexColumn> {
 pub struct Index<'r, C: IndexColumn> {
     pub relation: Relation<'r>,
     kept: Rc<Kept<C>>,
+    /// How many of its pages the session had read before it was opened.
+    pages_read_before: u64,
 }
 
 impl<'r, C: IndexColumn> Index<'r, C> {
@@ -62,7 +64,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
         match known.and_then(|kept| kept.downcast::<Kept<C>>().ok()) {
             Some(kept) if kept.number == number && kept.file == relation.file() => {
-                Ok(Index { relation, kept })
+                let pages_read_before = kept.index_file.pages_read();
+                Ok(Index { relation, kept, pages_read_before })
             }
             _ => Index::load(relation),
         }
@@ -100,7 +103,12 @@ impl<'r, C: IndexColumn> Index<'r, C> {
             all.insert(relation.oid().to_u32(), kept.clone());
         });
         relation.set_cached_number(number);
-        Ok(Index { relation, kept })
+        Ok(Index { relation, kept, pages_read_before: 0 })
+    }
+
+    /// Returns how many of its pages were read since it was opened.
+    pub fn pages_read(&self) -> u64 {
+        self.kept.index_file.pages_read() - self.pages_read_before
     }
 
     pub fn column(&self) -> &C {

@@ -208,6 +208,9 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
+/// Whether EXPLAIN lets an extension say what the nodes of a plan did.
+pub const EXPLAINS_SCANS: bool = cfg!(not(feature = "before_pg18"));
+
 /// Lets the executor check no rights to the tables of a plan, as the planner does for what is below
 /// a parent.
 ///

@@ -46,6 +46,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     };
     let in_group = |group: &FilterGroup| sought_in_group(&conditions, group);
     index.checked(search(&directory, &mut index.pages(), in_group, &mut add))?;
+    rows.counts.index_pages += index.pages_read();
 
     let Some(highest) = highest else {
         return Ok(());

@@ -39,6 +39,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let opened = Opened::table_of(index.relation);
     let table = opened.relation();
     if condition.is_unknown() {
+        rows.counts.unrestricted_searches += 1;
         // Rows without parts have no tile.
         add_pages(0..table.pages(), rows);
         return Ok(());
@@ -63,6 +64,7 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let mut found = Vec::new();
     let add = |range| memory::push(&mut found, range);
     index.checked(search_condition(&directory, &mut index.pages(), &condition, add))?;
+    rows.counts.ranges += found.len() as u64;
     for range in found {
         interrupt::check_for_interrupts();
         match (options.split.and_then(|split| split.lines_of(range)), pages.pages(range).next()) {
@@ -93,7 +95,9 @@ fn add_alternatives(
     const OF_LIST: usize = 16;
     let mut test = RowTest::new(alternatives);
     let mut read = |ranges: &[u32], numbers: &[Vec<u32>]| {
+        rows.counts.ranges += ranges.len() as u64;
         pages.visit(ranges, |i, page| {
+            rows.count_table_page(ranges[i]);
             test.begin_range(&numbers[i]);
             filter.add_rows(page, &mut test, rows);
         });

@@ -62,6 +62,7 @@ pub unsafe fn add_rows(
         }
     }
     keep_distinct(&mut ranges);
+    rows.counts.ranges += ranges.len() as u64;
     if ranges.is_empty() {
         // For absent keys the table needn't be opened.
         return Ok(());
@@ -69,7 +70,10 @@ pub unsafe fn add_rows(
     let table = Opened::table_of(index.relation);
     let pages = RangePages::new(table.relation(), directory.options);
     match HashFilter::new(index, table.relation()) {
-        Some(filter) => pages.visit(&ranges, |_, page| filter.add_rows(page, &hashes, rows)),
+        Some(filter) => pages.visit(&ranges, |i, page| {
+            rows.count_table_page(ranges[i]);
+            filter.add_rows(page, &hashes, rows);
+        }),
         None => add_pages(ranges.into_iter().flat_map(|range| pages.pages(range)), rows),
     }
     Ok(())

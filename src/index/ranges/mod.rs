@@ -66,8 +66,10 @@ unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Resul
     // SAFETY: promised by the caller.
     unsafe {
         match index.column() {
-            RangesColumn::Element(elements) => by_hash::add_rows(&index, elements, keys, rows),
-            _ => by_condition::add_rows(&index, keys, rows),
+            RangesColumn::Element(elements) => by_hash::add_rows(&index, elements, keys, rows)?,
+            _ => by_condition::add_rows(&index, keys, rows)?,
         }
     }
+    rows.counts.index_pages += index.pages_read();
+    Ok(())
 }

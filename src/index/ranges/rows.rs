@@ -122,11 +122,14 @@ impl<'r> HashFilter<'r> {
     /// ascend.
     pub fn add_rows(&self, page: u32, hashes: &[u64], rows: &mut RowBatch) {
         let is_sought = |hash| hashes.binary_search(&hash).is_ok();
+        let mut rows_hashed = 0;
         self.each_row(page, |heap_page, row, hash| {
+            rows_hashed += u64::from(hash.is_some());
             if hash.is_none_or(is_sought) {
                 rows.add_again(page, heap_page.root_of(row));
             }
         });
+        rows.counts.rows_hashed += rows_hashed;
     }
 
     /// Returns the rows of a page, which the table must have, except for those whose column is NULL.
@@ -180,6 +183,7 @@ impl<'r> RowFilter<'r> {
     pub fn add_rows(&mut self, page: u32, test: &mut RowTest, rows: &mut RowBatch) {
         self.copy(page);
         for &(root, value) in &self.rows {
+            rows.counts.rows_hashed += u64::from(value.is_some());
             let may_match = value.is_none_or(|start| {
                 let value = Element { datum: self.values[start..].as_ptr().into() };
                 let mut is_watched = false;

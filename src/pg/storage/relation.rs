@@ -47,16 +47,18 @@ impl<'r> Relation<'r> {
     /// The same. Panics if it is no index of the extension's access method: others' pages aren't
     /// read as bytes.
     pub(in crate::pg) fn own(self) -> Relation<'r> {
+        assert!(self.is_own(), "an index of the extension's access method");
+        self
+    }
+
+    /// Returns whether it is an index of the extension's access method.
+    pub(in crate::pg) fn is_own(self) -> bool {
         // SAFETY: null, or the interface of an index's access method.
         let method = unsafe { self.data().rd_indam.as_ref() };
         let ambuild = method
             .and_then(|method| method.ambuild)
             .map(|ambuild| ambuild as usize);
-        assert!(
-            ambuild.is_some() && ambuild.as_ref() == OWN_METHOD.get(),
-            "an index of the extension's access method"
-        );
-        self
+        ambuild.is_some() && ambuild.as_ref() == OWN_METHOD.get()
     }
 
     /// Its row of pg_index. Panics for what is no index.
