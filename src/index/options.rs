@@ -105,6 +105,10 @@ pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea
 }
 
 /// Returns where PostgreSQL puts the value of an option: at this offset of `Stored`.
+#[allow(
+    clippy::field_reassign_with_default,
+    reason = "before version 18 these are all fields, and the form with `..` is refused"
+)]
 fn field(
     name: &'static CStr,
     option_type: relopt_type::Type,

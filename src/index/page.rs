@@ -111,11 +111,7 @@ impl<'a> IndexPages<'a> {
     /// `None` is a page behind the end of the file.
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
-        if self.has(page) {
-            read(Some(&self.pin(page).shared()))
-        } else {
-            read(None)
-        }
+        if self.has(page) { read(Some(&self.pin(page).shared())) } else { read(None) }
     }
 
     /// Returns a page to write to, pinned. Fails as [`IndexPages::extend_to`] does.
