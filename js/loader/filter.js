@@ -170,7 +170,8 @@ function probe(instance, bytes, answers) {
   const handle = instance.handleOf(bytes);
   instance.write(writer.written());
   instance.checked(exports.filter_contains(handle, writer.length));
-  for (const answer of instance.output()) answers.push(answer === 1);
+  const output = instance.output();
+  for (let i = 0; i < output.length; i++) answers.push(output[i] === 1);
   writer.clear();
 }
 
@@ -207,16 +208,22 @@ function checkedOptions(options) {
   for (const name of Object.keys(options)) {
     if (!OPTIONS.includes(name)) throw new TypeError(`unknown option "${name}"`);
   }
-  const kind = options.kind ?? '';
+  const kind = option(options, 'kind') ?? '';
   if (typeof kind !== 'string') {
     throw new TypeError(`kind must be a string, not ${described(kind)}`);
   }
   return {
-    capacity: capacityParameter(options.capacity),
-    fpr: rateParameter(options.fpr),
-    layout: layoutCode(options.layout ?? 'blocked'),
+    capacity: capacityParameter(option(options, 'capacity')),
+    fpr: rateParameter(option(options, 'fpr')),
+    layout: layoutCode(option(options, 'layout') ?? 'blocked'),
     kind: new TextEncoder().encode(kind),
   };
+}
+
+/** Returns an option, unless all objects have it: other code may have changed their prototype. */
+function option(options, name) {
+  const isOfAllObjects = name in Object.prototype && !Object.prototype.hasOwnProperty.call(options, name);
+  return isOfAllObjects ? undefined : options[name];
 }
 
 /** Refuses what is one element, whose characters or bytes would be taken for elements. */

@@ -174,7 +174,11 @@ export class Writer {
       const message = 'elements have microseconds, and this instant has nanoseconds: round it first';
       throw refusal(RangeError, message);
     }
-    this.writeInt64(INSTANT, nanoseconds / NANOSECONDS);
+    const microseconds = nanoseconds / NANOSECONDS;
+    if (BigInt.asIntN(64, microseconds) !== microseconds) {
+      throw refusal(RangeError, `an instant of ${nanoseconds} nanoseconds is out of range`);
+    }
+    this.writeInt64(INSTANT, microseconds);
   }
 
   /** Writes an array. Arrays in it are further dimensions, as in PostgreSQL. */

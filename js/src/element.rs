@@ -176,5 +176,8 @@ fn written_form(tag: Tag) -> &'static str {
 /// Returns the failure for a value that elements of a kind can't be.
 #[cold]
 fn out_of_range(kind: Kind<'_>) -> Failure {
+    if kind.is_none() {
+        return Failure::range("element is out of range");
+    }
     Failure::range(format!("element is out of range for a bloom filter of kind {kind}"))
 }

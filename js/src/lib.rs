@@ -37,7 +37,7 @@ mod value;
 
 use builder::KindedBuilder;
 use failure::{Failure, Outcome};
-use pg_bloom_core::{Element, Filter, Layout, Request, memory};
+use pg_bloom_core::{Element, Filter, Kind, Layout, Request, memory};
 use slots::Slots;
 use std::cell::RefCell;
 use value::Value;
@@ -139,9 +139,8 @@ pub extern "C" fn filter_length(filter: i32) -> usize {
     MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().len())
 }
 
-/// Returns the element that a value is in a filter; `None` if it is in no filter.
-fn element_in<'a>(filter: &Filter, value: &Value<'a>) -> Outcome<Option<Element<'a>>> {
-    let kind = filter.header().kind;
+/// Returns the element that a value is in a filter of this kind; `None` if it is in no filter.
+fn element_in<'a>(kind: Kind<'_>, value: &Value<'a>) -> Outcome<Option<Element<'a>>> {
     // A filter without a kind never had an element, whatever the value stands for.
     if kind.is_none() { Ok(None) } else { element::element(value, kind) }
 }
@@ -153,7 +152,7 @@ pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
     call(|module| {
         let filter = module.filters.get(filter);
         let value = value::read(&mut &module.input[..length])?;
-        let is_found = match element_in(filter, &value)? {
+        let is_found = match element_in(filter.header().kind, &value)? {
             Some(element) => filter.contains(&element)?,
             None => false,
         };
@@ -167,11 +166,13 @@ pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
 pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
     call(|module| {
         let filter = module.filters.get(filter);
+        // Read once: that takes longer than a probe.
+        let kind = filter.header().kind;
         let mut prober = filter.prober();
         let mut values = &module.input[..length];
         while !values.is_empty() {
             let value = value::read(&mut values)?;
-            prober.push(element_in(filter, &value)?.as_ref())?;
+            prober.push(element_in(kind, &value)?.as_ref())?;
         }
         module.output = memory::collect(prober.finish().into_iter().map(u8::from));
         Ok(module.output.len() as i32)

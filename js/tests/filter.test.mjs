@@ -107,6 +107,10 @@ test('values out of range are refused', () => {
       assert.throws(() => filter.has(value), expected, `${kind} ${String(value)}`);
     }
   }
+  // Without a kind, none is named.
+  assert.throws(() => Filter.build([new Date(-8.64e15)]), { name: 'RangeError', message: 'element is out of range' });
+  const instant = { [Symbol.toStringTag]: 'Temporal.Instant', epochNanoseconds: 10n ** 40n };
+  assert.throws(() => Filter.build([instant]), { name: 'RangeError', message: /nanoseconds is out of range/ });
   assert.throws(() => Filter.build([[[1n], [2n, 3n]]]), RangeError);
   assert.throws(() => Filter.build([[1n, [2n]]]), RangeError);
 });
@@ -162,6 +166,17 @@ test('options are checked', () => {
     { capacity: '10' }, { fpr: '0.1' }, { layout: 1 }, { kind: 1 }, { capcity: 10 }, null, 'blocked',
   ]) {
     assert.throws(() => Filter.build([], options), TypeError, JSON.stringify(options));
+  }
+  const inherited = Filter.build([], Object.create({ capacity: 7 }));
+  assert.equal(inherited.header.capacity, 7);
+  // Options that other code has given to all objects.
+  const polluted = { capacity: 7, fpr: 0.5, layout: 'classic', kind: 'integer' };
+  Object.assign(Object.prototype, polluted);
+  try {
+    assert.ok(Filter.build(['a']).equals(Filter.build(['a'], { capacity: null, fpr: 0.01, layout: 'blocked', kind: null })));
+    assert.equal(Filter.build(['a'], { capacity: 9 }).header.capacity, 9);
+  } finally {
+    for (const name of Object.keys(polluted)) delete Object.prototype[name];
   }
   assert.throws(() => Filter.build([1n]).resize(0), RangeError);
   assert.throws(() => Filter.build([1n]).union(7), TypeError);
