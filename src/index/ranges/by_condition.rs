@@ -12,7 +12,7 @@ use crate::pg::storage::relation::Opened;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::{Directory, search_alternatives, search_condition};
+use pg_bloom_core::index::ranges::{Directory, Split, search_alternatives, search_condition};
 use pg_bloom_core::memory;
 
 /// The most comparisons that PostgreSQL makes of each row of a range, counted as those with a pattern
@@ -28,11 +28,15 @@ pub fn should_hash_rows(index: &Index, scan_keys: &[Key], condition: &Condition)
     Alternatives::count(condition) * longest_time > MOST_COMPARISONS
 }
 
+/// Gives PostgreSQL the rows that may match all scan keys.
+///
+/// Fails with 2201B for an invalid regular expression, and with XX002 if the index is damaged.
+///
 /// # Safety
-/// The keys must be those of a scan of the index.
-pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+/// The scan keys must be those of a scan of the index.
+pub unsafe fn add_rows(index: &Index, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     // SAFETY: promised by the caller.
-    let condition = unsafe { index.condition(keys)? };
+    let condition = unsafe { index.condition(scan_keys)? };
     if condition == Condition::NONE {
         return Ok(());
     }
@@ -40,84 +44,116 @@ pub unsafe fn add_rows(index: &Index, keys: &[Key], rows: &mut RowBatch) -> Resu
     let table = opened.relation();
     if condition.is_unknown() {
         rows.counts.unrestricted_searches += 1;
-        // Rows without parts have no tile.
+        // All pages, not all ranges: the last pages have no tile if their rows have no keys.
         add_pages(0..table.pages(), rows);
         return Ok(());
     }
+
     let directory = index.directory()?;
-    let options = directory.options;
-    let pages = RangePages::new(table, options);
-    // Where pages are split the texts are out of line: only PostgreSQL can read them.
-    if options.split.is_none()
-        && should_hash_rows(index, keys, &condition)
+    let pages = RangePages::new(table, directory.options);
+    // Where pages are split, texts are out of line, and only PostgreSQL can read them.
+    if directory.options.split.is_none()
+        && should_hash_rows(index, scan_keys, &condition)
         && let Some(filter) = RowFilter::new(index, table)
     {
-        return add_alternatives(
-            index,
-            &directory,
-            &Alternatives::of(condition),
+        let alternatives = Alternatives::of(condition);
+        let mut reader = RangeReader {
+            pages: &pages,
             filter,
-            &pages,
+            test: RowTest::new(&alternatives),
             rows,
-        );
+        };
+        return reader.add_rows(index, &directory, &alternatives);
     }
-    let mut found = Vec::new();
-    let add = |range| memory::push(&mut found, range);
+
+    let mut ranges = Vec::new();
+    let add = |range| memory::push(&mut ranges, range);
     index.checked(search_condition(&directory, &mut index.pages(), &condition, add))?;
-    rows.counts.ranges += found.len() as u64;
-    for range in found {
+    rows.counts.ranges += ranges.len() as u64;
+    for range in ranges {
         interrupt::check_for_interrupts();
-        match (options.split.and_then(|split| split.lines_of(range)), pages.pages(range).next()) {
-            // Lines that the page doesn't have are skipped by PostgreSQL.
-            (Some(lines), Some(page)) => {
-                lines
-                    .take_while(|&line| rows.add(RowId { page, line }, true))
-                    .for_each(drop);
-            }
-            _ => add_pages(pages.pages(range), rows),
-        }
+        add_range(&pages, directory.options.split, range, rows);
     }
     Ok(())
 }
 
-/// Adds the rows for which one of many alternatives may hold.
-fn add_alternatives(
-    index: &Index,
-    directory: &Directory,
-    alternatives: &Alternatives,
-    mut filter: RowFilter,
-    pages: &RangePages,
-    rows: &mut RowBatch,
-) -> Result<()> {
-    /// Numbers of alternatives after which ranges are read before more are found: a megabyte; and
-    /// as many as take the memory that a list takes beside its own.
-    const MOST: usize = 1 << 18;
-    const OF_LIST: usize = 16;
-    let mut test = RowTest::new(alternatives);
-    let mut read = |ranges: &[u32], numbers: &[Vec<u32>]| {
-        rows.counts.ranges += ranges.len() as u64;
-        pages.visit(ranges, |i, page| {
-            rows.count_table_page(ranges[i]);
-            test.begin_range(&numbers[i]);
-            filter.add_rows(page, &mut test, rows);
-        });
-    };
-    // Ranges, and which alternatives each of them may have.
-    let (mut ranges, mut numbers, mut taken) = (Vec::new(), Vec::new(), 0);
-    index.checked(search_alternatives(
-        directory,
-        &mut index.pages(),
-        alternatives,
-        |range, own| {
-            memory::push(&mut ranges, range);
-            memory::push(&mut numbers, memory::collect(own.iter().copied()));
-            taken += OF_LIST + own.len();
-            if taken >= MOST {
-                read(&std::mem::take(&mut ranges), &std::mem::take(&mut numbers));
-                taken = 0;
+/// Gives PostgreSQL all rows of a range: whole pages, or, where pages are split, some lines of a page.
+fn add_range(pages: &RangePages, split: Option<Split>, range: u32, rows: &mut RowBatch) {
+    let lines = split.and_then(|split| split.lines_of(range));
+    match (lines, pages.pages(range).next()) {
+        (Some(lines), Some(page)) => {
+            // PostgreSQL skips lines that the page doesn't have; no page has more lines than `add`
+            // takes.
+            for line in lines {
+                if !rows.add(RowId { page, line }, true) {
+                    break;
+                }
             }
-        },
-    ))?;
-    read(&ranges, &numbers);
-    Ok(())
+        }
+        _ => add_pages(pages.pages(range), rows),
+    }
+}
+
+/// A range that may have rows for some alternatives of a condition.
+struct RangeFound {
+    range: u32,
+    /// The numbers of these alternatives.
+    alternatives: Vec<u32>,
+}
+
+/// Reads the ranges that a lookup of many alternatives finds, and gives PostgreSQL the rows for which
+/// one of the alternatives may hold.
+struct RangeReader<'a, 'r> {
+    pages: &'a RangePages<'r>,
+    filter: RowFilter<'a>,
+    test: RowTest,
+    rows: &'a mut RowBatch,
+}
+
+impl RangeReader<'_, '_> {
+    /// Finds the ranges that may have rows for the alternatives, and reads them. Ranges are found and
+    /// read by turns, so that a list of them never takes much memory.
+    ///
+    /// Fails with XX002 if the index is damaged.
+    fn add_rows(
+        &mut self,
+        index: &Index,
+        directory: &Directory,
+        alternatives: &Alternatives,
+    ) -> Result<()> {
+        /// Ranges are read when their lists have this many numbers: a megabyte.
+        const MOST_NUMBERS: usize = 1 << 18;
+        /// A list takes as much memory beside its numbers as this many numbers.
+        const NUMBERS_PER_LIST: usize = 16;
+
+        let mut found: Vec<RangeFound> = Vec::new();
+        let mut size_in_numbers = 0;
+        index.checked(search_alternatives(
+            directory,
+            &mut index.pages(),
+            alternatives,
+            |range, numbers| {
+                let alternatives = memory::collect(numbers.iter().copied());
+                memory::push(&mut found, RangeFound { range, alternatives });
+                size_in_numbers += NUMBERS_PER_LIST + numbers.len();
+                if size_in_numbers >= MOST_NUMBERS {
+                    self.read(&std::mem::take(&mut found));
+                    size_in_numbers = 0;
+                }
+            },
+        ))?;
+        self.read(&found);
+        Ok(())
+    }
+
+    /// Reads ranges, and gives PostgreSQL their rows that may match.
+    fn read(&mut self, found: &[RangeFound]) {
+        self.rows.counts.ranges += found.len() as u64;
+        let ranges: Vec<u32> = memory::collect(found.iter().map(|found| found.range));
+        self.pages.visit(&ranges, |i, page| {
+            self.rows.count_table_page(found[i].range);
+            self.test.begin_range(&found[i].alternatives);
+            self.filter.add_rows(page, &mut self.test, self.rows);
+        });
+    }
 }

@@ -1,4 +1,5 @@
-//! Lookups of elements: the rows of ranges that may have one of some hashes.
+//! Lookups in an index of elements: finds the rows of ranges that may have one of the elements that a
+//! scan asks for.
 
 use super::columns::element::ElementColumn;
 use super::columns::{Index, RangesColumn, SHORT_LIST, keep_distinct};
@@ -9,64 +10,32 @@ use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
 use pg_bloom_core::index::page::Pages;
-use pg_bloom_core::index::ranges;
+use pg_bloom_core::index::ranges::{self, Directory};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
+/// Gives PostgreSQL the rows that may match all scan keys.
+///
+/// Fails with 0A000 for a comparison that the index can't answer, and with XX002 if it is damaged.
+///
 /// # Safety
-/// The keys must be those of a scan of the index.
+/// The scan keys must be those of a scan of the index.
 pub unsafe fn add_rows(
     index: &Index,
     elements: &ElementColumn,
-    keys: &[Key],
+    scan_keys: &[Key],
     rows: &mut RowBatch,
 ) -> Result<()> {
-    // An element must have one of these hashes to match a key. They ascend.
-    let hashes_of = |key: &Key| -> Result<Vec<u64>> {
-        let hasher = elements.hasher_of(index.relation, key.asked_type)?;
-        // SAFETY: promised by the caller: what is looked for is of the type that the hasher is for.
-        let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
-        // A nested loop asks again and again.
-        // SAFETY: hashes are in Rust's memory.
-        let mut hashes =
-            unsafe { in_scratch(|| memory::try_collect(key.sought().into_iter().map(hash_of)))? };
-        keep_distinct(&mut hashes);
-        Ok(hashes)
-    };
-    let mut of_keys = keys.iter().map(hashes_of);
-    let mut hashes = of_keys.next().transpose()?.unwrap_or_default();
-    for own in of_keys {
-        // An element has one hash.
-        let own = own?;
-        hashes.retain(|hash| own.binary_search(hash).is_ok());
-    }
+    // SAFETY: promised by the caller.
+    let hashes = unsafe { hashes_that_match_all(index, elements, scan_keys)? };
     let directory = index.directory()?;
-    let (mut ranges, mut distinct) = (Vec::new(), 0);
-    let mut pages = index.pages();
-    let mut next_to_announce = 0;
-    for (number, &hash) in hashes.iter().enumerate() {
-        interrupt::check_for_interrupts();
-        next_to_announce = next_to_announce.max(number + 1);
-        while let Some(&next) = hashes.get(next_to_announce)
-            && pages.can_announce()
-        {
-            ranges::announce_search(&directory, &mut pages, next);
-            next_to_announce += 1;
-        }
-        index.checked(ranges::search(&directory, &mut pages, hash, |range| {
-            memory::push(&mut ranges, range)
-        }))?;
-        if ranges.len() > SHORT_LIST.max(2 * distinct) {
-            keep_distinct(&mut ranges);
-            distinct = ranges.len();
-        }
-    }
-    keep_distinct(&mut ranges);
+    let ranges = ranges_with_hashes(index, &directory, &hashes)?;
     rows.counts.ranges += ranges.len() as u64;
     if ranges.is_empty() {
         // For absent keys the table needn't be opened.
         return Ok(());
     }
+
     let table = Opened::table_of(index.relation);
     let pages = RangePages::new(table.relation(), directory.options);
     match HashFilter::new(index, table.relation()) {
@@ -79,8 +48,85 @@ pub unsafe fn add_rows(
     Ok(())
 }
 
-/// Returns for each key whether a row may have it. `asked_type` is the type of the keys, with which
-/// the column is compared. Fails as a scan does, and with XX000 for an index of parts.
+/// Returns the hashes that an element may have to match all scan keys, in ascending order. An element
+/// has one hash, so it must be among those of each scan key.
+///
+/// # Safety
+/// The scan keys must be those of a scan of the index.
+unsafe fn hashes_that_match_all(
+    index: &Index,
+    elements: &ElementColumn,
+    scan_keys: &[Key],
+) -> Result<Vec<u64>> {
+    let Some((first, others)) = scan_keys.split_first() else {
+        return Ok(Vec::new());
+    };
+    // SAFETY: promised by the caller.
+    let mut hashes = unsafe { hashes_of_scan_key(index, elements, first)? };
+    for other in others {
+        // SAFETY: promised by the caller.
+        let hashes_of_other = unsafe { hashes_of_scan_key(index, elements, other)? };
+        hashes.retain(|hash| hashes_of_other.binary_search(hash).is_ok());
+    }
+    Ok(hashes)
+}
+
+/// Returns the hashes of the elements that a scan key asks for, in ascending order. Fails with 0A000 if
+/// elements of their type can't be compared with the column by hashes.
+///
+/// # Safety
+/// The scan key must be one of a scan of the index.
+unsafe fn hashes_of_scan_key(
+    index: &Index,
+    elements: &ElementColumn,
+    scan_key: &Key,
+) -> Result<Vec<u64>> {
+    let hasher = elements.hasher_of(index.relation, scan_key.asked_type)?;
+    // SAFETY: promised by the caller: the elements are of the type that the hasher is for.
+    let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
+    // A nested loop asks again and again, so what PostgreSQL allocates for a question is freed.
+    // SAFETY: hashes are in Rust's memory.
+    let mut hashes =
+        unsafe { in_scratch(|| memory::try_collect(scan_key.sought().into_iter().map(hash_of)))? };
+    keep_distinct(&mut hashes);
+    Ok(hashes)
+}
+
+/// Returns the ranges that may have an element with one of these hashes, in ascending order.
+fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> Result<Vec<u32>> {
+    let mut ranges = Vec::new();
+    let mut num_distinct = 0;
+    let mut pages = index.pages();
+    let mut next_to_announce = 0;
+    for (number, &hash) in hashes.iter().enumerate() {
+        interrupt::check_for_interrupts();
+        // The pages of the next lookups are read from disk while this one is at work.
+        next_to_announce = next_to_announce.max(number + 1);
+        while let Some(&next) = hashes.get(next_to_announce)
+            && pages.can_announce()
+        {
+            ranges::announce_search(directory, &mut pages, next);
+            next_to_announce += 1;
+        }
+
+        index.checked(ranges::search(directory, &mut pages, hash, |range| {
+            memory::push(&mut ranges, range)
+        }))?;
+        // Thousands of hashes may find the same ranges: the list should not become longer than twice
+        // the ranges that there are.
+        if ranges.len() > SHORT_LIST.max(2 * num_distinct) {
+            keep_distinct(&mut ranges);
+            num_distinct = ranges.len();
+        }
+    }
+    keep_distinct(&mut ranges);
+    Ok(ranges)
+}
+
+/// Returns for each key whether the index may have a row with it, for `bloom_find`. `asked_type` is the
+/// type of the keys.
+///
+/// Fails as [`add_rows`] does, and with XX000 if the index isn't one of elements.
 ///
 /// # Safety
 /// The keys must be values of that type.
