@@ -1,5 +1,5 @@
-//! `bloom_filter_handler`: what PostgreSQL calls for an index of this access method, and the way
-//! from there.
+//! `bloom_filter_handler`: the functions that PostgreSQL calls for an index of this access method. Each
+//! finds the kind of the index, and calls its function in [`super::kind::IndexKind`].
 
 use super::{kind, kind_of, options, ranges, session, validate};
 use crate::element::HASH;
@@ -17,19 +17,21 @@ use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
 use pgrx::pg_sys::{self, Datum};
 
+/// Returns a result, or raises its error.
 fn or_raise<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| raise(error))
 }
 
-/// `bloom_filter_handler(internal) → index_am_handler`
+/// Implements `bloom_filter_handler(internal) → index_am_handler`.
 fn handler(_: &Call) -> Outcome {
-    // SAFETY: it is the extension's own.
+    // SAFETY: `ambuild` is this library's own function.
     unsafe { own_method(ROUTINE.ambuild) };
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-/// What the access method can do. All else is `false`: a scan must have a key, since the index
-/// doesn't know all rows, and predicate locks cover the whole index.
+/// What the access method can do. Everything that isn't named is `false` or absent. In particular a scan
+/// must have a scan key, since the index doesn't know all rows, and a predicate lock covers the whole
+/// index.
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
@@ -98,7 +100,7 @@ unsafe extern "C-unwind" fn aminsert(
             or_raise((kind_of(index).insert)(index, Element { datum: *values }, row_at(place)));
         }
     });
-    // This means nothing: it is about uniqueness.
+    // The result is for unique indexes only.
     false
 }
 

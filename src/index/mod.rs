@@ -2,7 +2,7 @@
 //! pages.
 //!
 //! Tiles, pages and the directory as bytes are `pg_bloom_core::index::ranges` and `filters`, which
-//! also say what makes "no" certain. Here are PostgreSQL's verbs.
+//! also say what makes "no" certain. This room has what PostgreSQL calls.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | `live_rows` | the rows that an index must have |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
-//! Here are the kind of an index, by its operator class, and `bloom_index_info` and
-//! `bloom_index_check`, of any kind.
+//! This file tells the kind of an index by its operator class, and has the functions `bloom_index_info`
+//! and `bloom_index_check` for indexes of any kind.
 
 #[cfg(not(feature = "before_pg18"))]
 mod explain;
@@ -60,6 +60,7 @@ pub fn is_over_elements(index: Relation) -> bool {
     index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS)
 }
 
+/// Returns the kind of an index.
 #[inline]
 fn kind_of(index: Relation) -> &'static IndexKind {
     kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
@@ -73,7 +74,8 @@ fn validate(class: Oid) -> bool {
     (kind(has_key).validate)(family, declared)
 }
 
-/// Only operator classes over filters have a function that makes the key of an element.
+/// Returns the kind of indexes with an operator class that has a function which makes the key of an
+/// element, or none. Only operator classes over filters have one.
 #[inline]
 fn kind(has_key: bool) -> &'static IndexKind {
     if has_key { &FILTERS } else { &RANGES }

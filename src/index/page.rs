@@ -1,5 +1,5 @@
-//! Pages of the index: in buffers, and of one that is being built; and what is said of damaged
-//! ones.
+//! The pages of an index: in PostgreSQL's buffers, and while the index is being built. Also the errors
+//! about damaged indexes.
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::announce;
@@ -14,6 +14,7 @@ use pg_bloom_core::memory;
 use std::cell::Cell;
 use std::ops::Range;
 
+/// The size of PostgreSQL's pages.
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
 /// How many pages of an index lookups must find in memory, one after the other, before they take the
@@ -25,6 +26,7 @@ const PAGES_OF_INDEX_IN_MEMORY: u32 = 64;
 /// waits for each of its pages.
 const LEAST_PAGES_ANNOUNCED: usize = 16;
 
+/// Returns the error (XX002) for a damaged page of an index.
 #[cold]
 pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     Error::new(
@@ -35,7 +37,7 @@ pub fn damaged(index: Relation, Damage { page, problem }: Damage) -> Error {
     .hint("REINDEX it.")
 }
 
-/// The error for a page of a table that PostgreSQL can't scan.
+/// Returns the error (XX001) for a page of a table that PostgreSQL can't scan.
 #[cold]
 pub fn damaged_table_page(table: Relation, page: u32, problem: &str) -> Error {
     let message = format!("block {page} of table \"{}\" is damaged", table.name());
@@ -44,8 +46,9 @@ pub fn damaged_table_page(table: Relation, page: u32, problem: &str) -> Error {
         .hint("Examine the table with verify_heapam() of the extension amcheck. Its indexes are not the cause.")
 }
 
-/// Numbers have one width in an index, so every element has a hash. A row without one must not be
-/// left out.
+/// Returns the error (XX000) for an element without a hash. That can't happen: numbers have one width in
+/// an index, so each has a hash. It is an error all the same, since an index that left such a row out
+/// would miss it.
 #[cold]
 pub fn unhashed() -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
@@ -69,7 +72,7 @@ impl IndexFile {
     }
 }
 
-/// The pages of an index that is open, where one behind the end of the file is `None`.
+/// The pages of an index that is open.
 pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     file: &'a IndexFile,
@@ -84,6 +87,8 @@ impl<'a> IndexPages<'a> {
         IndexPages { relation, file, announced: Vec::new(), most_announced: None }
     }
 
+    /// Returns whether the file has a page. Asks the operating system only for pages behind the end that
+    /// this session has seen.
     pub fn has(&self, page: u32) -> bool {
         let known = &self.file.pages;
         page < known.get() || {
@@ -229,7 +234,7 @@ impl Pages for BelowMeta<'_> {
     }
 }
 
-/// Begins to write the pages of a new index. Fails with 55000 if it has some.
+/// Begins to write the pages of a new index. Fails with 55000 if the index has pages.
 pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
     if relation.pages() > 0 {
         let message = format!("index \"{}\" already contains data", relation.name());
@@ -274,6 +279,7 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
     Err(damaged(index, Damage::field(at, "the page header", found)))
 }
 
+/// Returns the error (XX002) for a row of an index that its table can't have.
 pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId) -> Error {
     let (index, table) = (index.name(), table.name());
     let message =
@@ -281,10 +287,13 @@ pub fn impossible(index: Relation, table: Relation, RowId { page, line }: RowId)
     Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it.")
 }
 
+/// Returns the error (XX002) for a row of a table that its index doesn't find.
 pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
+/// Returns an error (XX002) about a row of a table, for which the index is wrong: `problem` is the verb
+/// of the message, `detail` says what queries meet.
 pub fn wrong_row(
     index: Relation,
     table: Relation,
