@@ -38,8 +38,11 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column that is compared as the type `oid` is; `function` is one of the extension. Fails with
-    /// 0A000 for a type or collation that can't be in an index.
+    /// Returns a column whose values are hashed as elements of type `oid` under a collation, by their
+    /// type alone. `function` is any function of the extension.
+    ///
+    /// Fails with 0A000 for a collation by which texts with different bytes can be equal, and for a
+    /// type that an index can't hash for ever in one way, such as a row type.
     pub fn new(function: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         let whole = catalog::base_type(oid);
         let (mut column, unsettled) = Column::resolve(function, whole, collation)?;
@@ -57,25 +60,29 @@ impl Column {
         Ok(column)
     }
 
-    /// Checks the type of a column that an index compares as another type. Fails with 0A000 for a type
-    /// or collation that can't be in an index.
+    /// Checks that a column of type `oid` can be in an index that compares it as another type, whose
+    /// hash function the operator class may name. Fails with 0A000 as [`Column::new`] does, except for
+    /// a hash function that can be replaced.
     pub fn check(function: Oid, oid: Oid, collation: Oid) -> Result<()> {
         Column::resolve(function, catalog::base_type(oid), collation).map(drop)
     }
 
-    /// A column of the type `oid` that a function of its operator class hashes. Fails with 0A000 for a
-    /// function that can't do this.
+    /// Returns a column of type `oid` whose values are hashed by function `hash`, which the operator
+    /// class of the index names as `hash(value, seed bigint) → bigint`.
+    ///
+    /// Fails with 0A000 for a function with other arguments or another result, and for a collation by
+    /// which texts with different bytes can be equal.
     pub fn hashed_by(hash: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         require_deterministic(collation)?;
-        let takes = [
+        let argument_types = [
             catalog::argument_type(hash, 0),
             catalog::argument_type(hash, 1),
         ];
-        let [Some(value), Some(pg_sys::INT8OID)] = takes else {
+        let [Some(value_type), Some(pg_sys::INT8OID)] = argument_types else {
             return Err(refuse_function(hash, oid));
         };
         let is_hash = catalog::result_type(hash) == pg_sys::INT8OID
-            && catalog::storage(value) == catalog::storage(oid);
+            && catalog::storage(value_type) == catalog::storage(oid);
         if !is_hash {
             return Err(refuse_function(hash, oid));
         }
@@ -95,8 +102,10 @@ impl Column {
         })
     }
 
-    /// A column of a type, hashed as elements of filters are, and what in it has a hash function that
-    /// can be replaced.
+    /// Returns a column of type `whole`, which is no domain, hashed as elements of filters are; and the
+    /// first type in it whose hash function can be replaced, if there is one. Fails with 0A000 for a
+    /// collation by which texts with different bytes can be equal, and for a type that an index can't
+    /// have in its column.
     fn resolve(function: Oid, whole: Oid, collation: Oid) -> Result<(Column, Option<Unsettled>)> {
         require_deterministic(collation)?;
         if catalog::shape(whole) != Shape::Enum {
@@ -104,23 +113,26 @@ impl Column {
         }
         // Text that never leaves its database is taken as it is.
         let mut resolver = Resolver::new(function, whole, None);
-        let ResolvedType { reader, tag, name, .. } = resolver.part(whole)?;
+        let ResolvedType { reader, tag, name, .. } = resolver.resolve(whole)?;
         let hasher = Hasher { reader, form: Form::General };
         Ok((Column { hasher, tag, name }, resolver.unsettled))
     }
 
+    /// Returns how the column's values are hashed.
     #[inline]
     pub fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
-    /// Whether equal elements of both have the same hash.
+    /// Returns whether values that are equal have one hash in both columns, as `integer` and `bigint`
+    /// have.
     pub fn compares_with(&self, other: &Column) -> bool {
-        (self.tag, &self.name) == (other.tag, &other.name)
+        self.tag == other.tag && self.name == other.name
     }
 }
 
-/// Refuses what `ALTER TYPE` can change, and what has that in it.
+/// Checks that `ALTER TYPE` can't change the hashes of type `part`, or of a type in it. Fails with
+/// 0A000 otherwise, for the type `whole` of which it is a part.
 fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     interrupt::check_stack_depth();
     let part = catalog::base_type(part);
@@ -149,13 +161,15 @@ fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     }
 }
 
+/// Returns the refusal of type `whole` in an index, since type `part`, which it is or has in it, can't
+/// be there for this reason.
 fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
-    let (name, inner) = (catalog::display_name(whole), catalog::display_name(part));
     let detail = if whole == part {
         reason.to_owned()
     } else {
-        format!("It has {inner} in it. {reason}")
+        format!("It has {} in it. {reason}", catalog::display_name(part))
     };
+    let name = catalog::display_name(whole);
     unsupported(
         format!("type {name} cannot be the column of an index USING bloom_filter"),
         "Index an expression that is of another type, for instance the column cast to text.",
@@ -163,6 +177,8 @@ fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
     .detail(detail)
 }
 
+/// Returns the refusal of type `whole` in an index, since the hash function of a type that it is or
+/// has in it can be replaced. The hint says how to name the function for good.
 fn refuse_unsettled(whole: Oid, unsettled: Unsettled) -> Error {
     let hash = catalog::function_signature(unsettled.hash);
     let reason = format!(
@@ -178,8 +194,10 @@ fn refuse_unsettled(whole: Oid, unsettled: Unsettled) -> Error {
     ))
 }
 
+/// Returns the refusal of a function that an operator class names to hash columns of type `oid`.
 fn refuse_function(hash: Oid, oid: Oid) -> Error {
-    let (hash, name) = (catalog::function_signature(hash), catalog::display_name(oid));
+    let hash = catalog::function_signature(hash);
+    let name = catalog::display_name(oid);
     unsupported(
         format!("function {hash} cannot hash the column of an index USING bloom_filter"),
         format!(

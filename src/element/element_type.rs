@@ -24,44 +24,57 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// The type of argument `i`, an element. Errors, of the others as well: 0A000 for a type or
-    /// collation that can't be an element, 42704 for a type that is not there.
+    /// Returns the type of argument `i`, which is an element, compared under the collation that the
+    /// query has for it.
+    ///
+    /// Fails with 0A000 for a type that can't be an element and for a collation by which texts with
+    /// different bytes can be equal, with 42P22 if the query has no collation for a text, with 42704
+    /// if the type was dropped, and with 42P18 if the query doesn't tell the type.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
         ElementType::of_type(call, i, existing(call.argument_type(i)?)?)
     }
 
-    /// Type `oid`, of elements that are compared under the collation of argument `i`.
+    /// Returns type `oid`, of elements that are compared under the collation of argument `i`. Fails
+    /// with 0A000 and 42P22 as [`ElementType::of_argument`] does.
     pub fn of_type(call: &Call, i: usize, oid: Oid) -> Result<ElementType> {
         let base = catalog::base_type(oid);
-        nodes::collations(call, i)
-            .into_iter()
-            .try_for_each(|collation| check_collation(call, base, collation))?;
+        for collation in nodes::collations(call, i) {
+            check_collation(call, base, collation)?;
+        }
         ElementType::new(call.function()?, oid, base)
     }
 
-    /// This type, of elements that other calls will have, compared under its own collation.
+    /// Returns type `oid`, of elements that other calls will have, compared under the type's own
+    /// collation. Fails with 0A000, 42P22 and 42704 as [`ElementType::of_argument`] does.
     pub fn of_later_elements(call: &Call, oid: Oid) -> Result<ElementType> {
         let base = catalog::base_type(existing(oid)?);
         check_collation(call, base, catalog::collation(oid))?;
         ElementType::new(call.function()?, oid, base)
     }
 
+    /// Returns the type of the elements of argument `i`, which is an array. Fails as
+    /// [`ElementType::of_argument`] does, and with 0A000 if the argument is no array.
     pub fn of_array(call: &Call, i: usize) -> Result<ElementType> {
         let array = catalog::base_type(existing(call.argument_type(i)?)?);
         let element = catalog::element_type(array).ok_or_else(|| refuse_array(array))?;
         ElementType::of_type(call, i, element)
     }
 
-    /// The type `oid`, of keys of an index scan, compared under this collation.
+    /// Returns type `oid`, of keys of an index scan that are compared under a collation. `function` is
+    /// any function of the extension. Fails with 0A000 for a type that can't be an element and for a
+    /// collation by which texts with different bytes can be equal.
     pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
         require_deterministic(collation)?;
         ElementType::new(function, oid, catalog::base_type(oid))
     }
 
+    /// Resolves type `oid`, whose type below domains is `base`, for elements in this database.
     fn new(function: Oid, oid: Oid, base: Oid) -> Result<ElementType> {
         ElementType::in_encoding(function, oid, base, encoding::foreign_encoding())
     }
 
+    /// Resolves type `oid` as [`ElementType::new`] does, for elements in a database whose text is
+    /// converted to UTF-8 from `encoding`, or hashed as it is for `None`.
     fn in_encoding(
         function: Oid,
         oid: Oid,
@@ -69,64 +82,75 @@ impl ElementType {
         encoding: Option<&'static str>,
     ) -> Result<ElementType> {
         let mut resolver = Resolver::new(function, base, encoding);
-        let resolved = resolver.part(base)?;
+        let resolved = resolver.resolve(base)?;
         Ok(ElementType { oid, base, resolved, dependencies: resolver.dependencies })
     }
 
-    /// Returns the encoding of a database in which this type has a kind for which `is_it` holds; UTF8
-    /// stands for SQL_ASCII as well. `None` if there is none. Fails if the type can't be an element.
+    /// Returns the first encoding such that the type, in a database of that encoding, is one for which
+    /// `is_wanted` holds: the key kind of some types names the encoding. UTF8 stands for SQL_ASCII as
+    /// well. `None` if no encoding is such. Fails with 0A000 if the type can't be an element.
     pub fn encoding_where(
         &self,
         call: &Call,
-        is_it: impl Fn(&ElementType) -> bool,
+        is_wanted: impl Fn(&ElementType) -> bool,
     ) -> Result<Option<&'static str>> {
         let function = call.function()?;
-        for encoding in std::iter::once(None).chain(encoding::foreign_encodings().map(Some)) {
-            let there = ElementType::in_encoding(function, self.oid, self.base, encoding)?;
-            if is_it(&there) {
+        let without_conversion = std::iter::once(None);
+        for encoding in without_conversion.chain(encoding::foreign_encodings().map(Some)) {
+            let in_encoding = ElementType::in_encoding(function, self.oid, self.base, encoding)?;
+            if is_wanted(&in_encoding) {
                 return Ok(Some(encoding.unwrap_or("UTF8")));
             }
         }
         Ok(None)
     }
 
-    /// Whether what these elements are made of, or how they are hashed, can be altered.
+    /// Returns whether a command can alter how these elements are hashed: the columns of a row type in
+    /// them, or an operator class.
     pub fn is_alterable(&self) -> bool {
         !self.dependencies.is_empty()
     }
 
-    /// Whether nothing of that was altered since the type was resolved.
+    /// Returns whether no command has altered how these elements are hashed since the type was
+    /// resolved.
     #[inline(always)]
     pub fn is_current(&self) -> bool {
         self.dependencies.is_empty() || self.dependencies.are_current()
     }
 
-    /// Resolves the type again if what its elements are made of, or how they are hashed, was altered
-    /// since. Returns what it was before in that case. Fails with 0A000 for a type that can no longer
-    /// be an element.
+    /// Resolves the type again if a command has altered how its elements are hashed, and returns the
+    /// type as it was before; `None` if nothing was altered. Fails with 0A000 if the type can no
+    /// longer be an element; then it is left as it was.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
         if self.is_current() {
             return Ok(None);
         }
-        let now = ElementType::new(call.function()?, self.oid, self.base)?;
-        Ok(Some(std::mem::replace(self, now)))
+        let altered = ElementType::new(call.function()?, self.oid, self.base)?;
+        Ok(Some(std::mem::replace(self, altered)))
     }
 
-    /// The type of argument `i`, or of the elements in it, as this call site remembers it.
+    /// Returns the type of the elements in argument `i`, which is one element or an array, as `given`
+    /// says. The call site, a place in a query, keeps the type from one call to the next; it is
+    /// resolved again if a command has altered how the elements are hashed.
+    ///
+    /// All calls of a call site must be for one argument; another one panics. Fails as
+    /// [`ElementType::of_argument`] and [`ElementType::of_array`] do.
     pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
-        let find = if given == Given::Array {
-            ElementType::of_array
-        } else {
-            ElementType::of_argument
-        };
-        let (of, element_type) = call.remembered(|| Ok(((i, given), find(call, i)?)))?;
-        assert!(*of == (i, given), "a call site remembers the type of one argument");
+        let (argument, element_type) = call.remembered(|| {
+            let element_type = match given {
+                Given::Array => ElementType::of_array(call, i)?,
+                Given::Element => ElementType::of_argument(call, i)?,
+            };
+            Ok(((i, given), element_type))
+        })?;
+        assert!(*argument == (i, given), "a call site remembers the type of one argument");
         element_type.refresh(call)?;
         Ok(element_type)
     }
 
-    /// The kind that elements of this type have in a new filter.
+    /// Returns the key kind that elements of this type have in a new filter of a layout. Elements can
+    /// be looked for only in filters of their kind.
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let tag = if layout == Layout::Parquet {
             self.resolved.parquet
@@ -136,47 +160,53 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// How elements are hashed that this SQL function adds to a filter, or looks for in it. Errors:
-    /// 42804 for a filter of another kind.
+    /// Returns how elements of this type are hashed to be added to a filter, or looked for in it. A
+    /// filter without elements takes any type. `function` is the SQL function that does this, for
+    /// messages. Fails with 42804 if the filter has elements of another kind.
     pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
-        let own = self.kind(filter.layout);
-        let kind = if filter.kind.is_none() { own } else { filter.kind };
-        let form = parquet_form(self.resolved.tag, kind.tag);
-        if form.is_none() {
-            unify_with_element(kind, own).during(function)?;
+        let own_kind = self.kind(filter.layout);
+        let kind = if filter.kind.is_none() { own_kind } else { filter.kind };
+        if let Some(form) = parquet_form(self.resolved.tag, kind.tag) {
+            return Ok(self.hasher_in(form));
         }
-        Ok(self.hasher_in(form.unwrap_or(Form::General)))
+        unify_with_element(kind, own_kind).during(function)?;
+        Ok(self.hasher_in(Form::General))
     }
 
-    /// How elements of this type are hashed for a new filter of this layout.
+    /// Returns how elements of this type are hashed for a new filter of a layout.
     pub fn hasher(&self, layout: Layout) -> Hasher {
-        self.hasher_in(
-            parquet_form(self.resolved.tag, self.kind(layout).tag).unwrap_or(Form::General),
-        )
+        let form = parquet_form(self.resolved.tag, self.kind(layout).tag);
+        self.hasher_in(form.unwrap_or(Form::General))
     }
 
+    /// Returns how elements of this type are hashed if numbers have the width of this form.
     fn hasher_in(&self, form: Form) -> Hasher {
         Hasher { reader: self.resolved.reader.clone(), form }
     }
 
-    /// The element in a form with which any filter can be probed; without one, a form that matches
-    /// no filter.
+    /// Returns the key with which any filter can be probed for an element: the element's key kind, and
+    /// its hash in each width that numbers have in filters. The key of `None` matches no filter.
     ///
     /// # Safety
     /// The element must be of this type.
     pub unsafe fn probe_key(&self, element: Option<Element>) -> ProbeKey {
+        // SAFETY: the element is of this type, as the caller promises.
+        let hash = |form: Form| unsafe { self.hasher_in(form).hash(element?) };
         let ResolvedType { tag, parquet, ref name, .. } = self.resolved;
-        let int32 = (tag == Tag::Integer).then_some(Form::Int32);
-        let float32 = (tag == Tag::Float).then_some(Form::Float32);
-        // SAFETY: promised by the caller.
-        let hash = |form: Option<Form>| unsafe { self.hasher_in(form?).hash(element?) };
-        let hashes = [Some(Form::General), int32, float32].map(hash);
-        ProbeKey { tag, parquet_tag: parquet, name: name.clone(), hashes }
+        let general = hash(Form::General);
+        let int32 = if tag == Tag::Integer { hash(Form::Int32) } else { None };
+        let float32 = if tag == Tag::Float { hash(Form::Float32) } else { None };
+        ProbeKey {
+            tag,
+            parquet_tag: parquet,
+            name: name.clone(),
+            hashes: [general, int32, float32],
+        }
     }
 }
 
-/// Returns the kind that elements of a type have in the filters of Parquet files. Fails with 22023 if
-/// the type has no form there, or if `oid` is not a type's.
+/// Returns the key kind that elements of a type have in the filters of Parquet files. Fails with 22023
+/// if such files store no values of the type, or if `oid` is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
@@ -193,8 +223,8 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     })
 }
 
-/// Returns `oid` if there is such a type: a plan of PL/pgSQL may still name one that was dropped.
-/// Fails with 42704 if it was.
+/// Returns `oid`, the identifier of a type. Fails with 42704 if the type was dropped, which a plan of
+/// PL/pgSQL may still name.
 fn existing(oid: Oid) -> Result<Oid> {
     if catalog::is_type(oid) {
         return Ok(oid);
@@ -203,8 +233,8 @@ fn existing(oid: Oid) -> Result<Oid> {
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
 }
 
-/// The refusal of a type whose elements have no type. Columns of PostgreSQL's statistics are of the
-/// type `anyarray`, whose values alone know what is in them.
+/// Returns the refusal of a type that isn't the type of arrays with one type of elements. Columns of
+/// PostgreSQL's statistics have the type `anyarray`, of which each value has a type of its own.
 fn refuse_array(oid: Oid) -> Error {
     let name = catalog::display_name(oid);
     if catalog::is_polymorphic(oid) {
@@ -216,8 +246,9 @@ fn refuse_array(oid: Oid) -> Error {
     unsupported(format!("type {name} is not an array"), "Use an array.")
 }
 
-/// Refuses elements of type `oid` with a collation that does not compare bytes, by 0A000, or with
-/// none, by 42P22, unless the function is called without an expression that could have one.
+/// Checks that elements of type `oid` under a collation are equal only if their bytes are. Fails with
+/// 0A000 if they may be otherwise, and with 42P22 if the type needs a collation and the call has none;
+/// a call without an expression can't have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     if call.is_prepared() && catalog::collation(oid) != Oid::INVALID && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";
@@ -227,6 +258,8 @@ fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     require_deterministic(collation)
 }
 
+/// Checks that texts under a collation are equal only if their bytes are. Fails with 0A000 for a
+/// nondeterministic collation.
 pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     if catalog::is_deterministic(collation) {
         return Ok(());
@@ -237,18 +270,24 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
+/// What an argument is that has elements.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Given {
+    /// One element.
     Element,
+    /// An array of elements.
     Array,
 }
 
-/// Returns the kind that a filter with this header has, or gets from the elements in argument `i`,
-/// and the hashes of these elements for it: in their order and with repetitions, none for NULL.
+/// Returns the key kind that a filter has once the elements in argument `i` are added, and the hashes
+/// of these elements for it: in their order and with repetitions, none for NULL. The kind is
+/// [`Kind::NONE`] if the argument is one element, and NULL.
+///
+/// `header` is the filter's, `given` says whether the argument is one element or an array, and
 /// `function` is the SQL function that changes the filter, for messages.
 ///
 /// Fails as [`ElementType::of_argument`] and [`ElementType::hasher_for`] do, and with 22023 for a
-/// number that the kind doesn't have.
+/// number that the kind doesn't have, such as 2^40 in a filter of 32-bit integers.
 pub fn hashes_of<'a>(
     call: &'a Call,
     i: usize,
@@ -270,12 +309,14 @@ pub fn hashes_of<'a>(
     } else {
         header.kind
     };
-    // SAFETY: the type is that of the elements.
+    // SAFETY: the hasher is for the type of the argument's elements.
     let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
-    Ok((kind, memory::try_collect(elements.into_iter().map(hash))?))
+    let hashes = memory::try_collect(elements.into_iter().map(hash))?;
+    Ok((kind, hashes))
 }
 
-/// Refuses a number that the filter's kind does not have.
+/// Returns the error 22023 for an element that filters of this kind can't have: a number that is out
+/// of the kind's range, or not exact in it.
 #[cold]
 pub fn out_of_range(kind: Kind<'_>) -> Error {
     pg_bloom_core::Error::from(InvalidParameter::OutOfRange(kind.to_string())).into()

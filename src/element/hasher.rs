@@ -19,11 +19,10 @@ pub enum Form {
     Float32,
 }
 
-/// Returns the form in which elements of kind `own` are hashed for a filter of kind `tag`, if that
-/// is a kind of the `parquet` layout which numbers of kind `own` have as well; `None` for other
-/// kinds.
-pub(super) fn parquet_form(own: Tag, tag: Tag) -> Option<Form> {
-    match (own, tag) {
+/// Returns the width in which numbers of key kind `own_tag` are hashed for a filter of `filter_tag`, one
+/// of the kinds in filters of Parquet files. `None` if it isn't one of these, or has no such numbers.
+pub(super) fn parquet_form(own_tag: Tag, filter_tag: Tag) -> Option<Form> {
+    match (own_tag, filter_tag) {
         (Tag::Integer, Tag::ParquetInt32) => Some(Form::Int32),
         (Tag::Integer, Tag::ParquetInt64) | (Tag::Float, Tag::ParquetDouble) => Some(Form::General),
         (Tag::Float, Tag::ParquetFloat) => Some(Form::Float32),
@@ -39,15 +38,16 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// Returns the hash of an element; `None` for a number that the form doesn't have, which no
-    /// filter of that form holds.
+    /// Returns the hash of an element; `None` for a number that doesn't fit into the width of the
+    /// filter's numbers, so that no such filter has it. May call PostgreSQL and check for interrupts.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(always)]
     pub unsafe fn hash(&self, element: Element) -> Option<u64> {
         let datum = element.datum;
-        // SAFETY: promised by the caller.
+        // SAFETY: the element is of the reader's type, as the caller promises, and the source says
+        // how values of that type are stored.
         unsafe {
             let Reader::Scalar(reader) = &self.reader else {
                 return self.hash_rarer(element);
@@ -68,8 +68,8 @@ impl Hasher {
         self.form
     }
 
-    /// Returns whether elements that are stored whole and uncompressed are hashed without calling
-    /// PostgreSQL.
+    /// Returns whether elements are hashed without calling PostgreSQL, if they are stored in line and
+    /// uncompressed.
     pub fn is_in_place(&self) -> bool {
         let Reader::Scalar(reader) = &self.reader else {
             return false;
@@ -77,8 +77,9 @@ impl Hasher {
         !reader.convert && !matches!(reader.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
-    /// Returns the hash of an element if that can be computed without calling PostgreSQL. `None` if
-    /// it can't, and if the form doesn't have the element: [`Hasher::hash`] tells.
+    /// Returns the hash of an element without calling PostgreSQL. `None` if that isn't possible, for
+    /// instance since the element is compressed, and for a number that doesn't fit into the width of
+    /// the filter's numbers: the caller then asks [`Hasher::hash`], which tells these cases apart.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -87,7 +88,8 @@ impl Hasher {
         let Reader::Scalar(reader) = &self.reader else {
             return None;
         };
-        // SAFETY: promised by the caller.
+        // SAFETY: the element is of the reader's type, as the caller promises, and stays for the
+        // call.
         unsafe {
             match reader.source {
                 Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
@@ -98,14 +100,17 @@ impl Hasher {
         }
     }
 
-    /// Returns the hash of an element as [`Hasher::hash`] does, for types that aren't quick.
+    /// Returns the hash of an element of any type but text and integers, which [`Hasher::hash`] has in
+    /// line since they are the most frequent. `None` for a number that doesn't fit into the width of
+    /// the filter's numbers.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(never)]
     unsafe fn hash_rarer(&self, element: Element) -> Option<u64> {
         let datum = element.datum;
-        // SAFETY: promised by the caller.
+        // SAFETY: the element is of the reader's type, as the caller promises, and the source says
+        // how values of that type are stored. Types with long canonical bytes are of variable length.
         unsafe {
             let reader = match &self.reader {
                 Reader::Scalar(reader) => reader,

@@ -13,12 +13,15 @@ use pg_bloom_core::hash::HashSink;
 use pgrx::pg_sys;
 use std::rc::Rc;
 
+/// Reads the values of one type.
 #[derive(Clone)]
 pub enum Reader {
     Scalar(ScalarReader),
+    /// Of a type that is made of others.
     Composite(Rc<Parts>),
 }
 
+/// What the values of a type are made of.
 pub enum Parts {
     Array(Member),
     /// A row of these columns, as many as its type has; there is none for a column that was
@@ -28,25 +31,33 @@ pub enum Parts {
     Multirange(RangeType),
 }
 
+/// The type of an array's elements, of a row's column or of a range's bounds, and how such values
+/// are stored there.
 pub struct Member {
     pub reader: Reader,
     pub storage: Storage,
 }
 
+/// A range type.
 pub struct RangeType {
+    /// PostgreSQL's functions for the type.
     pub entry: RangeEntry,
     pub bound: Member,
 }
 
 impl Parts {
-    /// Writes the canonical bytes of an element that is made of these parts.
+    /// Writes the canonical bytes of an element, which are what is hashed of it: for an array, the
+    /// lengths and lower bounds of its dimensions and then each element.
+    ///
+    /// Raises 54001 if types are nested deeper than the stack allows.
     ///
     /// # Safety
-    /// It must be a value of the type that has these.
+    /// The element must be a value of the type that has these parts.
     pub unsafe fn write(&self, element: Element, into: &mut HashSink) {
         interrupt::check_stack_depth();
-        // SAFETY: promised by the caller. All are of variable length, and each is read as what its
-        // type says.
+        // SAFETY: the element is of the type that has these parts, as the caller promises. Arrays,
+        // rows, ranges and multiranges are of variable length; once whole and aligned, each is
+        // stored as the type of its pointer says.
         unsafe {
             if let Parts::Row(row, _) = self {
                 row.check(element.datum);
@@ -78,8 +89,10 @@ impl Parts {
                     let ranges: *const Multirange = value.pointer().cast();
                     let count = RangeEntry::count(ranges);
                     members::write_multirange_start(count, into);
-                    (0..count)
-                        .for_each(|i| range.write_bounds(&range.entry.bounds_in(ranges, i), into));
+                    for i in 0..count {
+                        let bounds = range.entry.bounds_in(ranges, i);
+                        range.write_bounds(&bounds, into);
+                    }
                 }
             }
             value.free();
@@ -88,23 +101,23 @@ impl Parts {
 }
 
 impl Member {
-    /// Writes a member; `None` is NULL.
+    /// Writes the canonical bytes of a member, after their number: the bytes of two members that
+    /// follow each other could otherwise be divided elsewhere. `None` stands for NULL.
     ///
     /// # Safety
-    /// It must be of the members' type.
+    /// The datum must be a value of the members' type.
     unsafe fn write(&self, datum: Option<pg_sys::Datum>, into: &mut HashSink) {
         let Some(datum) = datum else {
             return members::write_null(into);
         };
         let element = Element { datum };
-        // SAFETY: promised by the caller.
+        // SAFETY: the datum is of the members' type, as the caller promises, and the reader was
+        // made for that. Types with long canonical bytes are of variable length.
         unsafe {
             match &self.reader {
                 Reader::Scalar(reader) if reader.is_long() => with_value(element, |value| {
-                    members::write_value_start(
-                        ByteCounter::count(|counter| reader.write_long(value, counter)),
-                        into,
-                    );
+                    let length = ByteCounter::count(|counter| reader.write_long(value, counter));
+                    members::write_value_start(length, into);
                     reader.write_long(value, into);
                 }),
                 Reader::Scalar(reader) => {
@@ -120,24 +133,34 @@ impl Member {
 }
 
 impl RangeType {
+    /// Writes the canonical bytes of a range that isn't empty: a byte of flags, and then each bound
+    /// that is finite.
+    ///
     /// # Safety
-    /// They must be the bounds of a range of this type.
+    /// `bounds` must be the lower and the upper bound of a range of this type.
     unsafe fn write_bounds(&self, bounds: &[pg_sys::RangeBound; 2], into: &mut HashSink) {
         let [lower, upper] = bounds;
-        let set = [
-            (lower.infinite, flags::NO_LOWER),
-            (upper.infinite, flags::NO_UPPER),
-            (lower.inclusive, flags::LOWER_IN),
-            (upper.inclusive, flags::UPPER_IN),
-        ];
-        into.write(&[set
-            .iter()
-            .filter(|(is_set, _)| *is_set)
-            .map(|(_, flag)| flag)
-            .sum::<u8>()]);
-        for bound in [lower, upper].into_iter().filter(|bound| !bound.infinite) {
-            // SAFETY: promised by the caller.
-            unsafe { self.bound.write(Some(bound.val), into) };
+        let mut range_flags = 0;
+        if lower.infinite {
+            range_flags |= flags::NO_LOWER;
+        }
+        if upper.infinite {
+            range_flags |= flags::NO_UPPER;
+        }
+        if lower.inclusive {
+            range_flags |= flags::LOWER_IN;
+        }
+        if upper.inclusive {
+            range_flags |= flags::UPPER_IN;
+        }
+        into.write(&[range_flags]);
+
+        for bound in bounds {
+            if !bound.infinite {
+                // SAFETY: the bounds are of this range type, as the caller promises, and a finite
+                // one has a value of its subtype.
+                unsafe { self.bound.write(Some(bound.val), into) };
+            }
         }
     }
 }

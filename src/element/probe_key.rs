@@ -52,7 +52,7 @@ struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// Returns whether the fields are those of a key whose name has this many bytes.
+    /// Returns whether all fields are allowed in a key that has this number of bytes behind them.
     fn is_sound(&self, name_bytes: usize) -> bool {
         self.version == VERSION
             && self.present < 1 << FORMS
@@ -61,13 +61,14 @@ impl KeyRecord {
             && self.reserved == 0
     }
 
+    /// Returns the hash in the form of this number; `None` if the key has none.
     fn hash(&self, form: usize) -> Option<u64> {
         let is_present = self.present >> form & 1 == 1;
         is_present.then_some(self.hashes[form])
     }
 }
 
-/// What a filter of some kind says to a key.
+/// Whether filters of some kind can have the element of a key.
 pub enum HashForKind {
     /// A filter of this kind may hold the element, under this hash.
     Hash(u64),
@@ -78,22 +79,23 @@ pub enum HashForKind {
 }
 
 impl ProbeKey {
-    /// Returns the hash that the element has in filters of a kind, which must not be
-    /// [`Kind::NONE`].
+    /// Returns the hash that the element has in filters of a key kind, or why it has none. The kind
+    /// must not be [`Kind::NONE`], which filters without elements have.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> HashForKind {
-        let form = parquet_form(self.tag, kind.tag);
-        // General kinds that have a form in Parquet are in filters of other layouts only.
-        let is_own =
-            kind.name == self.name && (kind.tag == self.tag || kind.tag == self.parquet_tag);
-        if form.is_none() && !is_own {
-            return HashForKind::OtherKind;
+        let is_own_tag = kind.tag == self.tag || kind.tag == self.parquet_tag;
+        let form = match parquet_form(self.tag, kind.tag) {
+            Some(form) => form,
+            None if is_own_tag && kind.name == self.name => Form::General,
+            None => return HashForKind::OtherKind,
+        };
+        match self.hashes[form as usize] {
+            Some(hash) => HashForKind::Hash(hash),
+            None => HashForKind::Absent,
         }
-        let hash = self.hashes[form.unwrap_or(Form::General) as usize];
-        hash.map_or(HashForKind::Absent, HashForKind::Hash)
     }
 
-    /// Returns the hash of the element for a filter; `None` if the filter can't hold it. Fails with
-    /// 42804 for a filter of another kind.
+    /// Returns the hash of the element for a filter with this header; `None` if the filter can't have
+    /// the element. Fails with 42804 if the filter has elements of another key kind.
     pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);
@@ -110,14 +112,17 @@ impl ProbeKey {
         }
     }
 
-    /// Returns the bytes of the key, as a value of type `bloom_key` has them.
+    /// Returns the key as the bytes of a value of type `bloom_key`, without the length before them.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let present = (0..FORMS).map(|form| u8::from(self.hashes[form].is_some()) << form);
+        let mut present = 0;
+        for (form, hash) in self.hashes.iter().enumerate() {
+            present |= u8::from(hash.is_some()) << form;
+        }
         let record = KeyRecord {
             version: VERSION,
             tag: self.tag as u8,
             parquet_tag: self.parquet_tag as u8,
-            present: present.sum(),
+            present,
             name_bytes: self.name.len() as u16,
             reserved: 0,
             hashes: self.hashes.map(|hash| hash.unwrap_or(0)),
@@ -127,7 +132,8 @@ impl ProbeKey {
         bytes
     }
 
-    /// Parses the bytes of a value of type `bloom_key`. Fails with 22P03 for other bytes.
+    /// Parses the bytes of a value of type `bloom_key`, without the length before them. Fails with
+    /// 22P03 for bytes that [`ProbeKey::to_bytes`] can't have written.
     pub fn parse(bytes: &[u8]) -> Result<ProbeKey> {
         ProbeKey::read(bytes).ok_or_else(|| {
             Error::new(SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, "malformed bloom_key")

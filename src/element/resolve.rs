@@ -39,10 +39,11 @@ pub struct BuiltIn {
     pub parquet: Tag,
 }
 
-/// Returns how a type of PostgreSQL's is read; `None` if it is of kind "other" or made of others.
+/// Returns how the values of a type that comes with PostgreSQL are read, and its key kinds. `None` for
+/// other types: these are hashed by a function of their own, or made of other types.
 pub fn built_in(oid: Oid) -> Option<BuiltIn> {
     let with_parquet = |source, tag, parquet| BuiltIn { source, tag, parquet };
-    let general = |source, tag| BuiltIn { source, tag, parquet: tag };
+    let without_parquet = |source, tag| BuiltIn { source, tag, parquet: tag };
     let text = |source| BuiltIn { source, tag: Tag::Text, parquet: Tag::ParquetByteArray };
     Some(match BuiltinOid::try_from(oid).ok()? {
         BuiltinOid::INT2OID => with_parquet(Source::Int2, Tag::Integer, Tag::ParquetInt32),
@@ -50,7 +51,7 @@ pub fn built_in(oid: Oid) -> Option<BuiltIn> {
         BuiltinOid::INT8OID => with_parquet(Source::Int8, Tag::Integer, Tag::ParquetInt64),
         BuiltinOid::FLOAT4OID => with_parquet(Source::Float4, Tag::Float, Tag::ParquetFloat),
         BuiltinOid::FLOAT8OID => with_parquet(Source::Float8, Tag::Float, Tag::ParquetDouble),
-        BuiltinOid::NUMERICOID => general(Source::Numeric, Tag::Numeric),
+        BuiltinOid::NUMERICOID => without_parquet(Source::Numeric, Tag::Numeric),
         BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => text(Source::Text),
         BuiltinOid::BPCHAROID => text(Source::Bpchar),
         BuiltinOid::CHAROID => text(Source::Char),
@@ -64,29 +65,31 @@ pub fn built_in(oid: Oid) -> Option<BuiltIn> {
         BuiltinOid::TIMESTAMPTZOID => {
             with_parquet(Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
         }
-        BuiltinOid::BOOLOID => general(Source::Bool, Tag::Boolean),
-        BuiltinOid::TIMEOID => general(Source::Time, Tag::Time),
-        BuiltinOid::TIMETZOID => general(Source::Timetz, Tag::Timetz),
-        BuiltinOid::INTERVALOID => general(Source::Interval, Tag::Interval),
-        BuiltinOid::PG_LSNOID => general(Source::Unsigned, Tag::PgLsn),
-        BuiltinOid::XID8OID => general(Source::Unsigned, Tag::Xid8),
-        BuiltinOid::JSONBOID => general(Source::Jsonb, Tag::Jsonb),
+        BuiltinOid::BOOLOID => without_parquet(Source::Bool, Tag::Boolean),
+        BuiltinOid::TIMEOID => without_parquet(Source::Time, Tag::Time),
+        BuiltinOid::TIMETZOID => without_parquet(Source::Timetz, Tag::Timetz),
+        BuiltinOid::INTERVALOID => without_parquet(Source::Interval, Tag::Interval),
+        BuiltinOid::PG_LSNOID => without_parquet(Source::Unsigned, Tag::PgLsn),
+        BuiltinOid::XID8OID => without_parquet(Source::Unsigned, Tag::Xid8),
+        BuiltinOid::JSONBOID => without_parquet(Source::Jsonb, Tag::Jsonb),
         _ => return None,
     })
 }
 
-/// What a type is as an element.
+/// How the values of a type are read, and its key kind, by which filters tell types apart.
 #[derive(Clone)]
 pub struct ResolvedType {
     pub reader: Reader,
+    /// The kind in a filter of any layout but `parquet`.
     pub tag: Tag,
     /// The kind in a filter of the `parquet` layout.
     pub parquet: Tag,
-    /// The name of the kind, for those that have one.
+    /// The name of the kind, if the tag alone doesn't say which type it is; otherwise empty.
     pub name: String,
 }
 
 impl ResolvedType {
+    /// Returns a type that is made of other types. A name that is too long to be stored is shortened.
     fn composite(parts: Parts, tag: Tag, name: String) -> ResolvedType {
         ResolvedType {
             reader: Reader::Composite(Rc::new(parts)),
@@ -96,76 +99,84 @@ impl ResolvedType {
         }
     }
 
-    /// The kind, as it is written in the name of a kind that is made of this one.
+    /// Returns the kind as the name of another kind has it, such as `integer` in `array of integer`.
     fn kind(&self) -> &str {
         if self.tag.has_name() { &self.name } else { self.tag.name() }
     }
 }
 
-/// What can change what a type is as an element, as it was when the type was resolved.
+/// The catalog entries by which a type was resolved and that can be altered, each with its version at
+/// that time.
 #[derive(Default)]
 pub struct Dependencies {
+    /// The composite types in the type, or the type itself if it is one: columns can be altered.
     rows: Vec<RowVersion>,
-    /// The version of all operator classes, if values are compared or hashed by some that somebody can
-    /// make or drop.
+    /// The version of all operator classes, if values are compared or hashed by a class that somebody
+    /// can make or drop.
     classes: Option<u64>,
 }
 
-/// A composite type that is part of a type, or the whole of it.
+/// A composite type, and a number that changes whenever its columns do.
 struct RowVersion {
     oid: Oid,
     version: u64,
 }
 
 impl Dependencies {
+    /// Returns whether there are none: no command can alter how the type is hashed.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.classes.is_none()
     }
 
-    /// Whether nothing has changed since.
+    /// Returns whether no command that this session knows of has altered one of them since the type
+    /// was resolved.
     pub fn are_current(&self) -> bool {
-        let is_known = |seen| seen == invalidation::known_version_of_classes();
-        self.classes.is_none_or(is_known)
+        let is_current = |version| version == invalidation::known_version_of_classes();
+        self.classes.is_none_or(is_current)
             && self.rows.iter().all(|row| version_of(row.oid) == row.version)
     }
 
+    /// Adds a composite type.
     fn add_row(&mut self, oid: Oid) {
         self.rows.push(RowVersion { oid, version: version_of(oid) });
     }
 
-    /// Must be called before the catalogs are read.
+    /// Adds the operator classes. Must be called before they are read, so that a change during the
+    /// reading makes the version an old one.
     fn add_classes(&mut self) {
-        // The oldest version counts.
+        // If they were added before, the version of that time counts: some were read since.
         self.classes.get_or_insert_with(invalidation::version_of_classes);
     }
 }
 
-/// A type whose hash function another one can replace.
+/// A type for which another hash function than the present one can be declared.
 #[derive(Clone, Copy)]
 pub struct Unsettled {
     pub oid: Oid,
+    /// The present hash function.
     pub hash: Oid,
 }
 
-/// Finds out what a type is, and all that it is made of.
+/// Finds out how the values of a type are read, and of which kind they are, with all types that the
+/// type is made of.
 pub struct Resolver {
     /// A function of the extension, which tells its schema.
     function: Oid,
-    /// The type that the user sees.
+    /// The type that messages name, of which the others are parts.
     whole: Oid,
     /// The encoding from which text is converted to UTF-8, if it must be.
     encoding: Option<&'static str>,
-    /// What is known so far, so that the time taken depends on the number of types rather than on
-    /// how they are combined; `None` while a type is being looked at.
+    /// The types resolved so far, so that the time taken depends on the number of types rather than
+    /// on how they are combined; `None` while a type is being resolved.
     known: HashMap<Oid, Option<ResolvedType>>,
     pub dependencies: Dependencies,
-    /// The first type in it whose hash function can be replaced.
+    /// The first type in `whole` whose hash function can be replaced.
     pub unsettled: Option<Unsettled>,
 }
 
 impl Resolver {
-    /// A resolver for the type `whole` and its parts. Text is converted to UTF-8 if it is in
-    /// `encoding`; without one it is taken as it is.
+    /// Returns a resolver for the type `whole` and its parts. `function` is any function of the
+    /// extension. Text is converted to UTF-8 from `encoding`; with `None` it is hashed as it is.
     pub fn new(function: Oid, whole: Oid, encoding: Option<&'static str>) -> Resolver {
         Resolver {
             function,
@@ -177,24 +188,29 @@ impl Resolver {
         }
     }
 
-    /// Returns what the type `oid` is. Fails with 0A000 for a type that can't be an element, or a part
-    /// of one, and with 54001 for a type that is too complex.
-    pub fn part(&mut self, oid: Oid) -> Result<ResolvedType> {
+    /// Returns how the values of type `oid`, the whole type or a part of it, are read, and its key
+    /// kind, by which filters tell types apart. A domain counts as the type below it.
+    ///
+    /// Fails with 0A000 for a type that can't be an element or in one, and raises 54001 if types are
+    /// nested deeper than the stack allows.
+    pub fn resolve(&mut self, oid: Oid) -> Result<ResolvedType> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
         if let Some(BuiltIn { source, tag, parquet }) = built_in(oid) {
             return Ok(self.scalar(source, tag, parquet));
         }
         if let Some(known) = self.known.get(&oid) {
+            // A type that is being resolved contains itself, and has no hash of its own.
             return known.clone().ok_or_else(|| self.refuse_unhashable(oid));
         }
         self.known.insert(oid, None);
-        let resolved = self.of_shape(oid)?;
+        let resolved = self.resolve_by_shape(oid)?;
         self.known.insert(oid, Some(resolved.clone()));
         Ok(resolved)
     }
 
-    fn of_shape(&mut self, oid: Oid) -> Result<ResolvedType> {
+    /// Resolves a type that isn't built in, by its shape: whether it is made of others, and how.
+    fn resolve_by_shape(&mut self, oid: Oid) -> Result<ResolvedType> {
         let shape = catalog::shape(oid);
         let compares_by_members = matches!(
             shape,
@@ -209,15 +225,23 @@ impl Resolver {
         }
         match shape {
             Shape::Enum => Ok(self.scalar(Source::Enum, Tag::Text, Tag::ParquetByteArray)),
-            Shape::Domain(base) => self.part(base),
+            Shape::Domain(base) => self.resolve(base),
             Shape::Array(element) => {
                 let (kind, member) = self.member(element, catalog::storage(element))?;
                 let name = format!("array of {kind}");
                 Ok(ResolvedType::composite(Parts::Array(member), Tag::Array, name))
             }
-            Shape::Range(..) => self.range(oid, oid, Parts::Range, Tag::Range),
-            Shape::Multirange(range) => self.range(oid, range, Parts::Multirange, Tag::Multirange),
-            Shape::Composite => self.row(oid),
+            Shape::Range(..) => {
+                let (kind, range) = self.range_type(oid)?;
+                let name = format!("{} of {kind}", catalog::qualified_name(oid));
+                Ok(ResolvedType::composite(Parts::Range(range), Tag::Range, name))
+            }
+            Shape::Multirange(of_range) => {
+                let (kind, range) = self.range_type(of_range)?;
+                let name = format!("{} of {kind}", catalog::qualified_name(oid));
+                Ok(ResolvedType::composite(Parts::Multirange(range), Tag::Multirange, name))
+            }
+            Shape::Composite => self.resolve_row(oid),
             Shape::AnonymousRow => Err(unsupported(
                 "an anonymous row cannot be an element of a bloom filter",
                 "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
@@ -226,25 +250,22 @@ impl Resolver {
             Shape::ObjectName => Err(self.refuse(
                 "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
             )),
-            Shape::Base => self.other(oid),
+            Shape::Base => self.resolve_by_own_hash(oid),
         }
     }
 
-    /// The kind of members of a type, and how they are read when they are kept like this.
+    /// Returns the kind of type `oid`, and how its values are read that are stored like this in a
+    /// value of another type. Fails as [`Resolver::resolve`] does.
     fn member(&mut self, oid: Oid, storage: Storage) -> Result<(String, Member)> {
-        let resolved = self.part(oid)?;
+        let resolved = self.resolve(oid)?;
         let kind = resolved.kind().to_owned();
         Ok((kind, Member { reader: resolved.reader, storage }))
     }
 
-    /// The type `oid`, of ranges of the type `range`, or of multiranges of them.
-    fn range(
-        &mut self,
-        oid: Oid,
-        range: Oid,
-        parts: fn(RangeType) -> Parts,
-        tag: Tag,
-    ) -> Result<ResolvedType> {
+    /// Returns the kind of the bounds of a range type, and how ranges of the type are read. Fails with
+    /// 0A000 if bounds can't be in an element, or if the range type compares them by an operator class
+    /// or a collation of its own, by which bounds with other bytes may be equal.
+    fn range_type(&mut self, range: Oid) -> Result<(String, RangeType)> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));
         };
@@ -257,15 +278,15 @@ impl Resolver {
             )));
         }
         let (kind, bound) = self.member(subtype, catalog::storage(subtype))?;
-        let parts = parts(RangeType { entry: RangeEntry::of(range), bound });
-        let name = format!("{} of {kind}", catalog::qualified_name(oid));
-        Ok(ResolvedType::composite(parts, tag, name))
+        Ok((kind, RangeType { entry: RangeEntry::of(range), bound }))
     }
 
-    /// Row types are distinguished by their names and the names and kinds of their columns, in
-    /// order. Only the name of a column tells it from another that was dropped, and is kept by a
-    /// dump.
-    fn row(&mut self, oid: Oid) -> Result<ResolvedType> {
+    /// Resolves a row type. The name of its kind has the type's name and the names and kinds of its
+    /// columns in their order, as `public.point("x" float, "y" float)`: a dump keeps all of these, and
+    /// a column that replaces a dropped one has another name.
+    ///
+    /// Fails with 0A000 if a column can't be in an element.
+    fn resolve_row(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.dependencies.add_row(oid);
         let row = RowType::new(oid);
         let mut members = Vec::new();
@@ -285,11 +306,12 @@ impl Resolver {
         Ok(ResolvedType::composite(Parts::Row(row, members), Tag::Row, name))
     }
 
-    /// A type that is hashed by a function of its own.
-    fn other(&mut self, oid: Oid) -> Result<ResolvedType> {
+    /// Resolves a type that isn't made of others, and whose values are hashed by the type's own
+    /// extended (64-bit) hash function. Fails with 0A000 if it has none, or is a filter.
+    fn resolve_by_own_hash(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.refuse_filter(oid)?;
-        let hash = self.hash_of(oid)?;
-        let name = shortened_name(self.name_of_other(oid, &hash));
+        let hash = self.own_hash(oid)?;
+        let name = shortened_name(self.kind_name(oid, &hash));
         let reader = ScalarReader {
             source: Source::Other,
             convert: self.encoding.is_some(),
@@ -303,9 +325,10 @@ impl Resolver {
         })
     }
 
-    /// How a type hashes its values. Fails with 0A000 if it doesn't, or otherwise than its values are
-    /// equal.
-    fn hash_of(&mut self, oid: Oid) -> Result<TypeHash> {
+    /// Returns the function by which a type hashes its values, and notes whether it can be replaced.
+    /// Fails with 0A000 if there is none, or if values that the type's `=` holds equal may have
+    /// different hashes.
+    fn own_hash(&mut self, oid: Oid) -> Result<TypeHash> {
         self.dependencies.add_classes();
         let hash = match default_class::type_hash(oid) {
             Ok(hash) => hash,
@@ -317,7 +340,7 @@ impl Resolver {
                 )));
             }
         };
-        // The type is hashed as the other one is: what can't be an element of that can't be of this.
+        // A type that is hashed by the function of another one can't be an element if that can't.
         if hash.class_type != oid {
             if catalog::shape(hash.class_type) == Shape::ForeignString {
                 return Err(self.refuse_foreign_string(oid));
@@ -330,11 +353,12 @@ impl Resolver {
         Ok(hash)
     }
 
-    /// The name that tells a type with a hash of its own from others. It has what the hash depends on
-    /// beside the type: a function, if that can be replaced; the encoding of the database and the
-    /// CPU, where they may matter. A filter that was moved, or whose type was altered, then gives an
-    /// error and no wrong answer.
-    fn name_of_other(&self, oid: Oid, hash: &TypeHash) -> String {
+    /// Returns the name of the kind of a type that is hashed by a function of its own. Beside the
+    /// type, the name says all that the hash depends on: the function, if that can be replaced; the
+    /// encoding of the database and the byte order of the CPU, if they may matter. A filter that was
+    /// moved elsewhere, or whose type was altered, then has another kind than the elements, which is
+    /// an error and no wrong answer.
+    fn kind_name(&self, oid: Oid, hash: &TypeHash) -> String {
         let mut name = catalog::qualified_name(oid);
         if !hash.is_settled {
             name.push('@');
@@ -352,7 +376,7 @@ impl Resolver {
         name
     }
 
-    /// A type that is not made of others, and whose kind has no name.
+    /// Returns a type that isn't made of others, with these kinds, which need no name.
     fn scalar(&self, source: Source, tag: Tag, parquet: Tag) -> ResolvedType {
         let reader = ScalarReader {
             source,
@@ -380,7 +404,7 @@ impl Resolver {
         )))
     }
 
-    /// Refuses a filter as an element, or in one.
+    /// Checks that a type is not one of the extension's filters. Fails with 0A000 if it is.
     fn refuse_filter(&self, part: Oid) -> Result<()> {
         let hint = if part == catalog::type_beside(self.function, c"bloom") {
             "To merge filters use bloom_union_agg(filter) or filter | filter."
@@ -395,6 +419,8 @@ impl Resolver {
         Err(self.refuse(hint))
     }
 
+    /// Returns the refusal of a type like `citext`, a string that is compared by rules of its own, or
+    /// of a type that has this one in it.
     fn refuse_foreign_string(&self, oid: Oid) -> Error {
         if oid == self.whole {
             return self.refuse(
@@ -407,6 +433,7 @@ impl Resolver {
         ))
     }
 
+    /// Checks that text under a collation is equal only if its bytes are. Fails with 0A000 otherwise.
     fn check_collation(&self, collation: Oid) -> Result<()> {
         if catalog::is_deterministic(collation) {
             return Ok(());
@@ -414,11 +441,14 @@ impl Resolver {
         Err(self.refuse("It has text with a nondeterministic collation, which holds values equal whose bytes differ."))
     }
 
+    /// Returns the refusal of the whole type as an element, with a hint that says why and what to do.
     fn refuse(&self, hint: impl Into<String>) -> Error {
         let name = catalog::display_name(self.whole);
         unsupported(format!("type {name} cannot be an element of a bloom filter"), hint)
     }
 
+    /// Returns the refusal of the whole type because a part of it, or the type itself, has no hash
+    /// function.
     fn refuse_unhashable(&self, part: Oid) -> Error {
         let subject = if part == self.whole {
             "The type".to_owned()
@@ -431,8 +461,8 @@ impl Resolver {
     }
 }
 
-/// Whether values of a type certainly contain no text, whose hash would depend on its encoding. Types
-/// that are not known here may.
+/// Returns whether a type is known to have no text in its values, so that no hash depends on the
+/// encoding of the database. False for types that aren't listed here.
 fn is_without_text(oid: Oid) -> bool {
     use BuiltinOid as B;
     matches!(

@@ -55,22 +55,30 @@ pub enum Source {
     Other,
 }
 
+/// Reads the values of one type that isn't made of other types.
+///
+/// Canonical bytes are what is hashed of a value: equal values have equal canonical bytes, on every
+/// machine and in every encoding.
 #[derive(Clone, Copy)]
 pub struct ScalarReader {
     pub source: Source,
-    /// Text must be converted to UTF-8.
+    /// Whether text must be converted to UTF-8, since the database has another encoding.
     pub convert: bool,
-    /// For [`Source::Other`].
+    /// The type's extended (64-bit) hash function, for [`Source::Other`]; null for others.
     pub extended_hash: *mut pg_sys::FmgrInfo,
 }
 
 impl ScalarReader {
-    /// Whether the canonical bytes may be many more than those of the value: they are written piece
-    /// by piece.
+    /// Returns whether a short value can have many canonical bytes, as `1e100000` has.
+    /// [`ScalarReader::write_long`] writes these piece by piece, and [`ScalarReader::with_bytes`] is
+    /// for the other types.
     pub fn is_long(&self) -> bool {
         matches!(self.source, Source::Numeric | Source::Jsonb)
     }
 
+    /// Writes the canonical bytes of a numeric or a jsonb, the types for which
+    /// [`ScalarReader::is_long`] is true. `value` has the bytes of the value without its length,
+    /// uncompressed.
     pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
         match self.source {
             Source::Numeric => jsonb::write_numeric(value, into),
@@ -78,69 +86,94 @@ impl ScalarReader {
         }
     }
 
-    /// What `work` makes of the canonical bytes of an element that has no long ones.
+    /// Calls `use_bytes` with the canonical bytes of an element and returns its result. The bytes
+    /// exist for that call only.
+    ///
+    /// The type must not be one for which [`ScalarReader::is_long`] is true.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
-    pub unsafe fn with_bytes<T>(&self, element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
+    pub unsafe fn with_bytes<T>(&self, element: Element, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
         let datum = element.datum;
-        // SAFETY: promised by the caller; the source says how the type's values are kept. The
-        // output function of enums needs no more than the datum, and allocates the label for this
-        // call.
+        // SAFETY: the element is of the reader's type, as the caller promises, and the source says
+        // how values of that type are stored: in the datum, or where it points to.
         unsafe {
             match self.source {
-                Source::Text => with_value(element, |text| self.in_utf8(text, work)),
-                Source::Bpchar => with_value(element, |text| {
-                    self.in_utf8(scalar::without_trailing_blanks(text), work)
-                }),
-                Source::Int2 => work(&scalar::integer(i64::from(datum.value() as i16))),
-                Source::Int4 => work(&scalar::integer(i64::from(datum.value() as i32))),
+                Source::Int2 => use_bytes(&scalar::integer(i64::from(datum.value() as i16))),
+                Source::Int4 => use_bytes(&scalar::integer(i64::from(datum.value() as i32))),
                 Source::Int8 | Source::Time | Source::Unsigned => {
-                    work(&scalar::integer(datum.value() as i64))
+                    use_bytes(&scalar::integer(datum.value() as i64))
                 }
                 Source::Float4 => {
-                    work(&scalar::float(f64::from(f32::from_bits(datum.value() as u32))))
+                    let number = f32::from_bits(datum.value() as u32);
+                    use_bytes(&scalar::float(f64::from(number)))
                 }
-                Source::Float8 => work(&scalar::float(f64::from_bits(datum.value() as u64))),
-                Source::Char => work(scalar::single_char(datum.value() as u8).as_bytes()),
-                Source::Name => self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), work),
-                Source::Enum => {
-                    let label =
-                        pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)]);
-                    let label: *mut std::ffi::c_char =
-                        label.expect("every value has a label").cast_mut_ptr();
-                    let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), work);
-                    pg_sys::pfree(label.cast());
-                    result
-                }
-                Source::EnumOid => work(&scalar::integer(datum.value() as u32 as i64)),
-                Source::Bytea => with_value(element, work),
-                Source::Uuid => work(&*datum.cast_mut_ptr::<[u8; 16]>()),
-                Source::Date => work(&scalar::date(datum.value() as i32)),
-                Source::Timestamp => work(&scalar::timestamp(datum.value() as i64)),
-                Source::Bool => work(&scalar::boolean(datum.value() as u8 != 0)),
+                Source::Float8 => use_bytes(&scalar::float(f64::from_bits(datum.value() as u64))),
+                Source::Bool => use_bytes(&scalar::boolean(datum.value() as u8 != 0)),
+                Source::Date => use_bytes(&scalar::date(datum.value() as i32)),
+                Source::Timestamp => use_bytes(&scalar::timestamp(datum.value() as i64)),
                 Source::Timetz => {
                     let pg_sys::TimeTzADT { time, zone } = *datum.cast_mut_ptr();
-                    work(&scalar::timetz(time, zone))
+                    use_bytes(&scalar::timetz(time, zone))
                 }
                 Source::Interval => {
                     let pg_sys::Interval { month, day, time } = *datum.cast_mut_ptr();
-                    work(&scalar::interval(month, day, time))
+                    use_bytes(&scalar::interval(month, day, time))
                 }
+                Source::Uuid => use_bytes(&*datum.cast_mut_ptr::<[u8; 16]>()),
+                Source::Bytea => with_value(element, use_bytes),
+                Source::EnumOid => use_bytes(&scalar::integer(datum.value() as u32 as i64)),
                 Source::Other | Source::Numeric | Source::Jsonb => {
-                    work(&self.own_hash(datum).to_le_bytes())
+                    use_bytes(&self.own_hash(datum).to_le_bytes())
+                }
+                Source::Text | Source::Bpchar | Source::Char | Source::Name | Source::Enum => {
+                    self.with_text(element, use_bytes)
                 }
             }
         }
     }
 
-    /// Returns whether an element can be read without calling PostgreSQL: it is stored as it was
-    /// given, nothing of it is converted, and hashing it ends before it would check for interrupts.
+    /// Calls `use_text` with an element that counts as text, in UTF-8, and returns its result.
     ///
     /// # Safety
-    /// As [`ScalarReader::with_bytes`].
+    /// The element must be a value of the type that the reader was made for, and that a text, a
+    /// `char(n)`, a `"char"`, a name or an enum.
+    unsafe fn with_text<T>(&self, element: Element, use_text: impl FnOnce(&[u8]) -> T) -> T {
+        let datum = element.datum;
+        // SAFETY: the element is of the reader's type, as the caller promises. The output function
+        // of enums reads nothing but the datum, and allocates the label, which ends here.
+        unsafe {
+            match self.source {
+                Source::Bpchar => with_value(element, |text| {
+                    self.in_utf8(scalar::without_trailing_blanks(text), use_text)
+                }),
+                Source::Char => use_text(scalar::single_char(datum.value() as u8).as_bytes()),
+                Source::Name => {
+                    self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), use_text)
+                }
+                Source::Enum => {
+                    let label =
+                        pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)])
+                            .expect("every value of an enum has a label");
+                    let label: *mut std::ffi::c_char = label.cast_mut_ptr();
+                    let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), use_text);
+                    pg_sys::pfree(label.cast());
+                    result
+                }
+                _ => with_value(element, |text| self.in_utf8(text, use_text)),
+            }
+        }
+    }
+
+    /// Returns whether an element can be hashed without calling PostgreSQL: the value is stored in
+    /// line and uncompressed, no text must be converted to UTF-8, and hashing ends before the first
+    /// check for interrupts.
+    ///
+    /// # Safety
+    /// The element must be a value of the type that the reader was made for.
     pub unsafe fn reads_in_place(&self, element: Element) -> bool {
-        // SAFETY: promised by the caller: what is read as a value is of variable length.
+        // SAFETY: the element is of the reader's type, as the caller promises. Texts, bytea and
+        // numeric are the types of variable length among these.
         unsafe {
             match self.source {
                 Source::Enum | Source::Jsonb | Source::Other => false,
@@ -151,54 +184,64 @@ impl ScalarReader {
                     let value = Value::in_place(element.datum);
                     value.is_some_and(|value| value.len() <= MOST_NUMERIC_BYTES_IN_PLACE)
                 }
-                // The others are of a fixed length.
+                // The other types have a fixed length, or are in the datum.
                 _ => true,
             }
         }
     }
 
-    /// A text that is whole, uncompressed and in UTF-8 as it was given.
+    /// Returns a text without copying it. `None` if the text is compressed or out of line, or may
+    /// have to be converted to UTF-8.
     ///
     /// # Safety
-    /// The element must be a text, and be there for `'a`.
+    /// The element must be a text, and stay in memory for `'a`.
     #[inline(always)]
     pub unsafe fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {
-        // SAFETY: texts are of variable length.
+        // SAFETY: texts are of variable length, and the caller promises one that stays for `'a`.
         let text = unsafe { Value::in_place(element.datum) }?;
-        (!self.convert || text.is_ascii()).then_some(text)
+        let is_utf8 = !self.convert || text.is_ascii();
+        if is_utf8 { Some(text) } else { None }
     }
 
-    /// What `work` makes of a text in UTF-8.
+    /// Calls `use_text` with a text in UTF-8, which is converted if the database has another
+    /// encoding, and returns its result. `text` has the bytes of the value without its length.
     #[inline(always)]
-    pub fn in_utf8<T>(&self, text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn in_utf8<T>(&self, text: &[u8], use_text: impl FnOnce(&[u8]) -> T) -> T {
+        // ASCII is the same in all encodings of databases.
         if self.convert && !text.is_ascii() {
-            encoding::with_utf8(text, work)
+            encoding::with_utf8(text, use_text)
         } else {
-            work(text)
+            use_text(text)
         }
     }
 
+    /// Returns the hash that the type's own extended hash function computes.
+    ///
     /// # Safety
-    /// As [`ScalarReader::with_bytes`].
+    /// The datum must be a value of the type that the reader was made for, and that of
+    /// [`Source::Other`].
     unsafe fn own_hash(&self, datum: pg_sys::Datum) -> u64 {
-        // The hash of a type that can hold text must not depend on a collation that compares by
-        // bytes anyway.
+        // Collations of elements compare bytes; so the hash must not depend on which one it is.
         let collation = pg_sys::Oid::from(pg_sys::C_COLLATION_OID.to_u32());
-        // SAFETY: the type's extended hash takes a value of the type and a seed.
-        unsafe {
-            let (hash, seed) = (self.extended_hash, pg_sys::Datum::from(0));
-            guard(|| raw::FunctionCall2Coll(hash, collation, datum, seed)).value() as u64
-        }
+        let seed = pg_sys::Datum::from(0);
+        // SAFETY: an extended hash function takes a value of its type, as the caller promises, and
+        // a seed.
+        let hash =
+            unsafe { guard(|| raw::FunctionCall2Coll(self.extended_hash, collation, datum, seed)) };
+        hash.value() as u64
     }
 }
 
+/// Calls `use_bytes` with the bytes of a value, whole, uncompressed and without the length before
+/// them, and returns its result. The bytes exist for that call only.
+///
 /// # Safety
 /// The element must be of a type of variable length.
 #[inline(always)]
-pub unsafe fn with_value<T>(element: Element, work: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: promised by the caller.
+pub unsafe fn with_value<T>(element: Element, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the type is of variable length, as the caller promises.
     let value = unsafe { Value::detoast(element.datum) };
-    let result = work(value.bytes());
+    let result = use_bytes(value.bytes());
     value.free();
     result
 }

@@ -16,34 +16,45 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-/// A condition on the parent, which is table 1 of its query.
-pub struct LookedFor<'c> {
+/// The argument of a call that says which keys to find.
+#[derive(Clone, Copy, PartialEq)]
+pub enum KeyArgument {
+    OneKey,
+    /// An array of keys.
+    Array,
+}
+
+/// The condition `column = key` or `column = ANY (keys)` on the parent, which is table 1 of its query.
+pub struct ColumnCondition<'c> {
     node: *mut Node,
-    /// What an index may be asked for; `None` if only the executor knows.
-    pub asked: Option<Asked>,
+    /// The keys for which an index may be asked; `None` if only the executor can tell whether a row
+    /// meets the condition.
+    pub indexable_keys: Option<IndexableKeys>,
     call: PhantomData<&'c Call>,
 }
 
-/// Keys with which a column itself is compared.
-pub struct Asked {
+/// Keys with which a column itself is compared, and not an expression of the column.
+pub struct IndexableKeys {
+    /// The operator `=` that compares them.
     pub operator: Oid,
     pub collation: Oid,
     /// Without NULLs, of the type that the operator takes.
     pub keys: Vec<Element>,
 }
 
-impl<'c> LookedFor<'c> {
-    /// Makes the condition on a column, given its number, from argument 2: a key, or with `is_array`
-    /// an array of keys. Returns `None` if the argument is NULL.
+impl<'c> ColumnCondition<'c> {
+    /// Makes the condition on a column of the parent, given by its number, from argument 2 of the
+    /// call: a key or an array of keys, as `key_argument` says. `None` if the argument is NULL. The
+    /// condition is allocated in the memory of the call.
     ///
     /// Raises PostgreSQL's own errors for types that can't be compared, and for text that is not a
     /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with 42P21
     /// if a query would compare it under another collation.
-    pub fn argument(
+    pub fn from_argument(
         call: &'c Call,
         parent: Relation,
         column: i16,
-        is_array: bool,
+        key_argument: KeyArgument,
     ) -> Result<Option<Self>> {
         let Some(key) = call.datum(2) else {
             return Ok(None);
@@ -58,50 +69,59 @@ impl<'c> LookedFor<'c> {
         // of the argument.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());
-            let (of, modifier) = (attribute.atttypid, attribute.atttypmod);
-            let left: *mut Node =
-                pg_sys::makeVar(1, column, of, modifier, attribute.attcollation, 0).cast();
+            let left: *mut Node = pg_sys::makeVar(
+                1,
+                column,
+                attribute.atttypid,
+                attribute.atttypmod,
+                attribute.attcollation,
+                0,
+            )
+            .cast();
             let right: *mut Node = constant(key_type, key).cast();
-            let name =
+            let operator_name =
                 pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
-            let comparison: *mut Node = guard(|| {
-                if is_array {
-                    raw::make_scalar_array_op(state, name, true, left, right, -1).cast()
-                } else {
-                    raw::make_op(state, name, left, right, null_mut(), -1).cast()
+            let comparison: *mut Node = guard(|| match key_argument {
+                KeyArgument::OneKey => {
+                    raw::make_op(state, operator_name, left, right, null_mut(), -1).cast()
+                }
+                KeyArgument::Array => {
+                    raw::make_scalar_array_op(state, operator_name, true, left, right, -1).cast()
                 }
             });
             if key_type == pg_sys::TEXTARRAYOID {
                 set_elements(comparison, key);
             }
             let node = guard(|| {
-                let node = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
-                raw::assign_expr_collations(state, node);
-                raw::eval_const_expressions(null_mut(), node)
+                let condition = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
+                raw::assign_expr_collations(state, condition);
+                raw::eval_const_expressions(null_mut(), condition)
             });
-            Ok(Some(LookedFor { node, asked: asked(node), call: PhantomData }))
+            let indexable_keys = indexable_keys(node);
+            Ok(Some(ColumnCondition { node, indexable_keys, call: PhantomData }))
         }
     }
 
-    /// Returns the expression of the condition for those keys that a table may have, which `may_have`
-    /// says for each; `None` is for all keys. It is allocated in the current memory context.
-    pub fn of_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
-        // SAFETY: a condition that has keys to ask for has a constant on its right; that of several
-        // is their array.
+    /// Returns a copy of the condition, allocated in the current memory context, that is about some
+    /// of its keys: `may_have` says for each key, in their order, whether the copy has it. With
+    /// `None`, and for a condition with one key, the copy has all.
+    pub fn on_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
+        // SAFETY: the condition is a valid expression. If an index may be asked for its keys, its
+        // right side is a constant, and the array of the keys if the condition is about an array.
         unsafe {
             let node: *mut Node = pg_sys::copyObjectImpl(self.node.cast()).cast();
-            if let (Some(asked), Some(may_have)) = (&self.asked, may_have)
+            if let (Some(all), Some(may_have)) = (&self.indexable_keys, may_have)
                 && (*node).type_ == NodeTag::T_ScalarArrayOpExpr
             {
-                let keys = asked
-                    .keys
-                    .iter()
-                    .zip(may_have)
-                    .filter_map(|(&key, &may_have)| may_have.then_some(key));
+                let mut kept_keys = Vec::new();
+                for (&key, &is_kept) in all.keys.iter().zip(may_have) {
+                    if is_kept {
+                        memory::push(&mut kept_keys, key);
+                    }
+                }
                 let constant: *mut pg_sys::Const =
                     argument(node, 1).expect("an operator has two sides").cast();
-                (*constant).constvalue =
-                    array::array_of((*constant).consttype, memory::collect(keys));
+                (*constant).constvalue = array::array_of((*constant).consttype, kept_keys);
             }
             node
         }
@@ -114,22 +134,33 @@ impl<'c> LookedFor<'c> {
 ///
 /// # Safety
 /// The datum must be of the type.
-unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
-    // SAFETY: promised by the caller; texts are of variable length.
+unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
+    // SAFETY: the datum is of the type, as the caller promises; texts are of variable length, as are
+    // all types whose length is -1.
     unsafe {
-        match of {
+        match value_type {
             pg_sys::TEXTOID => return literal(Datum::from(c_string(Element { datum: value }))),
             pg_sys::TEXTARRAYOID => return literal(Datum::from(c"{}".as_ptr())),
             _ => {}
         }
-        let Storage { len, by_value, .. } = catalog::storage(of);
+        let Storage { len, by_value, .. } = catalog::storage(value_type);
         // Values of variable length are made whole, for hashing.
-        let value = if len == -1 {
+        let whole_value = if len == -1 {
             Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr()))
         } else {
             value
         };
-        pg_sys::makeConst(of, -1, catalog::collation(of), len.into(), value, false, by_value)
+        let no_modifier = -1;
+        let is_null = false;
+        pg_sys::makeConst(
+            value_type,
+            no_modifier,
+            catalog::collation(value_type),
+            len.into(),
+            whole_value,
+            is_null,
+            by_value,
+        )
     }
 }
 
@@ -139,7 +170,7 @@ unsafe fn constant(of: Oid, value: Datum) -> *mut pg_sys::Const {
 /// The datum must be a C string, in memory that lasts as long as the call's.
 unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
     let c_string_length = -2;
-    // SAFETY: promised by the caller.
+    // SAFETY: the datum is a C string, as the caller promises and as a literal has one.
     unsafe {
         pg_sys::makeConst(
             pg_sys::UNKNOWNOID,
@@ -158,11 +189,11 @@ unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
 /// # Safety
 /// The element must be a text.
 unsafe fn c_string(text: Element) -> *mut std::ffi::c_char {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a text.
     unsafe { pg_sys::text_to_cstring(text.datum.cast_mut_ptr()) }
 }
 
-/// Fills the empty array that a condition compares its column with. Each text is read as a literal
+/// Fills the empty array with which a condition compares its column. Each text is read as a literal
 /// of the type that the array's elements have. A text that is NULL is left out: nothing is equal to
 /// NULL. Raises the errors of reading literals.
 ///
@@ -171,22 +202,23 @@ unsafe fn c_string(text: Element) -> *mut std::ffi::c_char {
 /// # Safety
 /// The condition must be as the parser made it from an array literal, and `texts` an array of texts.
 unsafe fn set_elements(condition: *mut Node, texts: Datum) {
-    // SAFETY: promised by the caller: the condition's second side is an array, and a constant, since
-    // literals are read at once. An element is what the input function of its type returns.
+    // SAFETY: the second side of the condition is an array, as the caller promises, and a constant,
+    // since the parser reads literals at once. Each element is a result of its type's input function.
     unsafe {
         let array = argument(condition, 1).expect("an operator has two sides");
         assert_eq!((*array).type_, NodeTag::T_Const, "the node of a literal");
         let array: *mut pg_sys::Const = array.cast();
 
-        let of = catalog::element_type((*array).consttype).expect("a type of arrays");
-        let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::getTypeInputInfo(of, &mut input, &mut parameter);
+        let element_type = catalog::element_type((*array).consttype).expect("a type of arrays");
+        let mut input_function = pg_sys::InvalidOid;
+        let mut parameter = pg_sys::InvalidOid;
+        pg_sys::getTypeInputInfo(element_type, &mut input_function, &mut parameter);
 
         let mut elements = Vec::new();
         for text in array::elements_of(texts) {
             interrupt::check_for_interrupts();
-            let text = c_string(text);
-            let datum = guard(|| raw::OidInputFunctionCall(input, text, parameter, -1));
+            let literal = c_string(text);
+            let datum = guard(|| raw::OidInputFunctionCall(input_function, literal, parameter, -1));
             memory::push(&mut elements, Element { datum });
         }
         (*array).constvalue = array::array_of((*array).consttype, elements);
@@ -198,16 +230,19 @@ unsafe fn set_elements(condition: *mut Node, texts: Datum) {
 ///
 /// # Safety
 /// The node must be an expression.
-unsafe fn asked(node: *mut Node) -> Option<Asked> {
-    // SAFETY: promised by the caller; a node is read as what its tag says.
+unsafe fn indexable_keys(node: *mut Node) -> Option<IndexableKeys> {
+    // SAFETY: the caller promises an expression, whose nodes are read as the structs of their tags.
     unsafe {
         let Comparison { operator, is_array, left, right, collation } = comparison(node)?;
         if column(left).is_none() || (*right).type_ != NodeTag::T_Const {
             return None;
         }
         let constant: &pg_sys::Const = &*right.cast();
-        let datum = (!constant.constisnull).then_some(constant.constvalue)?;
+        if constant.constisnull {
+            return None;
+        }
+        let datum = constant.constvalue;
         let keys = if is_array { array::elements_of(datum) } else { vec![Element { datum }] };
-        Some(Asked { operator, collation, keys })
+        Some(IndexableKeys { operator, collation, keys })
     }
 }

@@ -6,12 +6,15 @@
 //! what the planner makes of the query on the parent for a partition: it checks no rights, since
 //! the parent's were checked.
 //!
-//! `condition` has `column = key`, and the keys to ask an index for. Here are the parent, the
+//! `condition` has `column = key`, and the keys to ask an index for. This file has the parent, the
 //! caller's rights to it, and the tables below it, with the keys that each may have by its index.
+//!
+//! The *parent* is the table that the call names, and a *leaf* is the parent or a
+//! table below it that has rows of its own.
 
 mod condition;
 
-use condition::{Asked, LookedFor};
+use condition::{ColumnCondition, IndexableKeys, KeyArgument};
 
 use crate::error::unsupported;
 use crate::index;
@@ -25,31 +28,31 @@ use crate::pg::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// Returns the table whose row type argument 0 has. The caller may read all of its columns.
+/// Returns the table that the call searches, opened and locked for reading: argument 0 has its row
+/// type. The user may read all of its columns.
 ///
-/// Fails with 42804 if the type is not that of a table's rows, with 42809 for a view, with 42501 if
-/// the caller may not read it, and with 0A000 if row-level security applies to the caller or Citus
+/// Fails with 42804 if argument 0 has no table's row type, with 42809 for a view, with 42501 if the
+/// user may not read the table, and with 0A000 if row-level security applies to the user or Citus
 /// distributes the table.
-fn table(call: &Call) -> Result<Opened<'_>> {
-    let of_type = call.argument_type(0)?;
-    let oid = lookup::get_typ_typrelid(of_type);
-    let opened = lookup::valid(oid).and_then(|oid| Opened::if_there(call, oid, ACCESS_SHARE));
-    let Some(opened) =
-        opened.filter(|opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE)
-    else {
+fn searched_table(call: &Call) -> Result<Opened<'_>> {
+    let row_type = call.argument_type(0)?;
+    let oid = lookup::get_typ_typrelid(row_type);
+    let opened = lookup::valid(oid)
+        .and_then(|oid| Opened::if_there(call, oid, ACCESS_SHARE))
+        .filter(|opened| opened.relation().kind() != pg_sys::RELKIND_COMPOSITE_TYPE);
+    let Some(opened) = opened else {
         let message =
-            format!("type {} is not the row type of a table", catalog::display_name(of_type));
-        return Err(
-            Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message).hint("Pass NULL::table.")
-        );
+            format!("type {} is not the row type of a table", catalog::display_name(row_type));
+        let error = Error::new(SqlState::ERRCODE_DATATYPE_MISMATCH, message);
+        return Err(error.hint("Pass NULL::table."));
     };
+
     let table = opened.relation();
     // Tables, partitioned ones, materialized views and foreign tables.
     if !b"rpmf".contains(&table.kind()) {
         let message = format!("\"{}\" is not a table", table.name());
-        return Err(
-            Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message).hint("Query it as it is.")
-        );
+        let error = Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message);
+        return Err(error.hint("Query it as it is."));
     }
     owner::require_all_columns(table);
     require_no_row_security(table)?;
@@ -62,7 +65,7 @@ fn table(call: &Call) -> Result<Opened<'_>> {
 
 /// Returns the name and the number of the column that argument 1 names. Fails with 22004 for NULL,
 /// and with 42703 if the table has no such column.
-fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
+fn searched_column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     let Some(name) = call.name(1) else {
         return Err(Error::new(
             SqlState::ERRCODE_NULL_VALUE_NOT_ALLOWED,
@@ -71,14 +74,16 @@ fn column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     };
     let number = table.column_named(&name);
     if number <= 0 {
-        let (name, table) = (encoding::utf8(name.to_bytes()), table.name());
-        let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+        let column = encoding::utf8(name.to_bytes());
+        let message =
+            format!("column \"{column}\" of relation \"{}\" does not exist", table.name());
         return Err(Error::new(SqlState::ERRCODE_UNDEFINED_COLUMN, message));
     }
     Ok((name, number))
 }
 
-/// Fails with 0A000 if policies of the table apply to the caller.
+/// Checks that no policies of row-level security restrict which rows of the table the user sees. Fails
+/// with 0A000 if some do.
 fn require_no_row_security(table: Relation) -> Result<()> {
     if owner::has_policies_for_user(table) {
         let message =
@@ -88,90 +93,134 @@ fn require_no_row_security(table: Relation) -> Result<()> {
     Ok(())
 }
 
-/// Returns for each key of the condition whether the table may have it, as an index tells; `None` if
-/// no index can be asked. Fails with XX002 if the index is damaged.
+/// Returns for each key of the condition, in the same order, whether a leaf may have rows with it, by
+/// an index of the leaf. `None` if no index of the leaf can be asked, so that any key may be there.
+/// Fails with XX002 if the index is damaged.
 ///
 /// # Safety
-/// The table must be the parent of the condition or below it, and the column the condition's.
-unsafe fn candidates(
+/// The leaf must be the parent of the condition or below it, and the column the condition's.
+unsafe fn keys_leaf_may_have(
     leaf: Relation,
     column: &CStr,
-    condition: &LookedFor,
+    condition: &ColumnCondition,
 ) -> Result<Option<Vec<bool>>> {
-    // The query on a table that can't be read is the error that it would be below its parent.
-    let can_be_read = leaf.is_populated() && !leaf.is_lost_in_recovery();
-    let Some(asked) = condition.asked.as_ref().filter(|_| can_be_read) else {
+    let Some(keys) = &condition.indexable_keys else {
         return Ok(None);
     };
+    // The query on a table that can't be read will raise the error that a query on the parent raises.
+    if !leaf.is_populated() || leaf.is_lost_in_recovery() {
+        return Ok(None);
+    }
+
     let number = leaf.column_named(column);
     for index in leaf.indexes() {
-        if let Some(asked_type) = asked_type(index.relation(), number, asked) {
-            // SAFETY: the parser found an operator of this column for the keys, which takes them as
-            // this type.
-            return unsafe { index::may_have(index.relation(), asked_type, &asked.keys) }.map(Some);
+        let index = index.relation();
+        if let Some(key_type) = key_type_in_index(index, number, keys) {
+            // SAFETY: the parser found an operator between this column and the keys. The operator
+            // takes the keys as `key_type`.
+            let may_have = unsafe { index::may_have(index, key_type, &keys.keys) }?;
+            return Ok(Some(may_have));
         }
     }
     Ok(None)
 }
 
-/// Returns the type as which an index takes the keys that are compared with a column, given its
-/// number. `None` if the index must not be asked for them: the conditions are the planner's own.
-fn asked_type(index: Relation, number: i16, asked: &Asked) -> Option<pg_sys::Oid> {
+/// Returns the type as which an index takes keys that are compared with a column of its table, given
+/// the column's number. `None` if the planner would not use the index for a query on this column and
+/// these keys.
+fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Option<pg_sys::Oid> {
     let is_usable = index::is_over_elements(index)
-        && index.column_number() == number
+        && index.column_number() == column
         && index.is_valid_index()
         && index.has_all_rows_of_snapshots()
         && !index.is_partial();
     if !is_usable {
         return None;
     }
-    let (family, _, collation) = index.column_class();
-    let (_, right) = operators::properties(family, asked.operator)?;
-    (collation == pg_sys::InvalidOid || collation == asked.collation).then_some(right)
+    let (family, _, index_collation) = index.column_class();
+    let (_, key_type) = operators::properties(family, keys.operator)?;
+    let has_collation = index_collation != pg_sys::InvalidOid;
+    if has_collation && index_collation != keys.collation {
+        None
+    } else {
+        Some(key_type)
+    }
 }
 
-/// Implements `bloom_find(anyelement, name, anycompatible) → SETOF anyelement`; and with `is_array`
-/// `bloom_find_all(anyelement, name, anycompatiblearray)`.
-fn find(call: &Call, is_array: bool) -> Outcome {
-    let opened = table(call)?;
+/// Adds the rows of a leaf that meet the condition to the output. Reads no row if an index of the leaf
+/// says that no key is there. `is_compressed` says that some rows of the leaf are elsewhere, compressed
+/// by TimescaleDB: the indexes don't have these, and so aren't asked.
+///
+/// Fails with XX002 if an index is damaged, and raises the errors of a query on the leaf.
+///
+/// # Safety
+/// The leaf must be the parent of the condition or below it, and the column the condition's.
+unsafe fn add_matching_rows(
+    output: &Output,
+    leaf: Relation,
+    column: &CStr,
+    condition: &ColumnCondition,
+    is_compressed: bool,
+) -> Result<()> {
+    let search = || -> Result<()> {
+        let may_have = if is_compressed {
+            None
+        } else {
+            // SAFETY: the caller promises the leaf and the column.
+            unsafe { keys_leaf_may_have(leaf, column, condition) }?
+        };
+        let may_match = may_have.as_ref().is_none_or(|may_have| may_have.contains(&true));
+        if may_match {
+            // SAFETY: the caller promises the leaf, and the condition is a new copy.
+            unsafe { output.add_rows(leaf, condition.on_keys(may_have.as_deref())) };
+        }
+        Ok(())
+    };
+    // SAFETY: rows that are found are copied into the output's own memory, and what a session keeps
+    // about an index is in Rust's memory; nothing else stays.
+    unsafe { in_scratch(search) }
+}
+
+/// Implements `bloom_find(anyelement, name, anycompatible) → SETOF anyelement` and
+/// `bloom_find_all(anyelement, name, anycompatiblearray) → SETOF anyelement`: returns the rows of the
+/// table with row type argument 0, and of all tables below it, whose column of the name in argument 1
+/// equals the key, or one of the keys, in argument 2. Without a key no rows are returned.
+///
+/// Fails as [`searched_table`], [`searched_column`] and [`ColumnCondition::from_argument`] do.
+fn find(call: &Call, key_argument: KeyArgument) -> Outcome {
+    let opened = searched_table(call)?;
     let parent = opened.relation();
-    let (column, number) = column(call, parent)?;
+    let (column, column_number) = searched_column(call, parent)?;
     let output = Output::new(call, parent)?;
-    let Some(condition) = LookedFor::argument(call, parent, number, is_array)? else {
+    let Some(condition) =
+        ColumnCondition::from_argument(call, parent, column_number, key_argument)?
+    else {
         return Ok(None);
     };
-    let compressed = other_extensions::compressed_by_timescale()?;
-    let add_rows = |leaf: Relation| {
-        let has_all = !compressed.contains(&leaf.oid());
-        // SAFETY: a leaf, and the column of the condition; rows that were found are in the output's
-        // memory, and what is known of an index in Rust's.
-        unsafe {
-            in_scratch(|| -> Result<()> {
-                let may_have = if has_all { candidates(leaf, &column, &condition)? } else { None };
-                if may_have.as_ref().is_none_or(|may_have| may_have.contains(&true)) {
-                    output.add_rows(leaf, condition.of_keys(may_have.as_deref()));
-                }
-                Ok(())
-            })
-        }
-    };
+
+    let compressed_tables = other_extensions::compressed_by_timescale()?;
     let has_rows = |table: Relation| table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE;
     if has_rows(parent) {
-        add_rows(parent)?;
+        let is_compressed = compressed_tables.contains(&parent.oid());
+        // SAFETY: the condition was made for the parent and this column.
+        unsafe { add_matching_rows(&output, parent, &column, &condition, is_compressed)? };
     }
-    for leaf in parent.inheritors() {
+    for opened_leaf in parent.inheritors() {
         interrupt::check_for_interrupts();
-        let leaf = leaf.relation();
+        let leaf = opened_leaf.relation();
         // A query on the parent leaves out temporary tables of other sessions.
-        if has_rows(leaf) && !leaf.is_of_other_session() {
-            require_no_row_security(leaf)?;
-            add_rows(leaf)?;
+        if !has_rows(leaf) || leaf.is_of_other_session() {
+            continue;
         }
+        require_no_row_security(leaf)?;
+        let is_compressed = compressed_tables.contains(&leaf.oid());
+        // SAFETY: the condition was made for the parent, above this table, and for this column.
+        unsafe { add_matching_rows(&output, leaf, &column, &condition, is_compressed)? };
     }
     Ok(None)
 }
 
 pg_functions! {
-    bloom_find => |call| find(call, false);
-    bloom_find_all => |call| find(call, true);
+    bloom_find => |call| find(call, KeyArgument::OneKey);
+    bloom_find_all => |call| find(call, KeyArgument::Array);
 }

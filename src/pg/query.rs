@@ -15,7 +15,8 @@ use std::ptr::null_mut;
 /// What the logs of other extensions show as the query.
 const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 
-/// The rows that a call returns, in a store that goes to disk beyond `work_mem`.
+/// The rows that a call returns, in a store that goes to disk beyond `work_mem`. Rows have the columns
+/// of one table, the parent, and may come from tables below it.
 pub struct Output<'c> {
     parent: Relation<'c>,
     store: *mut pg_sys::Tuplestorestate,
@@ -23,121 +24,150 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// Begins an output without rows. Raises 0A000 if the caller of the function takes no set. Fails
-    /// with 55000 if the table was altered since the call was planned.
+    /// Begins the result of a call, a set of rows of a table, without rows. Raises 0A000 if the query
+    /// doesn't accept a set from the function. Fails with 55000 if the table was altered since the
+    /// query was planned.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
-        let type_of = |column: pg_sys::FormData_pg_attribute| {
-            (!column.attisdropped).then_some(column.atttypid)
-        };
-        // SAFETY: null, or what the executor expects of the function.
-        let expected =
-            (!set.expectedDesc.is_null()).then(|| unsafe { version::attributes(set.expectedDesc) });
-        if expected.is_some_and(|expected| expected.map(type_of).ne(parent.columns().map(type_of)))
-        {
-            // It was altered before the call locked it.
-            let message = format!("table \"{}\" was altered while the query began", parent.name());
-            let error = Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message);
-            return Err(error.hint("Run the query again."));
+        if !set.expectedDesc.is_null() {
+            // SAFETY: the executor sets the columns that it expects of the function's rows.
+            let expected = unsafe { version::attributes(set.expectedDesc) };
+            if expected.map(live_type).ne(parent.columns().map(live_type)) {
+                // The table was altered before the call locked it.
+                let message =
+                    format!("table \"{}\" was altered while the query began", parent.name());
+                let error = Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+                return Err(error.hint("Run the query again."));
+            }
         }
         Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }
 
-    /// Adds the rows of a table that meet a condition over the parent's columns. Panics outside of
-    /// a query.
+    /// Adds the rows of a table that meet a condition, as the calling query's snapshot sees them.
+    /// Plans and executes a query, whose nodes are in the current memory context. Nobody's rights to
+    /// the table are checked. Panics outside of a query.
     ///
     /// # Safety
     /// The table must be the parent or one below it, and the condition an expression, which may be
     /// changed, over the parent as table 1. No earlier call may have failed.
     pub unsafe fn add_rows(&self, leaf: Relation, condition: *mut Node) {
         let snapshot = sql::snapshot().expect("a query has a snapshot");
-        // SAFETY: the executor's own steps for a plan; the query is one that the parser could have
-        // made.
+        // SAFETY: these are the executor's own steps for a plan. The query is one that the parser
+        // could have made, since the caller promises the table and the condition.
         unsafe {
             let query = select(leaf, self.parent, self.targets, condition);
             let plan = version::plan(query, TEXT);
             version::check_no_rights(plan, nodes::items((*plan).rtable));
+
             let receiver = pg_sys::CreateTuplestoreDestReceiver();
             let context = pg_sys::CurrentMemoryContext;
+            let must_detoast = false;
             pg_sys::SetTuplestoreDestReceiverParams(
                 receiver,
                 self.store,
                 context,
-                false,
+                must_detoast,
                 null_mut(),
                 null_mut(),
             );
-            let none = null_mut();
-            let run = pg_sys::CreateQueryDesc(
+
+            let no_crosscheck_snapshot = null_mut();
+            let no_parameters = null_mut();
+            let no_query_environment = null_mut();
+            let execution = pg_sys::CreateQueryDesc(
                 plan,
                 TEXT.as_ptr(),
                 snapshot,
-                none,
+                no_crosscheck_snapshot,
                 receiver,
-                null_mut(),
-                null_mut(),
+                no_parameters,
+                no_query_environment,
                 0,
             );
             guard(|| {
-                raw::ExecutorStart(run, 0);
-                version::executor_run(run);
-                raw::ExecutorFinish(run);
-                raw::ExecutorEnd(run);
+                raw::ExecutorStart(execution, 0);
+                version::executor_run(execution);
+                raw::ExecutorFinish(execution);
+                raw::ExecutorEnd(execution);
             });
-            pg_sys::FreeQueryDesc(run);
+            pg_sys::FreeQueryDesc(execution);
         }
     }
 }
 
-/// Each column of the parent as a target, in the memory of the call; NULL for a dropped one.
+/// Returns the type of a column; `None` if the column was dropped.
+fn live_type(column: pg_sys::FormData_pg_attribute) -> Option<pg_sys::Oid> {
+    if column.attisdropped { None } else { Some(column.atttypid) }
+}
+
+/// Returns the list after SELECT that has each column of the parent, and NULL for a dropped one. The
+/// list is allocated in the current memory context.
 fn targets(parent: Relation) -> *mut List {
-    parent.columns().zip(1..).fold(null_mut(), |list, (column, number)| {
-        // SAFETY: nodes for the column of an open table.
+    let mut targets = null_mut();
+    for (column, number) in parent.columns().zip(1..) {
+        // SAFETY: the nodes are made for the columns of a table that is open.
         unsafe {
             let expression: *mut pg_sys::Expr = if column.attisdropped {
                 pg_sys::makeNullConst(pg_sys::INT4OID, -1, pg_sys::InvalidOid).cast()
             } else {
-                let (of, modifier, collation) =
-                    (column.atttypid, column.atttypmod, column.attcollation);
-                pg_sys::makeVar(1, number, of, modifier, collation, 0).cast()
+                pg_sys::makeVar(
+                    1,
+                    number,
+                    column.atttypid,
+                    column.atttypmod,
+                    column.attcollation,
+                    0,
+                )
+                .cast()
             };
             let name = pg_sys::pstrdup(column.attname.data.as_ptr());
-            pg_sys::lappend(list, pg_sys::makeTargetEntry(expression, number, name, false).cast())
+            let is_left_out = false;
+            let target = pg_sys::makeTargetEntry(expression, number, name, is_left_out);
+            targets = pg_sys::lappend(targets, target.cast());
         }
-    })
+    }
+    targets
 }
 
-/// `SELECT targets FROM ONLY leaf WHERE condition`, with targets and condition over the columns of
-/// the parent.
+/// Returns the query `SELECT targets FROM ONLY leaf WHERE condition` as the parser makes it, in the
+/// current memory context. `targets` and `condition` are over the columns of the parent, which the leaf
+/// may have at other numbers.
 ///
 /// # Safety
-/// The condition must be an expression, which may be changed, over table 1.
+/// The leaf must be the parent or below it. The condition must be an expression, which may be changed,
+/// and refer to its table as table 1, as the targets must.
 unsafe fn select(
     leaf: Relation,
     parent: Relation,
     targets: *mut List,
     mut condition: *mut Node,
 ) -> *mut pg_sys::Query {
-    // SAFETY: promised by the caller; new nodes are of the sizes of their tags.
+    // SAFETY: the caller promises the tables and the expressions. Each new node has the struct of its
+    // tag, and a mapped list has as many items as the list before.
     unsafe {
         let mut targets: *mut List = pg_sys::copyObjectImpl(targets.cast()).cast();
         if leaf.oid() != parent.oid() {
+            // The numbers of columns become the leaf's.
             let both =
                 pg_sys::lappend(pg_sys::lappend(null_mut(), targets.cast()), condition.cast());
             let mapped = pg_sys::map_partition_varattnos(both, 1, leaf.raw(), parent.raw());
             targets = (*(*mapped).elements).ptr_value.cast();
             condition = (*(*mapped).elements.add(1)).ptr_value.cast();
         }
-        // TimescaleDB hides compressed rows from ONLY: a table with nothing below it is queried
-        // without.
-        let (state, is_only) = (pg_sys::make_parsestate(null_mut()), leaf.class().relhassubclass);
+
+        // TimescaleDB hides compressed rows from ONLY. So a table with nothing below it is queried
+        // without ONLY.
+        let is_only = leaf.class().relhassubclass;
+        let with_descendants = !is_only;
+        let is_in_from_clause = true;
+        let state = pg_sys::make_parsestate(null_mut());
         let item = pg_sys::addRangeTableEntryForRelation(
             state,
             leaf.raw(),
             ACCESS_SHARE,
             null_mut(),
-            !is_only,
-            true,
+            with_descendants,
+            is_in_from_clause,
         );
         let reference =
             memory::copied(&pg_sys::RangeTblRef { type_: NodeTag::T_RangeTblRef, rtindex: 1 });
@@ -151,6 +181,7 @@ unsafe fn select(
                 condition,
             ),
             targetList: targets,
+            // The other fields are empty, as in a query without those clauses.
             ..Default::default()
         });
         version::take_rights(query, state);
