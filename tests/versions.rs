@@ -19,19 +19,29 @@ fn between(text: &str, before: &str, after: &str) -> Vec<String> {
 fn versions_agree() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(between(&read("Cargo.toml"), "\nversion = \"", "\""), [version]);
-    for member in [
-        "Cargo.toml",
-        "core/Cargo.toml",
-        "benches/Cargo.toml",
-        "js/Cargo.toml",
-    ] {
-        assert!(read(member).contains("\nversion.workspace = true\n"), "{member}");
-    }
-    for package in ["pg_bloom", "pg_bloom_benches", "pg_bloom_core"] {
+    let root_manifest = read("Cargo.toml");
+    let members = between(&root_manifest, "\nmembers = [", "]");
+    let members = between(&members[0], "\"", "\"");
+    // Every second piece between two quotes is a comma.
+    let manifests: Vec<String> = members
+        .iter()
+        .step_by(2)
+        .map(|directory| format!("{directory}/Cargo.toml"))
+        .collect();
+    assert!(manifests.len() > 5, "{manifests:?}");
+    for manifest in &manifests {
+        let text = read(manifest);
+        assert!(text.contains("\nversion.workspace = true\n"), "{manifest}");
+        let name = &between(&text, "\nname = \"", "\"")[0];
         let locked =
-            between(&read("Cargo.lock"), &format!("name = \"{package}\"\nversion = \""), "\"");
-        assert_eq!(locked, [version], "{package} in Cargo.lock");
+            between(&read("Cargo.lock"), &format!("name = \"{name}\"\nversion = \""), "\"");
+        assert_eq!(locked, [version], "{name} in Cargo.lock");
     }
+    // The fuzz targets are a workspace of their own. The Python package has the version of its
+    // crate.
+    assert_eq!(between(&read("core/fuzz/libfuzzer/Cargo.toml"), "\nversion = \"", "\""), [version]);
+    let python = read("python/pyproject.toml");
+    assert!(python.contains("\ndynamic = [\"version\""), "python/pyproject.toml");
     assert_eq!(between(&read("js/package.json"), "\n  \"version\": \"", "\""), [version]);
     // The lock has the version of the whole, and of the package at its root.
     let lock = read("js/package-lock.json");

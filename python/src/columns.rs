@@ -11,12 +11,13 @@ use pyo3::prelude::*;
 
 const NANOSECONDS_OF_MICROSECOND: i64 = 1000;
 
-/// Returns what has a quick way to become a list as a list, and other values as they are. A missing
-/// value is None in the list, except in a Series of float of pandas, where it is NaN.
+/// Returns values as a list of Python if their type has a quick way to make one, as Series and
+/// arrays have; and other values as they are. A missing value is None in the list, except in a
+/// Series of float of pandas, where it is NaN.
 ///
 /// # Errors
-/// Fails with ValueError for several dimensions and for nanoseconds, and with what the conversion
-/// raises.
+/// Fails with ValueError for several dimensions and for nanoseconds, and with the exception that
+/// the conversion raises.
 pub fn as_list<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if numpy::is_array(values)? && numpy::has_times(values)? {
         return numpy::python_times(values);
@@ -39,7 +40,7 @@ pub fn as_list<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Ok(values.clone())
 }
 
-/// A DataFrame, for instance, has two dimensions.
+/// Checks that values have one dimension. Fails with ValueError for more, as a DataFrame has.
 fn refuse_dimensions(values: &Bound<'_, PyAny>) -> PyResult<()> {
     // The attribute may be anything, where it isn't a number of dimensions.
     let dimensions: Option<usize> =
@@ -52,13 +53,14 @@ fn refuse_dimensions(values: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a Series has floats as numpy has them: there, a missing value is NaN.
+/// Returns whether a Series has floats of numpy's types, in which a missing value is NaN.
 fn has_floats_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module: String = values.getattr("dtype")?.get_type().getattr("__module__")?.extract()?;
     Ok(module.starts_with("numpy") && numpy::kind_of(values)? == "f")
 }
 
-/// A Series, an Index or an array of pandas, as a list with None for missing values.
+/// Returns a Series, an Index or an array of pandas as a list, with None for missing values. Fails
+/// with ValueError for nanoseconds.
 fn list_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let series = py.import("pandas")?.call_method1("Series", (values,))?;
@@ -140,8 +142,8 @@ fn refuse_nanoseconds_of_pyarrow(array: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// The array of the members of an array of lists, or of the values of one that is encoded by a
-/// dictionary or by runs.
+/// Returns the members of all lists, for an array of lists of pyarrow; and the distinct or repeated
+/// values, for an array that is encoded by a dictionary or by runs.
 fn inner_array<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if array.hasattr("flatten")? {
         return array.call_method0("flatten");

@@ -49,8 +49,8 @@ unsafe extern "C" {
     fn PyLong_AsLongLongAndOverflow(value: *mut ffi::PyObject, overflow: *mut c_int) -> i64;
 }
 
-/// The types of Python's library that its interface in C doesn't have, and the days from which
-/// PostgreSQL counts time.
+/// The types of Python's standard library that its interface in C doesn't have, and the days from
+/// which PostgreSQL counts time.
 struct Library {
     datetime: Py<PyType>,
     date: Py<PyType>,
@@ -112,7 +112,8 @@ pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>>
     rarer_element(value)
 }
 
-/// Does the same for a value that is neither a str nor an int nor None.
+/// Returns the element that a value is, as [`element`] does, for a value that is neither a str nor
+/// an int nor None. These come first since they are the most frequent.
 fn rarer_element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Some(element) = builtin(value)? {
         return Ok(Some(element));
@@ -185,8 +186,8 @@ fn of_library<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     Ok(Some(element))
 }
 
-/// Returns the value of Python's own types that is the same element: 7 for `numpy.int16(7)`. A list
-/// is returned as it is, and None for a missing value.
+/// Returns the value of Python's own types that equals a value as an element: 7 for
+/// `numpy.int16(7)`. A list is returned as it is, and None for a missing value.
 ///
 /// # Errors
 /// Fails as [`element`] does.
@@ -210,7 +211,8 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// Does the same for an element that has one of the types of [`Library`] in Python.
+/// Returns the value of the types of [`Library`] that equals a value as an element, such as a
+/// datetime for a Timestamp of pandas. A value of these types itself is returned as it is.
 fn plain_of_library<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if let Some(plain) = numpy::python_scalar(value)? {
         return Ok(plain);
@@ -230,8 +232,8 @@ fn plain_of_library<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 #[inline]
 pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let mut size = 0;
-    // SAFETY: a str; the bytes are the str's own for as long as it lives, are UTF-8, and never
-    // change.
+    // SAFETY: the argument is a str. Its bytes are UTF-8, never change, and live as long as the
+    // str, which is borrowed for the result.
     unsafe {
         let bytes = PyUnicode_AsUTF8AndSize(text.as_ptr(), &mut size);
         if bytes.is_null() {
@@ -252,29 +254,44 @@ pub fn bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     Ok(PyMemoryView::from(value)?.call_method0("tobytes")?.cast_into()?)
 }
 
+/// Returns an int, or a number of a type derived from int, as 64 bits.
+///
+/// # Errors
+/// Fails with OverflowError for a larger number, and with TypeError for a value that is no number.
 #[inline]
 fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     let mut overflow = 0;
-    // SAFETY: takes any object, and sets an error if it returns -1 without overflow.
+    // SAFETY: the function takes any object. If it fails, it returns -1 and sets an exception.
     let integer = unsafe { PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
     if overflow != 0 {
         return Err(PyOverflowError::new_err(
             "int is out of range for kind integer, which has 64 bits",
         ));
     }
-    let error = if integer == -1 { PyErr::take(value.py()) } else { None };
-    error.map_or(Ok(integer), Err)
+    if integer == -1
+        && let Some(error) = PyErr::take(value.py())
+    {
+        return Err(error);
+    }
+    Ok(integer)
 }
 
-/// The number that a Decimal is. Signalling NaNs, and those with a sign and digits, are NaN.
+/// Returns the number that a Decimal is. All its NaNs, signalling or not, with or without a sign,
+/// are one element.
+///
+/// # Errors
+/// Fails with OverflowError for a number that PostgreSQL's type numeric doesn't have.
 fn numeric(decimal: &Bound<'_, PyAny>) -> PyResult<Numeric> {
-    let text = decimal.str()?;
-    let text = utf8(&text)?;
-    let number = Numeric::parse(if text.contains('N') { "NaN" } else { text });
+    let python_text = decimal.str()?;
+    let text = utf8(&python_text)?;
+    // Python writes `sNaN`, `-NaN` and `NaN123`.
+    let is_nan = text.contains('N');
+    let number = Numeric::parse(if is_nan { "NaN" } else { text });
     number.ok_or_else(|| PyOverflowError::new_err("Decimal is out of range for kind numeric"))
 }
 
-/// The element that a list is. Lists in it are further dimensions of the array.
+/// Returns the element that a list is, an array. Lists in the list are further dimensions of the
+/// array.
 ///
 /// # Errors
 /// Fails with TypeError for members of different kinds, and with ValueError for lists of different
@@ -321,22 +338,30 @@ fn flatten(
     Ok(())
 }
 
+/// Returns the element that a date is.
+///
+/// # Errors
+/// Fails with OverflowError for a date that is out of range.
 fn date<'a>(date: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     let ordinal: i32 = date.call_method0("toordinal")?.extract()?;
     let days = ordinal.checked_sub(ORDINAL_OF_2000);
     Ok(Element::Date(days.ok_or_else(|| PyOverflowError::new_err("date is out of range"))?))
 }
 
-/// The element that a datetime is.
+/// Returns the element that a datetime is: a timestamptz if it has a zone, else a timestamp. Both
+/// count microseconds from 2000-01-01.
+///
+/// # Errors
+/// Fails as [`offset_from_utc`] does, with ValueError for nanoseconds, and with OverflowError for a
+/// time that is out of range.
 fn timestamp<'a>(datetime: &Bound<'_, PyAny>, library: &Library) -> PyResult<Element<'a>> {
     let has_zone = offset_from_utc(datetime)?.is_some();
     let epoch = if has_zone { &library.epoch_in_utc } else { &library.epoch };
     let since_epoch = Span::of_timedelta(&datetime.sub(epoch)?)?;
     let microseconds = i64::from(since_epoch.days)
         .checked_mul(MICROSECONDS_OF_DAY)
-        .and_then(|days| days.checked_add(since_epoch.microseconds));
-    let microseconds =
-        microseconds.ok_or_else(|| PyOverflowError::new_err("datetime is out of range"))?;
+        .and_then(|whole_days| whole_days.checked_add(since_epoch.microseconds))
+        .ok_or_else(|| PyOverflowError::new_err("datetime is out of range"))?;
     Ok(if has_zone {
         Element::Timestamptz(microseconds)
     } else {
@@ -344,6 +369,10 @@ fn timestamp<'a>(datetime: &Bound<'_, PyAny>, library: &Library) -> PyResult<Ele
     })
 }
 
+/// Returns the element that a time of day is: a timetz if it has a zone, else a time.
+///
+/// # Errors
+/// Fails as [`offset_from_utc`] does.
 fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     let field = |name: &str| -> PyResult<i64> { Ok(time.getattr(name)?.extract::<i32>()?.into()) };
     let minutes = field("hour")? * 60 + field("minute")?;
@@ -363,7 +392,7 @@ fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     })
 }
 
-/// The offset of a datetime or time from UTC, in seconds; `None` without a zone.
+/// Returns the offset of a datetime or time from UTC, in seconds eastward; `None` without a zone.
 ///
 /// # Errors
 /// Fails with ValueError for a zone whose offset isn't known, or isn't whole seconds.
@@ -393,6 +422,8 @@ struct Span {
 }
 
 impl Span {
+    /// Reads a timedelta of Python or pandas.
+    ///
     /// # Errors
     /// Fails with ValueError for a timedelta of pandas that has nanoseconds.
     fn of_timedelta(timedelta: &Bound<'_, PyAny>) -> PyResult<Span> {
@@ -408,8 +439,8 @@ impl Span {
     }
 }
 
-/// The error for a time, or times, with less than microseconds: the server would round them, and
-/// Python would cut them off.
+/// Returns the ValueError for a time with nanoseconds, named by `what`. The server would round it
+/// to microseconds, and Python would cut the rest off, which makes another element.
 #[cold]
 pub fn has_nanoseconds(what: &str) -> PyErr {
     PyValueError::new_err(format!(

@@ -42,7 +42,8 @@ pub fn for_each_element(
     Ok(())
 }
 
-/// Refuses a str and bytes, whose characters or numbers would be the elements.
+/// Checks that values aren't one str or bytes, whose characters or numbers would be the elements.
+/// Fails with TypeError if they are.
 fn refuse_one_value(values: &Bound<'_, PyAny>) -> PyResult<()> {
     if values.is_instance_of::<PyString>()
         || values.is_instance_of::<PyBytes>()
@@ -57,7 +58,11 @@ fn refuse_one_value(values: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Lets other threads run, and handlers of signals, after each [`ELEMENTS_BETWEEN_PAUSES`] elements.
+/// Lets other threads and handlers of signals run if `elements_done` is the last of
+/// [`ELEMENTS_BETWEEN_PAUSES`] elements; otherwise does nothing.
+///
+/// # Errors
+/// Fails with the exception that a handler raises.
 #[inline]
 pub fn pause(py: Python<'_>, elements_done: usize) -> PyResult<()> {
     if elements_done % ELEMENTS_BETWEEN_PAUSES == ELEMENTS_BETWEEN_PAUSES - 1 {

@@ -31,12 +31,14 @@ pub fn install() {
     });
 }
 
-/// Calls the core. Other panics than those of [`install`] go on: PyO3 makes an exception of them.
+/// Calls `call_core` and returns its result. The panics by which the core ends if memory is missing
+/// or a signal's handler raises an exception become Python's exceptions; PyO3 deals with other
+/// panics.
 ///
 /// # Errors
-/// Fails with MemoryError, with what a handler of a signal raised, and as `work` does.
-pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    let panic = match catch_unwind(AssertUnwindSafe(work)) {
+/// Fails with MemoryError, with the exception of a signal's handler, and as `call_core` does.
+pub fn guarded<T>(call_core: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let panic = match catch_unwind(AssertUnwindSafe(call_core)) {
         Ok(result) => return result,
         Err(panic) => panic,
     };
@@ -52,13 +54,14 @@ pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     }
 }
 
-/// Calls the core without the interpreter's lock, so that other threads of Python run meanwhile.
+/// Calls `call_core` and returns its result. Other threads of Python can run in the meantime, since
+/// this doesn't hold the interpreter's lock.
 ///
 /// # Errors
 /// Fails as [`guarded`] does, and with the core's errors.
 pub fn without_lock<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce() -> Result<T, Error> + Send,
+    call_core: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    py.detach(|| guarded(|| work().map_err(exception)))
+    py.detach(|| guarded(|| call_core().map_err(exception)))
 }

@@ -105,6 +105,11 @@ impl Filter {
     }
 }
 
+/// Warns that a filter has more elements than its capacity, so that its false positive rate is
+/// higher than promised.
+///
+/// # Errors
+/// Fails with the warning if the program makes exceptions of warnings.
 fn warn(py: Python<'_>, overfull: &Overfull) -> PyResult<()> {
     let message = format!(
         "bloom filter holds about {} elements, but its capacity is {}: its false positive rate is {:.2e}, not {}",
@@ -137,7 +142,7 @@ impl Filter {
         })
     }
 
-    /// The filter of these elements, the same bytes as SQL's bloom_agg makes.
+    /// Returns the filter of these elements, with the bytes that SQL's bloom_agg makes.
     #[staticmethod]
     #[pyo3(signature = (elements, capacity=None, fpr=None, layout=None))]
     fn build(
@@ -169,8 +174,8 @@ impl Filter {
         })
     }
 
-    /// Whether each of many elements may be in the filter, as a list of bool; for an array of numpy
-    /// as such an array.
+    /// Returns for each of many elements whether it may be in the filter, as a list of bool; for an
+    /// array of numpy as an array of numpy.
     fn contains_many<'py>(&self, elements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = elements.py();
         let answers = guarded(|| {
@@ -184,7 +189,7 @@ impl Filter {
         Ok(PyList::new(py, answers)?.into_any())
     }
 
-    /// The filter with more elements.
+    /// Returns a filter with these elements added.
     fn add_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<Filter> {
         let builder = without_lock(py, || Ok(Builder::from(&self.0)))?;
         Filter::filled(py, builder, elements)
@@ -200,14 +205,15 @@ impl Filter {
         without_lock(py, || self.0.intersection(&other.0).map(Filter))
     }
 
-    /// The filter as if built for another capacity; a sparse one can be sized for what it has.
+    /// Returns the filter as if it had been built for another capacity; without one, a sparse
+    /// filter is sized for the number of its elements.
     #[pyo3(signature = (capacity=None))]
     fn resize(&self, py: Python<'_>, capacity: Option<i64>) -> PyResult<Filter> {
         let capacity = checked_capacity(capacity)?;
         Filter::made(py, || self.0.resize(capacity))
     }
 
-    /// What the filter is, apart from its elements.
+    /// The filter's layout, key kind, sizes and parameters.
     #[getter]
     fn header(&self) -> Header {
         let header = self.0.header();
@@ -223,13 +229,13 @@ impl Filter {
         }
     }
 
-    /// Estimated distinct elements.
+    /// The estimated number of distinct elements.
     #[getter]
     fn cardinality(&self, py: Python<'_>) -> PyResult<f64> {
         without_lock(py, || Ok(self.0.cardinality()))
     }
 
-    /// The false positive rate that it has now.
+    /// The false positive rate that the filter has now, by the bits that are set.
     #[getter]
     fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
         without_lock(py, || Ok(self.0.current_fpr()))
@@ -266,18 +272,24 @@ impl Filter {
     }
 }
 
+/// Returns a capacity as the core takes it.
+///
+/// # Errors
+/// Fails with ValueError for one that no filter can have.
 fn checked_capacity(capacity: Option<i64>) -> PyResult<Option<u64>> {
-    let checked = capacity.map(pg_bloom_core::sizing::check_capacity);
-    checked.transpose().map_err(exception)
+    capacity
+        .map(pg_bloom_core::sizing::check_capacity)
+        .transpose()
+        .map_err(exception)
 }
 
-/// A number as Python writes it.
+/// Returns a number, or None, as Python writes it.
 fn number_or_none(number: Option<u64>) -> String {
     number.map_or("None".to_owned(), |number| number.to_string())
 }
 
-/// The value of Python's own types that is the same element, for adapters: drivers don't know the
-/// scalars of numpy. None for a missing value.
+/// Returns the value of Python's own types that equals a value as an element, for adapters: drivers
+/// don't know the scalars of numpy. None for a missing value.
 #[pyfunction]
 fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| element::plain(value))

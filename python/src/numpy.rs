@@ -8,13 +8,13 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyInt, PyList, PySlice};
 
-/// Of a text in an array of numpy.
+/// Bytes of each character of a text in an array of numpy, which are UTF-32.
 const BYTES_OF_CHARACTER: usize = 4;
 
-/// Whether values are an array of numpy, whose answers are one as well.
+/// Returns whether values are an array of numpy.
 ///
 /// # Errors
-/// Fails with what looking at its type raises.
+/// Fails with the exception that reading the type's name raises.
 pub fn is_array(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     let class = values.get_type();
     Ok(class.name()? == "ndarray" && class.module()? == "numpy")
@@ -26,12 +26,12 @@ pub fn kind_of(values: &Bound<'_, PyAny>) -> PyResult<String> {
     values.getattr("dtype")?.getattr("kind")?.extract()
 }
 
-/// Whether an array or a scalar has dates, timestamps or durations.
+/// Returns whether an array or a scalar of numpy has dates, timestamps or durations.
 pub fn has_times(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(matches!(kind_of(values)?.as_str(), "M" | "m"))
 }
 
-/// Returns an array of bool of numpy with these answers.
+/// Returns a new array of numpy, of type bool, with these answers.
 pub fn array_of_bools<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
     let bytes = PyBytes::new_with(py, answers.len(), |bytes| {
         for (byte, answer) in bytes.iter_mut().zip(answers) {
@@ -40,12 +40,13 @@ pub fn array_of_bools<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<
         Ok(())
     })?;
     let array = py.import("numpy")?.call_method1("frombuffer", (bytes, "?"))?;
-    // An array over bytes could not be changed by its owner.
+    // An array over bytes can't be changed; a copy can.
     array.call_method0("copy")
 }
 
-/// Returns Python's value for a scalar of numpy, which is None for `NaT`; `None` for what is no
-/// scalar of numpy, and for one that Python has no value for, such as a longdouble.
+/// Returns Python's value for a scalar of numpy, which is Python's None for `NaT`. Returns Rust's
+/// `None` for a value that isn't a scalar of numpy, and for a scalar without a value in Python,
+/// such as a longdouble.
 ///
 /// # Errors
 /// Fails as [`python_times`] does.
@@ -65,9 +66,9 @@ pub fn python_scalar<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'p
     }
 }
 
-/// Calls `add` with each element of an array of integers or texts, which is read as bytes: that is
-/// quicker than making a value of Python of each. Returns false, and does nothing, for arrays of
-/// other types.
+/// Calls `add` with each element of an array of integers or texts, and returns true. The array is
+/// read as bytes, which is quicker than making a value of Python of each element. Returns false,
+/// and calls nothing, for arrays of other types.
 ///
 /// # Errors
 /// Fails as `add` does, with ValueError for an array of several dimensions and for a text that has
@@ -90,6 +91,10 @@ pub fn for_each_fast(
     Ok(true)
 }
 
+/// Calls `add` with each element of an array of integers of up to 64 bits.
+///
+/// # Errors
+/// Fails as `add` does, and with the exception that a handler of a signal raises.
 fn for_each_integer(
     array: &Bound<'_, PyAny>,
     add: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
@@ -102,7 +107,11 @@ fn for_each_integer(
     })
 }
 
-/// The texts of an array have `size` bytes each.
+/// Calls `add` with each element of an array of texts, which have `size` bytes each.
+///
+/// # Errors
+/// Fails as `add` does, with ValueError for a text that has surrogates, and with the exception that
+/// a handler of a signal raises.
 fn for_each_text(
     array: &Bound<'_, PyAny>,
     size: usize,
@@ -119,7 +128,11 @@ fn for_each_text(
     })
 }
 
-/// Calls `read` with the bytes of some members of an array at a time, as members of type `dtype`.
+/// Calls `read` with the bytes of some members of an array at a time, converted to numpy's type
+/// `dtype`.
+///
+/// # Errors
+/// Fails as `read` does, and with the exception that a handler of a signal raises.
 fn for_each_chunk(
     array: &Bound<'_, PyAny>,
     dtype: &str,
@@ -130,20 +143,24 @@ fn for_each_chunk(
         let end = start + ELEMENTS_BETWEEN_PAUSES;
         pause(py, end - 1)?;
         let chunk = array.get_item(PySlice::new(py, start as isize, end as isize, 1))?;
-        let chunk = chunk.call_method1("astype", (dtype,))?.call_method0("tobytes")?;
-        read(bytes(&chunk)?.as_bytes())?;
+        let chunk_bytes = chunk.call_method1("astype", (dtype,))?.call_method0("tobytes")?;
+        read(bytes(&chunk_bytes)?.as_bytes())?;
     }
     Ok(())
 }
 
-/// Reads a text in UTF-32, little-endian, which ends before the zeros at its end.
+/// Writes a text that is given in UTF-32, little-endian, into `text`, in place of what it has.
+/// Zeros at the end aren't part of the text.
 ///
 /// # Errors
 /// Fails with ValueError for surrogates.
 fn decode_utf32(bytes: &[u8], text: &mut String) -> PyResult<()> {
-    let characters = bytes.as_chunks::<BYTES_OF_CHARACTER>().0;
-    let last = characters.iter().rposition(|character| *character != [0; 4]);
-    let characters = &characters[..last.map_or(0, |last| last + 1)];
+    let with_padding = bytes.as_chunks::<BYTES_OF_CHARACTER>().0;
+    let last = with_padding.iter().rposition(|character| *character != [0; 4]);
+    let characters = match last {
+        Some(last) => &with_padding[..=last],
+        None => &[],
+    };
 
     text.clear();
     let all_bits = characters
@@ -164,8 +181,8 @@ fn decode_utf32(bytes: &[u8], text: &mut String) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns an array of dates, timestamps or durations as a list of what Python has for them, with
-/// None for `NaT`. Units of a day and longer are dates.
+/// Returns an array of dates, timestamps or durations of numpy as a list of Python's values, with
+/// None for `NaT`. Times whose unit is a day or longer become dates.
 ///
 /// # Errors
 /// Fails with ValueError for nanoseconds and for dates that Python doesn't have, and with TypeError
@@ -194,7 +211,7 @@ pub fn python_times<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
         if error.is_instance_of::<PyOverflowError>(py) { out_of_range() } else { error }
     };
 
-    // What is the same after a conversion there and back has lost nothing.
+    // If a conversion there and back gives an equal array, nothing was lost.
     let converted = array.call_method1("astype", (python_dtype,)).map_err(renamed)?;
     let back = converted.call_method1("astype", (&dtype,)).map_err(renamed)?;
     let nat_is_itself = [("equal_nan", true)].into_py_dict(py)?;

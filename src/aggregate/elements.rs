@@ -3,7 +3,8 @@
 //!
 //! A **call site** is the place in a query where the aggregate is called. It serves all groups and
 //! rows, so it remembers what is the same for all of them: the type of the elements, and the header
-//! of the filters, which follows from the parameters. A million groups share one copy of the header.
+//! of the filters, which follows from the parameters. A million groups share one copy of the
+//! header.
 
 use super::pointer::{AggregateState, StateHead, aggregate_context};
 use crate::arguments::Arguments;
@@ -53,8 +54,9 @@ impl<'c, H: ElementState> AggregateState<'c, H> {
     }
 }
 
-/// Implements a transition function. The arguments of the call are the state, an element, and what
-/// [`Arguments`] reads from number 2 on.
+/// Implements the transition function of an aggregate over elements: adds the element in argument 1
+/// to the state in argument 0 and returns the state, a new one for the first row of a group. A NULL
+/// element adds nothing. Arguments from number 2 on are the parameters of the filter.
 ///
 /// Fails with 22023 for invalid parameters, for parameters that differ from those of earlier rows,
 /// and for an element outside the range of the filter's key kind; with 54000 if the filter would be
@@ -87,7 +89,7 @@ pub fn transition<H: ElementState>(call: &Call) -> Outcome {
     Ok(Some(state.into_datum()))
 }
 
-/// What a call site of an aggregate over elements remembers from row to row.
+/// Data that a call site of an aggregate over elements keeps from row to row.
 pub struct ElementSite {
     element: ElementType,
     /// The parameters of the filter as they were given in the last row.
@@ -103,7 +105,7 @@ pub struct ElementSite {
 }
 
 impl ElementSite {
-    /// Reads what is known from the first row.
+    /// Makes the data that a call site keeps, from the arguments of the first row.
     ///
     /// Fails with 0A000 for a type that can't be an element, with 22023 or 54000 for invalid
     /// parameters, and with 55000 outside an aggregate.
@@ -128,7 +130,8 @@ impl ElementSite {
     /// Reads again what may differ from the row before: the parameters, and the definition of the
     /// elements' type.
     ///
-    /// Fails with 42804 if the key kind has changed, and with 22023 or 54000 for invalid parameters.
+    /// Fails with 42804 if the key kind has changed, and with 22023 or 54000 for invalid
+    /// parameters.
     #[inline(never)]
     fn read_arguments<H: ElementState>(&mut self, call: &Call) -> Result<()> {
         if let Some(type_before) = self.element.refresh(call)? {
@@ -150,11 +153,11 @@ impl ElementSite {
         Ok(())
     }
 
-    /// Returns the hash of the element in argument 1 without calling PostgreSQL and without a way to
-    /// fail, for a state with this header.
+    /// Returns the hash of the element in argument 1 without calling PostgreSQL and without a way
+    /// to fail, for a state with this header.
     ///
-    /// `None` if that isn't possible: the element is NULL or must be converted first, or the row may
-    /// have other parameters than the state.
+    /// `None` if that isn't possible: the element is NULL or must be converted first, or the row
+    /// may have other parameters than the state.
     #[inline(always)]
     pub fn hash_in_place(&self, call: &Call, state_header: &Header<'_>) -> Option<u64> {
         if !self.is_same_for_all_rows || !have_same_parameters(state_header, &self.header) {
@@ -213,8 +216,8 @@ fn copy_header(context: Context<'_>, header: &Header<'_>) -> BuildHeader {
     }
 }
 
-/// The first header that a call site uses, in memory that lives as long as the call site. All of its
-/// states with the same header share it; another header is copied to the memory of its state.
+/// The first header that a call site uses, in memory that lives as long as the call site. All of
+/// its states with the same header share it; another header is copied to the memory of its state.
 #[derive(Default)]
 pub struct HeaderCache(Option<BuildHeader>);
 
@@ -239,11 +242,12 @@ impl HeaderCache {
         Ok(copy_header(aggregate_context(call)?, header))
     }
 
-    /// Returns the header of a state that had `own` until it merged with another one, and has the
-    /// merged `header` now.
+    /// Returns the header for a state that had the header `own` and was merged with another state,
+    /// whose common header is `header`. The result lives as long as the state.
     ///
-    /// If `header` has no key kind, since neither state has elements, the result keeps that of
-    /// `own`: the elements that are still to come have it. Fails with 55000 outside an aggregate.
+    /// If `header` has no key kind, since neither state has elements, the result has the key kind
+    /// of `own`, which the elements that are still to come have. Fails with 55000 outside an
+    /// aggregate.
     pub fn merged_header_in_memory(
         &mut self,
         call: &Call,

@@ -1,8 +1,8 @@
 //! `bloom_union_agg` and `bloom_intersection_agg`: aggregates over filters.
 //!
 //! The state of both is [`MergedFilters`], in the memory of the aggregate: the filters so far,
-//! merged as far as their sizes allow. The result depends neither on the order of the filters nor on
-//! how they are spread over processes.
+//! merged as far as their sizes allow. The result depends neither on the order of the filters nor
+//! on how they are spread over processes.
 
 use super::memory::{Payload, PgList, aggregate_memory};
 use super::pointer::{
@@ -54,12 +54,12 @@ impl<'c> MergeState<'c> {
         AggregateState::new(call, MergeHead { tag: StateTag::Merge, filters })
     }
 
-    /// Calls `work` with the merged filters and with the memory to allocate more in, and returns its
-    /// result. An error of `work` is given the name of the aggregate.
+    /// Calls `use_filters` with the merged filters and with the memory to allocate more in, and
+    /// returns its result. An error of `use_filters` is given the name of the aggregate.
     fn with_filters<T>(
         &mut self,
         call: &Call,
-        work: impl FnOnce(
+        use_filters: impl FnOnce(
             &mut MergedFilters<Context<'static>>,
             &mut Context<'static>,
         ) -> pg_bloom_core::Result<T>,
@@ -70,15 +70,15 @@ impl<'c> MergeState<'c> {
             Operation::Union => "bloom_union_agg",
             Operation::Intersection => "bloom_intersection_agg",
         };
-        work(filters, &mut aggregate_memory(call)?).during(aggregate)
+        use_filters(filters, &mut aggregate_memory(call)?).during(aggregate)
     }
 }
 
 /// Adds the filter in argument 1 to the state in argument 0. A NULL filter adds nothing.
 ///
-/// Filters whose sizes don't divide each other are no error yet: a later filter may have a size that
-/// is a multiple of both. Fails with 22023 or 42804 for filters that can't be merged, and with 54000
-/// for a result that would be too large.
+/// Filters whose sizes don't divide each other are no error yet: a later filter may have a size
+/// that is a multiple of both. Fails with 22023 or 42804 for filters that can't be merged, and with
+/// 54000 for a result that would be too large.
 fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: transition functions are declared with the state as argument 0.
     let existing_state = unsafe { MergeState::argument(call, 0)? };

@@ -137,7 +137,8 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     #[inline(always)]
     pub unsafe fn argument(call: &'c Call, index: usize) -> Result<Option<AggregateState<'c, H>>> {
         call.use_internal(index);
-        // SAFETY: promised by the caller. `use_internal` has made sure that no other owner exists.
+        // SAFETY: the caller promises an argument that is declared so. `use_internal` has made sure
+        // that no other owner exists.
         let state = unsafe { AggregateState::argument_without_check(call, index) };
         if state.is_none() && call.datum(index).is_some() {
             return Err(foreign_state());
@@ -145,8 +146,8 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
         Ok(state)
     }
 
-    /// Returns argument number `index` of the call as a state; `None` if it is NULL, or the state of
-    /// another aggregate. It neither fails nor calls PostgreSQL.
+    /// Returns argument number `index` of the call as a state; `None` if it is NULL, or the state
+    /// of another aggregate. It neither fails nor calls PostgreSQL.
     ///
     /// # Safety
     /// As for [`AggregateState::argument`]. In addition, the caller must be the only one to use the
@@ -228,15 +229,15 @@ pub fn combine<'c, H: StateHead>(
     Ok(Some(merge(own, bytes)?.into_datum()))
 }
 
-/// Calls `work` with the state in argument 0, and returns its result; `None` if the argument is
+/// Calls `read` with the state in argument 0, and returns its result; `None` if the argument is
 /// NULL, as for an aggregate over no rows. This is for functions that read a state: serialise and
 /// final functions.
 ///
-/// `work` must not move the state: PostgreSQL may use it again, as window functions do. Fails with
-/// 55000 outside an aggregate or for a state of another aggregate, and if `work` fails.
+/// `read` must not move the state: PostgreSQL may use it again, as window functions do. Fails with
+/// 55000 outside an aggregate or for a state of another aggregate, and if `read` fails.
 pub fn with_state<'c, H: StateHead, T>(
     call: &'c Call,
-    work: impl FnOnce(&mut AggregateState<'c, H>) -> Result<T>,
+    read: impl FnOnce(&mut AggregateState<'c, H>) -> Result<T>,
 ) -> Result<Option<T>> {
     aggregate_context(call)?;
     // SAFETY: serialise and final functions are declared with the state as argument 0.
@@ -244,11 +245,13 @@ pub fn with_state<'c, H: StateHead, T>(
         return Ok(None);
     };
     let head_before = state.head;
-    let result = work(&mut state)?;
+    let result = read(&mut state)?;
     assert!(state.head == head_before, "a state must not move while it is read");
     Ok(Some(result))
 }
 
+/// Returns the error 55000 for an argument that isn't a state of the aggregate whose function is
+/// called.
 #[cold]
 fn foreign_state() -> Error {
     Error::new(

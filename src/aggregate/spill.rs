@@ -67,8 +67,8 @@ pub struct Spill {
     /// A second file, which is used when the first one is rewritten without repeated hashes.
     spare_file: Option<Temporary>,
     runs: Vec<SpillRun>,
-    /// How many hashes the file had when it was last found to have few repeated ones. It is searched
-    /// again when it has twice as many.
+    /// How many hashes the file had when it was last found to have few repeated ones. It is
+    /// searched again when it has twice as many.
     hashes_at_last_search: usize,
 }
 
@@ -127,12 +127,13 @@ impl Spill {
         Ok(!hashes.is_empty() && num_distinct * 4 >= hashes.len() * 3)
     }
 
-    /// Rewrites the file as one run without repeated hashes. Fails with 58030 if the file can't be
-    /// read or written.
+    /// Rewrites the file without repeated hashes, all in the order in which one write would have
+    /// stored them. Fails with 58030 if the file can't be read or written.
     fn drop_repetitions(&mut self) -> Result<()> {
         let mut new_file = match self.spare_file.take() {
             Some(file) => file,
-            // SAFETY: as in `new`.
+            // SAFETY: an aggregate runs within a transaction, and this struct is dropped with the
+            // context.
             None => unsafe { Temporary::new(self.context) },
         };
         new_file.clear();
@@ -157,9 +158,9 @@ impl Spill {
         Ok(())
     }
 
-    /// Calls `visit` with all hashes of the file and with `more_hashes`, which must be ascending:
-    /// those of a few ranges at a time. Within a call they are in any order and may repeat; the
-    /// ranges of later calls are greater.
+    /// Calls `visit` with all hashes of the file and with `more_hashes`, which must be ascending,
+    /// about half a megabyte of hashes at a time. Within a call they are in any order and may
+    /// repeat. All hashes of later calls are greater, so that equal hashes always come in one call.
     ///
     /// Fails with 58030 if the file can't be read, and if `visit` fails.
     pub fn for_each_batch(
@@ -182,9 +183,9 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads the hashes of some ranges into `hashes`, in place of what it has: those of the file,
-    /// and those among `more_hashes`, which must be ascending. Fails with 58030 if the file can't be
-    /// read.
+    /// Fills `hashes` with all hashes of some ranges, numbers of their first six bits: from the
+    /// file, and from `more_hashes`, which must be ascending. They are in no order, and may repeat.
+    /// Fails with 58030 if the file can't be read.
     fn read_ranges(
         &mut self,
         ranges: Range<usize>,
@@ -192,9 +193,9 @@ impl Spill {
         hashes: &mut Vec<u64>,
     ) -> Result<()> {
         let index_of_range = |range| more_hashes.partition_point(|&hash| range_of(hash) < range);
-        let more_hashes = &more_hashes[index_of_range(ranges.start)..index_of_range(ranges.end)];
+        let more_in_ranges = &more_hashes[index_of_range(ranges.start)..index_of_range(ranges.end)];
 
-        let mut len = more_hashes.len();
+        let mut len = more_in_ranges.len();
         for run in &self.runs {
             len += run.part(ranges.clone()).len;
         }
@@ -202,14 +203,14 @@ impl Spill {
         memory::reserve(hashes, len);
         hashes.resize(len, 0);
 
-        let mut unread = &mut hashes[..];
+        let mut unfilled = &mut hashes[..];
         for run in &self.runs {
             let part = run.part(ranges.clone());
-            let (hashes_of_run, rest) = unread.split_at_mut(part.len);
+            let (hashes_of_run, rest) = unfilled.split_at_mut(part.len);
             self.file.read(part.first, hashes_of_run)?;
-            unread = rest;
+            unfilled = rest;
         }
-        unread.copy_from_slice(more_hashes);
+        unfilled.copy_from_slice(more_in_ranges);
         Ok(())
     }
 }

@@ -23,9 +23,9 @@ use crate::pg::catalog::{self, Shape, default_class};
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, OIDVECTOROID, Oid};
 
-/// The support function of an operator class that hashes the column's values, where the class is for
-/// a type whose own hash function can be replaced. PostgreSQL drops neither this function nor its
-/// place in the class while an index uses the class.
+/// The support function of an operator class that hashes the column's values, where the class is
+/// for a type whose own hash function can be replaced. PostgreSQL drops neither this function nor
+/// its place in the class while an index uses the class.
 pub const HASH: i16 = 4;
 
 /// A column of an index, or what it is compared with.
@@ -38,8 +38,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns a column whose values are hashed as elements of type `oid` under a collation, by their
-    /// type alone. `function` is any function of the extension.
+    /// Returns a column whose values are hashed as elements of type `oid` under a collation, by
+    /// their type alone. `function` is any function of the extension.
     ///
     /// Fails with 0A000 for a collation by which texts with different bytes can be equal, and for a
     /// type that an index can't hash for ever in one way, such as a row type.
@@ -60,18 +60,18 @@ impl Column {
         Ok(column)
     }
 
-    /// Checks that a column of type `oid` can be in an index that compares it as another type, whose
-    /// hash function the operator class may name. Fails with 0A000 as [`Column::new`] does, except for
-    /// a hash function that can be replaced.
+    /// Checks that a column of type `oid` can be in an index that compares it as another type,
+    /// whose hash function the operator class may name. Fails with 0A000 as [`Column::new`] does,
+    /// except for a hash function that can be replaced.
     pub fn check(function: Oid, oid: Oid, collation: Oid) -> Result<()> {
         Column::resolve(function, catalog::base_type(oid), collation).map(drop)
     }
 
-    /// Returns a column of type `oid` whose values are hashed by function `hash`, which the operator
-    /// class of the index names as `hash(value, seed bigint) → bigint`.
+    /// Returns a column of type `oid` whose values are hashed by function `hash`, which the
+    /// operator class of the index names as `hash(value, seed bigint) → bigint`.
     ///
-    /// Fails with 0A000 for a function with other arguments or another result, and for a collation by
-    /// which texts with different bytes can be equal.
+    /// Fails with 0A000 for a function with other arguments or another result, and for a collation
+    /// by which texts with different bytes can be equal.
     pub fn hashed_by(hash: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         require_deterministic(collation)?;
         let argument_types = [
@@ -102,10 +102,10 @@ impl Column {
         })
     }
 
-    /// Returns a column of type `whole`, which is no domain, hashed as elements of filters are; and the
-    /// first type in it whose hash function can be replaced, if there is one. Fails with 0A000 for a
-    /// collation by which texts with different bytes can be equal, and for a type that an index can't
-    /// have in its column.
+    /// Returns a column of type `whole`, which is no domain, hashed as elements of filters are; and
+    /// the first type in it whose hash function can be replaced, if there is one. Fails with 0A000
+    /// for a collation by which texts with different bytes can be equal, and for a type that an
+    /// index can't have in its column.
     fn resolve(function: Oid, whole: Oid, collation: Oid) -> Result<(Column, Option<Unsettled>)> {
         require_deterministic(collation)?;
         if catalog::shape(whole) != Shape::Enum {
@@ -124,8 +124,8 @@ impl Column {
         &self.hasher
     }
 
-    /// Returns whether values that are equal have one hash in both columns, as `integer` and `bigint`
-    /// have.
+    /// Returns whether values that are equal have one hash in both columns, as `integer` and
+    /// `bigint` have.
     pub fn compares_with(&self, other: &Column) -> bool {
         self.tag == other.tag && self.name == other.name
     }
@@ -161,8 +161,8 @@ fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     }
 }
 
-/// Returns the refusal of type `whole` in an index, since type `part`, which it is or has in it, can't
-/// be there for this reason.
+/// Returns the refusal of type `whole` in an index, since type `part`, which it is or has in it,
+/// can't be there for this reason.
 fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
     let detail = if whole == part {
         reason.to_owned()

@@ -1,5 +1,5 @@
-//! A type of elements, as a call site remembers it: its key kind, and how its values are hashed for a
-//! filter.
+//! A type of elements, as a call site remembers it: its key kind, and how its values are hashed for
+//! a filter.
 
 use super::hasher::{Form, Hasher, parquet_form};
 use super::probe_key::ProbeKey;
@@ -28,8 +28,8 @@ impl ElementType {
     /// query has for it.
     ///
     /// Fails with 0A000 for a type that can't be an element and for a collation by which texts with
-    /// different bytes can be equal, with 42P22 if the query has no collation for a text, with 42704
-    /// if the type was dropped, and with 42P18 if the query doesn't tell the type.
+    /// different bytes can be equal, with 42P22 if the query has no collation for a text, with
+    /// 42704 if the type was dropped, and with 42P18 if the query doesn't tell the type.
     pub fn of_argument(call: &Call, i: usize) -> Result<ElementType> {
         ElementType::of_type(call, i, existing(call.argument_type(i)?)?)
     }
@@ -60,9 +60,9 @@ impl ElementType {
         ElementType::of_type(call, i, element)
     }
 
-    /// Returns type `oid`, of keys of an index scan that are compared under a collation. `function` is
-    /// any function of the extension. Fails with 0A000 for a type that can't be an element and for a
-    /// collation by which texts with different bytes can be equal.
+    /// Returns type `oid`, of keys of an index scan that are compared under a collation. `function`
+    /// is any function of the extension. Fails with 0A000 for a type that can't be an element and
+    /// for a collation by which texts with different bytes can be equal.
     pub fn of_key(function: Oid, oid: Oid, collation: Oid) -> Result<ElementType> {
         require_deterministic(collation)?;
         ElementType::new(function, oid, catalog::base_type(oid))
@@ -86,9 +86,10 @@ impl ElementType {
         Ok(ElementType { oid, base, resolved, dependencies: resolver.dependencies })
     }
 
-    /// Returns the first encoding such that the type, in a database of that encoding, is one for which
-    /// `is_wanted` holds: the key kind of some types names the encoding. UTF8 stands for SQL_ASCII as
-    /// well. `None` if no encoding is such. Fails with 0A000 if the type can't be an element.
+    /// Returns the first encoding such that the type, in a database of that encoding, is one for
+    /// which `is_wanted` holds: the key kind of some types names the encoding. UTF8 stands for
+    /// SQL_ASCII as well. `None` if no encoding is such. Fails with 0A000 if the type can't be an
+    /// element.
     pub fn encoding_where(
         &self,
         call: &Call,
@@ -105,8 +106,8 @@ impl ElementType {
         Ok(None)
     }
 
-    /// Returns whether a command can alter how these elements are hashed: the columns of a row type in
-    /// them, or an operator class.
+    /// Returns whether a command can alter how these elements are hashed: the columns of a row type
+    /// in them, or an operator class.
     pub fn is_alterable(&self) -> bool {
         !self.dependencies.is_empty()
     }
@@ -118,9 +119,9 @@ impl ElementType {
         self.dependencies.is_empty() || self.dependencies.are_current()
     }
 
-    /// Resolves the type again if a command has altered how its elements are hashed, and returns the
-    /// type as it was before; `None` if nothing was altered. Fails with 0A000 if the type can no
-    /// longer be an element; then it is left as it was.
+    /// Resolves the type again if a command has altered how its elements are hashed, and returns
+    /// the type as it was before; `None` if nothing was altered. Fails with 0A000 if the type can
+    /// no longer be an element; then it is left as it was.
     #[inline]
     pub fn refresh(&mut self, call: &Call) -> Result<Option<ElementType>> {
         if self.is_current() {
@@ -130,9 +131,9 @@ impl ElementType {
         Ok(Some(std::mem::replace(self, altered)))
     }
 
-    /// Returns the type of the elements in argument `i`, which is one element or an array, as `given`
-    /// says. The call site, a place in a query, keeps the type from one call to the next; it is
-    /// resolved again if a command has altered how the elements are hashed.
+    /// Returns the type of the elements in argument `i`, which is one element or an array, as
+    /// `given` says. The call site, a place in a query, keeps the type from one call to the next;
+    /// it is resolved again if a command has altered how the elements are hashed.
     ///
     /// All calls of a call site must be for one argument; another one panics. Fails as
     /// [`ElementType::of_argument`] and [`ElementType::of_array`] do.
@@ -149,8 +150,8 @@ impl ElementType {
         Ok(element_type)
     }
 
-    /// Returns the key kind that elements of this type have in a new filter of a layout. Elements can
-    /// be looked for only in filters of their kind.
+    /// Returns the key kind that elements of this type have in a new filter of a layout. Elements
+    /// can be looked for only in filters of their kind.
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let tag = if layout == Layout::Parquet {
             self.resolved.parquet
@@ -184,8 +185,9 @@ impl ElementType {
         Hasher { reader: self.resolved.reader.clone(), form }
     }
 
-    /// Returns the key with which any filter can be probed for an element: the element's key kind, and
-    /// its hash in each width that numbers have in filters. The key of `None` matches no filter.
+    /// Returns the key with which any filter can be probed for an element: the element's key kind,
+    /// and its hash in each width that numbers have in filters. The key of `None` matches no
+    /// filter.
     ///
     /// # Safety
     /// The element must be of this type.
@@ -205,8 +207,8 @@ impl ElementType {
     }
 }
 
-/// Returns the key kind that elements of a type have in the filters of Parquet files. Fails with 22023
-/// if such files store no values of the type, or if `oid` is not a type's.
+/// Returns the key kind that elements of a type have in the filters of Parquet files. Fails with
+/// 22023 if such files store no values of the type, or if `oid` is not a type's.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
@@ -223,8 +225,8 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     })
 }
 
-/// Returns `oid`, the identifier of a type. Fails with 42704 if the type was dropped, which a plan of
-/// PL/pgSQL may still name.
+/// Returns `oid`, the identifier of a type. Fails with 42704 if the type was dropped, which a plan
+/// of PL/pgSQL may still name.
 fn existing(oid: Oid) -> Result<Oid> {
     if catalog::is_type(oid) {
         return Ok(oid);
@@ -233,8 +235,8 @@ fn existing(oid: Oid) -> Result<Oid> {
     Err(Error::new(SqlState::ERRCODE_UNDEFINED_OBJECT, message))
 }
 
-/// Returns the refusal of a type that isn't the type of arrays with one type of elements. Columns of
-/// PostgreSQL's statistics have the type `anyarray`, of which each value has a type of its own.
+/// Returns the refusal of a type that isn't the type of arrays with one type of elements. Columns
+/// of PostgreSQL's statistics have the type `anyarray`, of which each value has a type of its own.
 fn refuse_array(oid: Oid) -> Error {
     let name = catalog::display_name(oid);
     if catalog::is_polymorphic(oid) {
@@ -246,9 +248,9 @@ fn refuse_array(oid: Oid) -> Error {
     unsupported(format!("type {name} is not an array"), "Use an array.")
 }
 
-/// Checks that elements of type `oid` under a collation are equal only if their bytes are. Fails with
-/// 0A000 if they may be otherwise, and with 42P22 if the type needs a collation and the call has none;
-/// a call without an expression can't have one.
+/// Checks that elements of type `oid` under a collation are equal only if their bytes are. Fails
+/// with 0A000 if they may be otherwise, and with 42P22 if the type needs a collation and the call
+/// has none; a call without an expression can't have one.
 fn check_collation(call: &Call, oid: Oid, collation: Oid) -> Result<()> {
     if call.is_prepared() && catalog::collation(oid) != Oid::INVALID && collation == Oid::INVALID {
         let message = "could not determine which collation to use for elements of a bloom filter";
@@ -279,8 +281,8 @@ pub enum Given {
     Array,
 }
 
-/// Returns the key kind that a filter has once the elements in argument `i` are added, and the hashes
-/// of these elements for it: in their order and with repetitions, none for NULL. The kind is
+/// Returns the key kind that a filter has once the elements in argument `i` are added, and the
+/// hashes of these elements for it: in their order and with repetitions, none for NULL. The kind is
 /// [`Kind::NONE`] if the argument is one element, and NULL.
 ///
 /// `header` is the filter's, `given` says whether the argument is one element or an array, and
@@ -315,8 +317,8 @@ pub fn hashes_of<'a>(
     Ok((kind, hashes))
 }
 
-/// Returns the error 22023 for an element that filters of this kind can't have: a number that is out
-/// of the kind's range, or not exact in it.
+/// Returns the error 22023 for an element that filters of this kind can't have: a number that is
+/// out of the kind's range, or not exact in it.
 #[cold]
 pub fn out_of_range(kind: Kind<'_>) -> Error {
     pg_bloom_core::Error::from(InvalidParameter::OutOfRange(kind.to_string())).into()

@@ -19,8 +19,9 @@ pub enum Form {
     Float32,
 }
 
-/// Returns the width in which numbers of key kind `own_tag` are hashed for a filter of `filter_tag`, one
-/// of the kinds in filters of Parquet files. `None` if it isn't one of these, or has no such numbers.
+/// Returns the width in which numbers of key kind `own_tag` are hashed for a filter of
+/// `filter_tag`, one of the kinds in filters of Parquet files. `None` if it isn't one of these, or
+/// has no such numbers.
 pub(super) fn parquet_form(own_tag: Tag, filter_tag: Tag) -> Option<Form> {
     match (own_tag, filter_tag) {
         (Tag::Integer, Tag::ParquetInt32) => Some(Form::Int32),
@@ -39,7 +40,8 @@ pub struct Hasher {
 
 impl Hasher {
     /// Returns the hash of an element; `None` for a number that doesn't fit into the width of the
-    /// filter's numbers, so that no such filter has it. May call PostgreSQL and check for interrupts.
+    /// filter's numbers, so that no such filter has it. May call PostgreSQL and check for
+    /// interrupts.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -68,8 +70,8 @@ impl Hasher {
         self.form
     }
 
-    /// Returns whether elements are hashed without calling PostgreSQL, if they are stored in line and
-    /// uncompressed.
+    /// Returns whether elements are hashed without calling PostgreSQL, if they are stored in line
+    /// and uncompressed.
     pub fn is_in_place(&self) -> bool {
         let Reader::Scalar(reader) = &self.reader else {
             return false;
@@ -77,9 +79,10 @@ impl Hasher {
         !reader.convert && !matches!(reader.source, Source::Enum | Source::Jsonb | Source::Other)
     }
 
-    /// Returns the hash of an element without calling PostgreSQL. `None` if that isn't possible, for
-    /// instance since the element is compressed, and for a number that doesn't fit into the width of
-    /// the filter's numbers: the caller then asks [`Hasher::hash`], which tells these cases apart.
+    /// Returns the hash of an element without calling PostgreSQL. `None` if that isn't possible,
+    /// for instance since the element is compressed, and for a number that doesn't fit into the
+    /// width of the filter's numbers: the caller then asks [`Hasher::hash`], which tells these
+    /// cases apart.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -100,9 +103,9 @@ impl Hasher {
         }
     }
 
-    /// Returns the hash of an element of any type but text and integers, which [`Hasher::hash`] has in
-    /// line since they are the most frequent. `None` for a number that doesn't fit into the width of
-    /// the filter's numbers.
+    /// Returns the hash of an element of any type but text and integers, which [`Hasher::hash`] has
+    /// in line since they are the most frequent. `None` for a number that doesn't fit into the
+    /// width of the filter's numbers.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -110,7 +113,8 @@ impl Hasher {
     unsafe fn hash_rarer(&self, element: Element) -> Option<u64> {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises, and the source says
-        // how values of that type are stored. Types with long canonical bytes are of variable length.
+        // how values of that type are stored. Types with long canonical bytes are of variable
+        // length.
         unsafe {
             let reader = match &self.reader {
                 Reader::Scalar(reader) => reader,

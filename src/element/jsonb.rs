@@ -1,5 +1,5 @@
-//! Reads a jsonb as PostgreSQL stores it, and a numeric, which is how a jsonb stores numbers. A jsonb
-//! may be nested as deep as it is long, so it is walked without recursion.
+//! Reads a jsonb as PostgreSQL stores it, and a numeric, which is how a jsonb stores numbers. A
+//! jsonb may be nested as deep as it is long, so it is walked without recursion.
 //!
 //! ```text
 //! container   header u32 (count and what it is), entries u32 each, then their values
@@ -97,9 +97,9 @@ pub enum Scalar<'a> {
     String(&'a [u8]),
 }
 
-/// Calls `visit` with each scalar in a jsonb, a value that is neither an object nor an array, and with
-/// its path. The path begins as `root`, and `step` adds a key of an object to a path; arrays add
-/// nothing. For `{"a": [1, {"b": 2}]}` these are 1 with `step(root, "a")` and 2 with
+/// Calls `visit` with each scalar in a jsonb, a value that is neither an object nor an array, and
+/// with its path. The path begins as `root`, and `step` adds a key of an object to a path; arrays
+/// add nothing. For `{"a": [1, {"b": 2}]}` these are 1 with `step(root, "a")` and 2 with
 /// `step(step(root, "a"), "b")`.
 ///
 /// `jsonb` has the bytes of the value without its length. Raises XX001 for a damaged value.
@@ -130,9 +130,9 @@ pub fn each_scalar<Path: Copy>(
     }
 }
 
-/// Calls `visit` with each string that the operator `?` finds in a jsonb: the keys if the jsonb is an
-/// object, the strings in it if it is an array, and the string itself if it is one. The strings are in
-/// the database's encoding.
+/// Calls `visit` with each string that the operator `?` finds in a jsonb: the keys if the jsonb is
+/// an object, the strings in it if it is an array, and the string itself if it is one. The strings
+/// are in the database's encoding.
 ///
 /// `jsonb` has the bytes of the value without its length. Raises XX001 for a damaged value.
 pub fn each_key(jsonb: &[u8], mut visit: impl FnMut(&[u8])) {
@@ -153,16 +153,16 @@ struct OpenContainer<'a> {
     closing: &'static [u8],
     /// Whether a member has been written, so that a comma precedes the next one.
     is_started: bool,
-    /// All members in the order of their keys in UTF-8, if PostgreSQL may store them in another one;
-    /// otherwise empty.
+    /// All members in the order of their keys in UTF-8, if PostgreSQL may store them in another
+    /// one; otherwise empty.
     sorted: std::vec::IntoIter<JsonMember<'a>>,
     /// All members in the order in which they are stored; none if they are in `sorted`.
     members: Members<'a>,
 }
 
 impl<'a> OpenContainer<'a> {
-    /// Writes the bracket that begins a container, and returns the container with all of its members
-    /// yet to be written.
+    /// Writes the bracket that begins a container, and returns the container with all of its
+    /// members yet to be written.
     fn start(container: &'a [u8], convert: bool, into: &mut impl Sink) -> OpenContainer<'a> {
         let mut members = Members::new(container);
         let (opening, closing): (&[u8], &[u8]) = match &members.keys {
@@ -173,8 +173,8 @@ impl<'a> OpenContainer<'a> {
         };
         into.write(opening);
 
-        // Keys are stored in the order of their bytes in the database's encoding. In UTF-8 these may
-        // have another order, except for ASCII.
+        // Keys are stored in the order of their bytes in the database's encoding. In UTF-8 these
+        // may have another order, except for ASCII.
         let mut sorted = Vec::new();
         if convert
             && let Some(mut keys) = members.keys.clone()
@@ -223,8 +223,8 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Returns the members of a container. The values of an object are stored behind all of its keys,
-    /// so this reads the lengths of the keys.
+    /// Returns the members of a container. The values of an object are stored behind all of its
+    /// keys, so this reads the lengths of the keys.
     fn new(container: &'a [u8]) -> Members<'a> {
         let header = word(container, 0);
         let count = (header & COUNT) as usize;
@@ -352,8 +352,9 @@ fn damaged() -> ! {
     )
 }
 
-/// The two highest bits of a numeric's first word, and the forms that they stand for. The long forms
-/// have a second word for the weight: the power of 10,000 by which the first group of digits counts.
+/// The two highest bits of a numeric's first word, and the forms that they stand for. The long
+/// forms have a second word for the weight: the power of 10,000 by which the first group of digits
+/// counts.
 const FORM: u16 = 0xC000;
 const NEGATIVE: u16 = 0x4000;
 const SHORT: u16 = 0x8000;

@@ -94,8 +94,8 @@ impl ProbeKey {
         }
     }
 
-    /// Returns the hash of the element for a filter with this header; `None` if the filter can't have
-    /// the element. Fails with 42804 if the filter has elements of another key kind.
+    /// Returns the hash of the element for a filter with this header; `None` if the filter can't
+    /// have the element. Fails with 42804 if the filter has elements of another key kind.
     pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);

@@ -2,12 +2,12 @@
 //!
 //! Types whose equality a hash of ours cannot follow are refused rather than answered wrongly: text
 //! under a nondeterministic collation; `citext`, which compares by its own rules; names of objects,
-//! which are kept as identifiers that a dump doesn't keep; a `bloom` itself, which would be a filter
-//! of filters where a merge was meant; and what is made of any of these.
+//! which are kept as identifiers that a dump doesn't keep; a `bloom` itself, which would be a
+//! filter of filters where a merge was meant; and what is made of any of these.
 //!
 //! A kind must stand for one hash for as long as filters are stored. Of most types the canonical
-//! bytes are ours. The others, of kind "other", are hashed by a function of PostgreSQL's catalogs. If
-//! the type's name alone doesn't say which function that is, the kind names the function too:
+//! bytes are ours. The others, of kind "other", are hashed by a function of PostgreSQL's catalogs.
+//! If the type's name alone doesn't say which function that is, the kind names the function too:
 //!
 //! | type | hashed by | kind |
 //! |---|---|---|
@@ -39,8 +39,8 @@ pub struct BuiltIn {
     pub parquet: Tag,
 }
 
-/// Returns how the values of a type that comes with PostgreSQL are read, and its key kinds. `None` for
-/// other types: these are hashed by a function of their own, or made of other types.
+/// Returns how the values of a type that comes with PostgreSQL are read, and its key kinds. `None`
+/// for other types: these are hashed by a function of their own, or made of other types.
 pub fn built_in(oid: Oid) -> Option<BuiltIn> {
     let with_parquet = |source, tag, parquet| BuiltIn { source, tag, parquet };
     let without_parquet = |source, tag| BuiltIn { source, tag, parquet: tag };
@@ -89,7 +89,8 @@ pub struct ResolvedType {
 }
 
 impl ResolvedType {
-    /// Returns a type that is made of other types. A name that is too long to be stored is shortened.
+    /// Returns a type that is made of other types. A name that is too long to be stored is
+    /// shortened.
     fn composite(parts: Parts, tag: Tag, name: String) -> ResolvedType {
         ResolvedType {
             reader: Reader::Composite(Rc::new(parts)),
@@ -99,20 +100,21 @@ impl ResolvedType {
         }
     }
 
-    /// Returns the kind as the name of another kind has it, such as `integer` in `array of integer`.
+    /// Returns the kind as the name of another kind has it, such as `integer` in `array of
+    /// integer`.
     fn kind(&self) -> &str {
         if self.tag.has_name() { &self.name } else { self.tag.name() }
     }
 }
 
-/// The catalog entries by which a type was resolved and that can be altered, each with its version at
-/// that time.
+/// The catalog entries by which a type was resolved and that can be altered, each with its version
+/// at that time.
 #[derive(Default)]
 pub struct Dependencies {
     /// The composite types in the type, or the type itself if it is one: columns can be altered.
     rows: Vec<RowVersion>,
-    /// The version of all operator classes, if values are compared or hashed by a class that somebody
-    /// can make or drop.
+    /// The version of all operator classes, if values are compared or hashed by a class that
+    /// somebody can make or drop.
     classes: Option<u64>,
 }
 
@@ -191,8 +193,8 @@ impl Resolver {
     /// Returns how the values of type `oid`, the whole type or a part of it, are read, and its key
     /// kind, by which filters tell types apart. A domain counts as the type below it.
     ///
-    /// Fails with 0A000 for a type that can't be an element or in one, and raises 54001 if types are
-    /// nested deeper than the stack allows.
+    /// Fails with 0A000 for a type that can't be an element or in one, and raises 54001 if types
+    /// are nested deeper than the stack allows.
     pub fn resolve(&mut self, oid: Oid) -> Result<ResolvedType> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
@@ -262,9 +264,9 @@ impl Resolver {
         Ok((kind, Member { reader: resolved.reader, storage }))
     }
 
-    /// Returns the kind of the bounds of a range type, and how ranges of the type are read. Fails with
-    /// 0A000 if bounds can't be in an element, or if the range type compares them by an operator class
-    /// or a collation of its own, by which bounds with other bytes may be equal.
+    /// Returns the kind of the bounds of a range type, and how ranges of the type are read. Fails
+    /// with 0A000 if bounds can't be in an element, or if the range type compares them by an
+    /// operator class or a collation of its own, by which bounds with other bytes may be equal.
     fn range_type(&mut self, range: Oid) -> Result<(String, RangeType)> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));
@@ -282,8 +284,8 @@ impl Resolver {
     }
 
     /// Resolves a row type. The name of its kind has the type's name and the names and kinds of its
-    /// columns in their order, as `public.point("x" float, "y" float)`: a dump keeps all of these, and
-    /// a column that replaces a dropped one has another name.
+    /// columns in their order, as `public.point("x" float, "y" float)`: a dump keeps all of these,
+    /// and a column that replaces a dropped one has another name.
     ///
     /// Fails with 0A000 if a column can't be in an element.
     fn resolve_row(&mut self, oid: Oid) -> Result<ResolvedType> {
@@ -325,9 +327,9 @@ impl Resolver {
         })
     }
 
-    /// Returns the function by which a type hashes its values, and notes whether it can be replaced.
-    /// Fails with 0A000 if there is none, or if values that the type's `=` holds equal may have
-    /// different hashes.
+    /// Returns the function by which a type hashes its values, and notes whether it can be
+    /// replaced. Fails with 0A000 if there is none, or if values that the type's `=` holds equal
+    /// may have different hashes.
     fn own_hash(&mut self, oid: Oid) -> Result<TypeHash> {
         self.dependencies.add_classes();
         let hash = match default_class::type_hash(oid) {
@@ -355,9 +357,9 @@ impl Resolver {
 
     /// Returns the name of the kind of a type that is hashed by a function of its own. Beside the
     /// type, the name says all that the hash depends on: the function, if that can be replaced; the
-    /// encoding of the database and the byte order of the CPU, if they may matter. A filter that was
-    /// moved elsewhere, or whose type was altered, then has another kind than the elements, which is
-    /// an error and no wrong answer.
+    /// encoding of the database and the byte order of the CPU, if they may matter. A filter that
+    /// was moved elsewhere, or whose type was altered, then has another kind than the elements,
+    /// which is an error and no wrong answer.
     fn kind_name(&self, oid: Oid, hash: &TypeHash) -> String {
         let mut name = catalog::qualified_name(oid);
         if !hash.is_settled {
@@ -419,8 +421,8 @@ impl Resolver {
         Err(self.refuse(hint))
     }
 
-    /// Returns the refusal of a type like `citext`, a string that is compared by rules of its own, or
-    /// of a type that has this one in it.
+    /// Returns the refusal of a type like `citext`, a string that is compared by rules of its own,
+    /// or of a type that has this one in it.
     fn refuse_foreign_string(&self, oid: Oid) -> Error {
         if oid == self.whole {
             return self.refuse(
@@ -433,7 +435,8 @@ impl Resolver {
         ))
     }
 
-    /// Checks that text under a collation is equal only if its bytes are. Fails with 0A000 otherwise.
+    /// Checks that text under a collation is equal only if its bytes are. Fails with 0A000
+    /// otherwise.
     fn check_collation(&self, collation: Oid) -> Result<()> {
         if catalog::is_deterministic(collation) {
             return Ok(());
@@ -441,7 +444,8 @@ impl Resolver {
         Err(self.refuse("It has text with a nondeterministic collation, which holds values equal whose bytes differ."))
     }
 
-    /// Returns the refusal of the whole type as an element, with a hint that says why and what to do.
+    /// Returns the refusal of the whole type as an element, with a hint that says why and what to
+    /// do.
     fn refuse(&self, hint: impl Into<String>) -> Error {
         let name = catalog::display_name(self.whole);
         unsupported(format!("type {name} cannot be an element of a bloom filter"), hint)

@@ -70,8 +70,8 @@ pub struct ScalarReader {
 
 impl ScalarReader {
     /// Returns whether a short value can have many canonical bytes, as `1e100000` has.
-    /// [`ScalarReader::write_long`] writes these piece by piece, and [`ScalarReader::with_bytes`] is
-    /// for the other types.
+    /// [`ScalarReader::write_long`] writes these piece by piece, and [`ScalarReader::with_bytes`]
+    /// is for the other types.
     pub fn is_long(&self) -> bool {
         matches!(self.source, Source::Numeric | Source::Jsonb)
     }

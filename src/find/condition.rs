@@ -24,7 +24,8 @@ pub enum KeyArgument {
     Array,
 }
 
-/// The condition `column = key` or `column = ANY (keys)` on the parent, which is table 1 of its query.
+/// The condition `column = key` or `column = ANY (keys)` on the parent, which is table 1 of its
+/// query.
 pub struct ColumnCondition<'c> {
     node: *mut Node,
     /// The keys for which an index may be asked; `None` if only the executor can tell whether a row
@@ -48,8 +49,8 @@ impl<'c> ColumnCondition<'c> {
     /// condition is allocated in the memory of the call.
     ///
     /// Raises PostgreSQL's own errors for types that can't be compared, and for text that is not a
-    /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with 42P21
-    /// if a query would compare it under another collation.
+    /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with
+    /// 42P21 if a query would compare it under another collation.
     pub fn from_argument(
         call: &'c Call,
         parent: Relation,
@@ -135,8 +136,8 @@ impl<'c> ColumnCondition<'c> {
 /// # Safety
 /// The datum must be of the type.
 unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
-    // SAFETY: the datum is of the type, as the caller promises; texts are of variable length, as are
-    // all types whose length is -1.
+    // SAFETY: the datum is of the type, as the caller promises; texts are of variable length, as
+    // are all types whose length is -1.
     unsafe {
         match value_type {
             pg_sys::TEXTOID => return literal(Datum::from(c_string(Element { datum: value }))),
@@ -200,10 +201,12 @@ unsafe fn c_string(text: Element) -> *mut std::ffi::c_char {
 /// An array literal would not do: whether it can have a NULL depends on the setting `array_nulls`.
 ///
 /// # Safety
-/// The condition must be as the parser made it from an array literal, and `texts` an array of texts.
+/// The condition must be as the parser made it from an array literal, and `texts` an array of
+/// texts.
 unsafe fn set_elements(condition: *mut Node, texts: Datum) {
     // SAFETY: the second side of the condition is an array, as the caller promises, and a constant,
-    // since the parser reads literals at once. Each element is a result of its type's input function.
+    // since the parser reads literals at once. Each element is a result of its type's input
+    // function.
     unsafe {
         let array = argument(condition, 1).expect("an operator has two sides");
         assert_eq!((*array).type_, NodeTag::T_Const, "the node of a literal");

@@ -82,8 +82,8 @@ fn searched_column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     Ok((name, number))
 }
 
-/// Checks that no policies of row-level security restrict which rows of the table the user sees. Fails
-/// with 0A000 if some do.
+/// Checks that no policies of row-level security restrict which rows of the table the user sees.
+/// Fails with 0A000 if some do.
 fn require_no_row_security(table: Relation) -> Result<()> {
     if owner::has_policies_for_user(table) {
         let message =
@@ -93,9 +93,9 @@ fn require_no_row_security(table: Relation) -> Result<()> {
     Ok(())
 }
 
-/// Returns for each key of the condition, in the same order, whether a leaf may have rows with it, by
-/// an index of the leaf. `None` if no index of the leaf can be asked, so that any key may be there.
-/// Fails with XX002 if the index is damaged.
+/// Returns for each key of the condition, in the same order, whether a leaf may have rows with it,
+/// by an index of the leaf. `None` if no index of the leaf can be asked, so that any key may be
+/// there. Fails with XX002 if the index is damaged.
 ///
 /// # Safety
 /// The leaf must be the parent of the condition or below it, and the column the condition's.
@@ -107,7 +107,8 @@ unsafe fn keys_leaf_may_have(
     let Some(keys) = &condition.indexable_keys else {
         return Ok(None);
     };
-    // The query on a table that can't be read will raise the error that a query on the parent raises.
+    // The query on a table that can't be read will raise the error that a query on the parent
+    // raises.
     if !leaf.is_populated() || leaf.is_lost_in_recovery() {
         return Ok(None);
     }
@@ -125,9 +126,9 @@ unsafe fn keys_leaf_may_have(
     Ok(None)
 }
 
-/// Returns the type as which an index takes keys that are compared with a column of its table, given
-/// the column's number. `None` if the planner would not use the index for a query on this column and
-/// these keys.
+/// Returns the type as which an index takes keys that are compared with a column of its table,
+/// given the column's number. `None` if the planner would not use the index for a query on this
+/// column and these keys.
 fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Option<pg_sys::Oid> {
     let is_usable = index::is_over_elements(index)
         && index.column_number() == column
@@ -137,19 +138,19 @@ fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Opti
     if !is_usable {
         return None;
     }
-    let (family, _, index_collation) = index.column_class();
-    let (_, key_type) = operators::properties(family, keys.operator)?;
-    let has_collation = index_collation != pg_sys::InvalidOid;
-    if has_collation && index_collation != keys.collation {
+    let class = index.column_class();
+    let (_, key_type) = operators::properties(class.family, keys.operator)?;
+    let has_collation = class.collation != pg_sys::InvalidOid;
+    if has_collation && class.collation != keys.collation {
         None
     } else {
         Some(key_type)
     }
 }
 
-/// Adds the rows of a leaf that meet the condition to the output. Reads no row if an index of the leaf
-/// says that no key is there. `is_compressed` says that some rows of the leaf are elsewhere, compressed
-/// by TimescaleDB: the indexes don't have these, and so aren't asked.
+/// Adds the rows of a leaf that meet the condition to the output. Reads no row if an index of the
+/// leaf says that no key is there. `is_compressed` says that some rows of the leaf are elsewhere,
+/// compressed by TimescaleDB: the indexes don't have these, and so aren't asked.
 ///
 /// Fails with XX002 if an index is damaged, and raises the errors of a query on the leaf.
 ///
@@ -182,9 +183,10 @@ unsafe fn add_matching_rows(
 }
 
 /// Implements `bloom_find(anyelement, name, anycompatible) → SETOF anyelement` and
-/// `bloom_find_all(anyelement, name, anycompatiblearray) → SETOF anyelement`: returns the rows of the
-/// table with row type argument 0, and of all tables below it, whose column of the name in argument 1
-/// equals the key, or one of the keys, in argument 2. Without a key no rows are returned.
+/// `bloom_find_all(anyelement, name, anycompatiblearray) → SETOF anyelement`: returns the rows of
+/// the table with row type argument 0, and of all tables below it, whose column of the name in
+/// argument 1 equals the key, or one of the keys, in argument 2. Without a key no rows are
+/// returned.
 ///
 /// Fails as [`searched_table`], [`searched_column`] and [`ColumnCondition::from_argument`] do.
 fn find(call: &Call, key_argument: KeyArgument) -> Outcome {

@@ -15,8 +15,8 @@ use std::ptr::null_mut;
 /// What the logs of other extensions show as the query.
 const TEXT: &std::ffi::CStr = c"SELECT of pg_bloom";
 
-/// The rows that a call returns, in a store that goes to disk beyond `work_mem`. Rows have the columns
-/// of one table, the parent, and may come from tables below it.
+/// The rows that a call returns, in a store that goes to disk beyond `work_mem`. Rows have the
+/// columns of one table, the parent, and may come from tables below it.
 pub struct Output<'c> {
     parent: Relation<'c>,
     store: *mut pg_sys::Tuplestorestate,
@@ -24,9 +24,9 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// Begins the result of a call, a set of rows of a table, without rows. Raises 0A000 if the query
-    /// doesn't accept a set from the function. Fails with 55000 if the table was altered since the
-    /// query was planned.
+    /// Begins the result of a call, a set of rows of a table, without rows. Raises 0A000 if the
+    /// query doesn't accept a set from the function. Fails with 55000 if the table was altered
+    /// since the query was planned.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         if !set.expectedDesc.is_null() {
@@ -44,8 +44,8 @@ impl<'c> Output<'c> {
     }
 
     /// Adds the rows of a table that meet a condition, as the calling query's snapshot sees them.
-    /// Plans and executes a query, whose nodes are in the current memory context. Nobody's rights to
-    /// the table are checked. Panics outside of a query.
+    /// Plans and executes a query, whose nodes are in the current memory context. Nobody's rights
+    /// to the table are checked. Panics outside of a query.
     ///
     /// # Safety
     /// The table must be the parent or one below it, and the condition an expression, which may be
@@ -100,8 +100,8 @@ fn live_type(column: pg_sys::FormData_pg_attribute) -> Option<pg_sys::Oid> {
     if column.attisdropped { None } else { Some(column.atttypid) }
 }
 
-/// Returns the list after SELECT that has each column of the parent, and NULL for a dropped one. The
-/// list is allocated in the current memory context.
+/// Returns the list after SELECT that has each column of the parent, and NULL for a dropped one.
+/// The list is allocated in the current memory context.
 fn targets(parent: Relation) -> *mut List {
     let mut targets = null_mut();
     for (column, number) in parent.columns().zip(1..) {
@@ -130,20 +130,20 @@ fn targets(parent: Relation) -> *mut List {
 }
 
 /// Returns the query `SELECT targets FROM ONLY leaf WHERE condition` as the parser makes it, in the
-/// current memory context. `targets` and `condition` are over the columns of the parent, which the leaf
-/// may have at other numbers.
+/// current memory context. `targets` and `condition` are over the columns of the parent, which the
+/// leaf may have at other numbers.
 ///
 /// # Safety
-/// The leaf must be the parent or below it. The condition must be an expression, which may be changed,
-/// and refer to its table as table 1, as the targets must.
+/// The leaf must be the parent or below it. The condition must be an expression, which may be
+/// changed, and refer to its table as table 1, as the targets must.
 unsafe fn select(
     leaf: Relation,
     parent: Relation,
     targets: *mut List,
     mut condition: *mut Node,
 ) -> *mut pg_sys::Query {
-    // SAFETY: the caller promises the tables and the expressions. Each new node has the struct of its
-    // tag, and a mapped list has as many items as the list before.
+    // SAFETY: the caller promises the tables and the expressions. Each new node has the struct of
+    // its tag, and a mapped list has as many items as the list before.
     unsafe {
         let mut targets: *mut List = pg_sys::copyObjectImpl(targets.cast()).cast();
         if leaf.oid() != parent.oid() {

@@ -6,7 +6,8 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_int, c_void};
 
-/// What `~` and `~*` compile an expression with: advanced expressions without groups.
+/// The flags with which PostgreSQL compiles expressions for its operators `~` and `~*`, without
+/// groups: `REG_ADVANCED` (03) and `REG_NOSUB` (020).
 const FLAGS: c_int = 0o23;
 const IGNORE_CASE: c_int = 0o10;
 
@@ -34,8 +35,8 @@ pub struct RegexArc {
 }
 
 impl CompiledRegex {
-    /// Compiles an expression as the operators `~` and `~*` do, of which the latter ignores case.
-    /// Fails if the expression is invalid (SQLSTATE 2201B).
+    /// Compiles an expression as the operator `~` does, or as `~*` if `ignore_case` is true. Raises
+    /// 2201B if the expression is invalid.
     ///
     /// # Safety
     /// `expression` must be a text in the memory of this process that is not compressed. No other
@@ -52,6 +53,7 @@ impl CompiledRegex {
         CompiledRegex { regex: regex.cast_const() }
     }
 
+    /// Returns the number of states of the automaton.
     pub fn num_states(&self) -> usize {
         // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
         unsafe { pg_reg_getnumstates(self.regex) as usize }
@@ -69,13 +71,15 @@ impl CompiledRegex {
         unsafe { pg_reg_getfinalstate(self.regex) as usize }
     }
 
+    /// Returns the number of colors, classes of characters that the automaton doesn't distinguish.
     pub fn num_colors(&self) -> usize {
         // SAFETY: the expression is compiled, and still in PostgreSQL's cache.
         unsafe { pg_reg_getnumcolors(self.regex) as usize }
     }
 
-    /// Returns the characters of a color. Returns `None` if they are not known, as those from
-    /// U+0800 on, if there are more than `most`, and for the start or the end of a text.
+    /// Returns the characters of a color, a class of characters that the automaton doesn't
+    /// distinguish. `None` if there are more than `most`, if PostgreSQL doesn't list them, as for
+    /// characters from U+0800 on, and for the color that stands for the start or the end of a text.
     pub fn characters(&self, color: usize, most: usize) -> Option<Vec<u32>> {
         let color = color as c_int;
         // SAFETY: the expression is compiled; a number that isn't a color's has no characters.
@@ -90,8 +94,8 @@ impl CompiledRegex {
         Some(characters)
     }
 
-    /// Returns the arcs out of a state. Fails if the stack is too small for the expression
-    /// (SQLSTATE 54001).
+    /// Returns the arcs out of a state, each with the color of a character and the state that
+    /// follows. Raises 54001 if the stack is too small for the expression.
     pub fn arcs(&self, state: usize) -> Vec<RegexArc> {
         let state = state as c_int;
         // SAFETY: the expression is compiled; a number that isn't a state's has no arcs. The list

@@ -24,25 +24,26 @@ pub use pg_sys::SysCacheIdentifier::Type as CacheNumber;
 #[cfg(feature = "before_pg19")]
 pub use std::ffi::c_int as CacheNumber;
 
-/// The name of an encoding; empty for a number that is none's.
+/// Returns the name of the encoding with this number; empty if no encoding has the number.
 pub fn encoding_name(encoding: i32) -> &'static str {
     #[cfg(feature = "before_pg17")]
     use pg_sys::pg_encoding_to_char;
     #[cfg(not(feature = "before_pg17"))]
     use pg_sys::pg_encoding_to_char_private as pg_encoding_to_char;
-    // SAFETY: takes any number; names are static C strings.
+    // SAFETY: the function takes any number; names are static C strings.
     let name = unsafe { CStr::from_ptr(pg_encoding_to_char(encoding)) };
     name.to_str().unwrap_or_default()
 }
 
-/// How many items an array has, as far as the planner can tell.
+/// Returns how many items an array is expected to have, as far as the planner can tell.
 ///
 /// # Safety
-/// `root` must be that of a query that is being planned, and `array` an expression in it.
+/// `root` must be the root of a query that is being planned, and `array` an expression in the
+/// query.
 pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
     #[cfg(feature = "before_pg17")]
     let _ = root;
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an expression of a query that is being planned.
     unsafe {
         #[cfg(feature = "before_pg17")]
         return pg_sys::estimate_array_length(array).into();
@@ -51,7 +52,8 @@ pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::N
     }
 }
 
-/// A relation's file, and the subtransaction of this transaction in which it got that; 0 for none.
+/// Returns a relation's file, and the subtransaction of this transaction in which the relation got
+/// the file; 0 if that was before this transaction.
 pub fn file(relation: &pg_sys::RelationData) -> (Locator, pg_sys::SubTransactionId) {
     #[cfg(feature = "before_pg16")]
     return (relation.rd_node, relation.rd_firstRelfilenodeSubid);
@@ -59,6 +61,7 @@ pub fn file(relation: &pg_sys::RelationData) -> (Locator, pg_sys::SubTransaction
     return (relation.rd_locator, relation.rd_firstRelfilelocatorSubid);
 }
 
+/// Counts a scan of a relation in the statistics that this session will report.
 pub fn count_scan(statistics: &mut pg_sys::PgStat_TableStatus) {
     #[cfg(feature = "before_pg16")]
     let scans = &mut statistics.t_counts.t_numscans;
@@ -79,10 +82,10 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Whether a user may maintain a table: who has the owner's rights, or MAINTAIN, which there is
-/// from PostgreSQL 17 on.
+/// Returns whether a user may maintain a table, for instance by VACUUM: the owner may and, from
+/// PostgreSQL 17 on, each user with the right MAINTAIN.
 pub fn may_maintain(table: Oid, user: Oid) -> bool {
-    // SAFETY: reads the catalogs.
+    // SAFETY: the functions read the catalogs, and take any identifiers.
     unsafe {
         #[cfg(feature = "before_pg16")]
         let is_owner = pg_sys::pg_class_ownercheck(table, user);
@@ -97,39 +100,44 @@ pub fn may_maintain(table: Oid, user: Oid) -> bool {
     }
 }
 
-/// Sets a safe search_path for functions that run as another user, as PostgreSQL 17 and later do.
+/// Sets a search_path without schemas that other users can write to, for functions that run as
+/// another user. Does nothing before PostgreSQL 17, which has no such path.
 ///
 /// # Safety
-/// At a nesting level of settings that the caller ends.
+/// The caller must have begun a nesting level of settings, and must end it.
 pub unsafe fn restrict_search_path() {
     #[cfg(not(feature = "before_pg17"))]
-    // SAFETY: promised by the caller.
+    // SAFETY: the setting ends with the nesting level, as the caller promises.
     unsafe {
         pg_sys::RestrictSearchPath()
     };
 }
 
-/// Whether rows that a snapshot sees may be removed, which a scan must notice
-/// (`old_snapshot_threshold`, until 16).
+/// Returns whether VACUUM may remove rows that a snapshot sees, so that a scan must check the age
+/// of its snapshot: whether `old_snapshot_threshold` is set, which exists before PostgreSQL 17.
+/// Panics outside of a session's thread.
 pub fn may_snapshots_be_too_old() -> bool {
     crate::pg::call::guard::require_session();
-    // SAFETY: reads a setting.
+    // SAFETY: a setting is read in the session's thread.
     #[cfg(feature = "before_pg17")]
     return unsafe { pg_sys::old_snapshot_threshold >= 0 };
     #[cfg(not(feature = "before_pg17"))]
     false
 }
 
-/// Whether a session has one lock of a page at most, even of those that are shared.
+/// Whether a session can have at most one lock of a page, even if all are share locks.
 pub const LOCKS_A_PAGE_ONCE: bool = cfg!(not(feature = "before_pg19"));
 
+/// Returns column `i` of a row descriptor, counted from 0, dropped columns included.
+///
 /// # Safety
-/// The descriptor must have as many, and stay as it is for `'a`.
+/// The descriptor must have more than `i` columns, and stay as it is for `'a`.
 pub unsafe fn attribute<'a>(
     descriptor: pg_sys::TupleDesc,
     i: usize,
 ) -> &'a pg_sys::FormData_pg_attribute {
-    // SAFETY: promised by the caller; since version 18 the full rows come after the compact ones.
+    // SAFETY: the caller promises that there is such a column. Since version 18 the full rows
+    // follow an array of compact ones.
     unsafe {
         #[cfg(feature = "before_pg18")]
         return &*(*descriptor).attrs.as_ptr().add(i);
@@ -143,22 +151,24 @@ pub unsafe fn attribute<'a>(
     }
 }
 
-/// Copies of all columns of a descriptor: PostgreSQL notes in its own where a row has a value.
+/// Returns copies of all columns of a row descriptor, in their order, dropped ones included. They
+/// are copies since PostgreSQL changes its own while it reads rows: it notes where a column begins.
 ///
 /// # Safety
-/// The descriptor must be there while the iterator is.
+/// The descriptor must exist as long as the iterator.
 pub unsafe fn attributes(
     descriptor: pg_sys::TupleDesc,
 ) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
-    // SAFETY: promised by the caller; it has as many columns as it says.
+    // SAFETY: the caller promises the descriptor, which has `natts` columns.
     unsafe { (0..(*descriptor).natts as usize).map(move |i| *attribute(descriptor, i)) }
 }
 
-/// Locks a pinned page, for sharing or for changes. Before version 19 a process that has it locked
-/// waits for itself.
+/// Locks a pinned page: exclusively, or as a share lock if `is_exclusive` is false. Waits until
+/// other sessions allow it. Before version 19, a session that has locked the page waits for itself
+/// forever.
 ///
 /// # Safety
-/// From version 19 on this process must have no lock of the page.
+/// The page must be pinned. From version 19 on, this session must have no lock of the page.
 pub unsafe fn lock(buffer: pg_sys::Buffer, is_exclusive: bool) {
     #[cfg(feature = "before_pg19")]
     use pg_sys::{BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE, LockBuffer};
@@ -169,14 +179,16 @@ pub unsafe fn lock(buffer: pg_sys::Buffer, is_exclusive: bool) {
         LockBufferInternal as LockBuffer,
     };
     let mode = if is_exclusive { BUFFER_LOCK_EXCLUSIVE } else { BUFFER_LOCK_SHARE };
-    // SAFETY: promised by the caller.
+    // SAFETY: the page is pinned and not locked yet, as the caller promises.
     unsafe { LockBuffer(buffer, mode as _) };
 }
 
+/// Gives back the lock of a page; the page stays pinned.
+///
 /// # Safety
-/// This process must have it.
+/// This session must have the page locked.
 pub unsafe fn unlock(buffer: pg_sys::Buffer) {
-    // SAFETY: promised by the caller.
+    // SAFETY: the page is locked by this session, as the caller promises.
     unsafe {
         #[cfg(feature = "before_pg19")]
         pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as _);
@@ -185,8 +197,8 @@ pub unsafe fn unlock(buffer: pg_sys::Buffer) {
     }
 }
 
-/// The description of an access method for its handler to return: version 19 keeps the pointer,
-/// older ones free it.
+/// Returns the datum by which a handler function returns the description of its access method:
+/// PostgreSQL 19 keeps a pointer to the description, and older versions free a copy.
 pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
     #[cfg(feature = "before_pg19")]
     return super::memory::copied(routine).into();
@@ -197,12 +209,12 @@ pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
 /// Counts a search of an index for EXPLAIN, which shows it from PostgreSQL 18 on.
 ///
 /// # Safety
-/// The scan must be one that was begun.
+/// The scan must have begun, and not ended.
 pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
     #[cfg(feature = "before_pg18")]
     let _ = scan;
     #[cfg(not(feature = "before_pg18"))]
-    // SAFETY: promised by the caller; null, or where EXPLAIN counts.
+    // SAFETY: the caller promises a scan, whose counters are null unless EXPLAIN counts.
     if let Some(counts) = unsafe { (*scan).instrument.as_mut() } {
         counts.nsearches += 1;
     }
@@ -211,54 +223,65 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
 /// Whether EXPLAIN lets an extension say what the nodes of a plan did.
 pub const EXPLAINS_SCANS: bool = cfg!(not(feature = "before_pg18"));
 
-/// Lets the executor check no rights to the tables of a plan, as the planner does for what is below
-/// a parent.
+/// Changes a plan so that the executor checks no rights to its tables. The planner does so for
+/// tables below a parent, if the query names the parent.
 ///
 /// # Safety
-/// The plan must be the planner's, and these its tables.
+/// The plan must be the planner's, and `tables` all entries of its range table.
 pub unsafe fn check_no_rights(
     plan: *mut pg_sys::PlannedStmt,
     tables: impl Iterator<Item = *mut pg_sys::Node>,
 ) {
-    let tables = tables.map(|table| table.cast::<pg_sys::RangeTblEntry>());
     #[cfg(feature = "before_pg16")]
     let _rights_are_in_the_tables = plan;
-    // SAFETY: promised by the caller.
-    #[cfg(feature = "before_pg16")]
-    tables.for_each(|table| unsafe { (*table).requiredPerms = 0 });
-    // SAFETY: promised by the caller.
-    #[cfg(not(feature = "before_pg16"))]
+    // SAFETY: the caller promises the planner's nodes, each of which has the struct of its tag.
     unsafe {
-        tables.for_each(|table| (*table).perminfoindex = 0);
-        (*plan).permInfos = null_mut();
+        for table in tables {
+            let table: *mut pg_sys::RangeTblEntry = table.cast();
+            #[cfg(feature = "before_pg16")]
+            {
+                (*table).requiredPerms = 0;
+            }
+            #[cfg(not(feature = "before_pg16"))]
+            {
+                (*table).perminfoindex = 0;
+            }
+        }
+        #[cfg(not(feature = "before_pg16"))]
+        {
+            (*plan).permInfos = null_mut();
+        }
     }
 }
 
-/// Gives a query the rights that the parser noted with its tables, which the planner reads.
+/// Copies the rights that a query needs from the parser's state, which has noted them for each
+/// table, into the query, where the planner reads them. Before PostgreSQL 16 they are in the
+/// tables.
 ///
 /// # Safety
-/// Both must be the parser's.
+/// The state must be the parser's, and the query be about tables that were added to the state.
 pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseState) {
     #[cfg(feature = "before_pg16")]
     let _in_the_tables = (query, state);
     #[cfg(not(feature = "before_pg16"))]
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises valid structs of the parser.
     unsafe {
         (*query).rteperminfos = (*state).p_rteperminfos;
     }
 }
 
-/// Raises the executor's error unless the user may read these columns of a table.
+/// Checks, as the executor does, that the user may read these columns of a table. Raises 42501
+/// otherwise.
 ///
 /// # Safety
-/// The item must be the parser's, in this state, and the set one of numbers as the parser notes
-/// columns.
+/// The item must be a table that was added to the parser's state. The set must have the columns'
+/// numbers as the parser notes them, minus `FirstLowInvalidHeapAttributeNumber`.
 pub unsafe fn require_rights(
     state: *mut pg_sys::ParseState,
     item: *mut pg_sys::ParseNamespaceItem,
     columns: *mut pg_sys::Bitmapset,
 ) {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises valid structs of the parser, and a set of columns.
     unsafe {
         let table = (*item).p_rte;
         let tables = pg_sys::lappend(null_mut(), table.cast());
@@ -276,6 +299,10 @@ pub unsafe fn require_rights(
     }
 }
 
+/// Plans a query, as the server plans a client's. `text` stands for the text of the query in the
+/// logs of other extensions. Raises the errors of planning. The query is changed and can't be used
+/// again.
+///
 /// # Safety
 /// The query must be one that the parser could have made.
 pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_sys::PlannedStmt {
@@ -290,7 +317,7 @@ pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_
         ) -> *mut PlannedStmt;
     }
     let text = text.as_ptr();
-    // SAFETY: promised by the caller.
+    // SAFETY: the query is one of the parser's, as the caller promises, and the text a C string.
     unsafe {
         #[cfg(feature = "before_pg19")]
         return guard(|| pg_plan_query(query, text, 0, null_mut()));
@@ -315,7 +342,7 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
         );
     }
     let forward = pg_sys::ScanDirection::ForwardScanDirection;
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a query that was started, and the guard around this call.
     unsafe {
         #[cfg(feature = "before_pg18")]
         ExecutorRun(query, forward, 0, true);
@@ -324,18 +351,18 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// The row that a datum is, as functions of PostgreSQL take one: since 18.7, 17.12, 16.16 and 15.20
-/// they refuse one of a type that was altered since, and mark those that were stored before. The
-/// server decides, not what the library was built for: an older one has no such function, and the
-/// datum is the row.
+/// Returns the row that a datum is, as PostgreSQL's own functions take it: the datum itself, or a
+/// copy in the current memory context. From 18.7, 17.12, 16.16 and 15.20 on, a function of the
+/// server does this: it raises an error for a row whose type was altered in the meantime, and marks
+/// rows that were stored before. Whether the server that runs has the function is found out in the
+/// first call, since the library may have been built for another minor version.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.
 pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
     type Function = unsafe extern "C" fn(pg_sys::Datum) -> pg_sys::HeapTupleHeader;
     static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
-    // SAFETY: PostgreSQL's function of this name has these arguments. The datum is promised by the
-    // caller.
+    // SAFETY: PostgreSQL's function of this name has this argument. The caller promises a row.
     unsafe {
         let find = || {
             transmute::<*mut c_void, Option<Function>>(libc::dlsym(

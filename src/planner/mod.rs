@@ -17,14 +17,14 @@
 //!               + share of other values · min(share of the bounds that are in it, N / distinct + p)
 //! ```
 //!
-//! where N is the number of elements in the filter, and p its present rate: of the column's distinct
-//! values at most N can be in the filter, and a share p of the others seems to be. In all other
-//! cases, such as a filter from a table or of another kind than the column, a tenth of the rows is
-//! expected.
+//! where N is the number of elements in the filter, and p its present rate: of the column's
+//! distinct values at most N can be in the filter, and a share p of the others seems to be. In all
+//! other cases, such as a filter from a table or of another kind than the column, a tenth of the
+//! rows is expected.
 //!
-//! Example: a filter has 1,000 elements and a rate of 0.01. The column has 5,000 distinct values, no
-//! NULL, two common values with 5 % and 3 % of the rows, of which the first is in the filter, and a
-//! histogram, of whose bounds 20 % are in it.
+//! Example: a filter has 1,000 elements and a rate of 0.01. The column has 5,000 distinct values,
+//! no NULL, two common values with 5 % and 3 % of the rows, of which the first is in the filter,
+//! and a histogram, of whose bounds 20 % are in it.
 //!
 //! ```text
 //! 0.05 + 0.92 · min(0.20, 1,000 / 5,000 + 0.01) = 0.234
@@ -74,7 +74,7 @@ const SLICES_PER_PROBE: f64 = 2.0;
 /// # Safety
 /// The arguments must be those of a restriction estimator.
 unsafe fn selectivity(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises the arguments of a restriction estimator.
     let share = unsafe { share_of_clause(call, filter_type, filter) };
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT_SHARE).to_bits())))
 }
@@ -105,7 +105,7 @@ fn cost_of_probe(pages: f64) -> f64 {
 /// # Safety
 /// Argument 0 must be a node.
 unsafe fn support(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Outcome {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises that argument 0 is a node.
     let answer = unsafe {
         requests::index_condition(call).or_else(|| requests::cost(call, cost_of_fetching))
     };
@@ -117,7 +117,7 @@ unsafe fn support(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Outcome {
 /// # Safety
 /// Argument 0 must be a node.
 unsafe fn find_support(call: &Call) -> Outcome {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises that argument 0 is a node.
     let answer = unsafe { requests::rows(call) };
     Ok(Some(answer.unwrap_or(Datum::null())))
 }

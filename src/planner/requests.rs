@@ -1,5 +1,5 @@
-//! The planner's requests that support functions answer: for the cost of a call that has a filter as
-//! an argument; for the number of rows that a call returns; and for a condition on an index over
+//! The planner's requests that support functions answer: for the cost of a call that has a filter
+//! as an argument; for the number of rows that a call returns; and for a condition on an index over
 //! filters that finds the rows for which a call is true.
 //!
 //! | call | condition |
@@ -43,8 +43,9 @@ const MOST_LOOKED_UP: usize = 4;
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn cost(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datum> {
-    // SAFETY: promised by the caller: a request has the query's root, null outside of a query, and
-    // the call, null if the planner doesn't know it. A setting of the session is read.
+    // SAFETY: the caller promises a node, and the tag says that it is this request: a request has
+    // the query's root, null outside of a query, and the call, null if the planner doesn't know it.
+    // A setting of the session is read.
     unsafe {
         let request: *mut pg_sys::SupportRequestCost =
             request(call, NodeTag::T_SupportRequestCost)?;
@@ -73,7 +74,7 @@ unsafe fn filter_column(
     node: *mut pg_sys::Node,
     i: usize,
 ) -> Option<*mut pg_sys::Var> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an expression.
     let (column, column_type) = unsafe {
         let column = column(argument(node, i)?)?;
         (column, (*column).vartype)
@@ -91,8 +92,8 @@ unsafe fn filter_column(
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn rows(call: &Call) -> Option<Datum> {
-    // SAFETY: promised by the caller: a request has the query's root, null outside of a query, and
-    // the call, null if the planner doesn't know it.
+    // SAFETY: the caller promises a node, and the tag says that it is this request: a request has
+    // the query's root, null outside of a query, and the call, null if the planner doesn't know it.
     unsafe {
         let request: *mut pg_sys::SupportRequestRows =
             request(call, NodeTag::T_SupportRequestRows)?;
@@ -114,7 +115,7 @@ pub unsafe fn rows(call: &Call) -> Option<Datum> {
 /// Argument 0 must be a node, and `T` the type of nodes with this tag.
 unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
     let node = call.internal::<pg_sys::Node>(0)?;
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a node.
     let has_tag = unsafe { (*node).type_ == tag };
     has_tag.then_some(node.cast())
 }
@@ -128,8 +129,8 @@ unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
 /// # Safety
 /// `root` must be that of a query that is being planned, and `column` a column in the query.
 unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, column: *mut pg_sys::Var) -> Option<f64> {
-    // SAFETY: promised by the caller. The planner has the table locked, and its TOAST table is kept
-    // as long as the table.
+    // SAFETY: the caller promises a column of a query that is being planned. The planner has the
+    // table locked, and its TOAST table is kept as long as the table.
     unsafe {
         let table = PlannedTable::of_column(root, column)?;
         if pg_sys::get_attavgwidth(table.oid, (*column).varattno) >= SMALLEST_FILTER {
@@ -164,8 +165,8 @@ impl PlannedTable {
         root: *mut pg_sys::PlannerInfo,
         column: *mut pg_sys::Var,
     ) -> Option<PlannedTable> {
-        // SAFETY: promised by the caller. Both arrays have as many items as the root says, and
-        // tables are numbered from 1.
+        // SAFETY: the caller promises a column of a query that is being planned. Both arrays have
+        // as many items as the root says, and tables are numbered from 1.
         unsafe {
             let number = usize::try_from((*column).varno).ok()?;
             let is_in_arrays = 0 < number && number < (*root).simple_rel_array_size as usize;
@@ -236,8 +237,8 @@ const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
 /// Argument 0 must be a node.
 pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
     let own_function = call.function().ok()?;
-    // SAFETY: promised by the caller: the node of a request is the call, whose arguments are
-    // expressions, in the planner's memory.
+    // SAFETY: the caller promises a node, and the tag says that it is this request: the node of a
+    // request is the call, whose arguments are expressions, in the planner's memory.
     unsafe {
         let request: &pg_sys::SupportRequestIndexCondition =
             &*request(call, NodeTag::T_SupportRequestIndexCondition)?;
@@ -276,7 +277,8 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
 /// # Safety
 /// The node must be an expression of an array type.
 unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; a node is read as what its tag says.
+    // SAFETY: the caller promises an expression of an array type; a node is read as what its tag
+    // says.
     unsafe {
         let constant: *const pg_sys::Const = node.cast();
         if (*node).type_ != NodeTag::T_Const || (*constant).constisnull {
@@ -301,7 +303,7 @@ unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
 /// The element must be of this type.
 unsafe fn constant_of(element_type: pg_sys::Oid, element: Element) -> *mut pg_sys::Node {
     let storage = catalog::storage(element_type);
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an element of the constant's type.
     unsafe {
         let constant = pg_sys::makeConst(
             element_type,

@@ -63,7 +63,7 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
 /// `arguments` must be null or a list of expressions.
 unsafe fn without_casts_to_text(arguments: *mut pg_sys::List) -> *mut pg_sys::List {
     let mut without_casts = std::ptr::null_mut();
-    // SAFETY: promised by the caller; the new list has expressions as well.
+    // SAFETY: the caller promises a list of expressions; the new list has expressions as well.
     unsafe {
         for node in items(arguments) {
             without_casts = pg_sys::lappend(without_casts, without_cast_to_text(node).cast());
@@ -100,8 +100,9 @@ impl Clause {
         let column_found = &raw mut column;
         let other_found = &raw mut other;
         let is_left_found = &raw mut column_is_left;
-        // SAFETY: promised by the caller; the results are variables of this function. The call
-        // evaluates the other argument, and may raise errors: nothing here needs to be dropped.
+        // SAFETY: the caller promises the arguments of a restriction estimator; the results are
+        // variables of this function. The call evaluates the other argument, and may raise errors:
+        // nothing here needs to be dropped.
         let is_found = unsafe {
             guard(|| {
                 raw::get_restriction_variable(
@@ -182,8 +183,8 @@ unsafe fn constant_filter<'a>(
     node: *mut Node,
     filter_type: FilterType,
 ) -> Option<ConstantFilter<'a>> {
-    // SAFETY: promised by the caller; the node is read as what its tag says, the value as what its
-    // type is.
+    // SAFETY: the caller promises null or an expression; the node is read as what its tag says, the
+    // value as what its type is.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_Const {
             return None;
@@ -284,6 +285,7 @@ impl ColumnStatistics<'_> {
         (!is_guess).then_some(distinct)
     }
 
+    /// Returns the share of rows whose element is NULL; 0 if it isn't known.
     fn share_of_nulls(&self) -> f64 {
         let row = self.column.statsTuple;
         if row.is_null() {

@@ -6,8 +6,8 @@
 //!                 (all of a short one)   until they have cost as much as
 //! ```
 //!
-//! Example: a filter of 12 MB is fetched whole by its 3,000th probe or so, since each slice costs as
-//! much as 4 kB of the whole. A query that probes the filter for one row reads two slices.
+//! Example: a filter of 12 MB is fetched whole by its 3,000th probe or so, since each slice costs
+//! as much as 4 kB of the whole. A query that probes the filter for one row reads two slices.
 //!
 //! A value out of line is known by its TOAST identity: a value that is updated gets another one.
 //! Only bytes are kept, in the memory of the call site; a few filters at a time, and of large ones
@@ -88,6 +88,7 @@ pub struct FilterInSlices<'a> {
 }
 
 impl Filter<'_> {
+    /// Returns the header of the filter.
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
@@ -96,8 +97,8 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns for each of these elements, in turn, whether it may be in the filter, up to the first
-    /// answer that is `until`.
+    /// Returns for each of these elements, in their order, whether it may be in the filter. With
+    /// `until`, the list ends with the first answer that equals it.
     ///
     /// Fails with 22P03 for a damaged filter.
     ///
@@ -114,7 +115,7 @@ impl Filter<'_> {
             // The processor fetches the memory for all of a group while their probes begin.
             let mut hashes = [None; MOST_AT_ONCE];
             for (hash, &element) in hashes.iter_mut().zip(group) {
-                // SAFETY: promised by the caller.
+                // SAFETY: the caller promises elements of the hasher's type.
                 *hash = unsafe { hasher.hash(element) };
                 if let (Filter::Whole(whole), Some(hash)) = (&*self, *hash) {
                     whole.prefetch(hash);
@@ -183,7 +184,7 @@ unsafe fn read_slice(
     length: usize,
 ) -> Result<Value<'static>> {
     *slices += 1;
-    // SAFETY: promised by the caller; the slice is a copy.
+    // SAFETY: the caller promises a value out of line; the slice is a copy.
     Ok(unsafe { Value::owned(slice(value, from, length)?) })
 }
 
@@ -191,8 +192,8 @@ impl FilterCache {
     /// Makes a cache without filters.
     ///
     /// # Safety
-    /// A call site must remember the cache, by [`Call::remembered`], and only calls of that site use
-    /// it: its filters are in the memory of the site.
+    /// A call site must remember the cache, by [`Call::remembered`], and only calls of that site
+    /// use it: its filters are in the memory of the site.
     pub unsafe fn new(filter_type: FilterType) -> Self {
         FilterCache { filter_type, filters: std::array::from_fn(|_| None), last: 0 }
     }
@@ -236,9 +237,9 @@ impl FilterCache {
         })))
     }
 
-    /// Returns the filter that argument `i` is, and how elements are hashed for it, if it was probed
-    /// last, was fetched whole, and [`FilterCache::remember_hasher`] was called: in a scan, for most
-    /// rows.
+    /// Returns the filter that argument `i` is, and how elements are hashed for it, if it was
+    /// probed last, was fetched whole, and [`FilterCache::remember_hasher`] was called: in a scan,
+    /// for most rows.
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
@@ -318,7 +319,8 @@ impl FilterCache {
         Ok(())
     }
 
-    /// Forgets all filters except the one that was probed last, if they have too many bytes together.
+    /// Forgets all filters except the one that was probed last, if they have too many bytes
+    /// together.
     fn make_room(&mut self) {
         let bytes: usize = self.filters.iter().flatten().map(CachedFilter::bytes).sum();
         if bytes <= MOST_BYTES {
@@ -367,7 +369,8 @@ impl CachedFilter {
         let is_whole = length <= SHORT_BYTES || is_compressed(&external);
 
         let context = call.site_context()?;
-        // SAFETY: promised by the caller; the value is copied to the memory of the call site.
+        // SAFETY: the caller promises a value out of line, and keeps the result no longer than the
+        // call site; the value is copied to the memory of the call site.
         let fetched = unsafe {
             let copy = memory::in_context(context, || {
                 let pointer = datum.cast_mut_ptr();

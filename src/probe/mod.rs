@@ -1,8 +1,8 @@
 //! Probing a filter that an argument of a function is, for one element that another argument is.
 //!
-//! Most calls probe the stored filter that the call before probed, in a scan of many rows. So a call
-//! site remembers its filters, how elements are hashed for each ([`FilterCache`]), and which rows
-//! come next ([`crate::read_ahead`]).
+//! Most calls probe the stored filter that the call before probed, in a scan of many rows. So a
+//! call site remembers its filters, how elements are hashed for each ([`FilterCache`]), and which
+//! rows come next ([`crate::read_ahead`]).
 //!
 //! | module | what it does |
 //! |---|---|
@@ -18,28 +18,29 @@ use crate::pg::call::{Call, Element, Result};
 use crate::read_ahead::ReadAhead;
 use cache::Filter;
 
-/// What a call site remembers that probes a filter.
+/// Data that a call site keeps between calls that probe filters.
 struct ProbeSite {
     element_type: ElementType,
     filters: FilterCache,
     read_ahead: Option<ReadAhead>,
 }
 
-/// Returns what the call site remembers. Fails with 0A000 for a type or collation that can't be an
-/// element.
+/// Returns the data that the call site keeps, which its first call makes. Argument `filter` of the
+/// call is the filter, and the other one is the element. Fails with 0A000 for a type or collation
+/// that can't be an element.
 #[inline(always)]
 #[allow(
     clippy::mut_from_ref,
-    reason = "it is that of this call, which gets it once"
+    reason = "each call asks for the data of its call site once"
 )]
 fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut ProbeSite> {
     call.remembered(|| {
         let element = 1 - filter;
         Ok(ProbeSite {
             element_type: ElementType::of_argument(call, element)?,
-            // SAFETY: the call site remembers it, and only its calls can reach it.
+            // SAFETY: the call site keeps the cache, and only its own calls can reach it.
             filters: unsafe { FilterCache::new(filter_type) },
-            // SAFETY: as above.
+            // SAFETY: the call site keeps this as well.
             read_ahead: unsafe { ReadAhead::for_site(call, element) },
         })
     })
@@ -66,8 +67,8 @@ pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Opti
     probe_any(call, site, filter_type, filter)
 }
 
-/// Does what [`probe`] does, also for a filter that the call site didn't probe last, was not fetched
-/// whole yet, or is no stored one.
+/// Does what [`probe`] does, also for a filter that the call site didn't probe last, was not
+/// fetched whole yet, or is no stored one.
 #[inline(never)]
 fn probe_any(
     call: &Call,
@@ -133,7 +134,8 @@ unsafe fn hash_for_whole(
     filter: &Whole<'_>,
     read_ahead: &mut Option<ReadAhead>,
 ) -> Option<u64> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an element of the type that the hasher is for, from the argument
+    // that is read ahead.
     unsafe {
         if let Some(read_ahead) = read_ahead
             && let Some(hash) = read_ahead.hash(element, hasher, filter)

@@ -40,7 +40,9 @@ impl Totals {
     }
 }
 
-/// `bloom_set_info(set)`: how full a set is. Fails if its rows aren't the leaves of one tree.
+/// Implements `bloom_set_info(set)`: returns one row that says how full a set is, after reading all
+/// of its rows; NULL for NULL. Fails if the rows aren't the leaves of one tree, as in a damaged
+/// set.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -107,11 +109,11 @@ fn bytes_on_disk(set: &Set) -> Result<i64> {
     Ok(bytes)
 }
 
-/// `bloom_set_expire(set)`: drops what a set has forgotten, joins rows that became small, and
-/// returns how many hashes were dropped.
+/// Implements `bloom_set_expire(set)`: drops hashes that a set has forgotten, joins rows that
+/// became small, and returns how many hashes were dropped; NULL for NULL.
 ///
-/// It waits for no row, and leaves out those that others have locked. So it needs no order of
-/// locks.
+/// Rows that other sessions have locked are left out. Since this waits for no row, it can lock rows
+/// in any order without a deadlock.
 fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -180,8 +182,9 @@ struct CurrentRow {
     forgotten: usize,
 }
 
-/// Returns what is to be written in place of some rows, which are in the order of their buckets, so
-/// that two halves follow each other. Rows that need no change are left out.
+/// Returns the rows to be written in place of some rows: without forgotten hashes, and joined if
+/// two halves of one row have become small. Rows that need no change are left out. The rows must be
+/// in the order of their buckets, in which two halves follow each other.
 fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
     let form = set.form;
     let now = set.now();

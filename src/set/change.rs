@@ -49,7 +49,7 @@ const MOST_ELEMENTS_AT_ONCE: usize = 1 << 16;
 /// chance.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// What a call does with elements.
+/// A change that a call makes to a set.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Verb {
     Add,
@@ -59,11 +59,12 @@ pub enum Verb {
 /// Adds elements to a set or removes them, and calls `on_changed` with the array index of each
 /// element that was new, or that was removed.
 ///
-/// The elements must be in the order of their hashes. The rows that may need a change stay locked
-/// until the transaction ends.
+/// The elements must be in the order of their hashes. Rows of the set's table that may need a
+/// change are locked until the transaction ends; this waits for other sessions that have locked
+/// them. A warning is raised if the set becomes overfull.
 ///
-/// Fails if a statement does, for damage and for a row that can't be locked (55000), and for an
-/// overfull set, if the setting `pg_bloom.overfill` is `error` (22023).
+/// Fails if a statement does, with 55000 for a damaged set or a row that can't be locked, and with
+/// 22023 for an overfull set if the setting `pg_bloom.overfill` is `error`.
 pub fn change_elements(
     set: &Set,
     verb: Verb,
@@ -121,10 +122,11 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts a failure for a leaf that was visible, but gone when it was to be locked.
+    /// Counts a failure for a leaf, a row of the set, that was read and was gone when it was to be
+    /// locked: another session may have split the row in the meantime.
     ///
-    /// Leaves are counted each by itself: several may fail by turns. Fails if this is the twentieth
-    /// failure of the leaf (55000): a policy or an extension then hides its row from locking.
+    /// Failures are counted for each leaf, since several may fail by turns. Fails with 55000 for
+    /// the twentieth failure of a leaf: a policy or an extension then hides the row from locking.
     fn count(&mut self, set: &Set, leaf: u64) -> Result<()> {
         let failures = self.by_leaf.entry(leaf).or_default();
         *failures += 1;
@@ -135,17 +137,19 @@ impl Failures {
     }
 }
 
-/// Returns the elements to change first: those of as many leaves as one statement can lock.
+/// Returns the first elements of a list, up to the number of leaves that one statement can lock.
 fn first_leaves(candidates: &[Candidate]) -> &[Candidate] {
     let leaves = by_leaf(candidates).take(MOST_ROWS_AT_ONCE);
     &candidates[..leaves.map(<[Candidate]>::len).sum()]
 }
 
-/// Returns the elements of each leaf, where elements are in the order of their hashes.
+/// Returns the elements of each leaf together: elements are in the order of their hashes, and a
+/// leaf, one row of the set, covers hashes that follow each other.
 fn by_leaf(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
     candidates.chunk_by(|a, b| a.leaf == b.leaf)
 }
 
+/// Returns the elements of candidates, in the same order.
 fn elements_of(candidates: &[Candidate]) -> Vec<HashedElement> {
     memory::collect(candidates.iter().map(|candidate| candidate.element))
 }
@@ -158,8 +162,9 @@ struct SetChange<'a> {
 }
 
 impl SetChange<'_> {
-    /// Adds or removes elements, which are in the order of their hashes, as [`change_elements`]
-    /// does.
+    /// Adds or removes some elements of a call, which are in the order of their hashes. Calls
+    /// `on_changed` with the array index of each element that was new, or that was removed. Fails
+    /// as [`change_elements`] does.
     fn change_part(
         &mut self,
         elements: &[HashedElement],
@@ -193,11 +198,12 @@ impl SetChange<'_> {
         Ok(())
     }
 
-    /// Reads the rows of elements, without locking them, and returns the elements that may need a
-    /// change, in the order of their hashes.
+    /// Reads the rows of the set that cover elements, with a new snapshot and without locking the
+    /// rows. Returns the elements that may need a change, each with its leaf, the row that covers
+    /// the element, in the order of their hashes.
     ///
-    /// An element to add that is found counts as there for the rest of the call, unless the set
-    /// renews elements that are added again. An element to remove that isn't found counts as gone.
+    /// An element to add that is found is left out for the rest of the call, unless the set renews
+    /// elements that are added again. An element to remove that isn't found is left out, too.
     fn read(&self, elements: &[HashedElement]) -> Result<Vec<Candidate>> {
         let form = self.set.form;
         let now = self.set.now();
@@ -226,10 +232,12 @@ impl SetChange<'_> {
         }
     }
 
-    /// Locks the rows that cover some elements, and writes them with the elements added or removed.
+    /// Locks the rows of the set that cover some elements, and writes them with the elements added
+    /// or removed. Says so, or which leaf, one of these rows, is gone since it was read.
     ///
     /// If the rows are written, the transaction holds their locks until it ends. If a leaf is gone,
-    /// it holds no more locks than before, so that starting again can't be a deadlock.
+    /// nothing is written, and the transaction holds no more locks than before, so that starting
+    /// again can't be a deadlock.
     fn lock_and_write(&mut self, part: &[Candidate]) -> Result<Attempt> {
         // An attempt that fails for its only leaf has locked nothing, so nothing must be undone.
         let has_one_leaf = by_leaf(part).count() == 1;
@@ -247,10 +255,12 @@ impl SetChange<'_> {
         }
     }
 
-    /// Locks the rows that cover some elements, and writes them with the elements added or removed.
+    /// Locks the rows of the set that cover some elements, and writes them with the elements added
+    /// or removed.
     ///
-    /// If a leaf is gone, nothing is written, but other leaves may be locked: then the caller must
-    /// undo the attempt. Fails if two rows cover one hash (55000), and if locking or writing does.
+    /// If a leaf, one of these rows, is gone since it was read, nothing is written, but other
+    /// leaves may be locked: the caller must undo the attempt, to release the locks. Fails with
+    /// 55000 if two rows cover one hash, and if locking or writing fails.
     fn attempt(&mut self, part: &[Candidate]) -> Result<Attempt> {
         let mut locked = self.lock(part, &self.set.changes()?.lock)?;
         // With at most one lock to give up, starting again costs no more than following.
@@ -304,11 +314,13 @@ impl SetChange<'_> {
         Ok(locked)
     }
 
-    /// Locks the rows of leaves that have replaced those that are gone, and adds them to the locked
-    /// ones. So this session hardly ever has to start again after another one's split.
+    /// Locks the rows that have replaced rows that are gone, and returns them with the rows that
+    /// were locked before. Since another session's split is followed so, this session hardly ever
+    /// has to start again.
     ///
-    /// Rows that other sessions have locked are left out: these leaves may come earlier in the
-    /// order of locks, in which waiting for them could be a deadlock.
+    /// A row that another session has locked is left out. Sessions wait for rows in the order of
+    /// hashes only, and this row may come before one that is locked already, so that waiting could
+    /// be a deadlock.
     fn follow(&self, mut locked: Locked) -> Result<Locked> {
         let candidates = self.read(&elements_of(&locked.not_locked))?;
         let followed = self.lock(&candidates, &self.set.changes()?.lock_free)?;
@@ -321,8 +333,8 @@ impl SetChange<'_> {
         Ok(locked)
     }
 
-    /// Checks that no locked row covers hashes of the next one, as in a damaged set. Reading finds
-    /// that only if it reads both rows with one snapshot. Fails if a row does (55000).
+    /// Checks that no locked row covers hashes of the next one. Reading the rows finds this damage
+    /// only if it reads both with one snapshot. Fails with 55000 if a row does.
     fn check_overlap(&self, leaves: &[LockedLeaf]) -> Result<()> {
         for pair in leaves.windows(2) {
             let bucket = pair[0].row.bucket;
@@ -338,9 +350,8 @@ impl SetChange<'_> {
     /// large. Returns the array indexes of the elements that were new, or that were removed.
     ///
     /// Fails, before anything is written, for an overfull set, if the setting `pg_bloom.overfill`
-    /// is
-    /// `error` (22023). Fails while writing if a statement does, and if the table stores other rows
-    /// (27000).
+    /// is `error` (22023). Fails while writing if a statement does, and if the table stores other
+    /// rows (27000).
     fn write(&mut self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
         let form = self.set.form;
         // The time is taken only now that the rows are locked. A call that has waited long would

@@ -8,10 +8,11 @@ use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, SetForm, tree};
 use pgrx::pg_sys::Datum;
 
-/// `bloom_set_clear(set)`: makes a set empty, whatever its table has in it.
+/// Implements `bloom_set_clear(set)`: makes a set empty, whatever rows its table has. NULL for
+/// NULL.
 ///
-/// TRUNCATE locks out all other sessions until the transaction ends. What it removes includes rows
-/// that aren't rows of a set: damaged ones, and those of tables that inherit from this one.
+/// TRUNCATE locks out all other sessions until the transaction ends. It also removes rows that
+/// can't be rows of a set: damaged ones, and rows of tables that inherit from this one.
 fn clear(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -59,8 +60,8 @@ pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
 }
 
 impl Set {
-    /// Checks, by reading all rows of the table, that it has those of a set without elements and no
-    /// others: triggers, rules and partitions may store rows other than they are given.
+    /// Checks, by reading all rows of the table, that they are the rows of a set without elements:
+    /// triggers, rules and partitions may store other rows than a statement inserts.
     ///
     /// Must be called while connected. Fails if the table has other rows (27000), or if the caller
     /// may not read it.

@@ -21,8 +21,9 @@ use pgrx::pg_sys::Datum;
 /// versions of its rows, batches that change all rows double the size of the table.
 const FILLFACTOR: &str = "70";
 
-/// `bloom_set_create(name, element, capacity, fpr, keep, renew, if_not_exists)`: creates and fills
-/// the table of a set, and returns its identifier.
+/// Implements `bloom_set_create(name, element, capacity, fpr, keep, renew, if_not_exists)`: creates
+/// the table of a set, with the rows of a set without elements, and returns the table's identifier.
+/// With `if_not_exists`, the identifier of an equal set that exists is returned with a notice.
 fn create(call: &Call) -> Outcome {
     let name = required(call.value(0), "name")?;
     let made_for = requested_parameters(call)?;
@@ -52,8 +53,9 @@ fn create(call: &Call) -> Outcome {
     Ok(new.relation().map(Datum::from))
 }
 
-/// Returns what the caller wants a set to be made for. Fails for arguments that no set can have
-/// (22004, 22023), and for a type that elements can't have.
+/// Returns the parameters of the set that the arguments of `bloom_set_create` ask for: type of
+/// elements, capacity, rate, and how long the set remembers. Fails with 22004 or 22023 for
+/// arguments that no set can have, and with 0A000 for a type that elements can't have.
 fn requested_parameters(call: &Call) -> Result<Parameters> {
     let element = required(call.oid(1), "element type")?;
     let capacity = call.i64(2).map(check_capacity).transpose()?;
@@ -126,26 +128,28 @@ fn require_same(existing: &Set, wanted: &Parameters) -> Result<()> {
         .hint("Ask for a set as it is, or choose another name."))
 }
 
-/// Returns in which parameter two sets differ, with both values; `None` if they are made for the
-/// same.
+/// Returns the first parameter in which two sets differ, with both values, as the end of a sentence
+/// for a message; `None` if the sets have equal parameters.
 fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
-    let names = [existing, wanted].map(|set| catalog::display_name(set.element));
-    let capacities = [existing, wanted].map(Parameters::capacity_or_default);
+    let capacity = existing.capacity_or_default();
+    let wanted_capacity = wanted.capacity_or_default();
     // Intervals of different forms may be equally long.
-    let keeps = [existing, wanted].map(|set| set.keep.and_then(|keep| keep.microseconds()));
+    let length_of_keep = |set: &Parameters| set.keep.and_then(|keep| keep.microseconds());
 
     if existing.element != wanted.element {
-        Some(format!("elements are of type {}, not {}", names[0], names[1]))
+        let type_name = catalog::display_name(existing.element);
+        let wanted_name = catalog::display_name(wanted.element);
+        Some(format!("elements are of type {type_name}, not {wanted_name}"))
     } else if existing.kind != wanted.kind {
-        Some(format!("elements are of type {} as that was before it was altered", names[0]))
-    } else if capacities[0] != capacities[1] {
-        Some(format!("capacity is {}, not {}", capacities[0], capacities[1]))
+        let type_name = catalog::display_name(existing.element);
+        Some(format!("elements are of type {type_name} as that was before it was altered"))
+    } else if capacity != wanted_capacity {
+        Some(format!("capacity is {capacity}, not {wanted_capacity}"))
     } else if existing.fpr != wanted.fpr {
         Some(format!("false positive rate is {}, not {}", existing.fpr, wanted.fpr))
-    } else if keeps[0] != keeps[1] {
-        let [old, new] =
-            [existing, wanted].map(|set| set.keep.map_or("null".into(), |keep| keep.shown()));
-        Some(format!("\"keep\" is {old}, not {new}"))
+    } else if length_of_keep(existing) != length_of_keep(wanted) {
+        let shown = |set: &Parameters| set.keep.map_or("null".into(), |keep| keep.shown());
+        Some(format!("\"keep\" is {}, not {}", shown(existing), shown(wanted)))
     } else if existing.renews != wanted.renews {
         Some(format!("\"renew\" is {}, not {}", existing.renews, wanted.renews))
     } else {
@@ -200,8 +204,9 @@ fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     })
 }
 
-/// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`: returns whether a
-/// row belongs to a set that was made for this.
+/// Implements `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`, the
+/// CHECK constraint of a set's table: returns whether a row can be one of a set with these
+/// parameters. NULL if the row or the rate is.
 fn check(call: &Call) -> Outcome {
     let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else {
         return Ok(None);

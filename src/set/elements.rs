@@ -23,6 +23,7 @@ enum Action {
 }
 
 impl Action {
+    /// Returns the purpose for which the set is opened, which decides how it is locked.
     fn purpose(self) -> Purpose {
         match self {
             Action::Look => Purpose::Ask,
@@ -41,7 +42,7 @@ enum Selection {
 }
 
 /// Executes a function of a set and one element: returns whether the element may be in the set, or
-/// was changed. `function` is its name in SQL.
+/// was new or removed; NULL if an argument is. `function` is the function's name in SQL.
 fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
         return Ok(None);
@@ -60,8 +61,9 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     Ok(Some(Datum::from(is_found)))
 }
 
-/// Executes a function of a set and an array: returns some of the array's elements, in their order.
-/// Of equal elements only the first is changed. `function` is its name in SQL.
+/// Executes a function of a set and an array: returns an array of the elements that `selection`
+/// names, in their order; NULL if an argument is. Of equal elements only the first is changed.
+/// `function` is the function's name in SQL.
 fn elements_of_array(call: &Call, function: &str, action: Action, selection: Selection) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
@@ -82,13 +84,13 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
     let mut is_returned = are_returned.into_iter();
     elements.retain(|_| is_returned.next() == Some(true));
     let array_type = catalog::base_type(call.argument_type(1)?);
-    // SAFETY: they are elements of such an array.
+    // SAFETY: the elements are from an array of this type.
     Ok(Some(unsafe { array_of(array_type, elements) }))
 }
 
-/// Returns the elements of an array with their hashes, in the order of these.
-///
-/// To change the set, of elements with equal hashes only the first in the array is kept.
+/// Returns the elements of an array with their hashes, in the order of the hashes. Elements that no
+/// set can have are left out. If the set is to be changed, only the first of elements with equal
+/// hashes is returned.
 fn hashed_elements(
     elements: &[Element],
     element_type: &ElementType,

@@ -109,6 +109,7 @@ pub struct Addition {
 }
 
 impl<'a> Fullness<'a> {
+    /// Begins to watch how full a set becomes by one call.
     pub fn new(set: &'a Set) -> Fullness<'a> {
         Fullness {
             set,

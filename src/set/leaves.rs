@@ -26,12 +26,13 @@ pub struct HashedElement {
 }
 
 impl Set {
-    /// Reads the leaves of elements, and calls `on_read` with each element and its row. The
-    /// elements must be in their order; the calls may be in another one.
+    /// Reads the row of the set that covers each element, its leaf, and calls `on_read` with the
+    /// row and the element. The elements must be in the order of their hashes; the calls may come
+    /// in another one.
     ///
-    /// Must be called while connected. Reads with the snapshot of the calling query. Fails if a
-    /// hash has no row (55000, or 40001 if all rows are newer than the snapshot) or several
-    /// (55000), and if reading does.
+    /// Must be called within [`connected`](crate::pg::sql::connected). Reads with the snapshot of
+    /// the calling query, without locks. Fails with 55000 if a hash has no row, or several; with
+    /// 40001 if all rows are newer than the snapshot; and if reading fails.
     pub fn read_leaves(
         &self,
         elements: &[HashedElement],
@@ -47,8 +48,9 @@ impl Set {
         Ok(())
     }
 
-    /// Returns the depth that the leaf of an element probably has: the hint, or the right depth if
-    /// there is no hint yet. Fails if the element has no leaf, or if reading does.
+    /// Returns the depth in the tree that the leaf of an element probably has, the row that covers
+    /// the element: the depth of the leaf that this session has found last or, if there is none,
+    /// the true one. Fails if the element has no leaf, or if reading fails.
     fn likely_depth(&self, element: HashedElement) -> Result<u32> {
         if self.depth.get().is_none() {
             let mut search = LeafSearch::new(std::slice::from_ref(&element));
@@ -61,11 +63,12 @@ impl Set {
     }
 
     /// Reads the leaves of some elements, which at `depth`, where leaves are likely, are in at most
-    /// [`MOST_ROWS_AT_ONCE`] buckets. Calls `on_read` with each element and the row that is its leaf.
+    /// [`MOST_ROWS_AT_ONCE`] buckets. Calls `on_read` with each element and the row that is its
+    /// leaf.
     ///
-    /// Leaves are looked for around the depth of the leaf that was read last, then at all depths for a
-    /// few elements, and so on. Fails with 55000 if an element has no leaf, or two, and if reading
-    /// fails.
+    /// Leaves are looked for around the depth of the leaf that was read last, then at all depths
+    /// for a few elements, and so on. Fails with 55000 if an element has no leaf, or two, and if
+    /// reading fails.
     fn read_batch(
         &self,
         elements: &[HashedElement],
@@ -92,10 +95,11 @@ impl Set {
         }
     }
 
-    /// Reads the rows at some depths that cover elements without a leaf, the first `most` of these,
-    /// and notes the rows as the leaves of all elements that they cover.
+    /// Reads the rows at some depths of the tree that cover the first `most` elements without a
+    /// leaf, notes each row as the leaf of all elements that it covers, and calls `on_read` with
+    /// the row and each of these elements.
     ///
-    /// Fails if an element has a leaf already that isn't this row (55000), and if reading does.
+    /// Fails with 55000 if an element has another row as its leaf already, and if reading fails.
     fn read_at_depths(
         &self,
         search: &mut LeafSearch<'_>,
@@ -135,17 +139,19 @@ struct LeafSearch<'a> {
 }
 
 impl<'a> LeafSearch<'a> {
+    /// Returns a search that has found no leaf yet.
     fn new(elements: &'a [HashedElement]) -> LeafSearch<'a> {
         let leaves = memory::collect(elements.iter().map(|_| None));
         LeafSearch { elements, leaves }
     }
 
+    /// Returns the place of the first element whose leaf isn't found; `None` if all are.
     fn first_without_leaf(&self) -> Option<usize> {
         self.leaves.iter().position(Option::is_none)
     }
 
-    /// Returns the buckets at some depths that cover the first `most` elements without a leaf, each
-    /// once.
+    /// Returns the buckets, numbers of possible leaves, at some depths that cover the first `most`
+    /// elements without a leaf, each bucket once.
     fn buckets_without_leaf(&self, depths: RangeInclusive<u32>, most: usize) -> Vec<u64> {
         let hashes = self
             .elements

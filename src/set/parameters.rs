@@ -85,7 +85,7 @@ impl Parameters {
         };
         let keep = match keep {
             CheckArgument::Null => None,
-            // SAFETY: promised by the caller.
+            // SAFETY: a constant of this type points to an interval.
             given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
         };
         Some(Parameters {

@@ -24,10 +24,9 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Adds the rows into which [`Row::split`] has divided the row of a bucket.
-    ///
-    /// Several rows are inserted, each for its own bucket, and the divided row is deleted. A single
-    /// row wasn't divided, and updates the row of its bucket.
+    /// Adds the result of [`Row::split`] for the row of a bucket, the number of the row. If the row
+    /// was divided, it is deleted, and its parts are inserted as rows of their own buckets. A
+    /// single row wasn't divided, and replaces the row of the bucket.
     pub fn add_split(&mut self, bucket: u64, rows: Vec<Row>) {
         if rows.len() > 1 {
             memory::push(&mut self.deleted, bucket);
@@ -47,7 +46,8 @@ impl Replacement {
         memory::collect(self.deleted.iter().copied().chain(updated))
     }
 
-    /// Takes out the deletions and insertions that a move can do instead, and returns these moves.
+    /// Takes out pairs of a deletion and an insertion that one UPDATE of a row's bucket can do, and
+    /// returns these moves.
     ///
     /// An inserted row takes the place of a deleted one if both begin with the same hash. Example:
     /// row 5 was divided, so 5 is deleted, and 10 and 11 are inserted. Row 10 covers the first half
@@ -83,19 +83,20 @@ struct Move {
 }
 
 impl Set {
-    /// Executes a statement that returns buckets and hashes, while connected, and calls `each` with
-    /// every row. Returns how many rows there were.
+    /// Executes a statement that returns rows of the set, and calls `visit` with each of them.
+    /// Returns how many rows there were. Must be called within
+    /// [`connected`](crate::pg::sql::connected).
     ///
-    /// Fails if the statement or `each` does, for a null value (23502) and for a damaged row
-    /// (XX001), and if the table was renamed or altered meanwhile (40001).
+    /// Fails if the statement or `visit` does, with 23502 for a null value, with XX001 for a
+    /// damaged row, and with 40001 if the table was renamed or altered in the meantime.
     pub fn each_row(
         &self,
         statement: &Prepared,
         values: &[Parameter<'_>],
         sees: Sees,
-        mut each: impl FnMut(Row) -> Result<()>,
+        mut visit: impl FnMut(Row) -> Result<()>,
     ) -> Result<u64> {
-        let count = statement.execute(values, sees, |result| each(self.parse_row(result)?))?;
+        let count = statement.execute(values, sees, |result| visit(self.parse_row(result)?))?;
         self.check_name()?;
         Ok(count)
     }
@@ -116,8 +117,9 @@ impl Set {
         Ok(row)
     }
 
-    /// Executes a statement with one parameter, while connected, and returns its rows in their
-    /// order. Fails as [`Set::each_row`] does.
+    /// Executes a statement with one parameter that returns rows of the set, and returns them in
+    /// the statement's order. Must be called within [`connected`](crate::pg::sql::connected). Fails
+    /// as [`Set::each_row`] does.
     pub fn fetch_rows(
         &self,
         statement: &Prepared,
@@ -132,13 +134,14 @@ impl Set {
         Ok(rows)
     }
 
-    /// Calls `each` with all rows of the set, while connected: some at a time, in the order of
-    /// their buckets, and the two halves of a bucket together. Returns the sum of what `each`
-    /// returns. Fails if reading or `each` does.
+    /// Calls `visit` with all rows of the set, up to 1,024 at a time, in the order of their
+    /// buckets, the numbers of rows. Two rows that could be joined are always in one call. Returns
+    /// the sum of the results of `visit`. Must be called within
+    /// [`connected`](crate::pg::sql::connected). Fails if reading or `visit` does.
     pub fn each_page(
         &self,
         sees: Sees,
-        mut each: impl FnMut(Vec<Row>) -> Result<usize>,
+        mut visit: impl FnMut(Vec<Row>) -> Result<usize>,
     ) -> Result<usize> {
         let mut sum = 0;
         // No bucket of a set is negative. If the table has one, it must be read to be reported.
@@ -156,7 +159,7 @@ impl Set {
             };
 
             first_bucket = last_row.bucket as i64 + 1;
-            sum += each(rows)?;
+            sum += visit(rows)?;
             if is_last_page {
                 return Ok(sum);
             }
@@ -164,8 +167,8 @@ impl Set {
         }
     }
 
-    /// Deletes, updates and inserts rows of the set, while connected. The transaction must have
-    /// locked the rows that are deleted and updated.
+    /// Deletes, updates and inserts rows of the set. The transaction must have locked the rows that
+    /// are deleted and updated. Must be called within [`connected`](crate::pg::sql::connected).
     ///
     /// In a plain table, the row of a bucket that is split isn't deleted, but becomes the row of
     /// its first half, by an UPDATE that PostgreSQL stores in the same page. Space that a DELETE
@@ -197,7 +200,7 @@ impl Set {
     }
 
     /// Updates each row that moves, found by its old bucket, to its new bucket and hashes. Fails if
-    /// the statement does, and if the table stores other rows (27000).
+    /// the statement does, and with 27000 if the table stores other rows.
     fn move_rows(&self, statement: &Prepared, moves: &[Move]) -> Result<()> {
         if moves.is_empty() {
             return Ok(());
@@ -258,8 +261,9 @@ impl Set {
         self.execute_for_rows(&self.read, &[Parameter::I64s(&buckets)], rows)
     }
 
-    /// Executes a statement, while connected, that must return exactly `expected_rows`, in any
-    /// order. Fails if the statement does, and if it returns other rows (27000).
+    /// Executes a statement that must return exactly `expected_rows`, in any order. Must be called
+    /// within [`connected`](crate::pg::sql::connected). Fails if the statement does, and with 27000
+    /// if it returns other rows.
     fn execute_for_rows(
         &self,
         statement: &Prepared,
@@ -291,6 +295,7 @@ impl Set {
     }
 }
 
+/// Returns the buckets of rows, in the same order.
 fn buckets_of(rows: &[&Row]) -> Vec<u64> {
     memory::collect(rows.iter().map(|row| row.bucket))
 }

@@ -103,10 +103,11 @@ session_locals! {
 }
 
 impl Set {
-    /// Locks the table of a set, as [`Set::lock`] does, for a call that uses its rows.
+    /// Locks the table of a set until the transaction ends, and returns the session's knowledge of
+    /// the set, for a call that uses its rows.
     ///
-    /// Fails as that does, and if the constraint of the table is newer than the snapshot by which
-    /// the call reads (40001).
+    /// Fails as [`Set::lock`] does, and with 40001 if the CHECK constraint of the table, which says
+    /// how rows are to be read, is newer than the snapshot with which the call reads them.
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         let set = Set::lock(call, oid, purpose)?;
         if purpose != Purpose::Clear {
@@ -125,11 +126,12 @@ impl Set {
     }
 
     /// Locks the table of a set until the transaction ends, checks that it is a set, and returns
-    /// what the session knows of it.
+    /// the session's knowledge of the set, which is read from the catalogs if it is new or
+    /// outdated.
     ///
-    /// Fails if there is no such table (42P01), if the caller lacks a right (42501), if the table
-    /// isn't a set (42809), if it was renamed while the call waited for it (40001), and, unless the
-    /// purpose is to ask, in a transaction that may only read (25006).
+    /// Fails with 42P01 if there is no such table, with 42501 if the user lacks a right, with 42809
+    /// if the table isn't a set, with 40001 if it was renamed while the call waited for it, and,
+    /// unless the purpose is to ask, with 25006 in a transaction that may only read.
     pub fn lock(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         if purpose != Purpose::Ask {
             sql::require_writable(c"changing a filter set");
@@ -157,10 +159,9 @@ impl Set {
         }
     }
 
-    /// Checks that the snapshot of the query sees the constraints that the table has now. Rows of a
-    /// set that was replaced since would be looked up by wrong numbers.
-    ///
-    /// Fails if it doesn't (40001).
+    /// Checks that the snapshot of the query sees the constraints that the table has now. If the
+    /// set was replaced after the snapshot, its old rows would be read as rows of the new one.
+    /// Fails with 40001 if the snapshot doesn't.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         if self.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
@@ -174,8 +175,8 @@ impl Set {
                 format!("The constraints of filter set {set} were changed after the snapshot."),
             ));
         }
-        let writers = present.iter().map(|&(_, by)| by);
-        let last_writer = writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a });
+        let transactions = present.iter().map(|&(_, written_by)| written_by);
+        let last_writer = transactions.reduce(|a, b| if sql::precedes(a, b) { b } else { a });
         self.written_by.set(last_writer);
         Ok(())
     }
@@ -258,9 +259,11 @@ impl Set {
     }
 }
 
-/// Reads what a set was made for, prepares the statements that read it, and remembers both.
+/// Reads the parameters of a set from the catalogs, prepares the statements that read its rows, and
+/// keeps both for later calls of the session.
 ///
-/// `outdated` is what the session knew of the table before. Fails if the table isn't a set.
+/// `name` is the table's name as statements have it, and `outdated` the session's knowledge of the
+/// table from before it was changed. Fails with 42809 if the table isn't a set.
 fn learn(
     call: &Call,
     table: Relation,
@@ -268,7 +271,7 @@ fn learn(
     outdated: Option<Rc<Set>>,
 ) -> Result<Rc<Set>> {
     if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
-        // SAFETY: flags of Rust's are set.
+        // SAFETY: `forget` only sets flags of Rust's.
         unsafe { invalidation::watch_relations(forget) };
     }
     let columns = check_columns(table)?;
@@ -288,7 +291,7 @@ fn learn(
             "Its constraint that calls bloom_set_check has impossible arguments.",
         ));
     };
-    // What else was known of the set stays true.
+    // A set with the same parameters is still the same one.
     let before = outdated.filter(|outdated| outdated.parameters == parameters);
     let set = Rc::new(Set {
         oid: table.oid(),
@@ -311,7 +314,7 @@ fn learn(
     Ok(set)
 }
 
-/// Adds a set to those that the session knows, in place of what it knew of it.
+/// Adds a set to the sets that the session knows, in place of an older version of it.
 fn remember(set: &Rc<Set>) {
     // Dropping a set frees its plans, which must not happen while `KNOWN` is borrowed.
     let mut dropped_later = Vec::new();
@@ -324,8 +327,8 @@ fn remember(set: &Rc<Set>) {
     });
 }
 
-/// Marks what is known of a table as outdated. PostgreSQL calls this when the table was changed, or
-/// with an invalid identifier when any table may have been.
+/// Notes that the session's knowledge of a table is outdated. PostgreSQL calls this when the table
+/// was changed, or with the invalid identifier when any table may have been.
 fn forget(oid: Oid) {
     KNOWN.with(|known| {
         for set in known.borrow().values() {

@@ -1,11 +1,12 @@
 //! How states of `bloom_agg` travel between processes, merge, and end.
 //!
 //! While a filter without a capacity is built, no process knows how many elements the others have:
-//! workers that were planned may not start, and one process may send many states. So a process sends
-//! something exact, whatever the others have: its hashes, or, where these would take more bytes, the
-//! bits of the largest filter that is allowed. The process that merges states keeps hashes until it
-//! receives bits. In the end, bits are folded to the size that the number of elements needs. Folding
-//! gives the same bits as building at the smaller size, so the detour loses nothing.
+//! workers that were planned may not start, and one process may send many states. So a process
+//! sends something exact, whatever the others have: its hashes, or, where these would take more
+//! bytes, the bits of the largest filter that is allowed. The process that merges states keeps
+//! hashes until it receives bits. In the end, bits are folded to the size that the number of
+//! elements needs. Folding gives the same bits as building at the smaller size, so the detour loses
+//! nothing.
 
 use super::super::elements::{ElementState, HeaderCache};
 use super::super::spill::with_entries;
@@ -22,7 +23,9 @@ use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 
 impl BloomState<'_> {
-    /// Adds the elements of another state, which has the same parameters and was read from bytes.
+    /// Adds the elements of another state of `bloom_agg`, read from the bytes that a parallel
+    /// worker has sent, to this state. Both must have the same parameters. Each has either a list
+    /// of hashes or the bits of a filter, and the result has bits if one of them does.
     ///
     /// Fails with 42804 if the key kinds differ, with 54000 if the result would be too large, and
     /// with 58030 if a file can't be read or written.
@@ -64,8 +67,9 @@ impl BloomState<'_> {
         }
     }
 
-    /// Makes a list without a known size dense: with the blocks of another state, or with as many as
-    /// the largest filter may have, if that is more. The bits are folded to their final size later.
+    /// Makes a list without a known size dense: with the blocks of another state, or with as many
+    /// as the largest filter may have, if that is more. The bits are folded to their final size
+    /// later.
     fn become_dense_before_sizing(
         &mut self,
         call: &Call,
@@ -126,8 +130,8 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// Returns the state as bytes, for another process: hashes or bits, whichever are fewer bytes.
-    /// The state can still be used.
+    /// Returns the state as bytes, for another process of a parallel query: a list of hashes, or
+    /// the bits of a filter if these are fewer bytes. The state can still be used.
     ///
     /// Fails with 54000 for too many elements, and with 58030 if the file can't be read.
     pub fn serialise(&mut self) -> Result<PgBuffer> {
@@ -170,8 +174,8 @@ impl BloomState<'_> {
 
     /// Returns the hashes of a state that isn't dense as a sparse value with this header.
     ///
-    /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the file can't
-    /// be read.
+    /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the file
+    /// can't be read.
     fn finish_sparse(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
         let most_hashes = self.num_hashes();
         let most_bytes = header.prefix_bytes() as u64 + most_hashes as u64 * 8;

@@ -15,11 +15,12 @@
 //!
 //! A group begins as a list with room for a few hashes, which doubles as it grows. When it is full,
 //! repeated hashes are dropped first. Once the distinct hashes take more bytes than the payload of
-//! the filter, the state becomes dense. Without a capacity, the payload's size isn't known before the
-//! end; such a state is spilled once its list would exceed half of `work_mem` ([`super::spill`]).
+//! the filter, the state becomes dense. Without a capacity, the payload's size isn't known before
+//! the end; such a state is spilled once its list would exceed half of `work_mem`
+//! ([`super::spill`]).
 //!
-//! A dense state prefetches the memory that a hash needs when the hash arrives, and sets the bits of
-//! a whole batch later, when that memory has arrived, too.
+//! A dense state prefetches the memory that a hash needs when the hash arrives, and sets the bits
+//! of a whole batch later, when that memory has arrived, too.
 
 mod combine;
 
@@ -43,8 +44,8 @@ const INITIAL_BYTES: usize = 64;
 /// The bytes of a dense state's head and batch. The memory prefetched for so few hashes is still in
 /// the processor's fastest cache when their bits are set.
 const DENSE_STATE_BYTES: usize = 1024;
-/// The bytes of hashes that a state may always keep in memory. For fewer, a file and its buffer of 8
-/// kB would cost more than they save.
+/// The bytes of hashes that a state may always keep in memory. For fewer, a file and its buffer of
+/// 8 kB would cost more than they save.
 const MIN_BYTES_IN_MEMORY: usize = 128 << 10;
 
 /// The head of a state. The list of hashes follows it in memory.
@@ -128,6 +129,7 @@ impl BloomState<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.behind_head().cast(), len) }
     }
 
+    /// Returns whether the state has a payload, in which bits are set.
     fn is_dense(&self) -> bool {
         matches!(self.beyond_list, BeyondList::Bits(_))
     }
@@ -154,8 +156,8 @@ impl BloomState<'_> {
         hashes_in_file + self.len as usize
     }
 
-    /// Returns the header of the filter as it is now. It has no key kind as long as the state has no
-    /// elements.
+    /// Returns the header of the filter as it is now. It has no key kind as long as the state has
+    /// no elements.
     fn present_header(&self) -> Header<'static> {
         let is_empty = self.len == 0 && matches!(self.beyond_list, BeyondList::Nothing);
         if is_empty {
@@ -307,8 +309,8 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// Makes the state dense, or a dense state larger: as many blocks as `header` has, which must be
-    /// a multiple of those that it has now.
+    /// Makes the state dense, or a dense state larger: as many blocks as `header` has, which must
+    /// be a multiple of those that it has now.
     ///
     /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
     fn become_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
@@ -365,6 +367,7 @@ fn bytes_with_room(room: u32) -> usize {
     size_of::<BloomHead>() + room as usize * size_of::<u64>()
 }
 
+/// Returns the error 54000 for more elements than a build without a capacity can have.
 fn too_many_elements() -> Error {
     Error::new(
         SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
@@ -373,8 +376,8 @@ fn too_many_elements() -> Error {
     .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
 }
 
-/// Does what the transition function does for most rows: those whose element can be hashed in place,
-/// and whose state has room. `None` leaves the row to the transition function.
+/// Does what the transition function does for most rows: those whose element can be hashed in
+/// place, and whose state has room. `None` leaves the row to the transition function.
 ///
 /// This neither calls PostgreSQL nor fails or panics, so it can run without the guard that catches
 /// PostgreSQL's errors, which would take a good part of its time.

@@ -7,7 +7,7 @@ use crate::key_condition::{ASKS, KEY_OF_ARRAY};
 use crate::pg::call::error::{Result, info};
 use crate::pg::catalog::{self, operators};
 use crate::pg::method::scan::is_line;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ColumnClass, Relation};
 use pg_bloom_core::index::filters::{Directory, FilterGroup, RowPage, SlotState};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::kind::Tag;
@@ -66,7 +66,7 @@ pub fn is_of_text(group: &FilterGroup) -> bool {
 /// Returns the type `bloom_key`. Fails with 0A000 if the index has an operator class whose operators
 /// aren't the extension's own.
 pub fn key_type(relation: Relation) -> Result<Oid> {
-    let (family, declared, _) = relation.column_class();
+    let ColumnClass { family, declared, .. } = relation.column_class();
     let handler = relation.handler();
     let key = catalog::type_beside(handler, c"bloom_key");
     let asks_by = |right: Oid, function: &CStr| {

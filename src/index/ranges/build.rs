@@ -197,7 +197,7 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let is_read_as_its_bytes = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
         && index.support_function(HASH) == Oid::INVALID;
     if is_read_as_its_bytes && !index.is_being_reindexed() {
-        let (_, _, collation) = index.column_class();
+        let collation = index.column_class().collation;
         Column::check(index.handler(), index.column_type(), collation)?;
     }
     Ok(column)

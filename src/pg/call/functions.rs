@@ -9,12 +9,15 @@ use super::error::Outcome;
 use super::guard::Entry;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 
+/// Calls a function of the extension for PostgreSQL: gives it the arguments of the call, and
+/// returns its result or raises its error.
+///
 /// # Safety
-/// `fcinfo` must be what PostgreSQL passed, as [`Call::new`] wants it, to the caller, which has
-/// nothing to drop.
+/// `fcinfo` must be the argument with which PostgreSQL called the caller of this, as [`Call::new`]
+/// requires. The caller must have nothing to drop.
 #[inline(always)]
 pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outcome) -> Datum {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises the argument of PostgreSQL's call, and has nothing to drop.
     let (entry, call) = unsafe { (Entry::new(), Call::new(fcinfo)) };
     entry.run(|| {
         let result = function(&call);
@@ -22,7 +25,8 @@ pub unsafe fn run(fcinfo: FunctionCallInfo, function: impl FnOnce(&Call) -> Outc
     })
 }
 
-/// Whether a C symbol may have this name: to the linker, those of others may mean something else.
+/// Returns whether a C symbol may have this name: one with `bloom_` in it, so that it doesn't
+/// replace another library's symbol.
 pub const fn is_own_name(name: &str) -> bool {
     let mut rest = name.as_bytes();
     while let Some((start, _)) = rest.split_first_chunk() {

@@ -13,9 +13,9 @@
 //! The compiler refuses every other call of a function pointer (`deny(ffi_unwind_calls)`).
 //!
 //! The functions of [`pgrx::pg_sys`] have a guard of pgrx inside. It copies the error before it
-//! sets back the list of callbacks that PostgreSQL calls for each message. If there is no memory for
-//! the copy, PostgreSQL calls callbacks in stack frames that are gone. So all functions that may run
-//! code of users are declared in [`raw`], and called by [`guard`].
+//! sets back the list of callbacks that PostgreSQL calls for each message. If there is no memory
+//! for the copy, PostgreSQL calls callbacks in stack frames that are gone. So all functions that
+//! may run code of users are declared in [`raw`], and called by [`guard`].
 
 #![allow(
     clippy::disallowed_methods,
@@ -168,10 +168,10 @@ unsafe impl Send for PassingError {}
 /// Panics in another thread than the session's.
 ///
 /// # Safety
-/// `work` must own nothing that needs to be dropped while it calls PostgreSQL, since an error jumps
-/// over it. It must not panic.
+/// `call_postgres` must own nothing that needs to be dropped while it calls PostgreSQL, since an
+/// error jumps over it. It must not panic.
 #[inline(always)]
-pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
+pub unsafe fn guard<T>(call_postgres: impl FnOnce() -> T) -> T {
     require_session();
     // SAFETY: this follows PostgreSQL's own protocol, PG_TRY: all variables that an error changes
     // are set back. The copy of the error is in the memory of the caller, which isn't freed before
@@ -184,7 +184,7 @@ pub unsafe fn guard<T>(work: impl FnOnce() -> T) -> T {
         let mut result = MaybeUninit::uninit();
         let jumped = call_with_sigsetjmp(false, |buffer| {
             pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
-            result.write(work());
+            result.write(call_postgres());
             0
         });
         pg_sys::PG_exception_stack = exception_stack_before;
@@ -214,8 +214,8 @@ static CURRENT_CALL: AtomicU64 = AtomicU64::new(0);
 static LAST_CALL: AtomicU64 = AtomicU64::new(0);
 /// Where PostgreSQL's errors went (`PG_exception_stack`) when the call that is under way began.
 static EXCEPTION_STACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// How many [`MemoryOfCall`] exist in the call that is under way, and the bit [`PANICKED`]. They are
-/// one number, so that the end of a call checks both at once.
+/// How many [`MemoryOfCall`] exist in the call that is under way, and the bit [`PANICKED`]. They
+/// are one number, so that the end of a call checks both at once.
 static CALL_STATE: AtomicUsize = AtomicUsize::new(0);
 /// The bit of [`CALL_STATE`] that is set after a panic or an error of PostgreSQL: the highest one,
 /// which no count reaches.
@@ -229,8 +229,8 @@ pub(in crate::pg) fn current_call() -> u64 {
     CURRENT_CALL.load(Ordering::Relaxed)
 }
 
-/// Accompanies something that lives in the memory of the call under way. If it still exists when the
-/// call ends, the process is aborted, since there may be references to memory that is gone.
+/// Accompanies something that lives in the memory of the call under way. If it still exists when
+/// the call ends, the process is aborted, since there may be references to memory that is gone.
 pub(in crate::pg) struct MemoryOfCall {
     call: u64,
 }
@@ -263,8 +263,8 @@ impl Drop for MemoryOfCall {
     }
 }
 
-/// Notes that the call under way has met a panic or an error of PostgreSQL. It must then end with
-/// it.
+/// Notes that the call under way has met a panic or an error of PostgreSQL, with which the call
+/// must then end.
 #[cold]
 pub(super) fn note_panic() {
     if IS_SESSION.get() && CURRENT_CALL.load(Ordering::Relaxed) != 0 {
@@ -273,11 +273,11 @@ pub(super) fn note_panic() {
     }
 }
 
-/// Returns whether a panic is under way. Then PostgreSQL must release what it has given out, and the
-/// call fails.
+/// Returns whether a panic is under way. PostgreSQL then releases the resources of the call itself,
+/// and the call fails.
 ///
-/// The panic is noted here, too: one that safe code begins by `resume_unwind` runs no hook, and safe
-/// code may catch it.
+/// The panic is noted here, too: one that safe code begins by `resume_unwind` runs no hook, and
+/// safe code may catch it.
 pub(in crate::pg) fn is_unwinding() -> bool {
     let is_unwinding = std::thread::panicking();
     if is_unwinding {
@@ -286,10 +286,10 @@ pub(in crate::pg) fn is_unwinding() -> bool {
     is_unwinding
 }
 
-/// Runs `work` and then `end`, also if `work` panics; then the call fails.
+/// Runs `body` and then `end`, also if `body` panics; then the call fails.
 #[inline(always)]
-pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) -> T {
-    let result = catch_unwind(AssertUnwindSafe(work));
+pub(in crate::pg) fn finally<T>(body: impl FnOnce() -> T, end: impl FnOnce()) -> T {
+    let result = catch_unwind(AssertUnwindSafe(body));
     if result.is_err() {
         note_panic();
     }
@@ -297,11 +297,11 @@ pub(in crate::pg) fn finally<T>(work: impl FnOnce() -> T, end: impl FnOnce()) ->
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// Runs `work` and then `end`. If `work` panics, `end` isn't run: PostgreSQL ends what was begun, and
-/// the call fails.
+/// Runs `body` and then `end`. If `body` panics, `end` isn't run: PostgreSQL ends what was begun,
+/// and the call fails.
 #[inline(always)]
-pub(in crate::pg) fn with_end<T, U>(work: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
-    let result = finally(work, || ());
+pub(in crate::pg) fn with_end<T, U>(body: impl FnOnce() -> T, end: impl FnOnce() -> U) -> T {
+    let result = finally(body, || ());
     end();
     result
 }
@@ -333,8 +333,8 @@ thread_local! {
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics in another thread than the session's. Code that reads a variable of PostgreSQL calls this;
-/// [`guard`] does it for calls.
+/// Panics in another thread than the session's. Code that reads a variable of PostgreSQL calls
+/// this; [`guard`] does it for calls.
 #[inline(always)]
 pub(in crate::pg) fn require_session() {
     assert!(IS_SESSION.get(), "PostgreSQL has one thread");
@@ -377,6 +377,8 @@ struct OuterCall {
 }
 
 impl Entry {
+    /// Begins a call of the extension by PostgreSQL.
+    ///
     /// # Safety
     /// PostgreSQL must have called the function that calls this, and the function must have nothing
     /// to drop, since PostgreSQL's errors jump over it. The first time in a process must be in
@@ -478,11 +480,11 @@ fn raise_again(passing: PassingError, own_call: u64) -> ! {
     unsafe { raw::ReThrowError(copy) }
 }
 
-/// Runs work that PostgreSQL may ask for at any time, such as a callback, apart from the call that
+/// Runs code that PostgreSQL may call at any time, such as a callback, apart from the call that
 /// may be under way.
-pub(in crate::pg) fn outside<T>(work: impl FnOnce() -> T) -> T {
+pub(in crate::pg) fn outside<T>(body: impl FnOnce() -> T) -> T {
     let call = CURRENT_CALL.swap(0, Ordering::Relaxed);
-    finally(work, || CURRENT_CALL.store(call, Ordering::Relaxed))
+    finally(body, || CURRENT_CALL.store(call, Ordering::Relaxed))
 }
 
 /// Variables of the session, as in `thread_local!`, which are not dropped when the process ends.
@@ -501,9 +503,9 @@ macro_rules! session_locals {
 /// are what the function expects.
 ///
 /// `guarded!({ … })` runs a block under one guard. That is for many short calls, of which a guard
-/// for each would take a good part of the time. The block must own nothing that needs to be dropped,
-/// since an error jumps over it. It must not panic: so it calls no function of [`pgrx::pg_sys`],
-/// which turn errors into panics.
+/// for each would take a good part of the time. The block must own nothing that needs to be
+/// dropped, since an error jumps over it. It must not panic: so it calls no function of
+/// [`pgrx::pg_sys`], which turn errors into panics.
 macro_rules! guarded {
     ($($body:tt)*) => {{
         #[allow(ffi_unwind_calls, reason = "under the guard, which catches the jump")]

@@ -1,5 +1,5 @@
-//! Expressions as PostgreSQL has them, trees of nodes: their arguments, and lists of nodes; and what
-//! the expression of a call shows about its arguments.
+//! Expressions as PostgreSQL has them, trees of nodes: their arguments, and lists of nodes; and
+//! what the expression of a call shows about its arguments.
 
 use super::Call;
 use super::error::{Error, Result, SqlState};
@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller; the node is read as what its tag says.
+    // SAFETY: the caller promises an expression; the node is read as what its tag says.
     unsafe {
         match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => nth((*node.cast::<pg_sys::FuncExpr>()).args, i),
@@ -26,13 +26,13 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
-/// Returns the column if an expression is nothing but a column, or a column that is taken for another
-/// type with the same bytes; `None` for another expression.
+/// Returns the column if an expression is nothing but a column, or a column that is taken for
+/// another type with the same bytes; `None` for another expression.
 ///
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
-    // SAFETY: promised by the caller; each node is read as what its tag says.
+    // SAFETY: the caller promises an expression; each node is read as what its tag says.
     unsafe {
         while (*node).type_ == pg_sys::NodeTag::T_RelabelType {
             node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
@@ -41,13 +41,13 @@ pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
     }
 }
 
-/// Returns the value that an expression casts to text, if the cast is one of PostgreSQL's functions for
-/// `char(n)` and `name`; or the expression itself, if it is another one.
+/// Returns the value that an expression casts to text, if the cast is one of PostgreSQL's functions
+/// for `char(n)` and `name`; or the expression itself, if it is another one.
 ///
 /// # Safety
 /// `node` must be a valid expression.
 pub unsafe fn without_cast_to_text(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    // SAFETY: promised by the caller; the node is read as what its tag says.
+    // SAFETY: the caller promises an expression; the node is read as what its tag says.
     unsafe {
         if (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return node;
@@ -69,7 +69,7 @@ pub unsafe fn without_cast_to_text(node: *mut pg_sys::Node) -> *mut pg_sys::Node
 pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut pg_sys::Node {
     const NO_TYPE_MODIFIER: i32 = -1;
     let not_shown = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an expression.
     unsafe {
         let sql_type = pg_sys::exprType(node);
         pg_sys::makeRelabelType(node.cast(), sql_type, NO_TYPE_MODIFIER, collation, not_shown)
@@ -82,7 +82,7 @@ pub unsafe fn collated(node: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mut 
 /// # Safety
 /// `list` must be null, which is an empty list, or a valid list of pointers.
 pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises null or a valid list.
     if i >= unsafe { length(list) } {
         return None;
     }
@@ -95,7 +95,7 @@ pub unsafe fn nth(list: *mut pg_sys::List, i: usize) -> Option<*mut pg_sys::Node
 /// # Safety
 /// `list` must be null, which is an empty list, or a valid list.
 pub unsafe fn length(list: *mut pg_sys::List) -> usize {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises null or a valid list.
     unsafe { list.as_ref().map_or(0, |list| list.length as usize) }
 }
 
@@ -104,7 +104,7 @@ pub unsafe fn length(list: *mut pg_sys::List) -> usize {
 /// # Safety
 /// `list` must be null, which is an empty list, or a valid list of object identifiers.
 pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises null or a valid list.
     let length = unsafe { length(list) };
     // SAFETY: a list has `length` cells.
     memory::collect((0..length).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }))
@@ -115,7 +115,7 @@ pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
 /// # Safety
 /// As for [`nth`], as long as the iterator is used.
 pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises null or a valid list.
     (0..unsafe { length(list) }).filter_map(move |i| unsafe { nth(list, i) })
 }
 
@@ -184,7 +184,7 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
 /// # Safety
 /// `node` must be a valid expression.
 unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller; a node is read as what its tag says.
+    // SAFETY: the caller promises an expression; a node is read as what its tag says.
     unsafe {
         match (*node).type_ {
             pg_sys::NodeTag::T_Const => true,
@@ -217,8 +217,8 @@ fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
 }
 
 /// Returns what argument `i` of an aggregate's support function is in the query. Argument 0 is the
-/// state. The others are the aggregate's arguments; a final function has its direct arguments, those
-/// before WITHIN GROUP, first.
+/// state. The others are the aggregate's arguments; a final function has its direct arguments,
+/// those before WITHIN GROUP, first.
 ///
 /// # Safety
 /// `state` must be that of the aggregate's node, on whose behalf the function is called.
@@ -227,8 +227,8 @@ unsafe fn argument_of_aggregate(
     state: *mut pg_sys::AggState,
     i: usize,
 ) -> Option<*mut pg_sys::Node> {
-    // SAFETY: promised by the caller. Direct arguments are expressions, and the others are entries of
-    // a target list.
+    // SAFETY: the caller promises a call by an aggregate. Direct arguments are expressions, and the
+    // others are entries of a target list.
     unsafe {
         let aggregate = pg_sys::AggGetAggref(call.fcinfo());
         let is_final_function = !(*state).curperagg.is_null();
@@ -250,8 +250,8 @@ unsafe fn argument_of_aggregate(
     }
 }
 
-/// Returns what argument `i` of the function that is called can be in a window: that argument in all
-/// functions of the window that the called function belongs to, where it has the same type.
+/// Returns what argument `i` of the function that is called can be in a window: that argument in
+/// all functions of the window that the called function belongs to, where it has the same type.
 ///
 /// # Safety
 /// `window` must be the state of the window on whose behalf the function is called.
@@ -269,7 +269,8 @@ unsafe fn arguments_in_window(
     };
 
     let mut found = Vec::new();
-    // SAFETY: promised by the caller. The list has the states of the window's functions.
+    // SAFETY: the caller promises a call by a window. The list has the states of the window's
+    // functions.
     unsafe {
         for state in items((*window).funcs) {
             let window_function = (*state.cast::<pg_sys::WindowFuncExprState>()).wfunc;

@@ -83,20 +83,21 @@ unsafe extern "C-unwind" fn start_query(query: *mut pg_sys::QueryDesc, flags: i3
     });
 }
 
-/// Whether a plan may call functions of extensions. A plan lists the functions it depends on, except
-/// for PostgreSQL's own; in a parallel worker the list is missing.
+/// Returns whether a plan may call functions of extensions. A plan lists the functions on which it
+/// depends, except for PostgreSQL's own; in a parallel worker the list is missing.
 ///
 /// # Safety
 /// The plan must be valid.
 unsafe fn may_call_extension(plan: *mut pg_sys::PlannedStmt) -> bool {
-    // SAFETY: promised by the caller; the number of a worker is a variable of the session.
+    // SAFETY: the caller promises a plan; the number of a worker is a variable of the session.
     unsafe {
         let is_worker = pg_sys::ParallelWorkerNumber >= 0;
         is_worker || !(*plan).invalItems.is_null()
     }
 }
 
-/// Leaves a note in the memory of a query.
+/// Leaves a note about a query in its memory: for each of its tables, the sequential scan that
+/// reads the table. Functions that the query calls find the note by its mark.
 ///
 /// # Safety
 /// The plan's state must be that of a query that has just been prepared.
@@ -173,8 +174,8 @@ pub struct ScannedColumn {
 }
 
 impl ScannedColumn {
-    /// Returns the column that argument `i` of a call is, if a sequential scan of the column's table
-    /// evaluates the call as one of its conditions.
+    /// Returns the column that argument `i` of a call is, if a sequential scan of the column's
+    /// table evaluates the call as one of its conditions.
     ///
     /// `None` if the argument isn't a plain column, if another argument depends on a column, if the
     /// call isn't a condition or within AND, OR and NOT of one, and in queries that started before
@@ -219,7 +220,7 @@ impl ScannedColumn {
 /// # Safety
 /// The call must be a valid expression.
 unsafe fn has_other_columns(call: *mut pg_sys::Node, i: usize) -> bool {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an expression.
     unsafe {
         (0..)
             .map_while(|other| argument(call, other).map(|node| (other, node)))
@@ -232,7 +233,7 @@ unsafe fn has_other_columns(call: *mut pg_sys::Node, i: usize) -> bool {
 /// # Safety
 /// The condition must be a valid expression.
 unsafe fn contains(condition: *mut pg_sys::Node, expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller; the node is read as what its tag says.
+    // SAFETY: the caller promises an expression; the node is read as what its tag says.
     unsafe {
         if (*condition).type_ == NodeTag::T_BoolExpr {
             let parts = (*condition.cast::<pg_sys::BoolExpr>()).args;

@@ -59,9 +59,9 @@ impl Call {
     #[allow(clippy::mut_from_ref, reason = "as for `remembered`")]
     pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
         let remembered = self.remembered_of_any_type()?;
-        // SAFETY: what is remembered lives as long as the call site, and its type is compared before
-        // it is used. There is no other reference: this call hasn't returned one, and PostgreSQL
-        // doesn't use a call site in two calls at once.
+        // SAFETY: what is remembered lives as long as the call site, and its type is compared
+        // before it is used. There is no other reference: this call hasn't returned one, and
+        // PostgreSQL doesn't use a call site in two calls at once.
         unsafe {
             if (*remembered).type_id != TypeId::of::<T>() || self.is_site_in_use.replace(true) {
                 return None;
@@ -126,7 +126,7 @@ unsafe fn remember<T: 'static>(
     make: impl FnOnce() -> Result<T>,
 ) -> Result<()> {
     let remembered = Remembered { type_id: TypeId::of::<T>(), marked_at: 0, thing: make()? };
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a valid struct.
     unsafe {
         // Making the thing may have called this function again, by the same site.
         assert!((*flinfo).fn_extra.is_null(), "a call site remembers only one thing");

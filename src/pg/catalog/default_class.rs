@@ -1,9 +1,9 @@
 //! How values of a type are compared and hashed: by its default operator classes.
 //!
 //! Which class is a type's default can change while values of the type are stored: classes are
-//! created and dropped, a support function of a family is replaced, and a type without a class of its
-//! own uses that of a type to which a cast `WITHOUT FUNCTION` leads. The type cache notices only some
-//! of these changes, so the catalogs are read.
+//! created and dropped, a support function of a family is replaced, and a type without a class of
+//! its own uses that of a type to which a cast `WITHOUT FUNCTION` leads. The type cache notices
+//! only some of these changes, so the catalogs are read.
 
 use super::lookup::{self, valid};
 use super::operators::{self, equality, family_function, family_member};
@@ -23,7 +23,8 @@ const HASH_EQUAL: i16 = pg_sys::HTEqualStrategyNumber as i16;
 /// How values of a type are hashed to 64 bits.
 pub struct TypeHash {
     pub function: Oid,
-    /// The type whose class that is: the type itself, or one to which a cast `WITHOUT FUNCTION` leads.
+    /// The type whose class that is: the type itself, or one to which a cast `WITHOUT FUNCTION`
+    /// leads.
     pub class_type: Oid,
     /// Whether the type has this function for as long as it exists: PostgreSQL or one extension has
     /// made the type, its operator class and the function.
@@ -63,36 +64,42 @@ struct DefaultClass {
     of: Oid,
 }
 
+/// Returns the default operator class of a type for an access method; `None` if there is none.
 fn default_class(oid: Oid, method: Oid) -> Option<DefaultClass> {
     let class = valid(lookup::GetDefaultOpClass(oid, method))?;
     let (family, of) = operators::operator_class(class);
     Some(DefaultClass { oid: class, family, of })
 }
 
-/// Whether all that leads from a type to its hash function came with PostgreSQL, and can't be dropped.
-/// A class that somebody makes for the type later didn't.
+/// Returns whether a type, its default operator class, the hash function of the class, and the cast
+/// by which the type uses the class of another type, if it does, all come with PostgreSQL, so that
+/// nobody can drop one. A class that somebody has made for the type doesn't.
 fn is_of_postgres(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
-    let casts = pg_sys::SysCacheIdentifier::CASTSOURCETARGET as i32;
-    let column = pg_sys::Anum_pg_cast_oid as i16;
-    let (source, target, none) =
-        (pg_sys::Datum::from(oid), pg_sys::Datum::from(class.of), pg_sys::Datum::null());
-    // SAFETY: reads the catalogs; an identifier that is invalid is none of a pinned object.
-    unsafe {
-        let is_pinned =
-            |catalog, object| object != Oid::INVALID && pg_sys::IsPinnedObject(catalog, object);
-        let is_reached = class.of == oid || {
-            let cast = pg_sys::GetSysCacheOid(casts, column, source, target, none, none);
-            is_pinned(pg_sys::CastRelationId, cast)
-        };
-        is_reached
-            && is_pinned(pg_sys::TypeRelationId, oid)
-            && is_pinned(pg_sys::OperatorClassRelationId, class.oid)
-            && is_pinned(pg_sys::ProcedureRelationId, function)
-    }
+    // SAFETY: the function takes any identifier but the invalid one.
+    let is_pinned = |catalog, object| {
+        object != Oid::INVALID && unsafe { pg_sys::IsPinnedObject(catalog, object) }
+    };
+    let uses_pinned_class =
+        class.of == oid || is_pinned(pg_sys::CastRelationId, cast_between(oid, class.of));
+    uses_pinned_class
+        && is_pinned(pg_sys::TypeRelationId, oid)
+        && is_pinned(pg_sys::OperatorClassRelationId, class.oid)
+        && is_pinned(pg_sys::ProcedureRelationId, function)
 }
 
-/// Whether one extension has a type, an operator class for just this type, and a function that takes
-/// just this type. PostgreSQL refuses to drop these while the extension is there.
+/// Returns the cast from a type to another one; the invalid identifier if there is none.
+fn cast_between(source: Oid, target: Oid) -> Oid {
+    let cache = pg_sys::SysCacheIdentifier::CASTSOURCETARGET as i32;
+    let column = pg_sys::Anum_pg_cast_oid as i16;
+    let source = pg_sys::Datum::from(source);
+    let target = pg_sys::Datum::from(target);
+    let none = pg_sys::Datum::null();
+    // SAFETY: the keys of the cache are two types.
+    unsafe { pg_sys::GetSysCacheOid(cache, column, source, target, none, none) }
+}
+
+/// Returns whether one extension has a type, an operator class for just this type, and a function
+/// that takes just this type. PostgreSQL refuses to drop these while the extension exists.
 fn is_of_extension(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
     let owner = |catalog, object| {
         // SAFETY: reads the catalog.
@@ -106,23 +113,27 @@ fn is_of_extension(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
         && owner(pg_sys::ProcedureRelationId, function) == extension
 }
 
-/// Whether the bounds of a range type, which are of type `subtype`, are equal where the values are
-/// by that type's `=`.
+/// Returns whether a range type, whose bounds have type `subtype`, holds two bounds equal exactly
+/// if the operator `=` of `subtype` does. A range type may name an operator class that compares
+/// otherwise.
 pub fn compares_as_its_bounds(range: Oid, subtype: Oid) -> bool {
-    // SAFETY: entries of the type cache live as long as the process. A range's operator class is
-    // fixed.
-    let own = unsafe {
+    // SAFETY: entries of the type cache live as long as the process. The operator class of a range
+    // type never changes.
+    let own_comparison = unsafe {
         let entry = pg_sys::lookup_type_cache(range, pg_sys::TYPECACHE_RANGE_INFO as i32);
         (*entry).rng_cmp_proc_finfo.fn_oid
     };
-    let usual = default_class(subtype, pg_sys::BTREE_AM_OID)
+    let default_comparison = default_class(subtype, pg_sys::BTREE_AM_OID)
         .and_then(|class| family_function(class.family, class.of, COMPARE));
-    let patterns = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
-    usual == Some(own) || patterns.iter().any(|&function| own.to_u32() == function)
+
+    // The classes for patterns have another order than the default ones, and the same equality.
+    let pattern_comparisons = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
+    default_comparison == Some(own_comparison)
+        || pattern_comparisons.contains(&own_comparison.to_u32())
 }
 
-/// Whether a type has a default operator class for hashing or sorting that isn't one of many types,
-/// as of all enums.
+/// Returns whether a type has a default operator class for hashing or sorting of its own, rather
+/// than one for many types, such as the class of all enums.
 pub fn has_own_operator_class(oid: Oid) -> bool {
     [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID]
         .into_iter()
@@ -134,14 +145,15 @@ session_locals! {
     static PREPARED: RefCell<BTreeMap<u32, *mut pg_sys::FmgrInfo>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// What PostgreSQL needs to call a function, which stays there as long as the process. Raises an
-/// error if there is no such function.
+/// Returns the struct by which PostgreSQL calls a function. The struct is kept as long as the
+/// process and is the same for all calls with this function. Raises an error if there is no such
+/// function.
 pub fn prepared_function(function: Oid) -> *mut pg_sys::FmgrInfo {
     let known = PREPARED.with(|all| all.borrow().get(&function.to_u32()).copied());
     if let Some(known) = known {
         return known;
     }
-    // SAFETY: the memory lives as long as the process, and has room for what is written there.
+    // SAFETY: the memory lives as long as the process, and has the size of the struct.
     let prepared = unsafe {
         let context = Context::new(pg_sys::TopMemoryContext);
         let prepared = memory::allocate(context, size_of::<pg_sys::FmgrInfo>()).cast();
@@ -152,11 +164,13 @@ pub fn prepared_function(function: Oid) -> *mut pg_sys::FmgrInfo {
     prepared
 }
 
-/// The name of a hash function as SQL has it, in UTF-8: schema, name and the type that it takes, each
-/// part quoted as by [`quoted`](super::quoted), without its second argument, the seed.
+/// Returns the name of an extended hash function in UTF-8, with its schema and the type that it
+/// takes, and without its second argument, the seed:
+/// `pg_catalog.hashint8extended(pg_catalog.int8)`. Each part is quoted if it must be, as by
+/// [`quoted`](super::quoted).
 pub fn hash_function_name(function: Oid) -> String {
-    let takes = argument_type(function, 0)
+    let value_type = argument_type(function, 0)
         .map(super::qualified_name)
         .unwrap_or_default();
-    format!("{}({takes})", qualified_function(function))
+    format!("{}({value_type})", qualified_function(function))
 }

@@ -8,6 +8,7 @@ use crate::pg::sql::{self, Parameter, Sees};
 use crate::pg::storage::relation::Relation;
 use pgrx::pg_sys;
 
+/// An argument of the function that a CHECK constraint calls.
 pub enum CheckArgument {
     /// A column, by its number.
     Column(i16),
@@ -17,8 +18,8 @@ pub enum CheckArgument {
 }
 
 impl CheckArgument {
-    /// The constant, if it is one of this type: functions of one name may be declared with all
-    /// sorts of types.
+    /// Returns the constant if it has this type; `None` for any other argument. Functions of one
+    /// name may be declared with all sorts of types.
     pub fn constant(&self, of: pg_sys::Oid) -> Option<pg_sys::Datum> {
         match *self {
             CheckArgument::Constant(datum, oid) if oid == of => Some(datum),
@@ -34,11 +35,11 @@ pub struct CheckCall {
     pub arguments: Vec<CheckArgument>,
 }
 
-/// Whether rules, or triggers after the change, may make of a change something else than it
-/// returns. Those of partitions are not looked at: a table that has any counts as one that has
-/// them.
+/// Returns whether rules of a table, or triggers after a change, may alter rows once a change has
+/// returned them. A table with partitions or children counts as one with triggers, since the
+/// triggers of the tables below it aren't read.
 pub fn is_changed_afterwards(table: Relation) -> bool {
-    // SAFETY: an open relation has its row of the catalog; triggers and rules are null or there.
+    // SAFETY: an open relation has a valid struct, whose triggers and rules may be null.
     unsafe {
         let relation = &*table.raw();
         let has_triggers = relation.trigdesc.as_ref().is_some_and(|triggers| {
@@ -50,11 +51,11 @@ pub fn is_changed_afterwards(table: Relation) -> bool {
     }
 }
 
-/// Returns whether triggers or rules may make of a TRUNCATE and an INSERT something else than the
-/// table without its old rows and with the new ones. As in [`is_changed_afterwards`], a table that
-/// has partitions counts as one that has them.
+/// Returns whether a table may have other rows than the inserted ones after a TRUNCATE and an
+/// INSERT, because of triggers or rules. A table with partitions or children counts as one with
+/// triggers.
 pub fn may_insert_others(table: Relation) -> bool {
-    // SAFETY: an open relation's triggers are null or there.
+    // SAFETY: an open relation has a valid struct, whose triggers may be null.
     let triggers = unsafe { (*table.raw()).trigdesc.as_ref() };
     let has_triggers = triggers.is_some_and(|triggers| {
         (triggers.trig_insert_before_row || triggers.trig_insert_before_statement)
@@ -63,31 +64,47 @@ pub fn may_insert_others(table: Relation) -> bool {
     has_triggers || is_changed_afterwards(table)
 }
 
+/// Returns those CHECK constraints of a table that are calls of one function with columns and
+/// constants.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    // SAFETY: an open relation has a descriptor, with as many constraints as it says; nodes are
-    // read as their tags say.
+    let mut calls = Vec::new();
+    // SAFETY: an open relation has a descriptor, with `num_check` constraints; the text of each is
+    // a valid expression.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else {
             return Vec::new();
         };
-        let call = |i| {
-            let node: *mut pg_sys::Node =
-                pg_sys::stringToNode((*constraints.check.add(i)).ccbin).cast();
-            let node = without_is_true(node);
-            if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
-                return None;
-            }
-            let call = &*node.cast::<pg_sys::FuncExpr>();
-            let arguments = items(call.args).map(|node| argument(node)).collect::<Option<_>>()?;
-            Some(CheckCall { function: call.funcid, arguments })
-        };
-        (0..usize::from(constraints.num_check)).filter_map(call).collect()
+        for i in 0..usize::from(constraints.num_check) {
+            let text = (*constraints.check.add(i)).ccbin;
+            calls.extend(check_call(pg_sys::stringToNode(text).cast()));
+        }
+    }
+    calls
+}
+
+/// Returns the call that a CHECK constraint is, alone or followed by IS TRUE; `None` if it is
+/// another expression.
+///
+/// # Safety
+/// `constraint` must be a valid expression or null.
+unsafe fn check_call(constraint: *mut pg_sys::Node) -> Option<CheckCall> {
+    // SAFETY: the caller promises an expression, whose nodes have the structs of their tags.
+    unsafe {
+        let node = without_is_true(constraint);
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+            return None;
+        }
+        let call = &*node.cast::<pg_sys::FuncExpr>();
+        let arguments = items(call.args).map(|node| argument(node)).collect::<Option<_>>()?;
+        Some(CheckCall { function: call.funcid, arguments })
     }
 }
 
-/// Whether a column, by its number, is the primary key of a table, checked at once. One statement
-/// reads the constraint and its index: REINDEX CONCURRENTLY exchanges the index, and reports that a
-/// moment later.
+/// Returns whether a column, by its number, is alone the primary key of a table, valid and not
+/// deferrable. Asks the catalogs by SQL, and fails as SQL does.
+///
+/// One statement reads both the constraint and its index, since REINDEX CONCURRENTLY exchanges the
+/// index, and this session may learn of that a moment later.
 pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     const PRIMARY_KEY: &[u8] = b"SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_index AS i \
         ON i.indexrelid OPERATOR(pg_catalog.=) c.conindid WHERE c.conrelid OPERATOR(pg_catalog.=) $1 \
@@ -97,8 +114,10 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     Ok(sql::execute(&[PRIMARY_KEY], &values, Sees::Catalogs, |_| Ok(()))? == 1)
 }
 
-/// The CHECK constraints of a table as a snapshot sees them: their identifiers, and the
-/// transactions that wrote them.
+/// Returns the CHECK constraints of a table in the order of their identifiers: each with its
+/// identifier, and with the transaction that wrote it, which is another one once the constraint was
+/// altered. `sees` names the snapshot that decides which rows of the catalog are read. Fails as SQL
+/// does.
 pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
@@ -116,7 +135,7 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
 /// # Safety
 /// `node` must be a valid expression or null.
 unsafe fn without_is_true(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    // SAFETY: promised by the caller; a node is read as what its tag says.
+    // SAFETY: the caller promises an expression, whose nodes have the structs of their tags.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_BooleanTest {
             return node;
@@ -130,13 +149,14 @@ unsafe fn without_is_true(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     }
 }
 
-/// A column or a constant, which PostgreSQL's own functions may have cast: others would have the
-/// rights of the session.
+/// Returns the column or the constant that an argument of a call is; `None` for another expression,
+/// and for a constant of a type of variable length. PostgreSQL's own functions may have cast the
+/// constant; functions of users aren't called, since they would have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.
 unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an expression, whose nodes have the structs of their tags.
     unsafe {
         if is_cast_constant(node) {
             node = guard(|| raw::eval_const_expressions(std::ptr::null_mut(), node));
@@ -146,23 +166,26 @@ unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
                 Some(CheckArgument::Column((*node.cast::<pg_sys::Var>()).varattno))
             }
             pg_sys::NodeTag::T_Const => {
-                let &pg_sys::Const { constisnull, constlen, constvalue, consttype, .. } =
-                    &*node.cast();
-                let value =
-                    (constlen > 0).then_some(CheckArgument::Constant(constvalue, consttype));
-                if constisnull { Some(CheckArgument::Null) } else { value }
+                let constant: &pg_sys::Const = &*node.cast();
+                if constant.constisnull {
+                    Some(CheckArgument::Null)
+                } else if constant.constlen > 0 {
+                    Some(CheckArgument::Constant(constant.constvalue, constant.consttype))
+                } else {
+                    None
+                }
             }
             _ => None,
         }
     }
 }
 
-/// Whether an expression is nothing but PostgreSQL's own functions and constants.
+/// Returns whether an expression has nothing but PostgreSQL's own functions and constants.
 ///
 /// # Safety
 /// `node` must be a valid expression.
 unsafe fn is_cast_constant(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: promised by the caller; a node is read as what its tag says.
+    // SAFETY: the caller promises an expression, whose nodes have the structs of their tags.
     unsafe {
         match (*node).type_ {
             pg_sys::NodeTag::T_Const => true,

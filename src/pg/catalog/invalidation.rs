@@ -1,6 +1,8 @@
-//! What PostgreSQL reports of changes of relations and operator classes, and of transactions that
-//! fail, so that what a session remembers of them can be forgotten. That is no part of the call that may be under way,
-//! whose memory is gone after a fatal error.
+//! Reports of PostgreSQL that a relation or an operator class has changed or that a transaction has
+//! failed, so that a session can forget what it keeps about these.
+//!
+//! A report may come while a call of the extension is under way, but isn't part of the call: after
+//! a fatal error, the memory of the call is gone.
 
 use crate::pg::call::guard::outside;
 use crate::pg::version;
@@ -8,13 +10,13 @@ use pgrx::pg_sys::{self, SysCacheIdentifier};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Calls `changed` with the identifier of each relation whose definition changed, or an invalid one
-/// when any may have.
+/// Has `changed` called, as long as the process lives, with the identifier of each relation whose
+/// definition has changed, and with the invalid identifier when any relation may have changed.
 ///
 /// # Safety
-/// It must not use PostgreSQL, which may be reading catalogs then.
+/// `changed` must not call PostgreSQL, which may be reading catalogs at that time.
 pub unsafe fn watch_relations(changed: fn(pg_sys::Oid)) {
-    // SAFETY: the callback gets what it is registered with.
+    // SAFETY: the callback gets the function with which it is registered here.
     unsafe {
         pg_sys::CacheRegisterRelcacheCallback(
             Some(relation_changed),
@@ -27,8 +29,9 @@ pub unsafe fn watch_relations(changed: fn(pg_sys::Oid)) {
 static CHANGES_OF_CLASSES: AtomicU64 = AtomicU64::new(0);
 static WATCHES_CLASSES: AtomicBool = AtomicBool::new(false);
 
-/// A number that is another one whenever a type's default operator class, or what is in it, may have
-/// changed: classes, their operators and functions, and the casts by which types share them.
+/// Returns a number that grows whenever the default operator class of a type may have changed, or
+/// an operator or function of a class, or a cast by which a type uses the class of another type.
+/// The first call begins to watch these.
 pub fn version_of_classes() -> u64 {
     if !WATCHES_CLASSES.swap(true, Ordering::Relaxed) {
         for cache in [
@@ -37,7 +40,7 @@ pub fn version_of_classes() -> u64 {
             SysCacheIdentifier::AMPROCNUM,
             SysCacheIdentifier::CASTSOURCETARGET,
         ] {
-            // SAFETY: the callback takes nothing that must live.
+            // SAFETY: the callback uses none of its arguments.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(
                     cache as _,
@@ -50,7 +53,8 @@ pub fn version_of_classes() -> u64 {
     known_version_of_classes()
 }
 
-/// What [`version_of_classes`] returns, once it was called.
+/// Returns the same number as [`version_of_classes`], which must have been called before, without
+/// checking whether it was.
 #[inline(always)]
 pub fn known_version_of_classes() -> u64 {
     CHANGES_OF_CLASSES.load(Ordering::Relaxed)
@@ -67,30 +71,30 @@ unsafe extern "C-unwind" fn classes_changed(
 
 /// Has all sessions plan their statements about a table again, once this transaction is committed.
 pub fn plan_again(table: pg_sys::Oid) {
-    // SAFETY: raises an error for a table that isn't there.
+    // SAFETY: the function takes any identifier, and raises an error for one that isn't a table's.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn relation_changed(changed: pg_sys::Datum, relation: pg_sys::Oid) {
-    // SAFETY: what `watch_relations` registered.
+    // SAFETY: `watch_relations` has registered a function of this type.
     let changed: fn(pg_sys::Oid) = unsafe { std::mem::transmute(changed.value()) };
     outside(|| changed(relation));
 }
 
-/// Calls this whenever a transaction of this session fails.
+/// Has `failed` called, as long as the process lives, whenever a transaction of this session fails.
 ///
 /// # Safety
-/// It must not use PostgreSQL, which is cleaning up then.
+/// `failed` must not call PostgreSQL, which is cleaning up at that time.
 pub unsafe fn watch_aborts(failed: fn()) {
-    // SAFETY: the callback gets what it is registered with.
+    // SAFETY: the callback gets the function with which it is registered here.
     unsafe { pg_sys::RegisterXactCallback(Some(transaction_ended), failed as *mut c_void) };
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn transaction_ended(event: pg_sys::XactEvent::Type, failed: *mut c_void) {
     if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
-        // SAFETY: what `watch_aborts` was given.
+        // SAFETY: `watch_aborts` has registered a function of this type.
         let failed: fn() = unsafe { std::mem::transmute::<*mut c_void, fn()>(failed) };
         outside(failed);
     }

@@ -37,7 +37,7 @@ lookups! {
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
 }
 
-/// The identifier, unless it is the one that stands for none.
+/// Returns the identifier; `None` for the one by which PostgreSQL says that nothing was found.
 pub fn valid(oid: Oid) -> Option<Oid> {
-    (oid != Oid::INVALID).then_some(oid)
+    if oid == Oid::INVALID { None } else { Some(oid) }
 }

@@ -29,17 +29,19 @@ use super::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
+/// How values of a type are stored in a row or an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// Bytes; -1 for a variable length, -2 for a C string.
     pub len: i16,
     /// Whether a datum is the value itself.
     pub by_value: bool,
-    /// `c`, `s`, `i` or `d`.
+    /// The alignment as a letter of the catalogs: `c`, `s`, `i` or `d` for 1, 2, 4 or 8 bytes.
     pub align: std::ffi::c_char,
 }
 
 impl Storage {
+    /// Returns how the values of a table's column are stored.
     pub fn of(column: &pg_sys::FormData_pg_attribute) -> Storage {
         Storage {
             len: column.attlen,
@@ -70,6 +72,7 @@ pub enum Shape {
     Base,
 }
 
+/// Returns how values of a type are stored. Raises an error for an unknown type.
 pub fn storage(oid: pg_sys::Oid) -> Storage {
     let mut storage = Storage { len: 0, by_value: false, align: 0 };
     // SAFETY: the function fills in all three, or raises an error for an unknown type.
@@ -84,33 +87,37 @@ pub fn storage(oid: pg_sys::Oid) -> Storage {
     storage
 }
 
+/// Returns whether a type has this identifier. No type has it once the type is dropped.
 pub fn is_type(oid: pg_sys::Oid) -> bool {
     // SAFETY: the cache has rows of pg_type.
     unsafe { with_row(pg_sys::SysCacheIdentifier::TYPEOID, oid, |_: &pg_sys::FormData_pg_type| ()) }
         .is_some()
 }
 
-/// The type that a function declares for argument `i`, if it has so many.
+/// Returns the type that a function declares for argument `i`, counted from 0; `None` if the
+/// function has fewer arguments. Raises an error for an unknown function.
 pub fn argument_type(function: pg_sys::Oid, i: usize) -> Option<pg_sys::Oid> {
-    let (mut types, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the function sets both, to an array of that many types, or raises an error for an
-    // unknown function.
+    let mut types = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: `get_func_signature` sets `types` to an array of `count` types, or raises an error.
     unsafe {
         pg_sys::get_func_signature(function, &mut types, &mut count);
-        (i < count as usize).then(|| *types.add(i))
+        if i < count as usize { Some(*types.add(i)) } else { None }
     }
 }
 
-/// The name of a function and the types that it takes, as users write them.
+/// Returns the name of a function and the types of its arguments as users write them, such as
+/// `lower(text)`.
 pub fn function_signature(function: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
     unsafe { encoding::utf8_of(pg_sys::format_procedure(function)) }.unwrap_or_default()
 }
 
-/// Whether a function computes an aggregate's states or its result, from the aggregate's arguments
-/// or by their types.
+/// Returns whether an aggregate is declared with a function, as one that is called with the
+/// aggregate's arguments or knows their types: its transition or final function, or one of these
+/// for moving windows.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
-    let is_one = |row: &pg_sys::FormData_pg_aggregate| {
+    let has_function = |row: &pg_sys::FormData_pg_aggregate| {
         [
             row.aggtransfn,
             row.aggfinalfn,
@@ -121,34 +128,38 @@ pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -
         .contains(&function)
     };
     // SAFETY: the cache has rows of pg_aggregate.
-    unsafe { with_row(pg_sys::SysCacheIdentifier::AGGFNOID, aggregate, is_one) }.unwrap_or(false)
+    unsafe { with_row(pg_sys::SysCacheIdentifier::AGGFNOID, aggregate, has_function) }
+        .unwrap_or(false)
 }
 
-/// What a call of a function costs by its declaration, in units of `cpu_operator_cost`; zero for an
-/// unknown one.
+/// Returns the cost of a call of a function as it is declared, in units of `cpu_operator_cost`;
+/// zero for an unknown function.
 pub fn function_cost(function: pg_sys::Oid) -> f64 {
     let cost = |row: &pg_sys::FormData_pg_proc| f64::from(row.procost);
     // SAFETY: the cache has rows of pg_proc.
     unsafe { with_row(pg_sys::SysCacheIdentifier::PROCOID, function, cost) }.unwrap_or(0.0)
 }
 
-/// The table in which a table's values are out of line, if it has one.
+/// Returns the TOAST table of a table, in which its long values are stored; `None` if it has none.
 pub fn toast_table(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let toast = |row: &pg_sys::FormData_pg_class| row.reltoastrelid;
     // SAFETY: the cache has rows of pg_class.
     unsafe { with_row(pg_sys::SysCacheIdentifier::RELOID, table, toast) }.and_then(valid)
 }
 
-/// What `read` makes of the fixed columns of a catalog's row.
+/// Calls `read` with the fixed columns of a catalog's row, which a cache finds by its key, and
+/// returns the result; `None` if there is no such row.
 ///
 /// # Safety
-/// `Row` must be what the rows of the cache are, and its key an object identifier.
+/// `Row` must be the struct of the rows in the cache, and the key of the cache an object
+/// identifier.
 unsafe fn with_row<Row, T>(
     cache: pg_sys::SysCacheIdentifier::Type,
     key: pg_sys::Oid,
     read: impl FnOnce(&Row) -> T,
 ) -> Option<T> {
-    // SAFETY: reads the catalog; a tuple begins with its fixed columns, and is given back.
+    // SAFETY: the tuple begins with the fixed columns, which have the struct that the caller names,
+    // and stays until it is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache as i32, pg_sys::Datum::from(key));
         if tuple.is_null() {
@@ -160,27 +171,32 @@ unsafe fn with_row<Row, T>(
     }
 }
 
+/// Returns the type of the elements of an array type; `None` for a type that isn't one.
 pub fn element_type(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     valid(lookup::get_element_type(oid))
 }
 
-/// Whether values of a type that a function declares are arrays.
+/// Returns whether a function takes arrays if it declares an argument with this type.
 pub fn is_array(declared: pg_sys::Oid) -> bool {
     [pg_sys::ANYARRAYOID, pg_sys::ANYCOMPATIBLEARRAYOID].contains(&declared)
         || element_type(declared).is_some()
 }
 
-/// Whether a type stands for others, as `anyarray` does.
+/// Returns whether a type stands for others, as `anyarray` does.
 pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
     lookup::get_typtype(oid) as u8 == b'p'
 }
 
+/// Returns whether a type is made of others, and of which ones. Raises an error for an unknown
+/// type.
 pub fn shape(oid: pg_sys::Oid) -> Shape {
     if oid == pg_sys::RECORDOID {
         return Shape::AnonymousRow;
     }
-    // An oidvector compares by a function of its own.
-    if let Some(element) = element_type(oid).filter(|_| oid != pg_sys::OIDVECTOROID) {
+    // An oidvector is an array, but is compared by a function of its own.
+    if oid != pg_sys::OIDVECTOROID
+        && let Some(element) = element_type(oid)
+    {
         return Shape::Array(element);
     }
     match lookup::get_typtype(oid) as u8 {
@@ -195,13 +211,17 @@ pub fn shape(oid: pg_sys::Oid) -> Shape {
     }
 }
 
+/// Returns whether a type is a string that doesn't come with PostgreSQL, such as citext.
 fn is_foreign_string(oid: pg_sys::Oid) -> bool {
-    let (mut category, mut preferred) = (0, false);
-    // SAFETY: the function fills in both, or raises an error for an unknown type.
-    unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut preferred) };
-    category as u8 == b'S' && oid.to_u32() >= pg_sys::FirstNormalObjectId
+    let mut category = 0;
+    let mut is_preferred = false;
+    // SAFETY: the function fills in both variables, or raises an error for an unknown type.
+    unsafe { pg_sys::get_type_category_preferred(oid, &mut category, &mut is_preferred) };
+    let is_string = category as u8 == b'S';
+    is_string && oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
+/// Returns whether values of a type are identifiers of objects in the database, shown as names.
 fn is_object_name(oid: pg_sys::Oid) -> bool {
     [
         pg_sys::REGPROCOID,
@@ -220,7 +240,8 @@ fn is_object_name(oid: pg_sys::Oid) -> bool {
     .contains(&oid)
 }
 
-/// The schema-qualified name of a type, in UTF-8, as the catalogs have it, each part [`quoted`].
+/// Returns the name of a type with its schema, in UTF-8, as the catalogs have it and each part
+/// [`quoted`]: `pg_catalog.int4`. For an unknown type it is the identifier's digits.
 pub fn qualified_name(oid: pg_sys::Oid) -> String {
     let name = |row: &pg_sys::FormData_pg_type| qualified(row.typnamespace, &row.typname);
     // SAFETY: the cache has rows of pg_type.
@@ -228,7 +249,8 @@ pub fn qualified_name(oid: pg_sys::Oid) -> String {
         .unwrap_or_else(|| oid.to_u32().to_string())
 }
 
-/// The schema-qualified name of a function, without its arguments, as [`qualified_name`] writes it.
+/// Returns the name of a function with its schema and without its arguments, in UTF-8, each part
+/// [`quoted`]. For an unknown function it is the identifier's digits.
 pub fn qualified_function(oid: pg_sys::Oid) -> String {
     let name = |row: &pg_sys::FormData_pg_proc| qualified(row.pronamespace, &row.proname);
     // SAFETY: the cache has rows of pg_proc.
@@ -236,22 +258,25 @@ pub fn qualified_function(oid: pg_sys::Oid) -> String {
         .unwrap_or_else(|| oid.to_u32().to_string())
 }
 
-/// A schema and a name in it, each [`quoted`]. Schemas of temporary objects are `pg_temp`.
+/// Returns a schema and a name in it, each [`quoted`], with a dot between them. Each session has a
+/// schema of its own for temporary objects; all of these are written as `pg_temp`.
 fn qualified(schema: pg_sys::Oid, name: &pg_sys::NameData) -> String {
-    // SAFETY: reads the catalog; the name of a schema is null or a C string in the memory of this
-    // call.
-    let schema = unsafe {
+    // SAFETY: the name of a schema is null, or a C string in the current memory context.
+    let schema_name = unsafe {
         if pg_sys::isAnyTempNamespace(schema) {
             Some("pg_temp".to_owned())
         } else {
             encoding::utf8_of(pg_sys::get_namespace_name(schema))
         }
     };
-    format!("{}.{}", quoted(&schema.unwrap_or_default()), quoted(&encoding::name(name)))
+    let schema_name = quoted(&schema_name.unwrap_or_default());
+    let name = quoted(&encoding::name(name));
+    format!("{schema_name}.{name}")
 }
 
-/// A name, quoted as in SQL if it is not of lower-case letters, digits and underscores; reserved
-/// words don't matter.
+/// Returns a name as it is if it has only lower-case letters, digits and underscores and begins
+/// with no digit; other names are put between double quotes, as in SQL. Reserved words aren't
+/// quoted.
 pub fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name
@@ -264,18 +289,20 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
-/// The name of a type as users write it.
+/// Returns the name of a type as users write it, such as `integer`, with its schema only if the
+/// search_path doesn't find the type.
 pub fn display_name(oid: pg_sys::Oid) -> String {
     // SAFETY: the result is a C string in the memory of this call.
     unsafe { encoding::utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
 }
 
-/// Whether a collation compares by bytes; values without one do.
+/// Returns whether texts are equal under a collation only if their bytes are. True for the invalid
+/// identifier, which values without a collation have.
 pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
     collation == pg_sys::InvalidOid || lookup::get_collation_isdeterministic(collation)
 }
 
-/// Whether a function has this name and is in the schema of another one.
+/// Returns whether a function has this name and is in the same schema as another one.
 pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
     // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
     let is_named = unsafe {
@@ -285,12 +312,14 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
     is_named && namespace_of_function(function) == namespace_of_function(other)
 }
 
+/// Returns the type with this name in the schema of a function; the invalid identifier if there is
+/// none.
 pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
-    let (cache, column) =
-        (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Anum_pg_type_oid as i16);
-    let (name, schema) =
-        (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(namespace_of_function(function)));
+    let cache = pg_sys::SysCacheIdentifier::TYPENAMENSP as i32;
+    let column = pg_sys::Anum_pg_type_oid as i16;
+    let name = pg_sys::Datum::from(name.as_ptr());
+    let schema = pg_sys::Datum::from(namespace_of_function(function));
     let none = pg_sys::Datum::null();
-    // SAFETY: reads the catalog; the name is a C string.
+    // SAFETY: the keys of the cache are a name, as a C string, and a schema.
     unsafe { pg_sys::GetSysCacheOid(cache, column, name, schema, none, none) }
 }

@@ -8,39 +8,51 @@ use crate::pg::catalog;
 use crate::pg::value::encoding::utf8_of;
 use pgrx::pg_sys::{self, Oid};
 
-/// The family and the declared type of an operator class. Raises an error for an unknown one.
+/// Returns the operator family of an operator class, and the type that the class is declared for.
+/// Raises an error for an unknown class.
 pub fn operator_class(class: Oid) -> (Oid, Oid) {
     (lookup::get_opclass_family(class), lookup::get_opclass_input_type(class))
 }
 
+/// Returns the operators of an operator family, for searching and for ordering.
 pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     let cache = pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32;
+    let family = pg_sys::Datum::from(family);
     let none = pg_sys::Datum::null();
-    // SAFETY: reads the catalog; the list has as many members as it says, each a row of pg_amop.
+    let mut operators = Vec::new();
+    // SAFETY: the list has `n_members` members, each a row of pg_amop, until it is released.
     unsafe {
-        let list = pg_sys::SearchSysCacheList(cache, 1, pg_sys::Datum::from(family), none, none);
+        let list = pg_sys::SearchSysCacheList(cache, 1, family, none, none);
         let members = (*list).members.as_ptr();
-        let row =
-            |i| *pg_sys::GETSTRUCT(&raw mut (**members.add(i)).tuple).cast::<FamilyOperator>();
-        let operators = (0..(*list).n_members as usize).map(row).collect();
+        for i in 0..(*list).n_members as usize {
+            let tuple = &raw mut (**members.add(i)).tuple;
+            operators.push(*pg_sys::GETSTRUCT(tuple).cast::<FamilyOperator>());
+        }
         pg_sys::ReleaseCatCacheList(list);
-        operators
     }
+    operators
 }
 
+/// Returns whether an operator is in its family to search an index, rather than to order its rows.
 pub fn is_for_search(operator: &FamilyOperator) -> bool {
     operator.amoppurpose as u8 == pg_sys::AMOP_SEARCH
 }
 
+/// Returns the operator of a family that compares these two types, by its strategy, the operator's
+/// number in the family; `None` if there is none.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Option<Oid> {
     valid(lookup::get_opfamily_member(family, left, right, strategy))
 }
 
-/// The strategy of an operator with which a family looks values up, and the type on its right.
+/// Returns the strategy of an operator with which an operator family searches an index, the
+/// operator's number in the family, and the type on the operator's right side. `None` if the
+/// operator isn't in the family, or is there to order rows.
 pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
-    let (mut strategy, mut left, mut right) = (0, Oid::INVALID, Oid::INVALID);
-    // SAFETY: both read the catalog; the second raises an error for an operator that is not in the
-    // family.
+    let mut strategy = 0;
+    let mut left = Oid::INVALID;
+    let mut right = Oid::INVALID;
+    // SAFETY: both functions read the catalog. The second one fills in the variables, since the
+    // first one has found the operator in the family.
     unsafe {
         if pg_sys::get_op_opfamily_strategy(operator, family) == 0 {
             return None;
@@ -57,28 +69,37 @@ pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
     Some((strategy as i16, right))
 }
 
-pub fn family_function(family: Oid, of: Oid, number: i16) -> Option<Oid> {
-    valid(lookup::get_opfamily_proc(family, of, of, number))
+/// Returns the support function of an operator family for a type, by its number, which the access
+/// method gives a meaning; `None` if there is none.
+pub fn family_function(family: Oid, declared: Oid, number: i16) -> Option<Oid> {
+    valid(lookup::get_opfamily_proc(family, declared, declared, number))
 }
 
-/// The equality of two types: that of the default operator class of the left one for sorting, or
-/// else for hashing.
+/// Returns the operator `=` between two types, from the default operator class of the left one: of
+/// its class for sorting or, if that has none, of its class for hashing. `None` if neither has one.
 pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
-    [(pg_sys::BTREE_AM_OID, 3), (pg_sys::HASH_AM_OID, 1)]
-        .into_iter()
-        .find_map(|(method, strategy)| {
-            let (family, declared) =
-                operator_class(valid(lookup::GetDefaultOpClass(left, method))?);
-            let other = if right == left { declared } else { right };
-            family_member(family, declared, other, strategy)
-        })
+    equality_by(left, right, pg_sys::BTREE_AM_OID, pg_sys::BTEqualStrategyNumber as i16).or_else(
+        || equality_by(left, right, pg_sys::HASH_AM_OID, pg_sys::HTEqualStrategyNumber as i16),
+    )
 }
 
-/// The name of an operator as users write it, with the types that it compares.
+/// Returns the operator of this strategy between two types, from the left type's default operator
+/// class for an access method; `None` if there is none.
+fn equality_by(left: Oid, right: Oid, method: Oid, strategy: i16) -> Option<Oid> {
+    let class = valid(lookup::GetDefaultOpClass(left, method))?;
+    let (family, declared) = operator_class(class);
+    // The class may be declared for another type to which the left one is converted, such as text
+    // for varchar. A right side of the same type is then converted, too.
+    let right_declared = if right == left { declared } else { right };
+    family_member(family, declared, right_declared, strategy)
+}
+
+/// Returns an operator as users write it, with the types that it compares: `= (integer, bigint)`.
 pub fn display(operator: &FamilyOperator) -> String {
-    // SAFETY: reads the catalog; the result is a C string in the memory of this call, or null.
+    // SAFETY: the name is null, or a C string in the current memory context.
     let name = unsafe { utf8_of(pg_sys::get_opname(operator.amopopr)) };
     let name = name.unwrap_or_else(|| operator.amopopr.to_u32().to_string());
-    let [left, right] = [operator.amoplefttype, operator.amoprighttype].map(catalog::display_name);
+    let left = catalog::display_name(operator.amoplefttype);
+    let right = catalog::display_name(operator.amoprighttype);
     format!("{name} ({left}, {right})")
 }

@@ -8,15 +8,17 @@ use pgrx::pg_sys::{self, Oid};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
+/// Checks that the user may maintain a table, as for VACUUM and REINDEX. Raises 42501 otherwise.
 pub fn require_maintenance(table: Oid) {
-    // SAFETY: reads a variable of the session.
+    // SAFETY: a variable of the session is read.
     if !version::may_maintain(table, unsafe { pg_sys::GetUserId() }) {
         refuse_table(pg_sys::AclResult::ACLCHECK_NOT_OWNER, table);
     }
 }
 
+/// Raises PostgreSQL's error 42501 for a table to which the user lacks a right.
 fn refuse_table(denied: pg_sys::AclResult::Type, table: Oid) {
-    // SAFETY: reads the catalog; the name is a C string, or null for a table that was dropped.
+    // SAFETY: the name is a C string, or null for a table that was dropped.
     unsafe {
         pg_sys::aclcheck_error(
             denied,
@@ -26,8 +28,10 @@ fn refuse_table(denied: pg_sys::AclResult::Type, table: Oid) {
     };
 }
 
+/// Checks that the user has one of these rights to a table, such as `ACL_SELECT`. Raises 42501
+/// otherwise.
 pub fn require(table: Oid, right: u32) {
-    // SAFETY: reads the catalogs.
+    // SAFETY: the catalogs are read, and a variable of the session.
     let result = unsafe {
         pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::AclMode::from(right))
     };
@@ -36,9 +40,10 @@ pub fn require(table: Oid, right: u32) {
     }
 }
 
+/// Checks that the user may use the schema of a relation. Raises 42501 otherwise; does nothing if
+/// the relation was dropped.
 pub fn require_usage_of_schema(relation: Oid) {
-    // SAFETY: reads the catalogs; the name is a C string, or null where the relation was dropped.
-    // Raises the error.
+    // SAFETY: the name is a C string, or null if the relation was dropped.
     unsafe {
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
         if !schema.is_null() {
@@ -47,8 +52,9 @@ pub fn require_usage_of_schema(relation: Oid) {
     }
 }
 
-/// While this is there, functions run as a table's owner, who can do no more than compute: as in
-/// CREATE INDEX.
+/// Makes functions run as the owner of a table until this is dropped. As while an index is created,
+/// they can't do more than compute: no command that would last, such as one that creates a
+/// temporary table.
 pub struct AsOwner<'c> {
     user: Oid,
     context: i32,
@@ -57,11 +63,13 @@ pub struct AsOwner<'c> {
 }
 
 impl<'c> AsOwner<'c> {
-    /// Of this table, for no longer than the call.
+    /// Makes functions run as the owner of this table, with a safe search_path, until the result is
+    /// dropped, which must be within the call.
     pub fn of(_call: &'c Call, table: Relation) -> AsOwner<'c> {
-        let (mut user, mut context) = (Oid::INVALID, 0);
+        let mut user = Oid::INVALID;
+        let mut context = 0;
         let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-        // SAFETY: these are PostgreSQL's own steps for this.
+        // SAFETY: these are the steps of PostgreSQL's own commands, and `drop` undoes them.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
             pg_sys::SetUserIdAndSecContext(table.class().relowner, context | restricted);
@@ -75,7 +83,8 @@ impl<'c> AsOwner<'c> {
 impl Drop for AsOwner<'_> {
     fn drop(&mut self) {
         if !is_unwinding() {
-            // SAFETY: gives back what `of` has set; after an error PostgreSQL does.
+            // SAFETY: the values are the ones from before `of`. After an error PostgreSQL restores
+            // them itself.
             unsafe {
                 pg_sys::AtEOXact_GUC(false, self.level);
                 pg_sys::SetUserIdAndSecContext(self.user, self.context);
@@ -84,19 +93,21 @@ impl Drop for AsOwner<'_> {
     }
 }
 
-/// Raises the error of `SELECT *` unless the user may read all columns of a table. The executor's own
-/// check does that, in which other extensions take part.
+/// Checks that the user may read all columns of a table, as for `SELECT *`. The executor's own
+/// check is used, in which other extensions take part. Raises 42501 otherwise.
 pub fn require_all_columns(table: Relation) {
     // SAFETY: the parser's own steps for an open table, and for the columns that `SELECT *` names.
     unsafe {
         let state = pg_sys::make_parsestate(null_mut());
+        let with_descendants = true;
+        let is_in_from_clause = true;
         let item = pg_sys::addRangeTableEntryForRelation(
             state,
             table.raw(),
             ACCESS_SHARE,
             null_mut(),
-            true,
-            true,
+            with_descendants,
+            is_in_from_clause,
         );
         let mut columns = null_mut();
         for (column, number) in table.columns().zip(1..) {
@@ -110,9 +121,15 @@ pub fn require_all_columns(table: Relation) {
     }
 }
 
+/// Returns whether policies of row-level security decide which rows of a table the user sees: not
+/// if the table has none enabled, and not for its owner or a user with BYPASSRLS.
 pub fn has_policies_for_user(table: Relation) -> bool {
-    let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-    // SAFETY: reads the catalogs.
-    table.class().relrowsecurity
-        && unsafe { pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) } == enabled
+    if !table.class().relrowsecurity {
+        return false;
+    }
+    let current_user = pg_sys::InvalidOid;
+    let raises_no_error = true;
+    // SAFETY: the catalogs are read.
+    let result = unsafe { pg_sys::check_enable_rls(table.oid(), current_user, raises_no_error) };
+    result == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
 }

@@ -22,7 +22,8 @@ impl Context<'_> {
     /// Wraps a memory context.
     ///
     /// # Safety
-    /// `context` must be a memory context that exists as long as the result or a copy of it is used.
+    /// `context` must be a memory context that exists as long as the result or a copy of it is
+    /// used.
     pub unsafe fn new(context: pg_sys::MemoryContext) -> Self {
         Context(context, PhantomData)
     }
@@ -36,15 +37,15 @@ impl Context<'_> {
 /// The bytes of a cache line of the processor.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Allocates `len` bytes in a memory context, which are not written yet. Raises an error if there is
-/// no memory, or for more than a gigabyte.
+/// Allocates `len` bytes in a memory context, which are not written yet. Raises an error if there
+/// is no memory, or for more than a gigabyte.
 pub fn allocate(context: Context<'_>, len: usize) -> *mut u8 {
     // SAFETY: the context exists.
     unsafe { pg_sys::MemoryContextAlloc(context.raw(), len).cast() }
 }
 
-/// Returns a copy of a struct in the current memory. What the struct points to isn't copied. Raises
-/// an error if there is no memory.
+/// Returns a copy of a struct in the current memory context. Data to which the struct points isn't
+/// copied. Raises an error if there is no memory.
 pub fn copied<T: Copy>(thing: &T) -> *mut T {
     const { assert!(align_of::<T>() <= pg_sys::MAXIMUM_ALIGNOF as usize) };
     // SAFETY: the allocation has the size of the struct, and the greatest alignment that PostgreSQL
@@ -56,8 +57,8 @@ pub fn copied<T: Copy>(thing: &T) -> *mut T {
     }
 }
 
-/// Allocates `len` bytes of which the byte at `prefix` begins a cache line. Returns the beginning of
-/// the allocation, which is to be freed, and the first of the `len` bytes.
+/// Allocates `len` bytes of which the byte at `prefix` begins a cache line. Returns the beginning
+/// of the allocation, which is to be freed, and the first of the `len` bytes.
 ///
 /// Raises an error if there is no memory, or for more than a gigabyte.
 pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mut u8, *mut u8) {
@@ -91,24 +92,24 @@ pub fn keep<T: 'static>(context: Context<'_>, thing: T) -> *mut T {
         .cast()
 }
 
-/// Runs `work` with `context` as the current memory, and returns its result.
+/// Runs `body` with `context` as the current memory, and returns its result.
 ///
 /// # Safety
-/// What `work` allocates in the current memory must not be used after the context has ended.
-pub unsafe fn in_context<T>(context: Context<'_>, work: impl FnOnce() -> T) -> T {
+/// What `body` allocates in the current memory must not be used after the context has ended.
+pub unsafe fn in_context<T>(context: Context<'_>, body: impl FnOnce() -> T) -> T {
     // SAFETY: the context exists. After an error PostgreSQL sets the current memory itself.
     unsafe {
         let before = pg_sys::MemoryContextSwitchTo(context.raw());
-        with_end(work, || pg_sys::MemoryContextSwitchTo(before))
+        with_end(body, || pg_sys::MemoryContextSwitchTo(before))
     }
 }
 
-/// Runs `work` with a new memory context as the current memory, which is freed afterwards, and
+/// Runs `body` with a new memory context as the current memory, which is freed afterwards, and
 /// returns its result. After an error PostgreSQL frees it.
 ///
 /// # Safety
-/// What `work` allocates in the current memory must not be used afterwards.
-pub unsafe fn in_scratch<T: 'static>(work: impl FnOnce() -> T) -> T {
+/// What `body` allocates in the current memory must not be used afterwards.
+pub unsafe fn in_scratch<T: 'static>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the new context is a child of the current one, and `in_context` sets that back. The
     // caller promises that nothing in it is used after it is deleted.
     unsafe {
@@ -119,7 +120,7 @@ pub unsafe fn in_scratch<T: 'static>(work: impl FnOnce() -> T) -> T {
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
         );
-        let result = in_context(Context::new(own), work);
+        let result = in_context(Context::new(own), body);
         pg_sys::MemoryContextDelete(own);
         result
     }

@@ -1,10 +1,10 @@
 //! Temporary files of hashes that belong to a memory context.
 //!
-//! A file is closed when its context ends, so its owner need not close it. But PostgreSQL closes it,
-//! too, by its resource owner, when a transaction or subtransaction ends; and the context may outlive
-//! that: a cursor that failed in a subtransaction keeps its memory until it is closed. So a file
-//! counts as closed once its resource owner is being released, and no file is closed here while a
-//! transaction is being rolled back.
+//! A file is closed when its context ends, so its owner need not close it. But PostgreSQL closes
+//! it, too, by its resource owner, when a transaction or subtransaction ends; and the context may
+//! outlive that: a cursor that failed in a subtransaction keeps its memory until it is closed. So a
+//! file counts as closed once its resource owner is being released, and no file is closed here
+//! while a transaction is being rolled back.
 
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::memory::{self, Context};
@@ -73,7 +73,7 @@ impl Temporary {
         self.len
     }
 
-    /// Forgets all hashes. Those that are appended next take their place.
+    /// Forgets all hashes. The ones that are appended next are written over them.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -84,8 +84,8 @@ impl Temporary {
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         self.seek(self.len)?;
         let bytes = hashes.as_flattened();
-        // SAFETY: `seek` has checked that the file is open. Reading zero bytes flushes the buffer, so
-        // that closing the file has nothing left to write, which could fail.
+        // SAFETY: `seek` has checked that the file is open. Reading zero bytes flushes the buffer,
+        // so that closing the file has nothing left to write, which could fail.
         unsafe {
             pg_sys::BufFileWrite(self.file, bytes.as_ptr().cast_mut().cast(), bytes.len());
             pg_sys::BufFileRead(self.file, std::ptr::null_mut(), 0);
@@ -94,7 +94,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Fills `hashes` with those of the file from place `first` on.
+    /// Fills `hashes` with hashes of the file, from number `first` on.
     ///
     /// Fails with 58030 if the file has fewer, or was closed.
     pub fn read(&mut self, first: u64, hashes: &mut [u64]) -> Result<()> {
@@ -103,8 +103,8 @@ impl Temporary {
         }
         let bytes = size_of_val(hashes);
         self.seek(first)?;
-        // SAFETY: `seek` has checked that the file is open. There is room for the bytes, and any eight
-        // bytes are a hash.
+        // SAFETY: `seek` has checked that the file is open. There is room for the bytes, and any
+        // eight bytes are a hash.
         let read = unsafe { pg_sys::BufFileRead(self.file, hashes.as_mut_ptr().cast(), bytes) };
         if read != bytes {
             return Err(broken(format!("read {read} of {bytes} bytes")));
@@ -170,6 +170,7 @@ unsafe extern "C-unwind" fn forget_files_of_owner(
     });
 }
 
+/// Returns the error 58030 for a file that can't be read.
 fn broken(detail: String) -> Error {
     Error::new(SqlState::ERRCODE_IO_ERROR, "could not read temporary file").detail(detail)
 }

@@ -9,33 +9,36 @@ use crate::pg::storage::relation::Opened;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
-/// A scan of an index that the planner thinks about.
+/// A scan of an index for which the planner asks the cost.
 pub struct Planned {
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
     pub index_pages: f64,
-    /// Rows that the index has: those that its condition leaves, if it is partial.
+    /// The rows that the index has: all rows of the table, or the ones that meet its WHERE clause.
     pub index_rows: f64,
     pub table_pages: f64,
     pub table_rows: f64,
-    /// The share of the table's rows that match.
+    /// The share of the table's rows that meet the conditions, from 0 to 1.
     pub selectivity: f64,
-    /// How many keys are looked for in one scan.
+    /// How many keys are looked up in one scan, at least 1.
     pub searches: f64,
-    /// How often the scan is repeated, with other keys.
+    /// How often the scan is repeated with other keys, at least 1.
     pub loops: f64,
 }
 
 impl Planned {
+    /// Reads what the planner knows about a scan, for the function `amcostestimate`.
+    ///
     /// # Safety
-    /// These must be what PostgreSQL passes to amcostestimate, and stay so while this is there.
+    /// The arguments must be PostgreSQL's to `amcostestimate`, and valid as long as the result is
+    /// used.
     pub unsafe fn new(
         root: *mut pg_sys::PlannerInfo,
         path: *mut pg_sys::IndexPath,
         loops: f64,
     ) -> Planned {
         let mut generic = pg_sys::GenericCosts::default();
-        // SAFETY: promised by the caller; the table of the index is known.
+        // SAFETY: the caller promises a path over an index, whose table the planner knows.
         let (index, table) = unsafe {
             let costs = &raw mut generic;
             guard(|| raw::genericcostestimate(root, path, loops, costs));
@@ -54,34 +57,42 @@ impl Planned {
         }
     }
 
+    /// Returns the planner's struct of the index.
     fn info(&self) -> &pg_sys::IndexOptInfo {
         // SAFETY: as `new` was promised.
         unsafe { &*(*self.path).indexinfo }
     }
 
+    /// Returns the planner's struct of the index's table.
     fn table(&self) -> &pg_sys::RelOptInfo {
         // SAFETY: the planner knows the index's table.
         unsafe { &*self.info().rel }
     }
 
-    /// The index, which the planner has locked; `None` if it is only imagined.
+    /// Opens the index, which the planner has locked; `None` if it is a hypothetical one, which
+    /// another extension has only described to the planner.
     pub fn index(&self) -> Option<Opened<'_>> {
         let info = self.info();
-        // SAFETY: a statement is planned.
-        (!info.hypothetical)
-            .then(|| unsafe { Opened::new(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE) })
+        if info.hypothetical {
+            return None;
+        }
+        let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        // SAFETY: the planner keeps its lock until the end of the statement that is planned.
+        Some(unsafe { Opened::new(info.indexoid, no_lock) })
     }
 
-    /// The operator family of the index, and its support function of this number for the type it is
-    /// declared for.
+    /// Returns the operator family of the index's first column, and the family's support function
+    /// of this number for the type that the column's operator class is declared for, if there is
+    /// one.
     pub fn support_function(&self, number: i16) -> (pg_sys::Oid, Option<pg_sys::Oid>) {
         // SAFETY: an index has an operator family and a declared type for each column.
         let (family, declared) = unsafe { (*self.info().opfamily, *self.info().opcintype) };
         (family, operators::family_function(family, declared, number))
     }
 
+    /// Returns whether the index's first column is a column of the table, and not an expression.
     pub fn is_on_column(&self) -> bool {
-        // SAFETY: an index has one of these for each column.
+        // SAFETY: an index has a number for each of its columns, at least one.
         unsafe { *self.info().indexkeys > 0 }
     }
 
@@ -95,43 +106,67 @@ impl Planned {
         }
     }
 
-    /// Whether there are statistics of the index's column. Without them PostgreSQL takes each value
-    /// for one of 200.
+    /// Returns whether ANALYZE has made statistics of the index's first column. Without them
+    /// PostgreSQL assumes that the column has 200 distinct values.
     pub fn has_statistics(&self) -> bool {
         // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are
         // the index's own.
         unsafe {
             let column = *self.info().indexkeys as i16;
             let entry = *(*self.root).simple_rte_array.add(self.table().relid as usize);
-            let (relation, number) =
-                if column > 0 { ((*entry).relid, column) } else { (self.info().indexoid, 1) };
-            let (relation, number) = (pg_sys::Datum::from(relation), pg_sys::Datum::from(number));
-            let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
-            let (of_children, none) = (pg_sys::Datum::from(false), pg_sys::Datum::null());
-            pg_sys::SearchSysCacheExists(cache, relation, number, of_children, none)
+            let analyzed_relation;
+            let analyzed_column;
+            if column > 0 {
+                analyzed_relation = (*entry).relid;
+                analyzed_column = column;
+            } else {
+                analyzed_relation = self.info().indexoid;
+                analyzed_column = 1;
+            }
+            let includes_children = false;
+            pg_sys::SearchSysCacheExists(
+                pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
+                pg_sys::Datum::from(analyzed_relation),
+                pg_sys::Datum::from(analyzed_column),
+                pg_sys::Datum::from(includes_children),
+                pg_sys::Datum::null(),
+            )
         }
     }
 
+    /// Returns the conditions on the index's column, as the planner's list of clauses.
     fn conditions(&self) -> *mut pg_sys::List {
-        // SAFETY: as `new` was promised.
+        // SAFETY: the path is valid, as the caller of `new` has promised.
         unsafe { pg_sys::get_quals_from_indexclauses((*self.path).indexclauses) }
     }
 
-    /// What the index's column is compared with, if all of that is known now or can be computed.
+    /// Returns the keys with which the index's column is compared, one for each condition. `None`
+    /// unless all are constants, or can be computed now without changing anything.
     pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
+        // SAFETY: the list has the conditions of the path.
+        unsafe { items(self.conditions()).map(|condition| self.known_key(condition.cast())) }
+            .collect()
+    }
+
+    /// Returns the key with which a condition compares the index's column; `None` if it isn't
+    /// known.
+    ///
+    /// # Safety
+    /// The condition must be one of the path.
+    unsafe fn known_key(&self, condition: *mut pg_sys::RestrictInfo) -> Option<Key<'_>> {
         let root = self.root;
-        // SAFETY: each condition of the path compares the index's column with something else.
-        let key = |condition: *mut pg_sys::Node| unsafe {
-            let condition: *mut pg_sys::RestrictInfo = condition.cast();
+        // SAFETY: each condition of the path compares the index's column with something else, which
+        // is an expression, and whose node has the struct of its tag.
+        unsafe {
             let Comparison { operator, is_array, right, .. } =
                 comparison((*condition).clause.cast())?;
-            let asked = guard(|| raw::estimate_expression_value(root, right));
-            if (*asked).type_ != pg_sys::NodeTag::T_Const {
+            let estimate = guard(|| raw::estimate_expression_value(root, right));
+            if (*estimate).type_ != pg_sys::NodeTag::T_Const {
                 return None;
             }
-            let asked = &*asked.cast::<pg_sys::Const>();
+            let constant = &*estimate.cast::<pg_sys::Const>();
+            let value = if constant.constisnull { None } else { Some(constant.constvalue) };
             let (strategy, asked_type) = operators::properties(*self.info().opfamily, operator)?;
-            let value = (!asked.constisnull).then_some(asked.constvalue);
             Some(Key {
                 strategy,
                 asked_type,
@@ -140,35 +175,37 @@ impl Planned {
                 value,
                 lifetime: PhantomData,
             })
-        };
-        // SAFETY: as above.
-        unsafe { items(self.conditions()) }.map(key).collect()
+        }
     }
 
-    /// Has the scan ask the index for another condition where `instead` returns one, given one of
-    /// the query's. PostgreSQL then evaluates that on the rows that are found, as it does for what
-    /// the conditions of support functions stand for. Nothing that other paths share is changed.
+    /// Replaces conditions for which the scan asks the index: `instead` is called with each
+    /// condition of the query, and returns another one, or `None` to leave it. PostgreSQL evaluates
+    /// a condition that was replaced on all rows that the index returns, as it does if a support
+    /// function has made the index's condition. Only this path is changed, and nothing that other
+    /// paths share.
     ///
     /// # Safety
     /// `instead` must return nodes that are conditions of the index.
     pub unsafe fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
         let mut clauses = std::ptr::null_mut();
-        // SAFETY: as `new` was promised: the lists have clauses of the index, and those have
-        // conditions on its column.
+        // SAFETY: the path is valid, as the caller of `new` has promised: it has a list of clauses
+        // of the index, and each of these has a list of conditions on its column.
         unsafe {
             for clause in items((*self.path).indexclauses) {
                 let clause = memory::copied(&*clause.cast::<pg_sys::IndexClause>());
                 let mut conditions = std::ptr::null_mut();
-                let is_the_querys = !(*clause).lossy;
+                // The condition of a lossy clause was made by a support function.
+                let is_of_query = !(*clause).lossy;
                 for condition in items((*clause).indexquals) {
                     let condition = memory::copied(&*condition.cast::<pg_sys::RestrictInfo>());
-                    let found = comparison((*condition).clause.cast()).filter(|_| is_the_querys);
-                    let found =
-                        found.map(|found| found.collated_as((*(*clause).rinfo).clause.cast()));
-                    if let Some(other) = found.and_then(|found| instead(&found)) {
-                        (*condition).clause = other.cast();
-                        // Not computed yet.
-                        (*condition).eval_cost.startup = -1.0;
+                    if is_of_query
+                        && let Some(found) = comparison((*condition).clause.cast())
+                        && let Some(replacement) =
+                            instead(&found.collated_as((*(*clause).rinfo).clause.cast()))
+                    {
+                        let not_computed_yet = -1.0;
+                        (*condition).clause = replacement.cast();
+                        (*condition).eval_cost.startup = not_computed_yet;
                         (*clause).lossy = true;
                     }
                     conditions = pg_sys::lappend(conditions, condition.cast());
@@ -180,61 +217,69 @@ impl Planned {
         }
     }
 
-    /// Pages of the index that a loop reads from disk, if each scan reads `pages` random ones, some
-    /// of them cached.
+    /// Returns how many pages of the index one loop is expected to read from disk, if each of
+    /// `scans` scans reads `pages` random ones: the cache has some pages that earlier scans have
+    /// read.
     pub fn index_pages_read(&self, pages: f64, scans: f64) -> f64 {
         self.pages_read(pages, scans, self.index_pages)
     }
 
-    /// The same for pages of the table, which each loop reads.
+    /// Returns how many pages of the table one loop is expected to read from disk, if each loop
+    /// reads `pages` random ones: the cache has some pages that earlier loops have read.
     pub fn table_pages_read(&self, pages: f64) -> f64 {
         self.pages_read(pages, self.loops, self.table_pages)
     }
 
-    fn pages_read(&self, pages: f64, scans: f64, of: f64) -> f64 {
+    /// Returns how many pages one loop reads from disk, if all loops together have `scans` scans,
+    /// and each reads `pages` random pages of a relation that has `pages_of_relation`. PostgreSQL's
+    /// formula (Mackert and Lohman) says how many of these the cache still has.
+    fn pages_read(&self, pages: f64, scans: f64, pages_of_relation: f64) -> f64 {
         if scans <= 1.0 {
             return pages;
         }
-        // SAFETY: asks for the size of the cache and what else the query reads.
-        let read = unsafe {
+        // SAFETY: the planner is at work on the query, and a setting is read.
+        let read_by_all_loops = unsafe {
             pg_sys::index_pages_fetched(
                 pages * scans,
-                (of as u32).max(1),
+                (pages_of_relation as u32).max(1),
                 self.index_pages,
                 self.root,
             )
         };
-        read / self.loops
+        read_by_all_loops / self.loops
     }
 
-    /// Returns what reading a random page of the index costs.
+    /// Returns the planner's cost of reading a random page of the index.
     pub fn random_page_cost(&self) -> f64 {
         page_costs(self.info().reltablespace).random
     }
 
-    /// Returns what reading a page of the table costs.
+    /// Returns the planner's costs of reading a page of the table.
     pub fn table_page_costs(&self) -> PageCosts {
         page_costs(self.table().reltablespace)
     }
 
+    /// Returns the planner's cost of computing the keys, once for a scan.
     pub fn keys_cost(&self) -> f64 {
-        // SAFETY: the clauses are those of the path.
+        // SAFETY: the list has the clauses of the path.
         unsafe { pg_sys::index_other_operands_eval_cost(self.root, self.conditions()) }
     }
 
-    /// What comparing a row with the keys costs, and looking at it.
+    /// Returns the planner's cost of reading a row in memory and comparing it with the keys.
     pub fn row_cost(&self) -> f64 {
         // SAFETY: reads a setting.
         self.comparison_cost() + unsafe { pg_sys::cpu_tuple_cost }
     }
 
+    /// Returns the planner's cost of comparing a row with the keys.
     pub fn comparison_cost(&self) -> f64 {
         let mut cost = pg_sys::QualCost::default();
-        // SAFETY: the clauses are those of the path.
+        // SAFETY: the list has the clauses of the path.
         unsafe { pg_sys::cost_qual_eval(&mut cost, self.conditions(), self.root) };
         cost.per_tuple
     }
 
+    /// Returns the planner's cost of one cheap operator, `cpu_operator_cost`.
     pub fn operator_cost(&self) -> f64 {
         // SAFETY: reads a setting.
         unsafe { pg_sys::cpu_operator_cost }
@@ -247,8 +292,8 @@ impl Planned {
 /// # Safety
 /// The table must be one of this query, of which it has a number, and the planner be at work on it.
 unsafe fn is_filtered_for_user(root: &pg_sys::PlannerInfo, mut table: pg_sys::Index) -> bool {
-    // SAFETY: promised by the caller; both arrays have a place for each number of a table, and the
-    // second one is there if the query has parents.
+    // SAFETY: the caller promises a table of a query that is being planned; both arrays have a
+    // place for each number of a table, and the second one is there if the query has parents.
     unsafe {
         loop {
             let entry = &**root.simple_rte_array.add(table as usize);
@@ -272,7 +317,8 @@ unsafe fn is_filtered_for_user(root: &pg_sys::PlannerInfo, mut table: pg_sys::In
 /// # Safety
 /// The planner must be at work on the query.
 unsafe fn is_below_barrier(root: &pg_sys::PlannerInfo) -> bool {
-    // SAFETY: promised by the caller; a list of tables has their entries.
+    // SAFETY: the caller promises a query that is being planned; a list of tables has their
+    // entries.
     unsafe {
         let mut outer = root.parent_root;
         while let Some(query) = outer.as_ref() {
@@ -297,14 +343,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// With the collation that the query has, where PostgreSQL 18 and later made an array of an OR,
-    /// without one.
+    /// Returns the comparison with the collation that the query has. PostgreSQL 18 and later make
+    /// an array of the keys if the query has an OR of comparisons, and lose the collation.
     ///
     /// # Safety
-    /// The clause must be the one that the query has.
+    /// `clause` must be the clause of the query from which the comparison was made.
     unsafe fn collated_as(self, clause: *mut pg_sys::Node) -> Comparison {
-        // SAFETY: promised by the caller; all conditions of such an OR have one operator and one
-        // collation.
+        // SAFETY: the caller promises an expression, whose node has the struct of its tag. All
+        // comparisons of an OR from which an array is made have one operator and one collation.
         unsafe {
             if (*clause).type_ != pg_sys::NodeTag::T_BoolExpr {
                 return self;
@@ -317,12 +363,13 @@ impl Comparison {
     }
 }
 
-/// What a clause compares; `None` for one that isn't by an operator.
+/// Returns the comparison that a clause is: `left operator right` or `left operator ANY (right)`.
+/// `None` for another clause.
 ///
 /// # Safety
 /// The clause must be a valid expression.
 pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
-    // SAFETY: promised by the caller. Both kinds of clauses have two arguments.
+    // SAFETY: the caller promises an expression, whose node has the struct of its tag.
     unsafe {
         let (operator, is_array) = match (*clause).type_ {
             pg_sys::NodeTag::T_OpExpr => ((*clause.cast::<pg_sys::OpExpr>()).opno, false),
@@ -331,18 +378,17 @@ pub unsafe fn comparison(clause: *mut pg_sys::Node) -> Option<Comparison> {
             }
             _ => return None,
         };
-        let (left, right) = (argument(clause, 0)?, argument(clause, 1)?);
         Some(Comparison {
             operator,
             is_array,
-            left,
-            right,
+            left: argument(clause, 0)?,
+            right: argument(clause, 1)?,
             collation: pg_sys::exprInputCollation(clause),
         })
     }
 }
 
-/// What reading a page of a tablespace costs.
+/// The planner's costs of reading a page of a tablespace.
 pub struct PageCosts {
     /// A page that is anywhere: `random_page_cost`.
     pub random: f64,
@@ -359,6 +405,7 @@ impl PageCosts {
     }
 }
 
+/// Returns the planner's costs of reading a page of a tablespace.
 fn page_costs(tablespace: pg_sys::Oid) -> PageCosts {
     let mut costs = PageCosts { random: 0.0, next: 0.0 };
     // SAFETY: reads the options of the tablespace, or the settings.

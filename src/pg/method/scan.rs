@@ -9,10 +9,13 @@ use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
+/// A scan key, PostgreSQL's `ScanKey`: a value, or an array of values, with which a query compares
+/// the index's column.
 pub struct Key<'k> {
+    /// The number of the operator in its operator family.
     pub strategy: i16,
-    /// The type of what is looked for, or of the array's elements; invalid for that of the operator
-    /// class.
+    /// The type of the value, or of the array's elements; invalid if it is the one that the
+    /// operator class is declared for.
     pub asked_type: pg_sys::Oid,
     pub collation: pg_sys::Oid,
     pub(in crate::pg) is_array: bool,
@@ -22,20 +25,22 @@ pub struct Key<'k> {
 }
 
 impl Key<'_> {
-    /// The values one of which is looked for, in the current memory: NULL isn't one, since nothing
-    /// is equal to it.
+    /// Returns the values with which the column is compared, one or the elements of the array, in
+    /// the current memory context. NULLs are left out, since nothing is equal to them.
     pub fn sought(&self) -> Vec<Element> {
         match self.value {
             None => Vec::new(),
-            // SAFETY: the argument of such a key is an array.
+            // SAFETY: PostgreSQL sets the flag only for keys with an array.
             Some(array) if self.is_array => unsafe { array::elements_of(array) },
             Some(datum) => vec![Element { datum }],
         }
     }
 }
 
+/// Returns the scan keys of an index scan.
+///
 /// # Safety
-/// The scan must be one that is under way, and its keys be there for `'k`.
+/// The scan must have begun, and its keys must exist for `'k`.
 pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     let key = |key: &pg_sys::ScanKeyData| {
         let has = |flag| key.sk_flags.cast_unsigned() & flag != 0;
@@ -48,7 +53,7 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
             lifetime: PhantomData,
         }
     };
-    // SAFETY: a scan has as many keys as it says.
+    // SAFETY: a scan has an array of `numberOfKeys` keys.
     unsafe {
         (0..(*scan).numberOfKeys as usize)
             .map(|i| key(&*(*scan).keyData.add(i)))
@@ -56,8 +61,8 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
     }
 }
 
-/// Whether a page of a table can have such a line: PostgreSQL has arrays of so many, and doesn't
-/// check what is given.
+/// Returns whether a page of a table can have a line pointer with this number, from 1 on.
+/// PostgreSQL itself doesn't check numbers, and uses them as places in arrays.
 pub fn is_line(line: u16) -> bool {
     /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
     const HEADER: usize = 24;
@@ -65,14 +70,16 @@ pub fn is_line(line: u16) -> bool {
     line > 0 && usize::from(line) <= (PAGE_BYTES - HEADER) / SMALLEST
 }
 
-/// The place of a row in a table; `None` where no row can be.
+/// Returns PostgreSQL's struct for the place of a row in a table; `None` for a place where no row
+/// can be.
 pub(super) fn place(RowId { page, line }: RowId) -> Option<pg_sys::ItemPointerData> {
     let ip_blkid = pg_sys::BlockIdData { bi_hi: (page >> 16) as u16, bi_lo: page as u16 };
     (is_line(line) && page != pg_sys::InvalidBlockNumber)
         .then_some(pg_sys::ItemPointerData { ip_blkid, ip_posid: line })
 }
 
-/// What is reported for a page, of which nobody knows how many rows will match. BRIN says the same.
+/// The rows that are reported for a whole page, since nobody knows how many will match.
+/// PostgreSQL's BRIN reports this number, too.
 const ROWS_PER_PAGE: i64 = 10;
 
 /// What scans of an index did.
@@ -151,10 +158,11 @@ pub unsafe fn end_counts(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// The rows that one search of an index gives to PostgreSQL, and what it did for them.
+/// The bitmap of rows and pages that one search of an index fills, and PostgreSQL then reads from the
+/// table, with counts of what the search did.
 pub struct RowBatch {
     bitmap: *mut pg_sys::TIDBitmap,
-    /// The number of rows as far as it is known.
+    /// How many rows were added; a page counts as some.
     pub added: i64,
     pub counts: ScanCounts,
     range_being_read: Option<RangeBeingRead>,
@@ -168,40 +176,47 @@ struct RangeBeingRead {
 }
 
 impl RowBatch {
+    /// Wraps a bitmap of PostgreSQL.
+    ///
     /// # Safety
-    /// The bitmap must be one that is being filled, and outlive this.
+    /// The bitmap must be one that is being filled, and exist as long as the result.
     pub unsafe fn new(bitmap: *mut pg_sys::TIDBitmap) -> RowBatch {
         let counts = ScanCounts { searches: 1, ..ScanCounts::default() };
         RowBatch { bitmap, added: 0, counts, range_being_read: None }
     }
 
-    /// Adds a row, which will be compared if `again`. False for a place where no row can be.
-    pub fn add(&mut self, row: RowId, again: bool) -> bool {
+    /// Adds a row, and returns whether that was possible: not for a place where no row can be. If
+    /// `must_compare` is true, PostgreSQL compares the row with the query's condition again.
+    pub fn add(&mut self, row: RowId, must_compare: bool) -> bool {
         let Some(mut place) = place(row) else {
             return false;
         };
-        // SAFETY: as `new` was promised; one row is given.
-        unsafe { pg_sys::tbm_add_tuples(self.bitmap, &mut place, 1, again) };
+        // SAFETY: the bitmap is valid, as the caller of `new` has promised, and one place is
+        // passed.
+        unsafe { pg_sys::tbm_add_tuples(self.bitmap, &mut place, 1, must_compare) };
         self.added += 1;
         self.counts.rows_given += 1;
         true
     }
 
-    /// Adds a row that will be compared; all rows of its page if none leads to it.
+    /// Adds the row at line `root` of a page, which PostgreSQL compares with the query's condition
+    /// again; without a line, or for one that no page has, all rows of the page.
     pub fn add_again(&mut self, page: u32, root: Option<u16>) {
-        if !root.is_some_and(|line| self.add(RowId { page, line }, true)) {
+        let must_compare = true;
+        let is_added = root.is_some_and(|line| self.add(RowId { page, line }, must_compare));
+        if !is_added {
             self.add_page(page);
         }
     }
 
-    /// Adds all rows of a page, which will be compared.
+    /// Adds all rows of a page. PostgreSQL compares each with the query's condition again.
     pub fn add_page(&mut self, page: u32) {
         assert_ne!(
             page,
             pg_sys::InvalidBlockNumber,
             "a page: for this number PostgreSQL may add one"
         );
-        // SAFETY: as `new` was promised.
+        // SAFETY: the bitmap is valid, as the caller of `new` has promised.
         unsafe { pg_sys::tbm_add_page(self.bitmap, page) };
         self.added += ROWS_PER_PAGE;
         self.counts.pages_given += 1;

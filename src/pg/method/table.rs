@@ -12,6 +12,7 @@ use std::ops::Range;
 
 pub use pgrx::pg_sys::IndexBuildResult as Built;
 
+/// An index that is to be built, and its table.
 pub struct Wanted<'r> {
     table: Relation<'r>,
     index: Relation<'r>,
@@ -19,77 +20,104 @@ pub struct Wanted<'r> {
 }
 
 impl<'r> Wanted<'r> {
+    /// Wraps the arguments of the function `ambuild`.
+    ///
     /// # Safety
-    /// These must be what PostgreSQL passes to ambuild, and stay so for `'r`.
+    /// The arguments must be PostgreSQL's to `ambuild`, and valid for `'r`.
     pub unsafe fn new(
         table: pg_sys::Relation,
         index: pg_sys::Relation,
         info: *mut pg_sys::IndexInfo,
     ) -> Wanted<'r> {
-        // SAFETY: promised by the caller.
-        let (table, index) = unsafe { (Relation::new(table), Relation::new(index)) };
-        Wanted { table, index, info }
+        // SAFETY: PostgreSQL has opened both relations for `'r`, as the caller promises.
+        unsafe {
+            Wanted {
+                table: Relation::new(table),
+                index: Relation::new(index),
+                info,
+            }
+        }
     }
 
+    /// Returns the table of the index.
     pub fn table(&self) -> Relation<'r> {
         self.table
     }
 
-    /// The index, which has no pages yet.
+    /// Returns the index, which has no pages yet.
     pub fn index(&self) -> Relation<'r> {
         self.index
     }
 
-    /// Whether the index is built while others change its table, and is then validated.
+    /// Returns whether the index is built by CREATE INDEX CONCURRENTLY, while others change its
+    /// table, and will then be validated.
     pub fn is_concurrent(&self) -> bool {
-        // SAFETY: as `new` was promised.
+        // SAFETY: the struct is valid, as the caller of `new` has promised.
         unsafe { (*self.info).ii_Concurrent }
     }
 
-    /// Calls `found` with each row that the index must have, and the value of its column, as
-    /// ambuild has to: in the order of the table's pages, a chain of heap-only tuples at its first
-    /// row. Returns how many rows the table has.
+    /// Calls `found` with each row that the index must have and with the value of its column,
+    /// `None` for NULL, and returns how many rows the table has. The rows come in the order of the
+    /// table's pages. A chain of heap-only tuples, versions of one row with equal values, comes
+    /// once, with the place of its first version. The value exists until `found` returns, as does
+    /// the current memory then. If `found` fails, its error is raised.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
-        // SAFETY: no scan is given.
+        // SAFETY: the null pointer stands for no scan.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
 
-    /// Does the same by a scan that is given, if one is. It is ended here.
+    /// Calls `found` as [`Wanted::scan`] does, with the rows of `rows`, a scan that has begun; or
+    /// of a new scan if `rows` is null. The scan is ended.
     ///
     /// # Safety
     /// `rows` must be null or a scan of the table.
     unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
         let info = self.info;
-        // To PostgreSQL a scan that is given is that of a process of a parallel build: it begins
-        // where it likes, and its progress is not that of the build.
-        let is_given = !rows.is_null();
-        let (allow_sync, progress) = (is_given, !is_given);
-        let (first_page, page_count) = (0, pg_sys::InvalidBlockNumber);
-        // SAFETY: promised by the caller; the access method of a table has the function, and the
-        // closure and the memory of the call are there until the scan ends.
+        // PostgreSQL takes a scan that is passed to it for one of a process in a parallel build:
+        // such a scan may begin at any page, and its progress is not the progress of the build.
+        let is_passed = !rows.is_null();
+        let allow_sync = is_passed;
+        let reports_progress = !is_passed;
+        let any_visible = false;
+        let first_page = 0;
+        let page_count = pg_sys::InvalidBlockNumber;
+        // SAFETY: the caller promises the scan. The access method of a table has the function, and
+        // the closure and the memory of the call exist until the scan ends.
         unsafe {
-            let mut state: State = (found, Context::new(pg_sys::CurrentMemoryContext));
+            let mut state = ScanState { found, memory: Context::new(pg_sys::CurrentMemoryContext) };
             let state = (&raw mut state).cast();
             let scan = self
                 .table
                 .table_method()
                 .index_build_range_scan
                 .expect("tables can be scanned");
-            let (table, index, visit) =
-                (self.table.raw(), self.index.raw(), Some(build_callback as _));
+            let table = self.table.raw();
+            let index = self.index.raw();
+            let visit = Some(build_callback as _);
             guarded!(scan(
-                table, index, info, allow_sync, false, progress, first_page, page_count, visit,
-                state, rows
+                table,
+                index,
+                info,
+                allow_sync,
+                any_visible,
+                reports_progress,
+                first_page,
+                page_count,
+                visit,
+                state,
+                rows
             ))
         }
     }
 }
 
-/// What is visible to all that begin now: a snapshot, kept while it is in use, for no longer than a
+/// A snapshot that sees all that is committed now, kept until this is dropped, for no longer than a
 /// relation is open.
 pub struct Latest<'r>(pg_sys::Snapshot, PhantomData<&'r ()>);
 
 impl<'r> Latest<'r> {
+    /// Takes the snapshot. `_while_open` is a relation that stays open as long as the result is
+    /// used.
     pub fn take(_while_open: Relation<'r>) -> Latest<'r> {
         // SAFETY: there is a transaction, since a statement is running.
         Latest(unsafe { pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot()) }, PhantomData)
@@ -99,14 +127,18 @@ impl<'r> Latest<'r> {
 impl Drop for Latest<'_> {
     fn drop(&mut self) {
         if !is_unwinding() {
-            // SAFETY: registered by `take`, once; after an error PostgreSQL gives it back itself.
+            // SAFETY: `take` has registered the snapshot once. After an error PostgreSQL gives it
+            // back itself.
             unsafe { pg_sys::UnregisterSnapshot(self.0) };
         }
     }
 }
 
-/// Calls `found` with each row that an index must have by a snapshot, and its value: of these pages
-/// of a table of the access method `heap`, or of all pages.
+/// Calls `found` with each row of the table that an index must have by a snapshot, and with the
+/// value of its column, `None` for NULL. With `pages`, only rows of these pages come; this needs a
+/// table of the access method `heap`. If `found` fails, its error is raised.
+///
+/// Panics for an index of another table, and for pages of another access method.
 pub fn scan_for_check(
     table: Relation,
     index: Relation,
@@ -119,14 +151,15 @@ pub fn scan_for_check(
     let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
         | pg_sys::ScanOptions::SO_ALLOW_STRAT
         | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
-    // SAFETY: both relations are open. A scan of heap may be limited to some pages before it begins.
-    // A scan that is passed on is ended there. An index that is built concurrently is built from a
-    // snapshot, as this one is checked.
+    // SAFETY: both relations are open. A scan of heap may be limited to some pages before it
+    // begins. A scan that is passed on is ended there. An index that is built concurrently is built
+    // from a snapshot, as this one is checked.
     unsafe {
         let info = guard(|| raw::BuildIndexInfo(index.raw()));
         (*info).ii_Concurrent = true;
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
-        let (no_keys, not_parallel) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let no_keys = std::ptr::null_mut();
+        let not_parallel = std::ptr::null_mut();
         let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
         if let Some(Range { start, end }) = pages {
             pg_sys::heap_setscanlimits(rows, start, end - start);
@@ -135,13 +168,19 @@ pub fn scan_for_check(
     }
 }
 
-/// What is called with each row, and the memory of the call to do it in: that of an access method
-/// may end with the row.
-type State<'f> = (Found<'f>, Context<'f>);
+/// What a scan passes on to [`build_callback`].
+struct ScanState<'f> {
+    found: Found<'f>,
+    /// The memory in which `found` runs: an access method may have another one, which ends with a
+    /// row.
+    memory: Context<'f>,
+}
 
+/// A function that gets a row's place, and the value of the index's column.
 type Found<'f> = &'f mut dyn FnMut(RowId, Option<Element>) -> Result<()>;
 
-/// An error of the closure is raised: it must end the scan, which PostgreSQL then cleans up after.
+/// Calls `found` with a row. PostgreSQL calls this for each row of a scan. An error of `found` is
+/// raised, since it must end the scan.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn build_callback(
     _index: pg_sys::Relation,
@@ -151,19 +190,21 @@ unsafe extern "C-unwind" fn build_callback(
     _is_alive: bool,
     state: *mut c_void,
 ) {
-    // SAFETY: PostgreSQL calls this; the scan passes a place, a value for the one column, and the
-    // closure.
+    // SAFETY: PostgreSQL calls this with the place of a row, a value for the one column, and the
+    // state that `scan_by` has passed.
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(Element { datum: *values }) };
-        let (found, memory) = &mut *state.cast::<State<'_>>();
+        let ScanState { found, memory } = &mut *state.cast::<ScanState<'_>>();
         in_context(*memory, || found(row_at(place), value)).unwrap_or_else(|error| raise(error));
     });
 }
 
+/// Returns the row that PostgreSQL's struct of a place points to.
+///
 /// # Safety
-/// The place must be there.
+/// `place` must point to a valid struct.
 pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a valid struct.
     let pg_sys::ItemPointerData { ip_blkid: block, ip_posid: line } = unsafe { *place };
     RowId {
         page: u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo),
@@ -171,8 +212,10 @@ pub unsafe fn row_at(place: pg_sys::ItemPointer) -> RowId {
     }
 }
 
+/// Returns the bytes of memory that a command such as CREATE INDEX may use, `maintenance_work_mem`.
+/// Panics in another thread than the session's.
 pub fn maintenance_memory() -> usize {
     require_session();
-    // SAFETY: reads a setting, in kilobytes.
+    // SAFETY: the setting, in kilobytes, is read in the session's thread.
     unsafe { pg_sys::maintenance_work_mem as usize * 1024 }
 }

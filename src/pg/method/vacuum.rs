@@ -1,4 +1,4 @@
-//! What VACUUM passes to an access method, and what it gets back.
+//! The calls by which VACUUM has an access method remove dead rows: their arguments and results.
 
 use super::scan::place;
 use crate::pg::memory;
@@ -17,40 +17,42 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
+    /// Wraps arguments of the function `ambulkdelete`.
+    ///
     /// # Safety
-    /// These must be what PostgreSQL passes to ambulkdelete, and stay so while this is there.
+    /// The arguments must be PostgreSQL's to `ambulkdelete`, and valid as long as the result.
     pub unsafe fn new(has: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> DeadRows {
         DeadRows { has, state }
     }
 
-    /// Whether a row is one of them; false for a place where none can be. The caller must not hold
-    /// a page lock.
+    /// Returns whether a row is dead; false for a place where no row can be. The caller must not
+    /// hold a page lock.
     pub fn has(&self, row: RowId) -> bool {
         let Some(mut place) = place(row) else {
             return false;
         };
-        // SAFETY: as `new` was promised.
+        // SAFETY: the function and its state are valid, as the caller of `new` has promised.
         self.has
             .is_some_and(|has| unsafe { guarded!(has(&mut place, self.state)) })
     }
 }
 
-/// Writes counts where PostgreSQL wants them: into what an earlier pass returned, or into memory of
-/// its own.
+/// Returns the counts of a pass as PostgreSQL reads them: in the struct that an earlier pass of
+/// this VACUUM has returned, with the removed rows of both; or, if `earlier` is null, in a new one
+/// in the current memory context.
 ///
 /// # Safety
-/// `known` must be null or what an earlier pass returned.
-pub unsafe fn write(counts: Counts, known: *mut Counts) -> *mut Counts {
-    // SAFETY: promised by the caller.
-    match unsafe { known.as_mut() } {
+/// `earlier` must be null or the result of an earlier pass.
+pub unsafe fn write(counts: Counts, earlier: *mut Counts) -> *mut Counts {
+    // SAFETY: the caller promises null or a valid struct.
+    match unsafe { earlier.as_mut() } {
         None => memory::copied(&counts),
-        // VACUUM may take several passes.
-        Some(known) => {
-            *known = Counts {
-                tuples_removed: known.tuples_removed + counts.tuples_removed,
+        Some(earlier) => {
+            *earlier = Counts {
+                tuples_removed: earlier.tuples_removed + counts.tuples_removed,
                 ..counts
             };
-            known
+            earlier
         }
     }
 }

@@ -12,8 +12,8 @@
 //! `a OPERATOR(pg_catalog.=) b`.
 //!
 //! What PostgreSQL allocates for a statement is freed when the connection ends; the caller's memory
-//! stays the current one. After an error PostgreSQL ends the connection itself, with the transaction
-//! or the subtransaction.
+//! stays the current one. After an error PostgreSQL ends the connection itself, with the
+//! transaction or the subtransaction.
 
 use super::transaction::snapshot;
 use crate::pg::call::Element;
@@ -36,17 +36,17 @@ thread_local! {
     static CONNECTED_CALL: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs `work` while the call is connected to the interface, and returns its result.
+/// Runs `statements` while the call is connected to the interface, and returns its result.
 ///
-/// Fails if `work` fails, and with XX000 if the connection can't be made.
-pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Fails if `statements` fails, and with XX000 if the connection can't be made.
+pub fn connected<T>(statements: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: a statement is running, so there is a transaction.
     check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
     let call_before = CONNECTED_CALL.replace(current_call());
     // After an error PostgreSQL ends the connection.
-    let result = finally(work, || CONNECTED_CALL.set(call_before));
-    // SAFETY: the connection was made above. If `work` has caught an error, this ends the connection
-    // of another function, in the memory of that; the call fails then.
+    let result = finally(statements, || CONNECTED_CALL.set(call_before));
+    // SAFETY: the connection was made above. If `statements` has caught an error, this ends the
+    // connection of another function, in the memory of that; the call fails then.
     check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
     result
 }
@@ -55,9 +55,9 @@ pub fn connected<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 ///
 /// # Safety
 /// As for [`guard`].
-unsafe fn in_own_memory<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: promised by the caller.
-    unsafe { in_context(Context::new(pg_sys::CurrentMemoryContext), work) }
+unsafe fn in_own_memory<T>(call_interface: impl FnOnce() -> T) -> T {
+    // SAFETY: the current memory context stays current for the caller.
+    unsafe { in_context(Context::new(pg_sys::CurrentMemoryContext), call_interface) }
 }
 
 /// A value for a parameter of a statement; never NULL.
@@ -110,8 +110,8 @@ pub enum Sees {
     Catalogs,
 }
 
-/// Executes a statement once: connects, prepares it, executes it with these values, and calls `each`
-/// with every row that it returns. Returns how many rows it returned or changed.
+/// Executes a statement once: connects, prepares it, executes it with these values, and calls
+/// `each` with every row that it returns. Returns how many rows it returned or changed.
 ///
 /// Fails as [`Prepared::new`] and [`Prepared::execute`] do.
 pub fn execute(
@@ -137,11 +137,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Prepares a statement, which is the concatenation of `sql` in the encoding of the database, with
-    /// parameters of these types.
+    /// Prepares a statement, which is the concatenation of `sql` in the encoding of the database,
+    /// with parameters of these types.
     ///
-    /// With `wants_index` it is planned to use indexes, however small the table is at that time: the
-    /// plan is kept until the table or its statistics change.
+    /// With `wants_index` it is planned to use indexes, however small the table is at that time:
+    /// the plan is kept until the table or its statistics change.
     ///
     /// Fails if it can't be parsed, and with XX000 if it can't be executed from a function.
     pub fn new(sql: &[&[u8]], parameter_types: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
@@ -179,12 +179,12 @@ impl Prepared {
         Ok(Prepared { plan, parameter_types, wants_index: Cell::new(wants_index) })
     }
 
-    /// Executes the statement, while [`connected`], with these values, and calls `each` with every row
-    /// that it returns. Returns how many rows it returned or changed.
+    /// Executes the statement, while [`connected`], with these values, and calls `each` with every
+    /// row that it returns. Returns how many rows it returned or changed.
     ///
-    /// Panics if the values have other types than the parameters, if another call than this one made
-    /// the connection, and for [`Sees::CallingQuery`] outside of a query. Raises the errors of the
-    /// statement; fails if `each` fails.
+    /// Panics if the values have other types than the parameters, if another call than this one
+    /// made the connection, and for [`Sees::CallingQuery`] outside of a query. Raises the errors of
+    /// the statement; fails if `each` fails.
     pub fn execute(
         &self,
         values: &[Parameter<'_>],
@@ -199,8 +199,8 @@ impl Prepared {
         // SAFETY: there are as many values as the plan has parameters, and of their types.
         check(unsafe { self.execute_plan(values, sees) })?;
 
-        // SAFETY: the interface sets these variables for the connection of this call. Statements that
-        // `each` executes have their own connection, and so their own results.
+        // SAFETY: the interface sets these variables for the connection of this call. Statements
+        // that `each` executes have their own connection, and so their own results.
         unsafe {
             let table = pg_sys::SPI_tuptable;
             let num_rows = pg_sys::SPI_processed as usize;
@@ -230,8 +230,9 @@ impl Prepared {
         let no_limit = 0;
         let must_plan_with_index = self.wants_index.replace(false);
 
-        // SAFETY: promised by the caller. Settings and snapshot are set back at the end; after an
-        // error PostgreSQL does that. Only the values are made in the scratch memory.
+        // SAFETY: the caller promises values of the statement's parameter types. Settings and
+        // snapshot are set back at the end; after an error PostgreSQL does that. Only the values
+        // are made in the scratch memory.
         unsafe {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
@@ -286,24 +287,24 @@ impl ResultRow {
         Ok(datum.map(|datum| datum.value() as i64))
     }
 
-    /// Returns the value of a column of type `sql_type`, which must be of variable length; `None` for
-    /// NULL. Fails as [`ResultRow::number`] does.
+    /// Returns the value of a column of type `sql_type`, which must be of variable length; `None`
+    /// for NULL. Fails as [`ResultRow::number`] does.
     pub fn value(&self, column: i32, sql_type: Oid) -> Result<Option<Value<'_>>> {
         let datum = self.column(column, sql_type, |attribute| attribute.attlen == -1)?;
         // SAFETY: the value is of variable length, and exists as long as the row.
         Ok(datum.map(|datum| unsafe { Value::detoast(datum) }))
     }
 
-    /// Returns a column's value; `None` for NULL. Panics unless `is_stored_so` is true for the column.
-    /// Fails with 40001 if its type isn't `sql_type`.
+    /// Returns a column's value; `None` for NULL. Panics unless `is_stored_so` is true for the
+    /// column. Fails with 40001 if its type isn't `sql_type`.
     fn column(
         &self,
         number: i32,
         sql_type: Oid,
         is_stored_so: impl FnOnce(&pg_sys::FormData_pg_attribute) -> bool,
     ) -> Result<Option<pg_sys::Datum>> {
-        // SAFETY: the row exists, and has this descriptor. A column is read only if there is one with
-        // its number.
+        // SAFETY: the row exists, and has this descriptor. A column is read only if there is one
+        // with its number.
         unsafe {
             if !(1..=(*self.descriptor).natts).contains(&number) {
                 return Err(altered(number, sql_type));
@@ -321,8 +322,8 @@ impl ResultRow {
     }
 }
 
-/// Turns off all scans and joins but nested loops over indexes, and compilation: without an index, a
-/// plan with a scan that is turned off seems so expensive that PostgreSQL would compile it.
+/// Turns off all scans and joins but nested loops over indexes, and compilation: without an index,
+/// a plan with a scan that is turned off seems so expensive that PostgreSQL would compile it.
 ///
 /// Returns the level of settings to end afterwards; after an error PostgreSQL ends it.
 fn only_nested_loops_over_indexes() -> i32 {

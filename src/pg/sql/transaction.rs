@@ -14,20 +14,20 @@ pub enum Ending<T> {
     Rollback(T),
 }
 
-/// Runs `work` in a subtransaction, while connected to the interface for statements, and returns its
-/// result. `work` decides how the subtransaction ends; if it fails or panics, the subtransaction is
-/// rolled back.
+/// Runs `statements` in a subtransaction, while connected to the interface for statements, and
+/// returns its result. `statements` decides how the subtransaction ends; if it fails or panics, the
+/// subtransaction is rolled back.
 ///
-/// Fails if `work` fails.
+/// Fails if `statements` fails.
 ///
 /// # Safety
-/// Nothing that `work` opens may be left open, and nothing may be used afterwards that only its
-/// locks protect.
+/// Nothing that `statements` opens may be left open, and nothing may be used afterwards that only
+/// its locks protect.
 #[allow(
     clippy::disallowed_methods,
     reason = "what is caught here is raised again"
 )]
-pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Ending<T>>) -> Result<T> {
+pub unsafe fn in_subtransaction<T>(statements: impl FnOnce() -> Result<Ending<T>>) -> Result<T> {
     // SAFETY: these are PostgreSQL's own steps for a block with exceptions in PL/pgSQL. The
     // subtransaction must be ended here after an error, too: if nobody ended it, PostgreSQL would
     // take it for a savepoint of the client.
@@ -37,7 +37,7 @@ pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Ending<T>>) -> 
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::CurrentMemoryContext = memory_before;
 
-        let result = catch_unwind(AssertUnwindSafe(work));
+        let result = catch_unwind(AssertUnwindSafe(statements));
         if matches!(result, Ok(Ok(Ending::Commit(_)))) {
             pg_sys::ReleaseCurrentSubTransaction();
         } else {
@@ -52,16 +52,17 @@ pub unsafe fn in_subtransaction<T>(work: impl FnOnce() -> Result<Ending<T>>) -> 
     }
 }
 
-/// Runs `work` with a new snapshot, and returns its result. The snapshot sees what the transaction
-/// has done, and, unless the transaction has only one snapshot, all that is committed now.
-/// Statements that `work` executes with [`Sees::CallingQuery`](super::statement::Sees) use it.
-pub fn with_new_snapshot<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Runs `statements` with a new snapshot, and returns its result. The snapshot sees what the
+/// transaction has done, and, unless the transaction has only one snapshot, all that is committed
+/// now. A statement that is executed with [`Sees::CallingQuery`](super::statement::Sees) uses this
+/// snapshot.
+pub fn with_new_snapshot<T>(statements: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: a statement is running, so there is a transaction. After an error PostgreSQL removes
     // the snapshot itself.
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        with_end(work, || pg_sys::PopActiveSnapshot())
+        with_end(statements, || pg_sys::PopActiveSnapshot())
     }
 }
 
@@ -75,8 +76,8 @@ pub fn require_writable(what: &CStr) {
     }
 }
 
-/// Returns whether all queries of the transaction see what was committed when it began: its level of
-/// isolation is REPEATABLE READ or SERIALIZABLE.
+/// Returns whether all queries of the transaction see what was committed when it began: its level
+/// of isolation is REPEATABLE READ or SERIALIZABLE.
 pub fn has_one_snapshot() -> bool {
     require_session();
     // SAFETY: this reads a variable of the session.

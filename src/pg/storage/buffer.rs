@@ -25,15 +25,22 @@ use std::ops::Deref;
 /// in its thread.
 pub struct Pin<'r>(pg_sys::Buffer, Relation<'r>);
 
-thread_local! {
-    /// The pages that are locked, and whether exclusively. PostgreSQL itself doesn't lock those of
-    /// temporary indexes.
-    static LOCKED: RefCell<Vec<(pg_sys::Buffer, bool)>> = const { RefCell::new(Vec::new()) };
+/// A lock that this session has of a page.
+#[derive(Clone, Copy)]
+struct PageLock {
+    buffer: pg_sys::Buffer,
+    is_exclusive: bool,
 }
 
-/// Ends the process if a subtransaction fails while a call has a page locked: PostgreSQL then gives
-/// back all locks, also those from before it. An error that leaves the call has unwound its locks
-/// by then.
+thread_local! {
+    /// The locks that this session has. They are counted here since PostgreSQL itself doesn't lock
+    /// pages of temporary indexes.
+    static LOCKED: RefCell<Vec<PageLock>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes this session end its process if a subtransaction fails while a call has a page locked:
+/// PostgreSQL then gives back all locks, including those from before the subtransaction. An error
+/// that leaves a call has given back the locks of the call by that time.
 pub fn watch_subtransactions() {
     // SAFETY: the callback needs nothing.
     unsafe { pg_sys::RegisterSubXactCallback(Some(subtransaction_ends), std::ptr::null_mut()) };
@@ -45,60 +52,71 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     _parent: pg_sys::SubTransactionId,
     _: *mut c_void,
 ) {
-    let has_locks = || LOCKED.with_borrow(|locked| !locked.is_empty());
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && current_call() != 0 && has_locks()
-    {
+    let is_abort = event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB;
+    if is_abort && current_call() != 0 && LOCKED.with_borrow(|locked| !locked.is_empty()) {
         abort("the lock of a page is gone");
     }
 }
 
-/// A page that is locked, and what keeps it in its buffer; the lock is given back first.
+/// A page that is locked, and the pin that keeps the page in its buffer. The lock is given back
+/// first.
 pub struct Locked<P> {
     pub(super) buffer: pg_sys::Buffer,
     pin: P,
 }
 
+/// A page under a share lock: other sessions may read it, too.
 pub type Shared<'p> = Locked<&'p Pin<'p>>;
 
+/// A page under an exclusive lock.
 pub type Exclusive<'r> = Locked<Pin<'r>>;
 
 /// A page of a table of the access method `heap` that is kept in its buffer, while the table is
 /// open.
 pub struct TablePage<'r>(Pin<'r>);
 
+/// A page of a table under a share lock, under which other sessions may set hint bits.
 pub struct SharedTablePage<'p>(Shared<'p>);
 
 impl<'r> TablePage<'r> {
-    /// Reads a page, which must be there.
+    /// Reads a page of a table into a buffer and pins it. Raises an error if the page doesn't exist
+    /// or can't be read. Panics for a table of another access method than `heap`.
     pub fn read(table: Relation<'r>, page: u32) -> TablePage<'r> {
         assert!(table.is_heap(), "a table of the access method heap");
         TablePage(Pin::of_fork(table, MAIN_FORK, Some(page)))
     }
 
+    /// Waits for a share lock of the page and returns the page under it. Panics if this session has
+    /// the page locked exclusively; from PostgreSQL 19 on, if it has any lock of the page.
     pub fn shared(&self) -> SharedTablePage<'_> {
         SharedTablePage(self.0.shared())
     }
 }
 
 impl SharedTablePage<'_> {
-    /// Where the page is, for as long as the lock is held.
+    /// Returns the address of the page's first byte, which is valid while the lock is held. Bytes
+    /// at the address may change: other sessions set hint bits.
     pub fn start(&self) -> *const u8 {
         start(self.0.buffer)
     }
 }
 
 impl<'r> Pin<'r> {
-    /// Reads a page, which must be there.
+    /// Reads a page of an index into a buffer and pins it. Raises an error if the page doesn't
+    /// exist or can't be read. Panics for an index of another access method than the extension's.
     pub fn read(index: Relation<'r>, page: u32) -> Pin<'r> {
         Pin::of_fork(index.own(), MAIN_FORK, Some(page))
     }
 
-    /// Adds a page of zeros to a fork: to the index, or to what it becomes after a crash if it is
-    /// unlogged.
+    /// Adds a page of zeros at the end of a fork, a file of the index, and pins it: the main fork,
+    /// or the one by which an unlogged index is replaced after a crash. Panics for an index of
+    /// another access method than the extension's.
     pub(super) fn add(index: Relation<'r>, fork: pg_sys::ForkNumber::Type) -> Pin<'r> {
-        extending(index.own(), || Pin::of_fork(index, fork, None))
+        while_extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
+    /// Pins a page of a fork of a relation, or with `None` a page that is added at the fork's end.
+    /// Raises an error if the page can't be read or added. Adding needs the lock for extension.
     fn of_fork(
         relation: Relation<'r>,
         fork: pg_sys::ForkNumber::Type,
@@ -110,55 +128,66 @@ impl<'r> Pin<'r> {
             "a page: for this number PostgreSQL adds one"
         );
         let page = page.unwrap_or(pg_sys::InvalidBlockNumber);
-        let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
-        // SAFETY: the relation is open. Raises an error if the page can't be read.
+        let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
+        let no_strategy = std::ptr::null_mut();
+        // SAFETY: a `Relation` is open.
         let buffer =
             unsafe { pg_sys::ReadBufferExtended(relation.raw(), fork, page, mode, no_strategy) };
         Pin(buffer, relation)
     }
 
-    /// The page under a share lock. Panics if this session has it locked exclusively; from version
-    /// 19 on, in any way.
+    /// Waits for a share lock of the page and returns the page under it. Panics if this session has
+    /// the page locked exclusively; from PostgreSQL 19 on, if it has any lock of the page.
     pub fn shared(&self) -> Shared<'_> {
-        self.lock(false);
+        let is_exclusive = false;
+        self.lock(is_exclusive);
         Locked { buffer: self.0, pin: self }
     }
 
-    /// The page under an exclusive lock. Panics if this session has it locked.
+    /// Waits for an exclusive lock of the page and returns the page under it. Panics if this
+    /// session has the page locked.
     pub fn exclusive(self) -> Exclusive<'r> {
-        self.lock(true);
+        let is_exclusive = true;
+        self.lock(is_exclusive);
         Locked { buffer: self.0, pin: self }
     }
 
+    /// Locks the page, and notes the lock. Panics if this session would wait for itself: for a lock
+    /// of the page that it has and that doesn't allow this one.
     fn lock(&self, is_exclusive: bool) {
+        let allows_share_locks = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
         LOCKED.with_borrow(|locked| {
-            let mut of_page = locked.iter().filter(|&&(buffer, _)| buffer == self.0);
-            let is_shared = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
-            assert!(of_page.all(|&(_, other)| is_shared && !other), "a page that is not locked");
+            for own in locked.iter().filter(|own| own.buffer == self.0) {
+                assert!(allows_share_locks && !own.is_exclusive, "a page that is not locked");
+            }
         });
-        // SAFETY: pinned, and where that matters not locked, as was just asked.
+        // SAFETY: the page is pinned by this guard. The assertion has found no lock of the page, or
+        // only share locks in a version that allows several.
         unsafe { version::lock(self.0, is_exclusive) };
-        LOCKED.with_borrow_mut(|locked| locked.push((self.0, is_exclusive)));
+        LOCKED.with_borrow_mut(|locked| locked.push(PageLock { buffer: self.0, is_exclusive }));
     }
 }
 
 impl Drop for Pin<'_> {
+    /// Lets PostgreSQL use the buffer for another page.
     fn drop(&mut self) {
         if !is_unwinding() {
-            // SAFETY: pinned by `of_fork`, once.
+            // SAFETY: `of_fork` has pinned the buffer once.
             unsafe { pg_sys::ReleaseBuffer(self.0) };
         }
     }
 }
 
 impl<P> Drop for Locked<P> {
+    /// Gives the lock back. After an error PostgreSQL does that itself.
     fn drop(&mut self) {
         LOCKED.with_borrow_mut(|locked| {
-            let last = locked.iter().rposition(|&(buffer, _)| buffer == self.buffer);
-            last.map(|last| locked.swap_remove(last));
+            if let Some(last) = locked.iter().rposition(|own| own.buffer == self.buffer) {
+                locked.swap_remove(last);
+            }
         });
         if !is_unwinding() {
-            // SAFETY: locked by `Pin`, once.
+            // SAFETY: `Pin::lock` has locked the page once for this guard.
             unsafe { version::unlock(self.buffer) };
         }
     }
@@ -168,58 +197,66 @@ impl<P> Deref for Locked<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: a page has so many bytes, which the lock keeps as they are: nobody sets hint bits
-        // in the extension's pages. A checksum is set in a copy; version 19 may set it in place, in
-        // two bytes of the header that nothing here reads.
+        // SAFETY: a page has this number of bytes, and none of them changes under the lock: nobody
+        // sets hint bits in the extension's pages. A checksum is set in a copy; version 19 may set
+        // it in place, in two bytes of the header that nothing here reads.
         unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }
 
 impl Exclusive<'_> {
+    /// Returns the index that the page belongs to.
     pub(super) fn relation(&self) -> Relation<'_> {
         self.pin.1
     }
 
-    /// The bytes, for `wal` to change.
+    /// Returns the bytes of the page for `wal`, which changes them together with a WAL record.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: a page has so many bytes, which nobody else reads or writes under this lock.
+        // SAFETY: a page has this number of bytes, which nobody else reads or writes under an
+        // exclusive lock.
         unsafe { std::slice::from_raw_parts_mut(start(self.buffer), PAGE_BYTES) }
     }
 }
 
+/// Returns the address of the page in a buffer.
 fn start(buffer: pg_sys::Buffer) -> *mut u8 {
-    // SAFETY: only what has the buffer pinned calls this, so it holds the page.
+    // SAFETY: all callers have the buffer pinned, so that it has their page.
     unsafe { pg_sys::BufferGetPage(buffer).cast() }
 }
 
-fn extending<T>(relation: Relation, work: impl FnOnce() -> T) -> T {
-    let (relation, exclusive) = (relation.raw(), pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
-    // SAFETY: the relation is open; the lock is given back once.
+/// Calls `add_pages` while this session alone may add pages to a relation, and returns its result.
+/// Waits for other sessions that add some.
+fn while_extending<T>(relation: Relation, add_pages: impl FnOnce() -> T) -> T {
+    let relation = relation.raw();
+    let exclusive = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: a `Relation` is open; the lock is given back once, after an error by PostgreSQL.
     unsafe {
         pg_sys::LockRelationForExtension(relation, exclusive);
-        with_end(work, || pg_sys::UnlockRelationForExtension(relation, exclusive))
+        with_end(add_pages, || pg_sys::UnlockRelationForExtension(relation, exclusive))
     }
 }
 
-/// Makes an index at least so many pages long; those added are zeros. Returns how many it has.
+/// Adds pages of zeros to an index until it has at least `pages`, and returns the number that it
+/// has. The user can cancel this, unless a page is locked.
 ///
-/// Each is written, so that a full disk is an error here, and not one of the checkpoint that writes
-/// the page later. It needs no WAL: a page of zeros is as good as none. The user can cancel it,
-/// unless a page is locked.
+/// Each page is written at once, so that a full disk is an error here and not one of the checkpoint
+/// that would write the page later. No WAL is needed: after a crash, a page of zeros may be
+/// missing.
 pub fn extend(index: Relation, pages: u32) -> u32 {
     #[repr(C, align(4096))]
     struct Zeros([u8; PAGE_BYTES]);
     static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
 
     let zeros = (&raw const ZEROS).cast_mut().cast();
-    extending(index.own(), || {
-        let now = index.pages();
-        for page in now..pages {
+    let skip_fsync = false;
+    while_extending(index.own(), || {
+        let pages_before = index.pages();
+        for page in pages_before..pages {
             interrupt::check_for_interrupts();
-            // SAFETY: the page is behind the end of the file, which nobody else makes longer. The
-            // bytes are only read.
-            unsafe { pg_sys::smgrextend(index.storage(), MAIN_FORK, page, zeros, false) };
+            // SAFETY: the page is the one after the last of the file, to which nobody else adds
+            // pages now. The bytes are only read.
+            unsafe { pg_sys::smgrextend(index.storage(), MAIN_FORK, page, zeros, skip_fsync) };
         }
-        now.max(pages)
+        pages_before.max(pages)
     })
 }

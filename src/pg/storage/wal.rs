@@ -24,14 +24,18 @@ use crate::pg::call::{Error, Result};
 use pg_bloom_core::index::page::{ByteChange, PageSink, SPECIAL_BYTES};
 use pgrx::pg_sys;
 
+/// Bytes of PostgreSQL's header of a page.
 const HEADER_BYTES: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
-/// Where `pd_lower` is in a page; `pd_upper`, `pd_special` and the page's size and version follow.
+/// The place of `pd_lower` in a page; `pd_upper`, `pd_special` and the page's size and version
+/// follow.
 const LOWER_AT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_lower);
+/// The most pages of one record, as PostgreSQL's generic resource manager has it.
 pub const MAX_PAGES: usize = 4;
 /// The most bytes that a page's pieces may change in one record.
 pub const MAX_PIECES: usize = 64;
 
-/// Where the hole of a page is, which ends at `upper`, and where its special space.
+/// Where the hole of a page is, the unused bytes from `lower` to `upper`, and where its special
+/// space begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub lower: u16,
@@ -42,12 +46,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// That of a page that is nothing but a hole.
+    /// A page that has nothing but a hole between its header and its special space.
     pub const EMPTY: Layout = Layout::new(HEADER_BYTES);
-    /// That of a page without a hole.
+    /// A page without a hole.
     pub const FULL: Layout = Layout::new(PAGE_BYTES - SPECIAL_BYTES);
 
-    /// What the header of a page says; all zero for a page that was not written yet.
+    /// Reads the header of a page. All numbers are 0 for a page that was not written yet.
     pub fn of(page: &[u8]) -> Layout {
         let number =
             |i: usize| u16::from_ne_bytes([page[LOWER_AT + 2 * i], page[LOWER_AT + 2 * i + 1]]);
@@ -59,13 +63,15 @@ impl Layout {
         }
     }
 
-    /// That of a page whose hole begins at `lower`.
+    /// Returns the layout of a page of this extension whose hole begins at byte `lower`, and goes
+    /// to the special space.
     const fn new(lower: usize) -> Layout {
         let special = (PAGE_BYTES - SPECIAL_BYTES) as u16;
         let size = PAGE_BYTES as u16 | pg_sys::PG_PAGE_LAYOUT_VERSION as u16;
         Layout { lower: lower as u16, upper: special, special, size }
     }
 
+    /// Writes this into the header of a page.
     fn write(self, page: &mut [u8]) {
         for (i, number) in [self.lower, self.upper, self.special, self.size]
             .into_iter()
@@ -76,33 +82,43 @@ impl Layout {
     }
 }
 
+/// A change of one page.
 pub enum Change<'a> {
-    /// Bytes to set of a page that was written before, behind the header and outside the hole: that
-    /// closes.
+    /// Single bytes to be set, behind the header, in a page that was written before. The page then
+    /// has no hole.
     Bytes(&'a [ByteChange]),
-    /// Bytes to set that follow each other, from this place on. As above.
+    /// Bytes to be set one after the other from this place on, which must be as for `Bytes`.
     Piece(u16, &'a [u8]),
-    /// The whole page, whose PostgreSQL header is made here: zeros before its special space become
-    /// its hole.
+    /// The whole page. Its PostgreSQL header is made by this module: zeros before the special space
+    /// become the hole.
     Page(&'a [u8]),
 }
 
+/// A page that is locked exclusively, with the change that [`change`] will make to it.
 pub struct Edit<'e> {
     buffer: pg_sys::Buffer,
-    logged: bool,
+    /// Whether the change needs a WAL record.
+    is_logged: bool,
     page: &'e mut [u8],
-    /// All of the page, if that is to be another one.
+    /// All bytes of the page, if the whole page is replaced.
     whole: Option<&'e [u8]>,
-    /// What else is changed, as a record has it.
+    /// The pieces to be copied into the page otherwise, as the record has them.
     pieces: Vec<u8>,
 }
 
 impl<'e> Edit<'e> {
-    /// Panics for more bytes than a record takes, and for those of a header or of a page that was
-    /// not written before.
+    /// Prepares a change of a page. The page is not changed yet.
+    ///
+    /// Panics for more bytes than a record takes, for bytes of the page's header, and for single
+    /// bytes of a page that was not written before.
     pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
-        let (buffer, logged, page) = (page.buffer, page.relation().needs_wal(), page.bytes_mut());
-        let mut edit = Edit { buffer, logged, page, whole: None, pieces: Vec::new() };
+        let mut edit = Edit {
+            buffer: page.buffer,
+            is_logged: page.relation().needs_wal(),
+            page: page.bytes_mut(),
+            whole: None,
+            pieces: Vec::new(),
+        };
         match change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
@@ -119,32 +135,44 @@ impl<'e> Edit<'e> {
         edit
     }
 
-    /// Adds a piece; before the first one that which closes the hole, if the page has one.
+    /// Adds a piece to the record: bytes and their place in the page. If the page has a hole, the
+    /// first piece is preceded by one that sets `pd_lower` to `pd_upper`, so that replay doesn't
+    /// zero bytes in the hole.
     fn add(&mut self, offset: u16, bytes: &[u8]) {
-        let (from, Layout { lower, upper, .. }) = (usize::from(offset), Layout::of(self.page));
+        let Layout { lower, upper, .. } = Layout::of(self.page);
+        let start = usize::from(offset);
         assert_ne!(upper, 0, "a page that was written");
         assert!(
-            from >= HEADER_BYTES && from + bytes.len() <= PAGE_BYTES,
+            start >= HEADER_BYTES && start + bytes.len() <= PAGE_BYTES,
             "bytes behind the header"
         );
-        let (has_hole, end) = (lower != upper && self.pieces.is_empty(), upper.to_ne_bytes());
-        let closing = has_hole.then_some((LOWER_AT as u16, &end[..]));
-        for (offset, bytes) in closing.into_iter().chain([(offset, bytes)]) {
-            self.pieces.extend_from_slice(&offset.to_ne_bytes());
-            self.pieces.extend_from_slice(&(bytes.len() as u16).to_ne_bytes());
-            self.pieces.extend_from_slice(bytes);
+
+        let has_hole = lower != upper;
+        if has_hole && self.pieces.is_empty() {
+            self.append_piece(LOWER_AT as u16, &upper.to_ne_bytes());
         }
+        self.append_piece(offset, bytes);
+    }
+
+    /// Appends a piece as replay reads it: offset, length, bytes.
+    fn append_piece(&mut self, offset: u16, bytes: &[u8]) {
+        self.pieces.extend_from_slice(&offset.to_ne_bytes());
+        self.pieces.extend_from_slice(&(bytes.len() as u16).to_ne_bytes());
+        self.pieces.extend_from_slice(bytes);
     }
 }
 
-/// Changes up to four pages with one WAL record. Panics if there are more pages, or some of them
-/// need no record.
+/// Changes up to four pages of one relation, and writes one WAL record for all of them if the
+/// relation needs WAL. Either all changes survive a crash, or none does. The pages stay locked.
+///
+/// Panics for more pages, and for pages of which some need a record and others don't. An error
+/// within stops the server, since it would leave a change without its record.
 pub fn change(edits: &mut [Edit<'_>]) {
     assert!(edits.len() <= MAX_PAGES, "a generic record has four pages");
-    let logged = edits.iter().any(|edit| edit.logged);
-    if logged {
-        assert!(edits.iter().all(|edit| edit.logged), "pages of one relation");
-        // SAFETY: nothing else of this session writes a record now.
+    let is_logged = edits.iter().any(|edit| edit.is_logged);
+    if is_logged {
+        assert!(edits.iter().all(|edit| edit.is_logged), "pages of one relation");
+        // SAFETY: this session writes no other record now.
         unsafe { pg_sys::XLogBeginInsert() };
     }
     critical_section(|| {
@@ -153,9 +181,12 @@ pub fn change(edits: &mut [Edit<'_>]) {
                 Some(bytes) => fill(edit.page, bytes),
                 None => apply(edit.page, &edit.pieces),
             }
-            register(edit, number, logged);
+            mark_dirty(edit);
+            if is_logged {
+                register(edit, number);
+            }
         }
-        if logged {
+        if is_logged {
             finish(edits);
         }
     });
@@ -163,33 +194,41 @@ pub fn change(edits: &mut [Edit<'_>]) {
 
 /// Copies pieces into a page, as replay does.
 fn apply(page: &mut [u8], mut pieces: &[u8]) {
-    while let Some((&[a, b, c, d], rest)) = pieces.split_first_chunk() {
-        let (bytes, rest) = rest.split_at(u16::from_ne_bytes([c, d]).into());
-        page[usize::from(u16::from_ne_bytes([a, b]))..][..bytes.len()].copy_from_slice(bytes);
+    while let Some((&[offset_0, offset_1, length_0, length_1], rest)) = pieces.split_first_chunk() {
+        let offset = usize::from(u16::from_ne_bytes([offset_0, offset_1]));
+        let length = usize::from(u16::from_ne_bytes([length_0, length_1]));
+        let (bytes, rest) = rest.split_at(length);
+        page[offset..][..length].copy_from_slice(bytes);
         pieces = rest;
     }
 }
 
-/// Writes a whole page with its header, keeping the LSN.
+/// Replaces a whole page except for the LSN, the position of its last WAL record, in its first
+/// eight bytes. Its header is made so that trailing zeros before the special space are the hole.
 fn fill(page: &mut [u8], bytes: &[u8]) {
     let payload = &bytes[HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES];
-    let used = payload.len() - payload.iter().rev().take_while(|&&byte| byte == 0).count();
+    let trailing_zeros = payload.iter().rev().take_while(|&&byte| byte == 0).count();
+    let used = payload.len() - trailing_zeros;
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
     page[HEADER_BYTES..].copy_from_slice(&bytes[HEADER_BYTES..]);
     Layout::new(HEADER_BYTES + used).write(page);
 }
 
-fn register(edit: &Edit<'_>, number: u8, logged: bool) {
-    let (standard, forced) = (pg_sys::REGBUF_STANDARD as u8, pg_sys::REGBUF_FORCE_IMAGE as u8);
-    // SAFETY: the page is pinned and locked exclusively; the pieces live until the record is
-    // written.
+/// Notes that a changed page must be written to disk.
+fn mark_dirty(edit: &Edit<'_>) {
+    // SAFETY: an `Edit` borrows a page that is pinned and locked exclusively.
+    unsafe { pg_sys::MarkBufferDirty(edit.buffer) };
+}
+
+/// Adds the change of a page to the WAL record that was begun, as block `number` of the record.
+fn register(edit: &Edit<'_>, number: u8) {
+    let standard = pg_sys::REGBUF_STANDARD as u8;
+    let with_whole_page = pg_sys::REGBUF_FORCE_IMAGE as u8;
+    // SAFETY: an `Edit` borrows a page that is pinned and locked exclusively, and its pieces exist
+    // until the record is written.
     unsafe {
-        pg_sys::MarkBufferDirty(edit.buffer);
-        if !logged {
-            return;
-        }
         if edit.whole.is_some() {
-            pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | forced);
+            pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | with_whole_page);
             return;
         }
         pg_sys::XLogRegisterBuffer(number, edit.buffer, standard);
@@ -201,9 +240,9 @@ fn register(edit: &Edit<'_>, number: u8, logged: bool) {
     }
 }
 
-/// Writes the record, and its position into the pages.
+/// Writes the WAL record that was begun, and its position into the pages.
 fn finish(edits: &mut [Edit<'_>]) {
-    // SAFETY: the record was begun, and its pages were registered.
+    // SAFETY: `change` has begun the record and registered its pages.
     let lsn = unsafe { pg_sys::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as _, 0) };
     for Edit { page, .. } in edits {
         page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
@@ -211,8 +250,8 @@ fn finish(edits: &mut [Edit<'_>]) {
     }
 }
 
-/// Makes a page of zeros an empty one, whose special space has these bytes. Panics if the page is
-/// none of zeros.
+/// Makes a page of zeros an empty page, whose special space has these bytes, with a WAL record if
+/// the index needs one. Panics if the page was written before.
 pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     assert_eq!(
         Layout::of(page),
@@ -224,66 +263,79 @@ pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
-fn critical_section(work: impl FnOnce()) {
-    // SAFETY: the counter of this session. After a panic it stays: the error that becomes of it
-    // then stops the server, which is what must happen to a change without its record.
+/// Calls `change_pages` in a critical section, in which an error stops the server: a change whose
+/// record is missing must not stay.
+fn critical_section(change_pages: impl FnOnce()) {
+    // SAFETY: the counter belongs to this session. A panic leaves it increased, so that the error
+    // that the panic becomes stops the server.
     unsafe {
         pg_sys::CritSectionCount += 1;
-        work();
+        change_pages();
         pg_sys::CritSectionCount -= 1;
     }
 }
 
-/// Writes the only page of the fork that an unlogged relation is reset to. It goes into the WAL.
+/// Writes the only page of the init fork, a file by which PostgreSQL replaces an unlogged relation
+/// after a crash. The page goes into the WAL although the relation's changes don't.
 pub fn write_init_page(relation: Relation, bytes: &[u8]) {
-    write_whole(
-        &mut Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive(),
-        bytes,
-        true,
-        true,
-    );
+    let mut page = Pin::add(relation, pg_sys::ForkNumber::INIT_FORKNUM).exclusive();
+    let is_logged = true;
+    write_whole(&mut page, bytes, Hole::OfTrailingZeros, is_logged);
 }
 
-/// New pages of an index that had none, in the order of their numbers; without a hole, since they
-/// will get more bits.
+/// Writes the first pages of an index, in the order of their numbers. Pages but the first have no
+/// hole, since bits will be set in them.
 pub struct NewPages<'r>(Relation<'r>);
 
 impl<'r> NewPages<'r> {
-    /// Begins, with a first page of zeros.
+    /// Begins with a first page of zeros, which [`NewPages::finish`] will write. Panics if the
+    /// index has pages.
     pub fn start(index: Relation<'r>) -> NewPages<'r> {
         assert_eq!(index.pages(), 0, "pages of an index that is being made");
         extend(index, 1);
         NewPages(index)
     }
 
-    /// Writes the first page, when all others were written.
+    /// Writes the first page, once all others are written.
     pub fn finish(self, first: &[u8]) {
-        write_whole(&mut Pin::read(self.0, 0).exclusive(), first, true, self.0.needs_wal());
+        let mut page = Pin::read(self.0, 0).exclusive();
+        write_whole(&mut page, first, Hole::OfTrailingZeros, self.0.needs_wal());
     }
 }
 
 impl PageSink for NewPages<'_> {
     type Error = Error;
 
-    fn write(&mut self, page: &[u8]) -> Result<()> {
-        write_whole(&mut Pin::add(self.0, MAIN_FORK).exclusive(), page, false, self.0.needs_wal());
+    /// Adds a page with these bytes at the end of the index.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut page = Pin::add(self.0, MAIN_FORK).exclusive();
+        write_whole(&mut page, bytes, Hole::None, self.0.needs_wal());
         Ok(())
     }
 }
 
-/// Writes a whole page, with or without a hole, and with a record of its own if `logged`.
-fn write_whole(page: &mut Exclusive, bytes: &[u8], has_hole: bool, logged: bool) {
+/// The unused bytes that a page's header declares, which WAL records leave out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    None,
+    /// The zeros before the special space.
+    OfTrailingZeros,
+}
+
+/// Writes a whole page, with a WAL record of its own if `is_logged`.
+fn write_whole(page: &mut Exclusive, bytes: &[u8], hole: Hole, is_logged: bool) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
     critical_section(|| {
         fill(page.bytes_mut(), bytes);
-        if !has_hole {
+        if hole == Hole::None {
             Layout::FULL.write(page.bytes_mut());
         }
+        let has_standard_header = true;
         // SAFETY: the page is pinned and locked exclusively.
         unsafe {
             pg_sys::MarkBufferDirty(page.buffer);
-            if logged {
-                pg_sys::log_newpage_buffer(page.buffer, true);
+            if is_logged {
+                pg_sys::log_newpage_buffer(page.buffer, has_standard_header);
             }
         }
     });

@@ -14,8 +14,8 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// Returns the elements of argument `i`, which must be declared as an array, without its NULLs; none
-/// if the argument is NULL.
+/// Returns the elements of argument `i`, which must be declared as an array, without its NULLs;
+/// none if the argument is NULL.
 ///
 /// Panics unless the array stores its elements in the way of `element_type`. An array of varchar,
 /// for instance, may be passed on as one of text.
@@ -44,7 +44,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     let mut values = std::ptr::null_mut();
     let mut nulls = std::ptr::null_mut();
     let mut count = 0;
-    // SAFETY: promised by the caller. `values` and `nulls` are then arrays of `count` items.
+    // SAFETY: the caller promises an array. `values` and `nulls` are then arrays of `count` items.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
         let element_type = (*array).elemtype;
@@ -74,8 +74,8 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     }
 }
 
-/// Returns an array of the type `array_type` with these elements, which are copied. Panics if that is
-/// no type of arrays.
+/// Returns an array of the type `array_type` with these elements, which are copied. Panics if that
+/// is no type of arrays.
 ///
 /// # Safety
 /// The elements must be of the element type of `array_type`.
@@ -130,7 +130,7 @@ pub unsafe fn each_element<C>(
     start: impl FnOnce(&mut C, &[i32], &[i32]),
     mut member: impl FnMut(&mut C, Option<pg_sys::Datum>),
 ) {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a whole, aligned value.
     let parts = unsafe { ArrayParts::of(array) }.unwrap_or_else(|| raise_damaged());
     start(context, parts.lengths, parts.lower_bounds);
 
@@ -172,7 +172,7 @@ impl<'a> ArrayParts<'a> {
     /// # Safety
     /// `array` must be aligned, and have as many bytes as it says, which exist for `'a`.
     unsafe fn of(array: *const pg_sys::ArrayType) -> Option<ArrayParts<'a>> {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises that the bytes exist, as many as the first one or four say.
         let whole: &'a [u8] =
             unsafe { std::slice::from_raw_parts(array.cast(), pgrx::varsize_any(array.cast())) };
         let (head, behind_head) = whole.split_at_checked(size_of::<pg_sys::ArrayType>())?;
@@ -185,8 +185,8 @@ impl<'a> ArrayParts<'a> {
         }
         let numbers_bytes = 2 * num_dimensions * size_of::<i32>();
         let numbers = behind_head.get(..numbers_bytes)?;
-        // SAFETY: there are as many bytes. They follow a struct of numbers of this size, so they are
-        // aligned.
+        // SAFETY: there are as many bytes. They follow a struct of numbers of this size, so they
+        // are aligned.
         let numbers = unsafe {
             std::slice::from_raw_parts(numbers.as_ptr().cast::<i32>(), 2 * num_dimensions)
         };
@@ -244,8 +244,8 @@ impl Storage {
         }
     }
 
-    /// Splits the values of an array or a row after the first one, and returns it without the padding
-    /// before it, and the rest; `None` if the bytes end before it does.
+    /// Splits the values of an array or a row after the first one, and returns it without the
+    /// padding before it, and the rest; `None` if the bytes end before it does.
     #[inline(always)]
     pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         // A short value needs no alignment. Its first byte, the length, is never 0, as those of
@@ -275,7 +275,7 @@ impl Storage {
     /// There must be such a value.
     #[inline(always)]
     pub unsafe fn fetch(&self, address: *const u8) -> pg_sys::Datum {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value at this address.
         unsafe {
             match (self.by_value, self.len) {
                 (true, 1) => pg_sys::Datum::from(*address),

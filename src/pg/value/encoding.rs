@@ -65,7 +65,7 @@ pub unsafe fn utf8_of(text: *const std::ffi::c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a C string.
     let text = unsafe { CStr::from_ptr(text) };
     Some(utf8(text.to_bytes()))
 }
@@ -113,11 +113,11 @@ fn looks_escaped(text: &[u8]) -> bool {
     }
 }
 
-/// Converts text of the database to UTF-8, and returns what `work` returns for that. Text of an
+/// Converts text of the database to UTF-8, and returns what `use_utf8` returns for that. Text of an
 /// SQL_ASCII database stays as it is. Raises an error if the text can't be converted.
-pub fn with_utf8<T>(text: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+pub fn with_utf8<T>(text: &[u8], use_utf8: impl FnOnce(&[u8]) -> T) -> T {
     let utf8 = pg_sys::pg_enc::PG_UTF8 as i32;
-    converted(text, database_encoding(), utf8, work)
+    converted(text, database_encoding(), utf8, use_utf8)
 }
 
 /// Converts UTF-8 to text of the database. Raises an error if a character isn't in the database's
@@ -151,18 +151,18 @@ pub fn name(name: &pg_sys::NameData) -> String {
     utf8(name_bytes(name))
 }
 
-/// Converts text between the encodings with these numbers, and returns what `work` returns for the
-/// result. Raises an error if the text can't be converted.
-fn converted<T>(text: &[u8], from: i32, to: i32, work: impl FnOnce(&[u8]) -> T) -> T {
+/// Converts text between the encodings with these numbers, and returns what `use_text` returns for
+/// the result. Raises an error if the text can't be converted.
+fn converted<T>(text: &[u8], from: i32, to: i32, use_text: impl FnOnce(&[u8]) -> T) -> T {
     let given = text.as_ptr().cast_mut();
-    // SAFETY: the function reads `text`. It returns the same pointer if nothing has to be converted,
-    // else a C string that was allocated by palloc.
+    // SAFETY: the function reads `text`. It returns the same pointer if nothing has to be
+    // converted, else a C string that was allocated by palloc.
     unsafe {
         let converted = pg_sys::pg_do_encoding_conversion(given, text.len() as i32, from, to);
         if std::ptr::eq(converted, given) {
-            return work(text);
+            return use_text(text);
         }
-        let result = work(CStr::from_ptr(converted.cast()).to_bytes());
+        let result = use_text(CStr::from_ptr(converted.cast()).to_bytes());
         pg_sys::pfree(converted.cast());
         result
     }

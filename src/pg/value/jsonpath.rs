@@ -97,8 +97,8 @@ impl<'a> PathItem<'a> {
     /// Returns the item that follows this one in a path.
     pub fn next(&self) -> Option<PathItem<'a>> {
         let mut raw = self.raw;
-        // SAFETY: the item is one of a valid expression. Without a place for the next one the function
-        // only says whether there is one.
+        // SAFETY: the item is one of a valid expression. Without a place for the next one the
+        // function only says whether there is one.
         unsafe {
             guarded!(jspGetNext(&mut raw, null_mut())).then(|| {
                 PathItem::filled(|next| {
@@ -112,8 +112,8 @@ impl<'a> PathItem<'a> {
     pub fn step(&self) -> PathStep<'a> {
         let mut raw = self.raw;
         let item = &raw mut raw;
-        // SAFETY: each function is called for the types of items that it is for. What they point to is
-        // part of the expression.
+        // SAFETY: each function is called for the types of items that it is for. What they point to
+        // is part of the expression.
         unsafe {
             let argument = || PathItem::filled(|argument| guarded!(jspGetArg(item, argument)));
             let left = || PathItem::filled(|argument| guarded!(jspGetLeftArg(item, argument)));
@@ -141,21 +141,25 @@ impl<'a> PathItem<'a> {
         }
     }
 
+    /// Returns the item that `fill` reads from an expression into PostgreSQL's struct.
+    ///
     /// # Safety
-    /// `fill` must fill the item in, with one of a valid expression that is there for `'a`.
+    /// `fill` must write an item of a valid expression that exists for `'a`.
     unsafe fn filled(fill: impl FnOnce(*mut RawItem)) -> PathItem<'a> {
         let mut raw = MaybeUninit::<RawItem>::zeroed();
         fill(raw.as_mut_ptr());
-        // SAFETY: numbers, which may be zero.
+        // SAFETY: the struct has numbers and pointers only, which may be zero.
         PathItem { raw: unsafe { raw.assume_init() }, expression: PhantomData }
     }
 }
 
+/// Returns the bytes of an item that is a string or a key.
+///
 /// # Safety
-/// The item must be a string or a key of a valid expression that is there for `'a`.
+/// The item must be a string or a key of a valid expression that exists for `'a`.
 unsafe fn string<'a>(item: *mut RawItem) -> &'a [u8] {
     let mut length = 0;
-    // SAFETY: promised by the caller; the function says how many bytes there are.
+    // SAFETY: the caller promises a string or a key; the function says how many bytes there are.
     unsafe {
         let bytes = guarded!(jspGetString(item, &mut length));
         std::slice::from_raw_parts(bytes.cast(), length as usize)
@@ -166,10 +170,12 @@ unsafe fn string<'a>(item: *mut RawItem) -> &'a [u8] {
 pub struct PathExpression<'a>(Value<'a>);
 
 impl PathExpression<'_> {
+    /// Reads a value of type `jsonpath`.
+    ///
     /// # Safety
-    /// The datum must be a jsonpath, and stay valid for as long as this.
+    /// The datum must be a jsonpath, and stay valid as long as the result.
     pub unsafe fn new(datum: pg_sys::Datum) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a jsonpath, which is of variable length.
         PathExpression(unsafe { Value::detoast_aligned(datum) })
     }
 }

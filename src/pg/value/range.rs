@@ -21,7 +21,7 @@ impl RangeEntry {
         let mut lower = RangeBound::default();
         let mut upper = RangeBound::default();
         let mut is_empty = false;
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a whole, aligned range of this type.
         unsafe { pg_sys::range_deserialize(self.0, range, &mut lower, &mut upper, &mut is_empty) };
         if is_empty { None } else { Some([lower, upper]) }
     }
@@ -31,7 +31,7 @@ impl RangeEntry {
     /// # Safety
     /// `multirange` must be a whole, aligned multirange.
     pub unsafe fn count(multirange: *const Multirange) -> u32 {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a whole, aligned multirange.
         unsafe { (*multirange).range_count }
     }
 
@@ -43,7 +43,7 @@ impl RangeEntry {
     pub unsafe fn bounds_in(self, multirange: *const Multirange, i: u32) -> [RangeBound; 2] {
         let mut lower = RangeBound::default();
         let mut upper = RangeBound::default();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a multirange of this type with more than `i` ranges.
         unsafe { guarded!(multirange_get_bounds(self.0, multirange, i, &mut lower, &mut upper)) };
         [lower, upper]
     }

@@ -70,8 +70,8 @@ pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     }
 }
 
-/// Returns all rows of a function that is declared to return a set of rows. Panics if they have other
-/// columns. Raises 0A000 if the caller of the function doesn't accept a set.
+/// Returns all rows of a function that is declared to return a set of rows. Panics if they have
+/// other columns. Raises 0A000 if the caller of the function doesn't accept a set.
 pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
     let set = call.begin_set();
     for columns in rows {
@@ -98,7 +98,7 @@ unsafe fn values_and_nulls(
     descriptor: pg_sys::TupleDesc,
     columns: &[ResultColumn],
 ) -> (Vec<pg_sys::Datum>, Vec<bool>) {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a valid descriptor.
     let num_columns = unsafe { (*descriptor).natts as usize };
     assert!(columns.len() == num_columns, "the columns that the function is declared to return");
 

@@ -35,7 +35,7 @@ impl RowType {
         unsafe { version::attributes(self.descriptor) }
     }
 
-    /// Calls `work` with the number of each column, dropped ones included, and with its value in a
+    /// Calls `visit` with the number of each column, dropped ones included, and with its value in a
     /// row; `None` for NULL.
     ///
     /// # Safety
@@ -43,7 +43,7 @@ impl RowType {
     pub unsafe fn each_column(
         &self,
         row: pg_sys::Datum,
-        mut work: impl FnMut(usize, Option<pg_sys::Datum>),
+        mut visit: impl FnMut(usize, Option<pg_sys::Datum>),
     ) {
         let given = row.cast_mut_ptr();
         // SAFETY: the descriptor exists as long as `self`.
@@ -66,7 +66,7 @@ impl RowType {
             });
 
             for (i, (value, is_null)) in values.into_iter().zip(nulls).enumerate() {
-                work(i, if is_null { None } else { Some(value) });
+                visit(i, if is_null { None } else { Some(value) });
             }
             let is_copy = row != given;
             if is_copy {
@@ -83,7 +83,7 @@ impl RowType {
     /// # Safety
     /// The datum must be a row, and not NULL.
     pub unsafe fn check(&self, datum: pg_sys::Datum) {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a row that isn't NULL.
         let Some(record) = (unsafe { expanded_record(datum) }) else {
             return;
         };
@@ -110,7 +110,8 @@ impl RowType {
     /// # Safety
     /// `older` must be a valid row descriptor.
     unsafe fn can_read(&self, older: pg_sys::TupleDesc) -> bool {
-        // SAFETY: promised by the caller, and `self.descriptor` exists as long as `self`.
+        // SAFETY: the caller promises a valid descriptor, and `self.descriptor` exists as long as
+        // `self`.
         unsafe {
             if (*older).natts > (*self.descriptor).natts {
                 return false;
@@ -130,8 +131,8 @@ impl Drop for RowType {
     }
 }
 
-/// Returns the record that a datum points to, if it is a row in the form in which PL/pgSQL keeps its
-/// variables; `None` for a row in another form.
+/// Returns the record that a datum points to, if it is a row in the form in which PL/pgSQL keeps
+/// its variables; `None` for a row in another form.
 ///
 /// # Safety
 /// The datum must be a row, and not NULL.

@@ -28,7 +28,7 @@ impl Interval {
     /// # Safety
     /// The datum must be of type `interval`, and not NULL.
     pub unsafe fn of(datum: Datum) -> Interval {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises an interval, which is stored as this struct.
         unsafe { *datum.cast_mut_ptr() }
     }
 
@@ -37,8 +37,8 @@ impl Interval {
         Datum::from(std::ptr::from_ref(self))
     }
 
-    /// Returns the length in microseconds, with 30 days for a month and 24 hours for a day; `None` if
-    /// it doesn't fit 64 bits, as for an infinite interval.
+    /// Returns the length in microseconds, with 30 days for a month and 24 hours for a day; `None`
+    /// if it doesn't fit 64 bits, as for an infinite interval.
     pub fn microseconds(&self) -> Option<i64> {
         let days = i128::from(self.months) * DAYS_PER_MONTH + i128::from(self.days);
         let microseconds = days * MICROSECONDS_PER_DAY + i128::from(self.microseconds);

@@ -19,8 +19,8 @@ const LENGTH_BYTES: usize = size_of::<u32>();
 /// compressed.
 const SIZE_BITS: u32 = (1 << 30) - 1;
 
-/// The bytes of a `varatt_external`, which identify a value out of line: no two that exist at a time
-/// have the same.
+/// The bytes of a `varatt_external`, which identify a value out of line: no two that exist at a
+/// time have the same.
 pub type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 
 /// Returns the identity of a value that is stored out of line in a TOAST table; `None` for another
@@ -31,7 +31,8 @@ pub type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 #[inline(always)]
 pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-    // SAFETY: promised by the caller; the second byte of a value with this mark is its kind.
+    // SAFETY: the caller promises a value of variable length; the second byte of a value with this
+    // mark is its kind.
     let is_in_toast_table = unsafe {
         pgrx::varatt_is_1b_e(pointer)
             && u32::from(pgrx::vartag_1b_e(pointer)) == pg_sys::vartag_external::VARTAG_ONDISK
@@ -51,8 +52,8 @@ pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
     stored_bytes < bytes
 }
 
-/// Fetches a large value that is stored out of line and not compressed, in pieces, so that it can be
-/// cancelled. Returns the whole value, allocated by `palloc`; `None` for any other value, which
+/// Fetches a large value that is stored out of line and not compressed, in pieces, so that it can
+/// be cancelled. Returns the whole value, allocated by `palloc`; `None` for any other value, which
 /// PostgreSQL should fetch.
 ///
 /// Raises an error if the stored value is damaged.
@@ -61,7 +62,7 @@ pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
 /// The datum must be of a type of variable length, and not NULL.
 #[inline(never)]
 pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a value of variable length.
     let identity = unsafe { identity(datum)? };
     // SAFETY: the identity has the bytes of a `varatt_external`.
     let external: pg_sys::varatt_external =
@@ -95,8 +96,8 @@ pub unsafe fn fetch_pieces(
 ) -> Result<()> {
     for start in (0..length).step_by(PIECE_BYTES) {
         let wanted = PIECE_BYTES.min(length - start);
-        // SAFETY: promised by the caller. A slice is a whole, uncompressed value of its own, and the
-        // target has room for its bytes.
+        // SAFETY: the caller promises a value out of line and a target with room for it. A slice is
+        // a whole, uncompressed value of its own, and the target has room for its bytes.
         unsafe {
             let piece = slice(pointer, start, wanted)?;
             if pgrx::varsize_any_exhdr(piece) != wanted {
@@ -132,6 +133,6 @@ pub unsafe fn slice(
             "value is too large to be read in slices",
         ));
     };
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a value of variable length.
     Ok(unsafe { pg_sys::pg_detoast_datum_slice(pointer, start, length) })
 }

@@ -8,8 +8,8 @@
 //! out of line    mark 1 byte │ kind 1 byte │ where the value is in the TOAST table
 //! ```
 //!
-//! The first byte tells which of these a value is. To *detoast* a value is to make it short or long:
-//! to decompress it and to fetch what is out of line.
+//! The first byte tells which of these a value is. To *detoast* a value is to make it short or
+//! long: to decompress it and to fetch what is out of line.
 
 use super::toast::fetch_large;
 use crate::pg::call::guard::MemoryOfCall;
@@ -97,12 +97,12 @@ impl<'a> Value<'a> {
     /// The datum must be of a type of variable length, not NULL, and stay valid for `'a`.
     #[inline(always)]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value of variable length.
         if let Some(value) = unsafe { Value::in_place(datum) } {
             return value;
         }
         let given = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value of variable length.
         let pointer = unsafe {
             match fetch_large(datum) {
                 Some(pointer) => pointer,
@@ -126,21 +126,21 @@ impl<'a> Value<'a> {
     #[inline(always)]
     pub unsafe fn in_place(datum: pg_sys::Datum) -> Option<Self> {
         let pointer: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value of variable length.
         let is_in_place = unsafe {
             varatt_is_4b_u(pointer) || (varatt_is_1b(pointer) && !varatt_is_1b_e(pointer))
         };
         is_in_place.then_some(Value { pointer, is_copy: false, lifetime: PhantomData })
     }
 
-    /// Returns the value of a datum in its long form, which is aligned as its type says. That is for
-    /// values that are read as structs. Raises an error if it can't be fetched or decompressed.
+    /// Returns the value of a datum in its long form, which is aligned as its type says. That is
+    /// for values that are read as structs. Raises an error if it can't be fetched or decompressed.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
     pub unsafe fn detoast_aligned(datum: pg_sys::Datum) -> Self {
         let given: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value of variable length.
         let pointer = unsafe {
             if varatt_is_4b_u(given) {
                 given
@@ -154,8 +154,9 @@ impl<'a> Value<'a> {
         Value::detoasted(given, pointer)
     }
 
-    /// Appends the value of a datum to `words`, and returns at which of them it begins; `None` if the
-    /// value is out of line. A short value becomes a long one; a compressed one stays compressed.
+    /// Appends the value of a datum to `words`, and returns at which of them it begins; `None` if
+    /// the value is out of line. A short value becomes a long one; a compressed one stays
+    /// compressed.
     ///
     /// Raises an error if the list can't grow.
     ///
@@ -163,16 +164,17 @@ impl<'a> Value<'a> {
     /// As for [`Value::detoast`].
     pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a value of variable length.
         let is_short = unsafe { varatt_is_1b(pointer) };
-        // SAFETY: promised by the caller.
+        // SAFETY: the value has a short header, so that its first byte says whether it is out of
+        // line.
         if is_short && unsafe { varatt_is_1b_e(pointer) } {
             return None;
         }
 
         // A short value is copied without its length, which is then written in four bytes.
         let length_bytes = if is_short { LENGTH_BYTES } else { 0 };
-        // SAFETY: promised by the caller.
+        // SAFETY: the value is whole now, with the length that its header says.
         let copied: &[u8] = unsafe {
             if is_short {
                 let first_byte = vardata_any(pointer).cast();
@@ -261,8 +263,9 @@ impl PgBuffer {
     /// `write` must write all bytes.
     unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<u8>])) -> Self {
         let total = len.saturating_add(LENGTH_BYTES);
-        // SAFETY: the allocation has room for the length and `len` bytes. The current memory lives as
-        // long as the call; code that changes it promises not to use what was allocated afterwards.
+        // SAFETY: the allocation has room for the length and `len` bytes. The current memory lives
+        // as long as the call; code that changes it promises not to use what was allocated
+        // afterwards.
         unsafe {
             let pointer: *mut pg_sys::varlena = pg_sys::palloc(total).cast();
             set_varsize_4b(pointer, total as i32);

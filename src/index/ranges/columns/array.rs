@@ -25,9 +25,10 @@ pub struct ArrayColumn {
 }
 
 impl ArrayColumn {
-    /// Describes the column of an index over arrays. Fails with 0A000 if such arrays can't be in one.
+    /// Describes the column of an index over arrays. Fails with 0A000 if such arrays can't be in
+    /// one.
     pub fn of(relation: Relation) -> Result<ArrayColumn> {
-        let (_, _, collation) = relation.column_class();
+        let collation = relation.column_class().collation;
         let column_type = catalog::base_type(relation.column_type());
         let column = |oid: Oid| Column::new(relation.handler(), oid, collation);
         let whole = column(column_type)?;

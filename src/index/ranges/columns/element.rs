@@ -15,7 +15,7 @@ use crate::error::unsupported;
 use crate::pg::call::error::info;
 use crate::pg::call::{Error, Result};
 use crate::pg::catalog::{self, operators};
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ColumnClass, Relation};
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl ElementColumn {
     ///
     /// Fails with 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
-        let (family, declared, collation) = relation.column_class();
+        let ColumnClass { family, declared, collation } = relation.column_class();
         let compared = if catalog::is_polymorphic(declared) {
             relation.column_type()
         } else {
@@ -63,7 +63,7 @@ impl ElementColumn {
     ///
     /// Fails with 0A000 if equal values of the two types needn't have equal hashes.
     pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
-        let (family, declared, collation) = index.column_class();
+        let ColumnClass { family, declared, collation } = index.column_class();
         if asked == Oid::INVALID || asked == declared {
             return Ok(self.hasher().clone());
         }

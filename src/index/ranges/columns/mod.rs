@@ -60,7 +60,7 @@ impl IndexColumn for RangesColumn {
         if support == Oid::INVALID {
             return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
         }
-        let (family, _, _) = relation.column_class();
+        let family = relation.column_class().family;
         class::check(family, support)?;
         Ok(match support.to_u32() {
             class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
@@ -114,8 +114,8 @@ impl RangesColumn {
 }
 
 impl Index<'_> {
-    /// Returns how long PostgreSQL takes to compare a row with a value of a scan key, where LIKE takes
-    /// 1.
+    /// Returns how long PostgreSQL takes to compare a row with a value of a scan key, where LIKE
+    /// takes 1.
     pub fn comparison_time(&self, scan_key: &Key) -> usize {
         let support = self.relation.support_function(PARTS);
         class::strategy(support, scan_key.strategy).map_or(1, Strategy::comparison_time)
