@@ -303,8 +303,9 @@ fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
     Ok(Array::new(lengths, members).map_err(exception)?.into())
 }
 
-/// Appends the members of a list that is `depth` deep in other lists, and the length of the first
-/// list of each depth.
+/// Appends the members of a list and of the lists in it to `members`, and the length of the first
+/// list of each depth to `lengths`: for `[[1, 2], [3, 4]]` the members 1 to 4 and the lengths 2, 2.
+/// `depth` says in how many other lists this one is.
 ///
 /// # Errors
 /// Fails with ValueError for lists of one depth with different lengths, and for lists beside other

@@ -152,10 +152,10 @@ impl Filter {
         fpr: Option<f64>,
         layout: Option<&str>,
     ) -> PyResult<Filter> {
-        let layout = layout.unwrap_or("blocked");
-        let layout = Layout::from_name(layout).ok_or_else(|| {
+        let layout_name = layout.unwrap_or("blocked");
+        let layout = Layout::from_name(layout_name).ok_or_else(|| {
             PyValueError::new_err(format!(
-                "unknown layout \"{layout}\": there are \"blocked\", \"classic\" and \"parquet\""
+                "unknown layout \"{layout_name}\": there are \"blocked\", \"classic\" and \"parquet\""
             ))
         })?;
         let request = Request {

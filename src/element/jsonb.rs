@@ -388,7 +388,8 @@ pub fn write_numeric(numeric: &[u8], into: &mut impl Sink) {
         }
         SHORT => {
             is_negative = header & SHORT_NEGATIVE != 0;
-            // Seven bits moved to the top of a byte and back keep their sign.
+            // The weight is a number of seven bits, the highest of which is its sign. Seven bits
+            // moved to the top of a byte and back keep their sign.
             let extended = (((header & SHORT_WEIGHT) as u8) << 1) as i8 >> 1;
             weight = i32::from(extended);
         }

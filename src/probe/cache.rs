@@ -198,8 +198,9 @@ impl FilterCache {
         FilterCache { filter_type, filters: std::array::from_fn(|_| None), last: 0 }
     }
 
-    /// Returns the filter that argument `i` is; `None` if the argument is NULL. Fetches no more of
-    /// the filter than `probes` probes and those before are worth.
+    /// Returns the filter in argument `i`, which will be probed `probes` times; `None` if the
+    /// argument is NULL. A filter that is stored out of line is fetched whole once its probes, with
+    /// the ones of earlier calls, would cost more by slices; before, only its start is fetched.
     ///
     /// Fails with 22P03 for a damaged filter.
     pub fn filter<'a>(
@@ -291,7 +292,8 @@ impl FilterCache {
         Ok(())
     }
 
-    /// Fetches all of the filter that was probed last.
+    /// Fetches all bytes of the filter that was probed last, whose start was fetched before, and
+    /// keeps them for later calls. `datum` is the filter.
     ///
     /// Fails with 22P03 for a damaged filter.
     #[inline(never)]
@@ -308,8 +310,8 @@ impl FilterCache {
             let (allocated, first) = memory::allocate_aligned(context, length, bytes_before_bits);
             WholeMemory { allocated, first }
         });
-        // SAFETY: the datum is a pointer to the value that the place is for; the bytes live as long
-        // as the place.
+        // SAFETY: the datum is the value whose start was fetched, so it has `length` bytes. The
+        // memory is freed together with the reference that is kept.
         let bytes = unsafe {
             fetch_pieces(datum.cast_mut_ptr(), memory.first, length)?;
             std::slice::from_raw_parts(memory.first, length)

@@ -2,7 +2,7 @@
 //! qualify everything else, operators included: the caller's search_path decides nothing.
 
 use crate::pg::call::Result;
-use crate::pg::sql::Prepared;
+use crate::pg::sql::{Planning, Prepared};
 use pgrx::pg_sys;
 
 /// Reads rows by an array of buckets. All statements return the bucket and the hashes of each row
@@ -52,7 +52,7 @@ pub const PAGE: &str =
 /// was small would otherwise read all of it when the table has grown. Fails if preparing does.
 pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
-    Prepared::new(&[&parts.join(table)], types.to_vec(), true)
+    Prepared::new(&[&parts.join(table)], types.to_vec(), Planning::WithIndexes)
 }
 
 /// The statements that lock rows, and then return their newest versions, and those that change

@@ -286,11 +286,12 @@ impl Planned {
     }
 }
 
-/// Returns whether a query must hide rows of a table from its user. Of a partition or a child, that
-/// is noted with the table that the query names.
+/// Returns whether policies or views hide some rows of a table from the user of a query. For a
+/// partition or a child, the planner notes that with the table that the query names, so its parents
+/// are looked at as well.
 ///
 /// # Safety
-/// The table must be one of this query, of which it has a number, and the planner be at work on it.
+/// The query must be one that is being planned, and `table` the number of a table in it.
 unsafe fn is_filtered_for_user(root: &pg_sys::PlannerInfo, mut table: pg_sys::Index) -> bool {
     // SAFETY: the caller promises a table of a query that is being planned; both arrays have a
     // place for each number of a table, and the second one is there if the query has parents.

@@ -11,7 +11,7 @@ mod statement;
 mod transaction;
 
 pub use self::name::{NewName, qualified, relation};
-pub use self::statement::{Parameter, Prepared, ResultRow, Sees, connected, execute};
+pub use self::statement::{Parameter, Planning, Prepared, ResultRow, Sees, connected, execute};
 pub(in crate::pg) use self::transaction::snapshot;
 pub use self::transaction::{
     Ending, has_one_snapshot, in_subtransaction, precedes, require_writable, snapshot_is_after,

@@ -71,6 +71,7 @@ pub enum Parameter<'a> {
 }
 
 impl Parameter<'_> {
+    /// Returns the SQL type of the parameter.
     fn sql_type(&self) -> Oid {
         match self {
             Parameter::Oid(_) => pg_sys::OIDOID,
@@ -122,13 +123,22 @@ pub fn execute(
 ) -> Result<u64> {
     connected(|| {
         let types = values.iter().map(Parameter::sql_type).collect();
-        let statement = Prepared::for_connection(sql, types, false)?;
+        let statement = Prepared::for_connection(sql, types, Planning::ByCost)?;
         statement.execute(values, sees, each)
     })
 }
 
-/// A statement with one plan for all values of its parameters. PostgreSQL plans it again when what
-/// it names has changed.
+/// How a statement is planned when it is executed for the first time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Planning {
+    ByCost,
+    /// With indexes, however small its tables are at that time: the plan is kept until a table or
+    /// its statistics change.
+    WithIndexes,
+}
+
+/// A statement with one plan for all values of its parameters. PostgreSQL plans it again when a
+/// table or another object that it names has changed.
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
     parameter_types: Vec<Oid>,
@@ -138,15 +148,14 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares a statement, which is the concatenation of `sql` in the encoding of the database,
-    /// with parameters of these types.
+    /// with parameters of these types. It is kept until the result is dropped, also after the
+    /// transaction.
     ///
-    /// With `wants_index` it is planned to use indexes, however small the table is at that time:
-    /// the plan is kept until the table or its statistics change.
-    ///
-    /// Fails if it can't be parsed, and with XX000 if it can't be executed from a function.
-    pub fn new(sql: &[&[u8]], parameter_types: Vec<Oid>, wants_index: bool) -> Result<Prepared> {
+    /// Raises an error if it can't be parsed. Fails with XX000 if it can't be executed from a
+    /// function.
+    pub fn new(sql: &[&[u8]], parameter_types: Vec<Oid>, planning: Planning) -> Result<Prepared> {
         connected(|| {
-            let prepared = Prepared::for_connection(sql, parameter_types, wants_index)?;
+            let prepared = Prepared::for_connection(sql, parameter_types, planning)?;
             // SAFETY: the plan was made in this connection.
             check(unsafe { pg_sys::SPI_keepplan(prepared.plan) })?;
             Ok(prepared)
@@ -158,7 +167,7 @@ impl Prepared {
     fn for_connection(
         sql: &[&[u8]],
         mut parameter_types: Vec<Oid>,
-        wants_index: bool,
+        planning: Planning,
     ) -> Result<Prepared> {
         let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
         let sql_start = sql.as_ptr();
@@ -176,7 +185,8 @@ impl Prepared {
             // SAFETY: this reads a variable of the session.
             return Err(failed(unsafe { pg_sys::SPI_result }));
         }
-        Ok(Prepared { plan, parameter_types, wants_index: Cell::new(wants_index) })
+        let wants_index = Cell::new(planning == Planning::WithIndexes);
+        Ok(Prepared { plan, parameter_types, wants_index })
     }
 
     /// Executes the statement, while [`connected`], with these values, and calls `each` with every

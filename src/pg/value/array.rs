@@ -35,16 +35,17 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element
     }
 }
 
-/// Returns the elements of an array, without its NULLs. They may point into copies in the current
-/// memory.
+/// Returns the elements of an array, without its NULLs. They point into the array or, if it is out
+/// of line or compressed, into a copy in the current memory context.
 ///
 /// # Safety
 /// The datum must be an array, and not NULL.
 pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     let mut values = std::ptr::null_mut();
     let mut nulls = std::ptr::null_mut();
-    let mut count = 0;
-    // SAFETY: the caller promises an array. `values` and `nulls` are then arrays of `count` items.
+    let mut num_items = 0;
+    // SAFETY: the caller promises an array. `values` and `nulls` are then arrays of `num_items`
+    // items.
     unsafe {
         let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
         let element_type = (*array).elemtype;
@@ -57,12 +58,12 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
             align,
             &mut values,
             &mut nulls,
-            &mut count,
+            &mut num_items,
         );
 
-        let count = count as usize;
-        let mut elements = memory::with_capacity(count);
-        for i in 0..count {
+        let num_items = num_items as usize;
+        let mut elements = memory::with_capacity(num_items);
+        for i in 0..num_items {
             let is_null = *nulls.add(i);
             if !is_null {
                 memory::push(&mut elements, Element { datum: *values.add(i) });
@@ -74,16 +75,16 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
     }
 }
 
-/// Returns an array of the type `array_type` with these elements, which are copied. Panics if that
-/// is no type of arrays.
+/// Returns a new array of type `array_type`, in the current memory context, with copies of these
+/// elements. Panics if `array_type` isn't a type of arrays.
 ///
 /// # Safety
 /// The elements must be of the element type of `array_type`.
 pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
     let count = elements.len() as i32;
     let values = elements.iter().map(|element| element.datum);
-    // SAFETY: the caller promises the type of the values, and PostgreSQL copies them as that is
-    // stored.
+    // SAFETY: the caller promises elements of the array's element type, and PostgreSQL copies them
+    // as values of that type are stored.
     unsafe {
         match array_type {
             // The subscripts of these two types begin at 0, and an empty one has a dimension, too.
@@ -115,10 +116,10 @@ pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sy
 }
 
 /// Reads an array: calls `start` with the lengths and the lower bounds of its dimensions, and then
-/// `member` with each element, `None` for a NULL. Both get `context`.
+/// `member` with each element, `None` for a NULL. Both also get `context`, which both may change.
 ///
-/// It is for arrays that PostgreSQL hasn't checked, as in a table's page: raises XX001 if the array
-/// is damaged.
+/// PostgreSQL may not have checked the array, as one that is read from a table's page: raises XX001
+/// if the array is damaged.
 ///
 /// # Safety
 /// `array` must be a whole, uncompressed and aligned value, whose elements are stored as `storage`

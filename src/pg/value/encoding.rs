@@ -151,14 +151,21 @@ pub fn name(name: &pg_sys::NameData) -> String {
     utf8(name_bytes(name))
 }
 
-/// Converts text between the encodings with these numbers, and returns what `use_text` returns for
-/// the result. Raises an error if the text can't be converted.
-fn converted<T>(text: &[u8], from: i32, to: i32, use_text: impl FnOnce(&[u8]) -> T) -> T {
+/// Calls `use_text` with a text that is converted from one encoding to another, given by their
+/// numbers, and returns its result. Raises an error if the text can't be converted.
+fn converted<T>(
+    text: &[u8],
+    source_encoding: i32,
+    target_encoding: i32,
+    use_text: impl FnOnce(&[u8]) -> T,
+) -> T {
     let given = text.as_ptr().cast_mut();
+    let length = text.len() as i32;
     // SAFETY: the function reads `text`. It returns the same pointer if nothing has to be
     // converted, else a C string that was allocated by palloc.
     unsafe {
-        let converted = pg_sys::pg_do_encoding_conversion(given, text.len() as i32, from, to);
+        let converted =
+            pg_sys::pg_do_encoding_conversion(given, length, source_encoding, target_encoding);
         if std::ptr::eq(converted, given) {
             return use_text(text);
         }

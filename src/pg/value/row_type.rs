@@ -75,10 +75,9 @@ impl RowType {
         }
     }
 
-    /// Refuses a row that was made before its type was altered, unless it can still be read. A
-    /// variable of PL/pgSQL keeps such a row.
-    ///
-    /// Raises 42804 if the columns of the row aren't those of the type.
+    /// Checks that a row can be read as one of this type. A variable of PL/pgSQL may have a row
+    /// that was made before the type was altered. Raises 42804 if the type has other columns since
+    /// then.
     ///
     /// # Safety
     /// The datum must be a row, and not NULL.

@@ -91,7 +91,9 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns the value of a datum. Raises an error if it can't be fetched or decompressed.
+    /// Returns the value of a datum, fetched from its TOAST table if it is out of line, and
+    /// decompressed: without copying if it is stored so already, otherwise as a copy in the current
+    /// memory context. Raises an error if it can't be fetched or decompressed.
     ///
     /// # Safety
     /// The datum must be of a type of variable length, not NULL, and stay valid for `'a`.
@@ -118,11 +120,11 @@ impl<'a> Value<'a> {
         Value { pointer, is_copy, lifetime: PhantomData }
     }
 
-    /// Returns the value of a datum that is whole and uncompressed already; `None` for another one.
-    /// It doesn't call PostgreSQL.
+    /// Returns the value of a datum without copying it and without calling PostgreSQL. `None` if
+    /// the value is out of line or compressed.
     ///
     /// # Safety
-    /// As for [`Value::detoast`].
+    /// The datum must be of a type of variable length, not NULL, and stay valid for `'a`.
     #[inline(always)]
     pub unsafe fn in_place(datum: pg_sys::Datum) -> Option<Self> {
         let pointer: *mut pg_sys::varlena = datum.cast_mut_ptr();
@@ -133,11 +135,13 @@ impl<'a> Value<'a> {
         is_in_place.then_some(Value { pointer, is_copy: false, lifetime: PhantomData })
     }
 
-    /// Returns the value of a datum in its long form, which is aligned as its type says. That is
-    /// for values that are read as structs. Raises an error if it can't be fetched or decompressed.
+    /// Returns the value of a datum as [`Value::detoast`] does, but aligned and with a length of
+    /// four bytes, so that it can be read as the struct of its type: PostgreSQL stores short values
+    /// with a length of one byte and without alignment. Raises an error if it can't be fetched or
+    /// decompressed.
     ///
     /// # Safety
-    /// As for [`Value::detoast`].
+    /// The datum must be of a type of variable length, not NULL, and stay valid for `'a`.
     pub unsafe fn detoast_aligned(datum: pg_sys::Datum) -> Self {
         let given: *mut pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: the caller promises a value of variable length.
