@@ -66,30 +66,13 @@ impl<'c> ColumnCondition<'c> {
             .expect("the parent has the column");
         nodes::require_collation(call, 2, attribute.attcollation)?;
         let key_type = call.argument_type(2)?;
-        // SAFETY: the parser's own steps for an operator with a column and a constant of the type
-        // of the argument.
+        // SAFETY: these are the parser's own steps for a WHERE clause with an operator, between a
+        // column of the parent and a constant of the argument's type.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());
-            let left: *mut Node = pg_sys::makeVar(
-                1,
-                column,
-                attribute.atttypid,
-                attribute.atttypmod,
-                attribute.attcollation,
-                0,
-            )
-            .cast();
+            let left = parsed_column(&attribute, column);
             let right: *mut Node = constant(key_type, key).cast();
-            let operator_name =
-                pg_sys::lappend(null_mut(), pg_sys::makeString(c"=".as_ptr().cast_mut()).cast());
-            let comparison: *mut Node = guard(|| match key_argument {
-                KeyArgument::OneKey => {
-                    raw::make_op(state, operator_name, left, right, null_mut(), -1).cast()
-                }
-                KeyArgument::Array => {
-                    raw::make_scalar_array_op(state, operator_name, true, left, right, -1).cast()
-                }
-            });
+            let comparison = parsed_equality(state, left, right, key_argument);
             if key_type == pg_sys::TEXTARRAYOID {
                 set_elements(comparison, key);
             }
@@ -126,6 +109,69 @@ impl<'c> ColumnCondition<'c> {
             }
             node
         }
+    }
+}
+
+/// Returns the expression of a column of the parent, given with its number: the parent is table 1.
+fn parsed_column(attribute: &pg_sys::FormData_pg_attribute, number: i16) -> *mut Node {
+    let parent = 1;
+    let levels_up = 0;
+    // SAFETY: the node is made of the column's own properties.
+    let column = unsafe {
+        pg_sys::makeVar(
+            parent,
+            number,
+            attribute.atttypid,
+            attribute.atttypmod,
+            attribute.attcollation,
+            levels_up,
+        )
+    };
+    column.cast()
+}
+
+/// Returns `left = right`, or `left = ANY (right)` for an array of keys, with the operator and the
+/// casts that the parser chooses by the search_path. Raises PostgreSQL's errors if there is no such
+/// operator.
+///
+/// # Safety
+/// The state must be the parser's, and both sides expressions.
+unsafe fn parsed_equality(
+    state: *mut pg_sys::ParseState,
+    left: *mut Node,
+    right: *mut Node,
+    key_argument: KeyArgument,
+) -> *mut Node {
+    let is_any = true;
+    let unknown_location = -1;
+    // SAFETY: the caller promises expressions and a state. The name of the operator is a list with
+    // a string.
+    unsafe {
+        let equals = pg_sys::makeString(c"=".as_ptr().cast_mut());
+        let operator_name = pg_sys::lappend(null_mut(), equals.cast());
+        guard(|| match key_argument {
+            KeyArgument::OneKey => {
+                let no_function_in_from = null_mut();
+                raw::make_op(
+                    state,
+                    operator_name,
+                    left,
+                    right,
+                    no_function_in_from,
+                    unknown_location,
+                )
+                .cast()
+            }
+            KeyArgument::Array => raw::make_scalar_array_op(
+                state,
+                operator_name,
+                is_any,
+                left,
+                right,
+                unknown_location,
+            )
+            .cast(),
+        })
     }
 }
 

@@ -155,20 +155,8 @@ unsafe fn select(
             condition = (*(*mapped).elements.add(1)).ptr_value.cast();
         }
 
-        // TimescaleDB hides compressed rows from ONLY. So a table with nothing below it is queried
-        // without ONLY.
-        let is_only = leaf.class().relhassubclass;
-        let with_descendants = !is_only;
-        let is_in_from_clause = true;
         let state = pg_sys::make_parsestate(null_mut());
-        let item = pg_sys::addRangeTableEntryForRelation(
-            state,
-            leaf.raw(),
-            ACCESS_SHARE,
-            null_mut(),
-            with_descendants,
-            is_in_from_clause,
-        );
+        let item = add_to_range_table(state, leaf);
         let reference =
             memory::copied(&pg_sys::RangeTblRef { type_: NodeTag::T_RangeTblRef, rtindex: 1 });
         let query = memory::copied(&pg_sys::Query {
@@ -186,5 +174,33 @@ unsafe fn select(
         });
         version::take_rights(query, state);
         query
+    }
+}
+
+/// Adds a table to the range table of a query, as `ONLY leaf` after FROM does. Returns the item of
+/// the parser's state.
+///
+/// # Safety
+/// The state must be the parser's.
+unsafe fn add_to_range_table(
+    state: *mut pg_sys::ParseState,
+    leaf: Relation,
+) -> *mut pg_sys::ParseNamespaceItem {
+    // TimescaleDB hides compressed rows from ONLY. So a table with nothing below it is queried
+    // without ONLY.
+    let is_only = leaf.class().relhassubclass;
+    let with_descendants = !is_only;
+    let is_in_from_clause = true;
+    let no_alias = null_mut();
+    // SAFETY: a `Relation` is open, and the caller promises the state.
+    unsafe {
+        pg_sys::addRangeTableEntryForRelation(
+            state,
+            leaf.raw(),
+            ACCESS_SHARE,
+            no_alias,
+            with_descendants,
+            is_in_from_clause,
+        )
     }
 }
