@@ -171,10 +171,11 @@ fn union_transition(call: &Call) -> Outcome {
     Ok(Some(state.into_datum()))
 }
 
-/// Adds the counters of a filter to a state, or to a new one for `None`, and returns it.
+/// Adds the counters of a counting filter to the state of an aggregate, and returns the state; a
+/// new one for `None`.
 ///
-/// Fails with 22023 if the parameters differ, with 42804 if the key kinds do, and with 55000 outside
-/// an aggregate.
+/// Fails with 22023 if the parameters differ, with 42804 if the key kinds do, and with 55000
+/// outside an aggregate.
 fn add_filter<'c>(
     call: &'c Call,
     existing_state: Option<CountingState<'c>>,

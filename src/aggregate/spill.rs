@@ -90,8 +90,9 @@ impl Spill {
         Ok(keep(context, spill))
     }
 
-    /// Appends hashes, which must be ascending, as a run. Fails with 58030 if the file can't be
-    /// written.
+    /// Appends hashes, which must be ascending, to the file. Once in a while, when the file has
+    /// doubled, it is rewritten without repeated hashes if a quarter of a sample repeat others.
+    /// Fails with 58030 if the file can't be written or read.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         let range_ends = std::array::from_fn(|range| {
             let end = hashes.partition_point(|&hash| range_of(sparse::hash_in(&hash)) <= range);

@@ -254,9 +254,9 @@ unsafe fn set_elements(condition: *mut Node, texts: Datum) {
     // since the parser reads literals at once. Each element is a result of its type's input
     // function.
     unsafe {
-        let array = argument(condition, 1).expect("an operator has two sides");
-        assert_eq!((*array).type_, NodeTag::T_Const, "the node of a literal");
-        let array: *mut pg_sys::Const = array.cast();
+        let right = argument(condition, 1).expect("an operator has two sides");
+        assert_eq!((*right).type_, NodeTag::T_Const, "the node of a literal");
+        let array: *mut pg_sys::Const = right.cast();
 
         let element_type = catalog::element_type((*array).consttype).expect("a type of arrays");
         let mut input_function = pg_sys::InvalidOid;

@@ -188,7 +188,9 @@ unsafe fn add_matching_rows(
 /// argument 1 equals the key, or one of the keys, in argument 2. Without a key no rows are
 /// returned.
 ///
-/// Fails as [`searched_table`], [`searched_column`] and [`ColumnCondition::from_argument`] do.
+/// Fails with 42804, 42809, 42501 or 0A000 for a table that can't be searched, with 22004 or 42703
+/// for a missing column, with 42P18 or 42P21 for a key that can't be compared, and with XX002 for a
+/// damaged index.
 fn find(call: &Call, key_argument: KeyArgument) -> Outcome {
     let opened = searched_table(call)?;
     let parent = opened.relation();

@@ -120,11 +120,11 @@ unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
     has_tag.then_some(node.cast())
 }
 
-/// Returns how many pages of TOAST a column's table has for each of its rows; `None` if the values
-/// of this column aren't out of line, or it is not a column of a table.
+/// Returns how many pages the TOAST table of a column's table has for each row of the table; `None`
+/// if the values of this column aren't stored there, or if it isn't a column of a table.
 ///
-/// By the statistics, values out of line are as wide as the pointers to them, and so narrower than
-/// any filter.
+/// In PostgreSQL's statistics, values in a TOAST table are as wide as the pointers to them, which
+/// is less than any filter. Wider values are stored in the table itself.
 ///
 /// # Safety
 /// `root` must be that of a query that is being planned, and `column` a column in the query.
@@ -227,8 +227,8 @@ const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
     },
 ];
 
-/// Answers the planner's request for conditions on an index over filters that hold wherever a call
-/// is true. The answer is a list, all of whose conditions must hold.
+/// Answers the planner's request for conditions by which an index over a column of filters finds
+/// the rows for which a call is true. The answer is a list of conditions, all of which must hold.
 ///
 /// `None` if argument 0 of the support function is another request; if the index can't find the
 /// rows of this call; or if what is probed for isn't the same for all rows of the scan.

@@ -298,8 +298,8 @@ impl ColumnStatistics<'_> {
         share.into()
     }
 
-    /// Probes the column's most common values by `contains`. Without such statistics, no row has a
-    /// common value.
+    /// Calls `contains` with the column's most common values, and adds up the rows that have these,
+    /// and the rows with a value in the filter. Both are 0 without such statistics.
     fn probe_common_values(&self, contains: impl Fn(Element) -> bool) -> ProbedCommonValues {
         let parts = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_values(pg_sys::STATISTIC_KIND_MCV, parts, |values, shares_of_rows| {
@@ -317,7 +317,8 @@ impl ColumnStatistics<'_> {
         .unwrap_or_default()
     }
 
-    /// Probes bounds of the column's histogram by `contains`; `None` if there are too few.
+    /// Calls `contains` with bounds of the column's histogram, a sample of its values, to find out
+    /// how many are in the filter. `None` if there is no histogram, or if it has too few bounds.
     fn probe_bounds(&self, contains: impl Fn(Element) -> bool) -> Option<ProbedBounds> {
         let parts = pg_sys::ATTSTATSSLOT_VALUES;
         self.with_values(pg_sys::STATISTIC_KIND_HISTOGRAM, parts, |bounds, _| {

@@ -201,7 +201,8 @@ impl<'a> Fullness<'a> {
         before + self.added as f64
     }
 
-    /// Returns the error or the warning for an overfull set.
+    /// Returns the error or the warning for a set with more elements than its capacity, with
+    /// estimates of its elements and its false positive rate.
     fn overfull(&self) -> Error {
         let capacity = self.set.parameters.capacity_or_default();
         let fpr = self.set.parameters.fpr;

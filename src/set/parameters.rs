@@ -79,8 +79,8 @@ impl Parameters {
         let capacity = match capacity {
             CheckArgument::Null => None,
             given => {
-                let capacity = u64::try_from(i64_in(given)?).ok()?;
-                Some(capacity).filter(|&capacity| capacity > 0)
+                let number = u64::try_from(i64_in(given)?).ok()?;
+                if number > 0 { Some(number) } else { None }
             }
         };
         let keep = match keep {

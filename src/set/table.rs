@@ -181,10 +181,11 @@ impl Set {
         Ok(())
     }
 
-    /// Checks that elements of this type are of the set's kind, for the SQL function `function`.
+    /// Checks that elements of a type have the key kind of the set, so that equal elements have the
+    /// hashes that the set stores. `function` is the SQL function that is called, for messages.
     ///
-    /// Fails if they aren't, or if elements of the set's own type have another kind now than those
-    /// that were added (42804).
+    /// Fails with 42804 if they have another kind, or if a command has altered how elements of the
+    /// set's own type are hashed.
     pub fn check_kind(&self, call: &Call, element: &ElementType, function: &str) -> Result<()> {
         let own_type = self.element.borrow();
         if kind_code(&own_type) != self.parameters.kind {
@@ -207,8 +208,8 @@ impl Set {
             .hint(advice))
     }
 
-    /// Returns the error for a set whose elements, of type `own_type`, have another kind now than
-    /// those that were added; or the error of resolving the type.
+    /// Returns the error 42804 for a set whose elements, of type `own_type`, are hashed otherwise
+    /// now than when earlier ones were added; or the error of finding out why.
     #[cold]
     fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
         let set = self.quoted_name();

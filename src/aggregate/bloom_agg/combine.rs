@@ -206,7 +206,9 @@ impl BloomState<'_> {
         Ok(value)
     }
 
-    /// Returns the finished filter. The state can still be used, as window functions do.
+    /// Returns the filter of all elements that the state has: made of its list of hashes, of the
+    /// hashes in its file, or of the bits that it has set. A filter without a given capacity gets
+    /// its size now. The state can still be used, as window functions do.
     ///
     /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
     pub fn finish(&mut self) -> Result<PgBuffer> {

@@ -45,8 +45,8 @@ pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
     /// Whether the call has returned a reference to what its call site remembers.
     is_site_in_use: Cell<bool>,
-    /// A bit for each argument of type `internal`: whether the call has returned an owner of what it
-    /// points to.
+    /// A bit for each argument of type `internal`: whether the call has returned an owner of what
+    /// it points to.
     internals_in_use: Cell<u8>,
 }
 
@@ -60,8 +60,8 @@ impl Call {
     /// Wraps what PostgreSQL passes to a function.
     ///
     /// # Safety
-    /// `fcinfo` must be the argument of the function that PostgreSQL is calling. The arguments in it
-    /// must have the types that the extension's script declares, and stay valid as long as the
+    /// `fcinfo` must be the argument of the function that PostgreSQL is calling. The arguments in
+    /// it must have the types that the extension's script declares, and stay valid as long as the
     /// result exists. No other `Call` may exist for it.
     #[inline(always)]
     pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
@@ -107,7 +107,8 @@ impl Call {
         self.datum(i).map(|datum| datum.value() as i64)
     }
 
-    /// Returns argument `i`, which must be declared `integer`; `None` if it is NULL or wasn't given.
+    /// Returns argument `i`, which must be declared `integer`; `None` if it is NULL or wasn't
+    /// given.
     pub fn i32(&self, i: usize) -> Option<i32> {
         self.datum(i).map(|datum| datum.value() as i32)
     }
@@ -125,8 +126,8 @@ impl Call {
         self.datum(i).map(|datum| f64::from_bits(datum.value() as u64))
     }
 
-    /// In builds for debugging, panics if the function declares argument `i` with a type for which
-    /// `is_allowed` is false. Other builds trust the extension's script.
+    /// Checks that the extension's script declares argument `i` with a type for which `is_allowed`
+    /// is true. Panics otherwise. Only builds for debugging check this; others trust the script.
     #[inline(always)]
     pub(in crate::pg) fn check_declared(
         &self,
@@ -194,8 +195,8 @@ impl Call {
         Some(CString::new(encoding::name_bytes(name)).expect("a name ends at its first zero byte"))
     }
 
-    /// Returns what is left in argument `i`, the message of a receive function, and moves the cursor
-    /// of the message to its end; nothing if the argument is NULL.
+    /// Returns what is left in argument `i`, the message of a receive function, and moves the
+    /// cursor of the message to its end; nothing if the argument is NULL.
     ///
     /// # Safety
     /// The argument must be a message. Its type, `internal`, is also that of other things.
@@ -250,8 +251,8 @@ impl Call {
         Ok(flinfo)
     }
 
-    /// Returns the object identifier of the function that is called. Fails with 55000 without a call
-    /// site.
+    /// Returns the object identifier of the function that is called. Fails with 55000 without a
+    /// call site.
     pub fn function(&self) -> Result<pg_sys::Oid> {
         let flinfo = self.flinfo()?;
         // SAFETY: it is valid for the call.
@@ -306,8 +307,8 @@ impl Call {
     /// Returns whether the executor has prepared this call.
     ///
     /// It hasn't where an extension calls the functions of an aggregate itself, as Citus does to
-    /// spread one over servers: it looks them up for each row, and what the call site remembers ends
-    /// with that row.
+    /// spread one over servers: it looks them up for each row, and what the call site remembers
+    /// ends with that row.
     pub fn is_prepared(&self) -> bool {
         self.expression().is_some()
     }
@@ -343,9 +344,9 @@ impl Call {
         Ok(unsafe { Context::new(context) })
     }
 
-    /// Begins the set of rows that the function returns, which PostgreSQL keeps in memory or, beyond
-    /// `work_mem`, on disk. Returns a copy of the struct that the caller of the function will read:
-    /// it has the set and the function's row type.
+    /// Begins the set of rows that the function returns, which PostgreSQL keeps in memory or,
+    /// beyond `work_mem`, on disk. Returns a copy of the struct that the caller of the function
+    /// will read: it has the set and the function's row type.
     ///
     /// Raises 0A000 if the caller doesn't accept a set.
     pub(in crate::pg) fn begin_set(&self) -> pg_sys::ReturnSetInfo {

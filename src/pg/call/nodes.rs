@@ -196,8 +196,8 @@ unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns the expressions that argument `i` of a call can be. There is none if the call has no
-/// expression to look at, and there may be several in a window.
+/// Returns the expressions of the query that argument `i` of a call may be: usually one; none if
+/// the call has no expression; several in a window, whose functions share their calls' information.
 fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     let Some(expression) = call.expression() else {
         return Vec::new();
