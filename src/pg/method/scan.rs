@@ -158,8 +158,8 @@ pub unsafe fn end_counts(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// The bitmap of rows and pages that one search of an index fills, and PostgreSQL then reads from the
-/// table, with counts of what the search did.
+/// The bitmap of rows and pages that one search of an index fills, and PostgreSQL then reads from
+/// the table, with counts of what the search did.
 pub struct RowBatch {
     bitmap: *mut pg_sys::TIDBitmap,
     /// How many rows were added; a page counts as some.
