@@ -34,7 +34,7 @@ use crate::filter_type::Whole;
 use crate::heap::{RowsOfScan, ScanPosition};
 use crate::pg::call::error::debug;
 use crate::pg::call::scan::{self, ScannedColumn};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, SqlValue};
 use crate::settings;
 use pgrx::pg_sys::{Datum, InvalidBlockNumber};
 
@@ -115,7 +115,7 @@ impl ReadAhead {
     #[inline(always)]
     pub unsafe fn hash(
         &mut self,
-        element: Element,
+        element: SqlValue,
         hasher: &Hasher,
         filter: &Whole<'_>,
     ) -> Option<u64> {
@@ -206,7 +206,7 @@ impl Group {
     /// the scan was begun again in the meantime and the page read again. The hasher must make the
     /// same form of hash, since the filter may be another one than before.
     #[inline(always)]
-    fn hash(&self, position: ScanPosition, element: Element, hasher: &Hasher) -> Option<u64> {
+    fn hash(&self, position: ScanPosition, element: SqlValue, hasher: &Hasher) -> Option<u64> {
         let row = position.row.wrapping_sub(self.first.row);
         let known = (*self.hashes.get(row)?)?;
         let is_same = known.element == element.datum && self.form == hasher.form();

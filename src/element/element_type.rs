@@ -5,7 +5,7 @@ use super::hasher::{Form, Hasher, parquet_form};
 use super::probe_key::ProbeKey;
 use super::resolve::{Dependencies, ResolvedType, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
-use crate::pg::call::{Call, Element, Error, Result, SqlState, nodes};
+use crate::pg::call::{Call, Error, Result, SqlState, SqlValue, nodes};
 use crate::pg::catalog::{self, Shape};
 use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
@@ -191,7 +191,7 @@ impl ElementType {
     ///
     /// # Safety
     /// The element must be of this type.
-    pub unsafe fn probe_key(&self, element: Option<Element>) -> ProbeKey {
+    pub unsafe fn probe_key(&self, element: Option<SqlValue>) -> ProbeKey {
         // SAFETY: the element is of this type, as the caller promises.
         let hash = |form: Form| unsafe { self.hasher_in(form).hash(element?) };
         let ResolvedType { tag, parquet, ref name, .. } = self.resolved;

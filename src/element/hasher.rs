@@ -2,7 +2,7 @@
 
 use super::members::Reader;
 use super::scalar::{Source, with_value};
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use pg_bloom_core::canonical::scalar;
 use pg_bloom_core::hash::{HashSink, hash};
 use pg_bloom_core::kind::Tag;
@@ -46,7 +46,7 @@ impl Hasher {
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(always)]
-    pub unsafe fn hash(&self, element: Element) -> Option<u64> {
+    pub unsafe fn hash(&self, element: SqlValue) -> Option<u64> {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises, and the source says
         // how values of that type are stored.
@@ -87,7 +87,7 @@ impl Hasher {
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(always)]
-    pub unsafe fn hash_in_place(&self, element: Element) -> Option<u64> {
+    pub unsafe fn hash_in_place(&self, element: SqlValue) -> Option<u64> {
         let Reader::Scalar(reader) = &self.reader else {
             return None;
         };
@@ -110,7 +110,7 @@ impl Hasher {
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(never)]
-    unsafe fn hash_rarer(&self, element: Element) -> Option<u64> {
+    unsafe fn hash_rarer(&self, element: SqlValue) -> Option<u64> {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises, and the source says
         // how values of that type are stored. Types with long canonical bytes are of variable

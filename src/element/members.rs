@@ -1,7 +1,7 @@
 //! Elements that are made of others: arrays, rows, ranges and multiranges.
 
 use super::scalar::{ScalarReader, with_value};
-use crate::pg::call::{Element, interrupt};
+use crate::pg::call::{SqlValue, interrupt};
 use crate::pg::catalog::Storage;
 use crate::pg::value::array::each_element;
 use crate::pg::value::range::{Multirange, RangeEntry};
@@ -53,7 +53,7 @@ impl Parts {
     ///
     /// # Safety
     /// The element must be a value of the type that has these parts.
-    pub unsafe fn write(&self, element: Element, into: &mut HashSink) {
+    pub unsafe fn write(&self, element: SqlValue, into: &mut HashSink) {
         interrupt::check_stack_depth();
         // SAFETY: the element is of the type that has these parts, as the caller promises. Arrays,
         // rows, ranges and multiranges are of variable length; once whole and aligned, each is
@@ -110,7 +110,7 @@ impl Member {
         let Some(datum) = datum else {
             return members::write_null(into);
         };
-        let element = Element { datum };
+        let element = SqlValue { datum };
         // SAFETY: the datum is of the members' type, as the caller promises, and the reader was
         // made for that. Types with long canonical bytes are of variable length.
         unsafe {

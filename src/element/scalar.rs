@@ -1,7 +1,7 @@
 //! Elements that are not made of others: from a datum to canonical bytes.
 
 use super::jsonb;
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::value::encoding;
 use crate::pg::value::varlena::Value;
@@ -93,7 +93,7 @@ impl ScalarReader {
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
-    pub unsafe fn with_bytes<T>(&self, element: Element, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
+    pub unsafe fn with_bytes<T>(&self, element: SqlValue, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises, and the source says
         // how values of that type are stored: in the datum, or where it points to.
@@ -138,7 +138,7 @@ impl ScalarReader {
     /// # Safety
     /// The element must be a value of the type that the reader was made for, and that a text, a
     /// `char(n)`, a `"char"`, a name or an enum.
-    unsafe fn with_text<T>(&self, element: Element, use_text: impl FnOnce(&[u8]) -> T) -> T {
+    unsafe fn with_text<T>(&self, element: SqlValue, use_text: impl FnOnce(&[u8]) -> T) -> T {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises. The output function
         // of enums reads nothing but the datum, and allocates the label, which ends here.
@@ -171,7 +171,7 @@ impl ScalarReader {
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
-    pub unsafe fn reads_in_place(&self, element: Element) -> bool {
+    pub unsafe fn reads_in_place(&self, element: SqlValue) -> bool {
         // SAFETY: the element is of the reader's type, as the caller promises. Texts, bytea and
         // numeric are the types of variable length among these.
         unsafe {
@@ -196,7 +196,7 @@ impl ScalarReader {
     /// # Safety
     /// The element must be a text, and stay in memory for `'a`.
     #[inline(always)]
-    pub unsafe fn text_in_place<'a>(&self, element: Element) -> Option<Value<'a>> {
+    pub unsafe fn text_in_place<'a>(&self, element: SqlValue) -> Option<Value<'a>> {
         // SAFETY: texts are of variable length, and the caller promises one that stays for `'a`.
         let text = unsafe { Value::in_place(element.datum) }?;
         let is_utf8 = !self.convert || text.is_ascii();
@@ -238,7 +238,7 @@ impl ScalarReader {
 /// # Safety
 /// The element must be of a type of variable length.
 #[inline(always)]
-pub unsafe fn with_value<T>(element: Element, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
+pub unsafe fn with_value<T>(element: SqlValue, use_bytes: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: the type is of variable length, as the caller promises.
     let value = unsafe { Value::detoast(element.datum) };
     let result = use_bytes(value.bytes());

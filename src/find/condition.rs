@@ -6,7 +6,7 @@
 
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::{self, argument, column};
-use crate::pg::call::{Call, Element, Result, interrupt};
+use crate::pg::call::{Call, Result, SqlValue, interrupt};
 use crate::pg::catalog::{self, Storage};
 use crate::pg::method::planning::{Comparison, comparison};
 use crate::pg::storage::relation::Relation;
@@ -40,7 +40,7 @@ pub struct IndexableKeys {
     pub operator: Oid,
     pub collation: Oid,
     /// Without NULLs, of the type that the operator takes.
-    pub keys: Vec<Element>,
+    pub keys: Vec<SqlValue>,
 }
 
 impl<'c> ColumnCondition<'c> {
@@ -186,7 +186,7 @@ unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
     // are all types whose length is -1.
     unsafe {
         match value_type {
-            pg_sys::TEXTOID => return literal(Datum::from(c_string(Element { datum: value }))),
+            pg_sys::TEXTOID => return literal(Datum::from(c_string(SqlValue { datum: value }))),
             pg_sys::TEXTARRAYOID => return literal(Datum::from(c"{}".as_ptr())),
             _ => {}
         }
@@ -235,7 +235,7 @@ unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
 ///
 /// # Safety
 /// The element must be a text.
-unsafe fn c_string(text: Element) -> *mut std::ffi::c_char {
+unsafe fn c_string(text: SqlValue) -> *mut std::ffi::c_char {
     // SAFETY: the caller promises a text.
     unsafe { pg_sys::text_to_cstring(text.datum.cast_mut_ptr()) }
 }
@@ -268,7 +268,7 @@ unsafe fn set_elements(condition: *mut Node, texts: Datum) {
             interrupt::check_for_interrupts();
             let literal = c_string(text);
             let datum = guard(|| raw::OidInputFunctionCall(input_function, literal, parameter, -1));
-            memory::push(&mut elements, Element { datum });
+            memory::push(&mut elements, SqlValue { datum });
         }
         (*array).constvalue = array::array_of((*array).consttype, elements);
     }
@@ -291,7 +291,7 @@ unsafe fn indexable_keys(node: *mut Node) -> Option<IndexableKeys> {
             return None;
         }
         let datum = constant.constvalue;
-        let keys = if is_array { array::elements_of(datum) } else { vec![Element { datum }] };
+        let keys = if is_array { array::elements_of(datum) } else { vec![SqlValue { datum }] };
         Some(IndexableKeys { operator, collation, keys })
     }
 }

@@ -5,7 +5,7 @@
 use crate::element::{ElementType, Given, ProbeKey};
 use crate::error::unsupported;
 use crate::filter_type::FilterType;
-use crate::pg::call::{Call, Element, Outcome};
+use crate::pg::call::{Call, Outcome, SqlValue};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::varlena::{PgBuffer, hex_string};
@@ -40,10 +40,10 @@ fn keys(call: &Call) -> Outcome {
     let mut keys = memory::collect(
         elements
             .into_iter()
-            .map(|element| Element { datum: value(Some(element)) }),
+            .map(|element| SqlValue { datum: value(Some(element)) }),
     );
     if keys.is_empty() {
-        memory::push(&mut keys, Element { datum: value(None) });
+        memory::push(&mut keys, SqlValue { datum: value(None) });
     }
     let array = catalog::type_beside(call.function()?, c"_bloom_key");
     // SAFETY: they are such keys.

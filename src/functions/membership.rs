@@ -4,7 +4,7 @@
 use crate::element::ElementType;
 use crate::filter_type::FilterType::{self, Bloom, CountingBloom};
 use crate::filter_type::bloom;
-use crate::pg::call::{Call, Element, Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result, SqlValue};
 use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{ResultColumn, row};
@@ -32,7 +32,7 @@ fn probe_array(
     call: &Call,
     function: &str,
     until: Option<bool>,
-) -> Result<Option<(Vec<Element>, Vec<bool>)>> {
+) -> Result<Option<(Vec<SqlValue>, Vec<bool>)>> {
     let (element_type, filters) = call.remembered(|| {
         // SAFETY: remembered by the site of this call, the only way to get it.
         Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::new(Bloom) }))

@@ -1,7 +1,7 @@
 //! A column of a table, in the row versions of its pages.
 
 use super::bytes::RowBody;
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::catalog::Storage;
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
@@ -29,7 +29,7 @@ pub(super) struct ColumnPlace {
 pub enum Found {
     Null,
     /// A value, which may be compressed or out of line.
-    Value(Element),
+    Value(SqlValue),
     /// Something that only PostgreSQL can read: the row is older than a column that was added with a
     /// default, or damaged, though the column is within the page.
     Unknown,
@@ -98,6 +98,6 @@ impl ColumnPlace {
         let (value, _) = self.own.first_of(rest)?;
         // SAFETY: the bytes are a value of the column, stored as its type says.
         let datum = unsafe { self.own.fetch(value.as_ptr()) };
-        Some(Found::Value(Element { datum }))
+        Some(Found::Value(SqlValue { datum }))
     }
 }

@@ -16,7 +16,7 @@
 
 use super::bytes::{Line, MOST_ROWS, PageBytes};
 use super::column::{ColumnPlace, Found};
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::call::scan::{ScannedColumn, SequentialScan};
 use pgrx::pg_sys;
 
@@ -71,7 +71,7 @@ impl RowsOfScan {
     /// Returns how many rows it looked at: fewer than `most` at the end of the page; none where the
     /// scan keeps no list of visible rows, since its snapshot isn't one of MVCC.
     #[inline(always)]
-    pub fn visit_next(&self, most: usize, mut visit: impl FnMut(usize, Element)) -> usize {
+    pub fn visit_next(&self, most: usize, mut visit: impl FnMut(usize, SqlValue)) -> usize {
         let progress = self.progress();
         // SAFETY: the access method was checked by `new`. The scan is at a row, so it has a page
         // pinned.

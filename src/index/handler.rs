@@ -6,7 +6,7 @@ use crate::element::HASH;
 use crate::error::unsupported;
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::guard::Entry;
-use crate::pg::call::{Call, Element, Outcome, Result, raise};
+use crate::pg::call::{Call, Outcome, Result, SqlValue, raise};
 use crate::pg::catalog::operators;
 use crate::pg::memory;
 use crate::pg::method::planning::Planned;
@@ -97,7 +97,7 @@ unsafe extern "C-unwind" fn aminsert(
     unsafe { Entry::new() }.run(|| unsafe {
         if !*nulls {
             let index = Relation::new(index);
-            or_raise((kind_of(index).insert)(index, Element { datum: *values }, row_at(place)));
+            or_raise((kind_of(index).insert)(index, SqlValue { datum: *values }, row_at(place)));
         }
     });
     // The result is for unique indexes only.

@@ -2,7 +2,7 @@
 //! column of filters.
 
 use super::named_index::NamedIndex;
-use crate::pg::call::{Element, Result};
+use crate::pg::call::{Result, SqlValue};
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table::{Built, Wanted};
@@ -27,7 +27,7 @@ pub struct IndexKind {
     pub build_empty: fn(index: Relation) -> Result<()>,
     /// Adds a row with this value, which is not NULL and must be of the type of the index's column.
     /// Fails with 22P03 for a damaged filter, and with 54000 for too many pages.
-    pub insert: unsafe fn(index: Relation, value: Element, row: RowId) -> Result<()>,
+    pub insert: unsafe fn(index: Relation, value: SqlValue, row: RowId) -> Result<()>,
     /// Adds the rows that may match all of these keys, which must be those of a scan of the index.
     /// Fails with 0A000 for a comparison that the index can't answer.
     pub bitmap: unsafe fn(index: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()>,

@@ -2,7 +2,7 @@
 
 use super::page::damaged_table_page;
 use crate::heap::{HeapPage, RowColumn};
-use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::call::{Result, SqlValue, interrupt};
 use crate::pg::method::table::{Latest, scan_for_check};
 use crate::pg::storage::announce::{NeighbouringPages, io_concurrency};
 use crate::pg::storage::buffer::TablePage;
@@ -22,7 +22,7 @@ pub fn each_live_row(
     table: Relation,
     index: Relation,
     snapshot: &Latest<'_>,
-    mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
+    mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>,
 ) -> Result<()> {
     if !table.is_heap() {
         scan_for_check(table, index, snapshot, None, found);

@@ -19,7 +19,7 @@ use super::statistics;
 use crate::filter_type::FilterType;
 use crate::key_condition::KeyCondition;
 use crate::pg::call::nodes::{argument, column};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, SqlValue};
 use crate::pg::value::array;
 use crate::pg::{catalog, version};
 use pgrx::pg_sys::{self, Datum, NodeTag};
@@ -301,7 +301,7 @@ unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
 ///
 /// # Safety
 /// The element must be of this type.
-unsafe fn constant_of(element_type: pg_sys::Oid, element: Element) -> *mut pg_sys::Node {
+unsafe fn constant_of(element_type: pg_sys::Oid, element: SqlValue) -> *mut pg_sys::Node {
     let storage = catalog::storage(element_type);
     // SAFETY: the caller promises an element of the constant's type.
     unsafe {

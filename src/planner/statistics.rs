@@ -9,7 +9,7 @@ use crate::filter_type::{FilterType, Whole};
 use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::nodes::{items, nth, without_cast_to_text};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, SqlValue};
 use crate::pg::catalog;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::View;
@@ -300,7 +300,7 @@ impl ColumnStatistics<'_> {
 
     /// Calls `contains` with the column's most common values, and adds up the rows that have these,
     /// and the rows with a value in the filter. Both are 0 without such statistics.
-    fn probe_common_values(&self, contains: impl Fn(Element) -> bool) -> ProbedCommonValues {
+    fn probe_common_values(&self, contains: impl Fn(SqlValue) -> bool) -> ProbedCommonValues {
         let parts = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_values(pg_sys::STATISTIC_KIND_MCV, parts, |values, shares_of_rows| {
             let mut probed = ProbedCommonValues::default();
@@ -308,7 +308,7 @@ impl ColumnStatistics<'_> {
                 check_for_interrupts();
                 let rows = f64::from(rows);
                 probed.probed_rows += rows;
-                if contains(Element { datum }) {
+                if contains(SqlValue { datum }) {
                     probed.found_rows += rows;
                 }
             }
@@ -319,7 +319,7 @@ impl ColumnStatistics<'_> {
 
     /// Calls `contains` with bounds of the column's histogram, a sample of its values, to find out
     /// how many are in the filter. `None` if there is no histogram, or if it has too few bounds.
-    fn probe_bounds(&self, contains: impl Fn(Element) -> bool) -> Option<ProbedBounds> {
+    fn probe_bounds(&self, contains: impl Fn(SqlValue) -> bool) -> Option<ProbedBounds> {
         let parts = pg_sys::ATTSTATSSLOT_VALUES;
         self.with_values(pg_sys::STATISTIC_KIND_HISTOGRAM, parts, |bounds, _| {
             if bounds.len() < FEWEST_BOUNDS {
@@ -333,7 +333,7 @@ impl ColumnStatistics<'_> {
             let mut found = 0_usize;
             for &datum in sample {
                 check_for_interrupts();
-                found += usize::from(contains(Element { datum }));
+                found += usize::from(contains(SqlValue { datum }));
             }
             Some(ProbedBounds { found: found as f64 / probed as f64, bounds: bounds.len() })
         })

@@ -16,7 +16,7 @@
 use crate::element::Hasher;
 use crate::filter_type::{FilterType, Start, Whole};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Call, Element, Result};
+use crate::pg::call::{Call, Result, SqlValue};
 use crate::pg::memory;
 use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
@@ -107,7 +107,7 @@ impl Filter<'_> {
     pub unsafe fn contains_each(
         &mut self,
         hasher: &Hasher,
-        elements: &[Element],
+        elements: &[SqlValue],
         until: Option<bool>,
     ) -> Result<Vec<bool>> {
         let mut answers = with_capacity(elements.len());

@@ -14,7 +14,7 @@ pub use cache::FilterCache;
 
 use crate::element::{ElementType, Hasher};
 use crate::filter_type::{FilterType, Whole};
-use crate::pg::call::{Call, Element, Result};
+use crate::pg::call::{Call, Result, SqlValue};
 use crate::read_ahead::ReadAhead;
 use cache::Filter;
 
@@ -129,7 +129,7 @@ pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
 /// for its type.
 #[inline(always)]
 unsafe fn hash_for_whole(
-    element: Element,
+    element: SqlValue,
     hasher: &Hasher,
     filter: &Whole<'_>,
     read_ahead: &mut Option<ReadAhead>,

@@ -6,7 +6,7 @@ use super::leaves::HashedElement;
 use super::table::{Purpose, Set};
 use crate::element::{ElementType, Given};
 use crate::pg::call::interrupt::check_for_interrupts;
-use crate::pg::call::{Call, Element, Outcome, Result};
+use crate::pg::call::{Call, Outcome, Result, SqlValue};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
@@ -92,7 +92,7 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
 /// set can have are left out. If the set is to be changed, only the first of elements with equal
 /// hashes is returned.
 fn hashed_elements(
-    elements: &[Element],
+    elements: &[SqlValue],
     element_type: &ElementType,
     action: Action,
 ) -> Vec<HashedElement> {

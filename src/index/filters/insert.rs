@@ -13,7 +13,7 @@
 use super::column::{Index, is_of_text};
 use crate::element::with_value;
 use crate::index::page::prepare;
-use crate::pg::call::{Element, Error, Result, SqlState, interrupt};
+use crate::pg::call::{Error, Result, SqlState, SqlValue, interrupt};
 use crate::pg::catalog::invalidation;
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal::{self, Change, Edit};
@@ -31,7 +31,7 @@ use std::rc::Rc;
 ///
 /// # Safety
 /// The value must be a filter.
-pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<()> {
     let add = |filter: &[u8]| {
         let filter = View::parse_trusted(filter)?;
         let Some(group) = FilterGroup::of_filter(&filter) else {

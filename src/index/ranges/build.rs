@@ -9,7 +9,7 @@ use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::index::session::IndexColumn;
-use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::call::{Result, SqlValue, interrupt};
 use crate::pg::method::table::{Built, Wanted, maintenance_memory};
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, NewPages};
@@ -106,7 +106,7 @@ impl Building<'_> {
     ///
     /// # Safety
     /// The value must be one of the index's column.
-    unsafe fn add(&mut self, row: RowId, value: Option<Element>) -> Result<()> {
+    unsafe fn add(&mut self, row: RowId, value: Option<SqlValue>) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
         let is_split = self.options.split.is_some();
         let range = self.options.range_of(row);

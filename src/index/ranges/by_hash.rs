@@ -5,7 +5,7 @@ use super::columns::element::ElementColumn;
 use super::columns::{Index, RangesColumn, SHORT_LIST, keep_distinct};
 use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::unhashed;
-use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::call::{Result, SqlValue, interrupt};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
@@ -130,7 +130,11 @@ fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> R
 ///
 /// # Safety
 /// The keys must be values of that type.
-pub unsafe fn may_have(relation: Relation, asked_type: Oid, keys: &[Element]) -> Result<Vec<bool>> {
+pub unsafe fn may_have(
+    relation: Relation,
+    asked_type: Oid,
+    keys: &[SqlValue],
+) -> Result<Vec<bool>> {
     relation.lock_for_serializable();
     relation.count_scan();
     let index = Index::of(relation)?;

@@ -14,7 +14,7 @@
 use super::columns::{GatheredKeys, Index};
 use super::sample::{self, LastPages};
 use crate::index::page::prepare;
-use crate::pg::call::{Element, Result, interrupt};
+use crate::pg::call::{Result, SqlValue, interrupt};
 use crate::pg::storage::buffer::Exclusive;
 use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
@@ -37,7 +37,7 @@ const MORE_KEYS_OF_LAST_PAGE: usize = 1 << 15;
 ///
 /// # Safety
 /// The value must be of the type of the index's column.
-pub unsafe fn insert(relation: Relation, value: Element, row: RowId) -> Result<()> {
+pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<()> {
     let index = &Index::of(relation)?;
     let mut all_keys = GatheredKeys::new(index.column());
     // SAFETY: promised by the caller.

@@ -13,7 +13,7 @@ use crate::index::kind::IndexInfo;
 use crate::index::live_rows::each_live_row;
 use crate::index::named_index::NamedIndex;
 use crate::index::page::missed;
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::call::error::Result;
 use crate::pg::method::table::Latest;
 use pg_bloom_core::index::page::RowId;
@@ -114,7 +114,7 @@ impl RowChecker<'_> {
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
-    unsafe fn finds(&mut self, row: RowId, value: Element) -> Result<bool> {
+    unsafe fn finds(&mut self, row: RowId, value: SqlValue) -> Result<bool> {
         let index = self.index;
         let mut finds_all = Ok(true);
         // SAFETY: promised by the caller.

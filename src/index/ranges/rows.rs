@@ -19,7 +19,7 @@
 use super::columns::{Index, RangesColumn};
 use crate::element::Hasher;
 use crate::heap::{Found, HeapPage, RowColumn};
-use crate::pg::call::{Element, interrupt};
+use crate::pg::call::{SqlValue, interrupt};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::announce::{self, NeighbouringPages};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
@@ -209,7 +209,7 @@ impl<'r> RowFilter<'r> {
     /// Returns whether the row whose value begins at `start` may pass a test. Most rows have none of the
     /// keys that the test watches, which is found out first, since it takes less time.
     fn may_pass(&self, start: usize, test: &mut RowTest) -> bool {
-        let value = Element { datum: self.values[start..].as_ptr().into() };
+        let value = SqlValue { datum: self.values[start..].as_ptr().into() };
         let mut has_watched_key = false;
         // SAFETY: a value of the column, which is copied whole if it was in line, with a length of four
         // bytes.

@@ -52,7 +52,7 @@ pub struct Call {
 
 /// A value of an SQL type that only its reader knows. All functions that read one are unsafe.
 #[derive(Clone, Copy)]
-pub struct Element {
+pub struct SqlValue {
     pub datum: pg_sys::Datum,
 }
 
@@ -97,8 +97,8 @@ impl Call {
 
     /// Returns argument `i`, a value of any type; `None` if it is NULL or wasn't given.
     #[inline(always)]
-    pub fn element(&self, i: usize) -> Option<Element> {
-        self.datum(i).map(|datum| Element { datum })
+    pub fn element(&self, i: usize) -> Option<SqlValue> {
+        self.datum(i).map(|datum| SqlValue { datum })
     }
 
     /// Returns argument `i`, which must be declared `bigint`; `None` if it is NULL or wasn't given.

@@ -1,6 +1,6 @@
 //! Index scans as PostgreSQL asks for them.
 
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::memory;
 use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
@@ -27,12 +27,12 @@ pub struct Key<'k> {
 impl Key<'_> {
     /// Returns the values with which the column is compared, one or the elements of the array, in
     /// the current memory context. NULLs are left out, since nothing is equal to them.
-    pub fn sought(&self) -> Vec<Element> {
+    pub fn sought(&self) -> Vec<SqlValue> {
         match self.value {
             None => Vec::new(),
             // SAFETY: PostgreSQL sets the flag only for keys with an array.
             Some(array) if self.is_array => unsafe { array::elements_of(array) },
-            Some(datum) => vec![Element { datum }],
+            Some(datum) => vec![SqlValue { datum }],
         }
     }
 }

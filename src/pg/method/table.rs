@@ -1,7 +1,7 @@
 //! Scans of tables.
 
 use crate::pg::call::guard::{Entry, guard, is_unwinding, raw, require_session};
-use crate::pg::call::{Element, Result, raise};
+use crate::pg::call::{Result, SqlValue, raise};
 use crate::pg::memory::{Context, in_context};
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
@@ -61,7 +61,7 @@ impl<'r> Wanted<'r> {
     /// table's pages. A chain of heap-only tuples, versions of one row with equal values, comes
     /// once, with the place of its first version. The value exists until `found` returns, as does
     /// the current memory then. If `found` fails, its error is raised.
-    pub fn scan(&self, mut found: impl FnMut(RowId, Option<Element>) -> Result<()>) -> f64 {
+    pub fn scan(&self, mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>) -> f64 {
         // SAFETY: the null pointer stands for no scan.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
@@ -144,7 +144,7 @@ pub fn scan_for_check(
     index: Relation,
     snapshot: &Latest<'_>,
     pages: Option<Range<u32>>,
-    mut found: impl FnMut(RowId, Option<Element>) -> Result<()>,
+    mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>,
 ) {
     assert_eq!(index.own().table(), table.oid(), "the table of the index");
     assert!(pages.is_none() || table.is_heap(), "pages of the access method heap");
@@ -177,7 +177,7 @@ struct ScanState<'f> {
 }
 
 /// A function that gets a row's place, and the value of the index's column.
-type Found<'f> = &'f mut dyn FnMut(RowId, Option<Element>) -> Result<()>;
+type Found<'f> = &'f mut dyn FnMut(RowId, Option<SqlValue>) -> Result<()>;
 
 /// Calls `found` with a row. PostgreSQL calls this for each row of a scan. An error of `found` is
 /// raised, since it must end the scan.
@@ -193,7 +193,7 @@ unsafe extern "C-unwind" fn build_callback(
     // SAFETY: PostgreSQL calls this with the place of a row, a value for the one column, and the
     // state that `scan_by` has passed.
     unsafe { Entry::new() }.run(|| unsafe {
-        let value = if *nulls { None } else { Some(Element { datum: *values }) };
+        let value = if *nulls { None } else { Some(SqlValue { datum: *values }) };
         let ScanState { found, memory } = &mut *state.cast::<ScanState<'_>>();
         in_context(*memory, || found(row_at(place), value)).unwrap_or_else(|error| raise(error));
     });

@@ -16,7 +16,7 @@
 //! transaction or the subtransaction.
 
 use super::transaction::snapshot;
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::call::error::{Error, Result, SqlState};
 use crate::pg::call::guard::{current_call, finally, guard, is_unwinding, raw};
 use crate::pg::call::interrupt::check_for_interrupts;
@@ -83,14 +83,14 @@ impl Parameter<'_> {
 
     /// Returns the value as a datum. An array is made in the current memory.
     fn datum(&self) -> pg_sys::Datum {
-        let elements: Vec<Element> = match *self {
+        let elements: Vec<SqlValue> = match *self {
             Parameter::Oid(value) => return value.into(),
             Parameter::I64(value) => return value.into(),
             Parameter::I64s(values) => memory::collect(
-                values.iter().map(|&value| Element { datum: (value as i64).into() }),
+                values.iter().map(|&value| SqlValue { datum: (value as i64).into() }),
             ),
             Parameter::Byteas(values) => {
-                memory::collect(values.iter().map(|value| Element { datum: value.datum() }))
+                memory::collect(values.iter().map(|value| SqlValue { datum: value.datum() }))
             }
         };
         // SAFETY: the elements are of the element type of this array.

@@ -9,7 +9,7 @@
 
 use super::varlena;
 use crate::pg::call::error::{Error, SqlState, raise};
-use crate::pg::call::{Call, Element};
+use crate::pg::call::{Call, SqlValue};
 use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
@@ -19,7 +19,7 @@ use pgrx::pg_sys;
 ///
 /// Panics unless the array stores its elements in the way of `element_type`. An array of varchar,
 /// for instance, may be passed on as one of text.
-pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element> {
+pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<SqlValue> {
     call.check_declared(i, catalog::is_array);
     let Some(datum) = call.datum(i) else {
         return Vec::new();
@@ -40,7 +40,7 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<Element
 ///
 /// # Safety
 /// The datum must be an array, and not NULL.
-pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
+pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<SqlValue> {
     let mut values = std::ptr::null_mut();
     let mut nulls = std::ptr::null_mut();
     let mut num_items = 0;
@@ -66,7 +66,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
         for i in 0..num_items {
             let is_null = *nulls.add(i);
             if !is_null {
-                memory::push(&mut elements, Element { datum: *values.add(i) });
+                memory::push(&mut elements, SqlValue { datum: *values.add(i) });
             }
         }
         pg_sys::pfree(values.cast());
@@ -80,7 +80,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<Element> {
 ///
 /// # Safety
 /// The elements must be of the element type of `array_type`.
-pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<Element>) -> pg_sys::Datum {
+pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<SqlValue>) -> pg_sys::Datum {
     let count = elements.len() as i32;
     let values = elements.iter().map(|element| element.datum);
     // SAFETY: the caller promises elements of the array's element type, and PostgreSQL copies them

@@ -5,7 +5,7 @@ use super::class::{MOST_PARTS, Strategy};
 use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::page::unhashed;
-use crate::pg::call::{Element, Result};
+use crate::pg::call::{Result, SqlValue};
 use crate::pg::catalog::{self, Shape, Storage};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
@@ -51,7 +51,7 @@ impl ArrayColumn {
     ///
     /// # Safety
     /// The value must be an array of the column's type.
-    pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
+    pub unsafe fn each_key(&self, value: SqlValue, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: promised by the caller.
         unsafe {
             visit(self.whole.hasher().hash(value).ok_or_else(unhashed)?);
@@ -64,7 +64,11 @@ impl ArrayColumn {
     ///
     /// # Safety
     /// The value must be an array of the column's type.
-    unsafe fn each_member(&self, value: Element, mut visit: impl FnMut(Option<u64>)) -> Result<()> {
+    unsafe fn each_member(
+        &self,
+        value: SqlValue,
+        mut visit: impl FnMut(Option<u64>),
+    ) -> Result<()> {
         let hasher = self.member.hasher();
         let mut are_hashed = true;
         let mut visit_member = |_: &mut (), member: Option<Datum>| {
@@ -72,7 +76,7 @@ impl ArrayColumn {
                 return visit(None);
             };
             // SAFETY: a member of an array of the column's type, as the caller promises.
-            match unsafe { hasher.hash(Element { datum }) } {
+            match unsafe { hasher.hash(SqlValue { datum }) } {
                 Some(hash) => visit(Some(conditions::member(hash))),
                 None => are_hashed = false,
             }
@@ -94,7 +98,7 @@ impl ArrayColumn {
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.
-    pub unsafe fn condition(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
+    pub unsafe fn condition(&self, strategy: Strategy, asked: SqlValue) -> Result<Condition> {
         if strategy == Strategy::Equal {
             // SAFETY: both sides of `=` are arrays of the column's type.
             let hash = unsafe { self.whole.hasher().hash(asked) };

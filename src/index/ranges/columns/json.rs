@@ -8,7 +8,7 @@
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};
-use crate::pg::call::Element;
+use crate::pg::call::SqlValue;
 use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::Sink;
@@ -27,7 +27,7 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
 ///
 /// # Safety
 /// The value must be of the type of the operator's right side.
-pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
+pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
     match strategy {
         // SAFETY: the right side of `?` is a text.
         Strategy::HasKey => unsafe { has_key(asked) },
@@ -59,7 +59,7 @@ pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
 ///
 /// # Safety
 /// The name must be a text.
-unsafe fn has_key(name: Element) -> Condition {
+unsafe fn has_key(name: SqlValue) -> Condition {
     // SAFETY: promised by the caller; a text is of variable length.
     Condition::Has(conditions::key(&unsafe { Value::detoast(name.datum) }))
 }

@@ -19,7 +19,7 @@
 use super::class::Strategy;
 use super::json::hash_of_leaf;
 use crate::element::jsonb::Scalar;
-use crate::pg::call::{Element, interrupt};
+use crate::pg::call::{SqlValue, interrupt};
 use crate::pg::value::jsonpath::{PathExpression, PathItem, PathStep};
 use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
 use pg_bloom_core::memory;
@@ -29,7 +29,7 @@ use pg_bloom_core::memory;
 ///
 /// # Safety
 /// The value must be a jsonpath.
-pub unsafe fn condition(strategy: Strategy, asked: Element) -> Condition {
+pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
     // SAFETY: promised by the caller.
     let expression = unsafe { PathExpression::new(asked.datum) };
     if strategy == Strategy::PathExists {

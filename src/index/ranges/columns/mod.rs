@@ -28,7 +28,7 @@ use text::TextColumn;
 use crate::element::with_value;
 use crate::index::page::unhashed;
 use crate::index::session::{self, IndexColumn};
-use crate::pg::call::{Element, Result};
+use crate::pg::call::{Result, SqlValue};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::Relation;
@@ -89,7 +89,7 @@ impl RangesColumn {
     /// # Safety
     /// The value must be of the column's type.
     #[inline]
-    pub unsafe fn each_key(&self, value: Element, mut visit: impl FnMut(u64)) -> Result<()> {
+    pub unsafe fn each_key(&self, value: SqlValue, mut visit: impl FnMut(u64)) -> Result<()> {
         // SAFETY: the caller promises the column's type, and texts, documents and tsvectors are of
         // variable length.
         unsafe {
@@ -152,7 +152,7 @@ impl Index<'_> {
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.
-    unsafe fn condition_of_value(&self, strategy: Strategy, asked: Element) -> Result<Condition> {
+    unsafe fn condition_of_value(&self, strategy: Strategy, asked: SqlValue) -> Result<Condition> {
         // SAFETY: promised by the caller. For texts the right side is a text, and for tsvectors a
         // tsquery: both are of variable length.
         unsafe {
@@ -203,7 +203,7 @@ impl<'c> GatheredKeys<'c> {
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
-    pub unsafe fn add(&mut self, value: Element) -> Result<usize> {
+    pub unsafe fn add(&mut self, value: SqlValue) -> Result<usize> {
         if let RangesColumn::Text(texts) = self.column {
             // SAFETY: a text is of variable length.
             return Ok(unsafe { with_value(value, |text| self.windows.add(text, texts.encoding)) });
