@@ -97,8 +97,10 @@ impl<'a> Array<'a> {
         Ok(Array { name, lengths, members })
     }
 
-    /// Writes the canonical bytes.
+    /// Writes the canonical bytes of the array: its dimensions, and then each member, with its length
+    /// before it. Equal arrays have equal bytes; these are what is hashed.
     fn write(&self, into: &mut impl Sink) {
+        /// Arrays of SQL begin at 1 unless they are told otherwise.
         const LOWER_BOUND: i32 = 1;
         let dimensions = self.lengths.iter().map(|&length| (length, LOWER_BOUND));
         members::write_array_start(dimensions, into);
@@ -108,7 +110,7 @@ impl<'a> Array<'a> {
                 members::write_null(into);
                 continue;
             };
-            // The length comes first, so the member is written twice.
+            // The length comes first, so the member is written twice: once to be counted.
             let length = ByteCounter::count(|counter| member.write(counter));
             members::write_value_start(length, into);
             member.write(into);
@@ -116,11 +118,11 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Returns the kind of the members of an array; `None` if all are NULL.
+/// Returns the key kind that all members of an array have; `None` if all are NULL, or there are none.
 ///
 /// Fails with [`KindMismatch::Members`] if they have different kinds.
 fn kind_of_members<'m>(members: &'m [Option<Element<'_>>]) -> Result<Option<Kind<'m>>> {
-    // Members have the kinds of elements of the general layouts.
+    // Arrays have the same name in all layouts, so their members have the general kinds.
     let mut kinds = members.iter().flatten().map(|member| member.kind(Layout::Blocked));
     let Some(first) = kinds.next() else {
         return Ok(None);
@@ -135,7 +137,8 @@ fn kind_of_members<'m>(members: &'m [Option<Element<'_>>]) -> Result<Option<Kind
 }
 
 impl Element<'_> {
-    /// Returns the same element, which borrows nothing any more.
+    /// Returns the same element with copies of the texts and bytes that it borrows, so that it can
+    /// outlive them. Members of arrays are copied, too; names of kinds are never borrowed.
     pub fn into_owned(self) -> Element<'static> {
         match self {
             Element::Text(text) => Element::Text(text.into_owned().into()),
@@ -163,25 +166,31 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the kind that an empty filter of this layout gets from this element. An integer is
-    /// taken for a `bigint`, a float for a `double precision`.
+    /// Returns the key kind of the element in filters of a layout: an empty filter that gets this
+    /// element as its first has this kind from then on.
+    ///
+    /// The layout `parquet` has kinds of its own for types whose hashes the Parquet format defines,
+    /// and the general ones for all others. An integer is taken for a `bigint`, a float for a
+    /// `double precision`.
     #[inline]
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let (general_tag, parquet_tag) = match self {
+            // Arrays have one tag in all layouts, and are told apart by name.
+            Element::Array(array) => return Kind { tag: Tag::Array, name: &array.name },
             Element::Integer(_) => (Tag::Integer, Tag::ParquetInt64),
             Element::Text(_) => (Tag::Text, Tag::ParquetByteArray),
             Element::Bytea(_) => (Tag::Bytea, Tag::ParquetByteArray),
             Element::Float(_) => (Tag::Float, Tag::ParquetDouble),
-            Element::Numeric(_) => (Tag::Numeric, Tag::Numeric),
             Element::Uuid(_) => (Tag::Uuid, Tag::ParquetFixed16),
             Element::Date(_) => (Tag::Date, Tag::ParquetDate),
             Element::Timestamp(_) => (Tag::Timestamp, Tag::ParquetTimestamp),
             Element::Timestamptz(_) => (Tag::Timestamptz, Tag::ParquetTimestamptz),
+            // The Parquet format doesn't say how these are hashed.
+            Element::Numeric(_) => (Tag::Numeric, Tag::Numeric),
             Element::Boolean(_) => (Tag::Boolean, Tag::Boolean),
             Element::Time(_) => (Tag::Time, Tag::Time),
             Element::Timetz { .. } => (Tag::Timetz, Tag::Timetz),
             Element::Interval { .. } => (Tag::Interval, Tag::Interval),
-            Element::Array(array) => return Kind { tag: Tag::Array, name: &array.name },
         };
         match layout {
             Layout::Parquet => Kind::unnamed(parquet_tag),
@@ -189,12 +198,14 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the hash that the element has in filters of this kind and layout. The kind may be
-    /// that of a filter without elements.
+    /// Returns the hash of the element in filters of this key kind and layout. The kind may be that of a
+    /// filter without elements, which has any.
     ///
-    /// Returns `None` if the element is a number that elements of the kind can't be, such as 2^40
-    /// where they have 32 bits: no such filter has it. Fails with [`crate::Class::KindMismatch`] if
-    /// the element has another kind.
+    /// Returns `None` if the element is a number that elements of the kind can't be, so that no filter
+    /// of the kind has it: an integer such as 2^40 where they have 32 bits, or a double that no float
+    /// of 32 bits equals.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind.
     #[inline]
     pub fn hash_in(&self, kind: Kind<'_>, layout: Layout) -> Result<Option<u64>> {
         match (self, kind.tag) {
@@ -235,7 +246,8 @@ impl Element<'_> {
         }
     }
 
-    /// Writes the canonical bytes.
+    /// Writes the canonical bytes of the element, which are hashed: elements of one kind that are equal
+    /// in PostgreSQL have the same bytes.
     fn write(&self, into: &mut impl Sink) {
         match self {
             Element::Integer(value) => into.write(&scalar::integer(*value)),

@@ -40,7 +40,7 @@ fn cell(layout: Layout, fpr: f64) -> String {
     let Ok(size) = size_for_capacity(layout, 1_000_000, fpr) else {
         return "–".into();
     };
-    let least = density(layout, fpr).expect("a rate that has a size").bits;
+    let least = density(layout, fpr).expect("a rate that has a size").bits_per_element;
     let used = (size.blocks * layout.block_bits()) as f64 / 1e6;
     let bytes = Header::with_size(size, Kind::NONE).dense_bytes();
     format!("{least:.2} / {used:.2} / {} / {}", size.num_hashes, grouped(bytes))
@@ -67,7 +67,7 @@ fn sizing_has_the_bits_of_every_rate() {
 fn sizing_says_what_blocks_cost() {
     let more = |fpr| {
         let [blocked, classic] = [Layout::Blocked, Layout::Classic]
-            .map(|layout| density(layout, fpr).expect("possible").bits);
+            .map(|layout| density(layout, fpr).expect("possible").bits_per_element);
         (blocked / classic - 1.0) * 100.0
     };
     let expected = format!(
@@ -87,7 +87,7 @@ fn the_answers_have_the_least_bits_of_three_rates() {
     let lines = page("docs/faq.md");
     for layout in ORDER {
         let bits = [0.01, 0.001, 1e-4]
-            .map(|fpr| format!("{:.2}", density(layout, fpr).expect("possible").bits))
+            .map(|fpr| format!("{:.2}", density(layout, fpr).expect("possible").bits_per_element))
             .join(" / ");
         let start = format!("| `{}` | {bits} |", layout.name());
         assert!(

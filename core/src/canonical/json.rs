@@ -26,16 +26,16 @@ fn must_be_escaped(byte: u8) -> bool {
     byte < FIRST_PRINTABLE || byte == b'"' || byte == b'\\'
 }
 
-/// Writes the escape sequence of a byte: `\` and one character if there is such a form, else
-/// `\u00xx` with lower-case digits.
+/// Writes a byte of a JSON string as an escape sequence: `\` and one character if JSON has such a form
+/// for it, as `\n`, else `\u00xx` with lower-case hexadecimal digits.
 fn write_escaped(byte: u8, into: &mut impl Sink) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let character = match byte {
-        8 => b'b',
-        9 => b't',
-        10 => b'n',
-        12 => b'f',
-        13 => b'r',
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0C => b'f',
+        b'\r' => b'r',
         b'"' | b'\\' => byte,
         _ => {
             let high = DIGITS[usize::from(byte >> 4)];

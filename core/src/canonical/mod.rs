@@ -27,14 +27,15 @@ pub trait Sink {
 #[derive(Debug, Default)]
 pub struct ByteCounter {
     total: u64,
+    /// Checks for interrupts after some bytes.
     meter: Meter,
 }
 
 impl ByteCounter {
-    /// Returns how many bytes `write` writes.
-    pub fn count(write: impl FnOnce(&mut ByteCounter)) -> u64 {
+    /// Returns how many bytes `write_value` writes to the sink that it gets.
+    pub fn count(write_value: impl FnOnce(&mut ByteCounter)) -> u64 {
         let mut counter = ByteCounter::default();
-        write(&mut counter);
+        write_value(&mut counter);
         counter.total
     }
 }

@@ -73,8 +73,8 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the number that has these digits before and after the point, times ten to the power of
-    /// `exponent`.
+    /// Returns the number that is written with the digits `whole` before and `fraction` after the point,
+    /// times ten to the power of `exponent`. Zeros at both ends of the digits are dropped.
     ///
     /// Returns `None` if there are no digits or other characters, or if the exponent is out of the
     /// range of an `i64`.
@@ -99,26 +99,27 @@ impl Decimal {
         Some(Decimal { digits, exponent })
     }
 
-    /// Returns the number, which must not be zero, without an exponent. `minus` is written before
-    /// it.
+    /// Returns the number as decimal text without an exponent, such as `1200`, `0.012` or `1.2` for the
+    /// digits `12`. It must not be zero. `minus` is written before it: a minus sign or nothing.
     ///
     /// Returns `None` if it has more digits than PostgreSQL's type allows.
     fn plain_text(&self, minus: &str) -> Option<Vec<u8>> {
         let Decimal { digits, exponent } = self;
-        // If the number is less than 0.1, this is negative: -1 means one zero after the point.
+        // Negative for a number below 0.1, which begins with zeros after the point: -1 means one zero.
         let digits_before_point = exponent.checked_add(digits.len() as i64)?;
         let digits_after_point = exponent.checked_neg()?;
         if digits_before_point > MOST_WHOLE_DIGITS || digits_after_point > MOST_FRACTION_DIGITS {
             return None;
         }
 
-        // The digits may follow `0.` and zeros, or be followed by zeros.
-        let zeros = if *exponent > 0 { *exponent } else { (-digits_before_point).max(0) };
-        let room = minus.len() + b"0.".len() + digits.len() + zeros as usize;
+        // Zeros stand between the digits and the point: behind the digits of a multiple of ten, or
+        // before those of a number below 0.1.
+        let num_zeros = if *exponent > 0 { *exponent } else { (-digits_before_point).max(0) };
+        let room = minus.len() + b"0.".len() + digits.len() + num_zeros as usize;
         let mut text = memory::with_capacity(room);
         text.extend_from_slice(minus.as_bytes());
 
-        let zeros = iter::repeat_n(b'0', zeros as usize);
+        let zeros = iter::repeat_n(b'0', num_zeros as usize);
         if digits_after_point <= 0 {
             text.extend_from_slice(digits);
             text.extend(zeros);
@@ -136,11 +137,13 @@ impl Decimal {
     }
 }
 
-/// Writes a finite number as plain decimal text. Its magnitude is the sum of
-/// `groups[i] · 10000^(weight - i)`; each group is below 10,000. Zero is written without a sign.
+/// Writes a finite number as decimal text without an exponent, and without zeros at its end.
 ///
-/// Example: weight 0 and the groups 12, 3400, 100 are `12` `3400` `0100`, with the point after the
-/// group of power 0, so `12.340001` is written once the zeros at the end are dropped.
+/// It is given as PostgreSQL stores it: in groups of four decimal digits, each below 10,000, where
+/// group i is multiplied by 10,000 to the power of `weight - i`. Zero is written without a sign.
+///
+/// Example: weight 0 and the groups 12, 3400, 100 are the powers 0, -1 and -2. The point follows the
+/// group of power 0, so `12.34000100` without its last zeros is written: `12.340001`.
 pub fn write_groups(
     sign: Sign,
     weight: i32,
@@ -155,25 +158,27 @@ pub fn write_groups(
         into.write(b"-");
     }
 
-    // The powers of 10,000 of the first and the last group that is not 0.
+    // The powers of 10,000 of the first and the last group that is not 0. All groups down to power 0,
+    // before the point, are written, and so are all from power 0 down to the last one.
     let first_power = i64::from(weight) - significant.start as i64;
     let last_power = i64::from(weight) - (significant.end as i64 - 1);
-    // The group of power 0, before the point, is written in any case.
     let highest_power = first_power.max(0);
     let lowest_power = last_power.min(0);
 
     let mut groups = groups.skip(significant.start);
     for power in (lowest_power..=highest_power).rev() {
-        let is_given = (last_power..=first_power).contains(&power);
-        let group = if is_given { groups.next().unwrap_or(0) } else { 0 };
+        let is_stored = (last_power..=first_power).contains(&power);
+        let group = if is_stored { groups.next().unwrap_or(0) } else { 0 };
         let digits = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
 
         if power == -1 {
             into.write(b".");
         }
+        // The highest group is before the point, so only a lower one can end the fraction.
+        let ends_fraction = power == last_power && power < 0;
         into.write(if power == highest_power {
             without_leading_zeros(&digits)
-        } else if power == last_power && power < 0 {
+        } else if ends_fraction {
             without_trailing_zeros(&digits)
         } else {
             &digits

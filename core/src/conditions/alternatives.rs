@@ -1,13 +1,13 @@
 //! Conditions with many alternatives: 200 patterns, 100 members, words joined by OR.
 //!
 //! An index asks its ranges for each alternative by itself. So each row of a range has to be
-//! compared only with those that its range may have, by the hashes of the row's parts. Most rows
-//! have none of them, and end with the first step:
+//! compared only with the alternatives that its range may have, by the hashes of the row's keys.
+//! Most rows have none of them, and end with the first step:
 //!
 //! ```text
-//! watched  a bit for one hash of each alternative of the range     has the row one of these?
-//! places   . . h1 . h2 h3 . . .     a place for each hash that an alternative has
-//! rows     . . 7  . 4  7  . . .     the last row that had it: row 7 has h1 and h3
+//! watched   a bit for one hash of each alternative of the range     has the row one of these?
+//! hashes    . . h1 . h2 h3 . . .     a hash table of all hashes that an alternative has
+//! last_row  . . 7  . 4  7  . . .     by place in it, the last row that had the hash: row 7 has h1 and h3
 //! ```
 //!
 //! If a row has the watched hash but the alternative doesn't hold, a hash that the row lacks is
@@ -20,175 +20,219 @@ use crate::memory;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternatives {
     /// What must hold in any case; unknown if nothing must.
-    pub every: Condition,
+    pub required: Condition,
     /// One of these must hold. They are distinct.
-    pub each: Vec<Condition>,
+    pub choices: Vec<Condition>,
 }
 
 impl Alternatives {
-    /// How many alternatives a condition has, with those within alternatives.
+    /// Returns how many alternatives a condition has: of an OR the sum over its parts, of an AND
+    /// the number of the part that has most, of a hash 1.
     pub fn count(condition: &Condition) -> usize {
         match condition {
             Condition::All(all) => all.iter().map(Alternatives::count).max().unwrap_or(1),
-            Condition::Any(each) => each.iter().map(Alternatives::count).sum(),
+            Condition::Any(any) => any.iter().map(Alternatives::count).sum(),
             _ => 1,
         }
     }
 
-    /// Those of a condition: if all of several must hold, those of the one that has most.
-    pub fn of(condition: Condition) -> Alternatives {
-        let (every, mut each) = match condition {
-            Condition::Any(each) => (Condition::Unknown, each),
+    /// Divides a condition into alternatives. Of an AND only one part is divided, the one that has
+    /// most alternatives, and the other parts are required. A condition without an OR is one
+    /// alternative.
+    pub fn of_condition(condition: Condition) -> Alternatives {
+        let mut required = Condition::Unknown;
+        let mut choices = match condition {
+            Condition::Any(any) => any,
             Condition::All(mut all) => {
-                let most = (0..all.len())
+                let widest = (0..all.len())
                     .max_by_key(|&i| Alternatives::count(&all[i]))
                     .unwrap_or(0);
-                let each = match all.swap_remove(most) {
-                    Condition::Any(each) => each,
+                let choices = match all.swap_remove(widest) {
+                    Condition::Any(any) => any,
                     other => vec![other],
                 };
-                (Condition::all(all), each)
+                required = Condition::all(all);
+                choices
             }
-            other => (Condition::Unknown, vec![other]),
+            other => vec![other],
         };
-        each.sort_unstable();
-        each.dedup();
-        Alternatives { every, each }
+        choices.sort_unstable();
+        choices.dedup();
+        Alternatives { required, choices }
     }
 }
 
-/// What rows are compared with: first [`RowTest::is_watched`] for their hashes, then for the few
-/// that have such a hash [`RowTest::begin_row`], [`RowTest::add`] for all of them, and
+/// Compares rows with the alternatives of a condition.
+///
+/// First [`RowTest::is_watched`] is called for each hash of a row. Only for the few rows that have
+/// such a hash [`RowTest::begin_row`] follows, [`RowTest::add`] for all hashes of the row, and
 /// [`RowTest::may_match`].
 pub struct RowTest {
-    /// A hash in each place that is not 0: the place that the hash says, or one after it. At most a
-    /// quarter are taken.
-    places: Vec<u64>,
-    /// The last row that has the hash of a place.
-    rows: Vec<u32>,
+    /// A hash table of the hashes of all alternatives, 0 where a place is free. At most a quarter
+    /// of its places are taken.
+    hashes: Vec<u64>,
+    /// By place in `hashes`, the last row that has the hash.
+    last_row: Vec<u32>,
+    /// The number of the row whose hashes are being added.
     row: u32,
-    every: Condition,
-    each: Vec<Alternative>,
-    /// Those that the range may have.
-    numbers: Vec<u32>,
-    /// A bit for each hash that is watched, by its highest bits.
-    watched: Vec<u64>,
-    shift: u32,
+    /// What must hold beside an alternative, on places in `hashes` instead of hashes.
+    required: Condition,
+    alternatives: Vec<Alternative>,
+    /// The numbers of the alternatives that the range may have.
+    in_range: Vec<u32>,
+    /// A bit for each hash that is watched: the one with the number that its highest bits are.
+    watched_bits: Vec<u64>,
+    /// By how many bits a hash is shifted to the right to get the number of its bit.
+    watched_shift: u32,
 }
 
-/// Conditions on places, which must all hold.
+/// An alternative: conditions on places in [`RowTest::hashes`], which must all hold.
 struct Alternative {
-    all: Vec<Condition>,
+    conditions: Vec<Condition>,
+    /// The number of the condition of which hashes are watched.
     watched: usize,
 }
 
+impl Alternative {
+    /// Returns the alternative of a condition on places. Its first part is watched first.
+    fn of_condition(condition: Condition) -> Alternative {
+        let conditions = match condition {
+            Condition::All(all) => all,
+            other => vec![other],
+        };
+        Alternative { conditions, watched: 0 }
+    }
+}
+
+/// The fewest bits for watched hashes: half a kilobyte, which no row test is too small for.
+const LEAST_WATCHED_BITS: usize = 1 << 12;
+/// Bits for watched hashes by alternative. Each alternative usually watches one hash, so one bit of
+/// sixteen is set, and one hash of sixteen that no alternative has looks as if it were watched.
+const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
+
 impl RowTest {
+    /// Returns a test for these alternatives that isn't in any range yet: [`RowTest::begin_range`]
+    /// must follow.
     pub fn new(alternatives: &Alternatives) -> RowTest {
-        /// Bits for hashes that are watched, at least; and for each alternative.
-        const BITS: usize = 1 << 12;
-        const BITS_EACH: usize = 16;
-        let mut count = 0usize;
-        let mut add = |hash| {
-            count += 1;
-            hash
-        };
-        alternatives
-            .each
-            .iter()
-            .chain([&alternatives.every])
-            .for_each(|condition| drop(condition.map(&mut add)));
-        let mut places = memory::zeroed((4 * count).next_power_of_two());
-        let mut put = |hash| {
-            let place = find(&places, hash);
-            places[place] = hash.max(1);
-            place as u64
-        };
-        let each = memory::collect(alternatives.each.iter().map(|one| match one.map(&mut put) {
-            Condition::All(all) => Alternative { all, watched: 0 },
-            other => Alternative { all: vec![other], watched: 0 },
-        }));
-        let every = alternatives.every.map(&mut put);
-        let rows = memory::zeroed(places.len());
-        let bits = (BITS_EACH * each.len()).next_power_of_two().max(BITS);
-        let (watched, shift) =
-            (memory::zeroed(bits / u64::BITS as usize), u64::BITS - bits.ilog2());
+        let mut hashes = Vec::new();
+        for condition in alternatives.choices.iter().chain([&alternatives.required]) {
+            condition.visit_hashes(&mut |hash| memory::push(&mut hashes, hash));
+        }
+
+        // Four places for each hash, so that searches are short.
+        let mut table: Vec<u64> = memory::zeroed((4 * hashes.len()).next_power_of_two());
+        for hash in hashes {
+            let place = find(&table, hash);
+            table[place] = table_entry(hash);
+        }
+        let mut place_of_hash = |hash| find(&table, hash) as u64;
+
+        let required = alternatives.required.map(&mut place_of_hash);
+        let mut on_places = memory::with_capacity(alternatives.choices.len());
+        for choice in &alternatives.choices {
+            on_places.push(Alternative::of_condition(choice.map(&mut place_of_hash)));
+        }
+
+        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * on_places.len();
+        let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         RowTest {
-            places,
-            rows,
+            last_row: memory::zeroed(table.len()),
+            hashes: table,
             row: 0,
-            every,
-            each,
-            numbers: Vec::new(),
-            watched,
-            shift,
+            required,
+            alternatives: on_places,
+            in_range: Vec::new(),
+            watched_bits: memory::zeroed(num_bits / u64::BITS as usize),
+            watched_shift: u64::BITS - num_bits.ilog2(),
         }
     }
 
-    /// Begins with another range, which may have the alternatives with these numbers.
+    /// Begins with another range, which may have only the alternatives with these numbers: places
+    /// in [`Alternatives::choices`].
     pub fn begin_range(&mut self, numbers: &[u32]) {
-        self.numbers.clear();
-        numbers
-            .iter()
-            .for_each(|&number| memory::push(&mut self.numbers, number));
-        self.watch();
+        self.in_range.clear();
+        for &number in numbers {
+            memory::push(&mut self.in_range, number);
+        }
+        self.set_watched_bits();
     }
 
-    fn watch(&mut self) {
-        self.watched.fill(0);
-        let mut add = |place: u64| {
-            let bit = self.places[place as usize] >> self.shift;
-            self.watched[bit as usize / 64] |= 1 << (bit % 64);
-        };
-        for &number in &self.numbers {
-            let Alternative { all, watched } = &self.each[number as usize];
-            all[*watched].watched(&mut add);
+    /// Sets the bits of the hashes that the range's alternatives watch, and no others.
+    fn set_watched_bits(&mut self) {
+        self.watched_bits.fill(0);
+        for &number in &self.in_range {
+            let alternative = &self.alternatives[number as usize];
+            let watched = &alternative.conditions[alternative.watched];
+            watched.visit_one_of_each(&mut |place| {
+                let bit = self.hashes[place as usize] >> self.watched_shift;
+                self.watched_bits[bit as usize / 64] |= 1 << (bit % 64);
+            });
         }
     }
 
-    /// Whether a row with this hash is to be looked at: no other is one that matches.
+    /// Returns whether a row with this hash must be looked at. A row that matches has at least one
+    /// hash for which this is true.
     #[inline(always)]
     pub fn is_watched(&self, hash: u64) -> bool {
-        let bit = hash >> self.shift;
-        self.watched[bit as usize / 64] >> (bit % 64) & 1 == 1
+        let bit = hash >> self.watched_shift;
+        self.watched_bits[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
+    /// Begins with another row, which has no hashes yet.
     pub fn begin_row(&mut self) {
-        // After four billion rows one may be compared for what another has, which is right.
+        // After four billion rows a row may seem to have hashes that an earlier one had. It is
+        // reported without need then, and the query compares it itself.
         self.row = self.row.wrapping_add(1).max(1);
     }
 
+    /// Adds a hash that the row has.
     #[inline(always)]
     pub fn add(&mut self, hash: u64) {
-        // That of a hash which no alternative has is asked for by none.
-        self.rows[find(&self.places, hash)] = self.row;
+        // A hash that no alternative has comes to a free place, which nothing looks at.
+        self.last_row[find(&self.hashes, hash)] = self.row;
     }
 
-    /// Whether one of the range's alternatives may hold for the row.
+    /// Returns whether one of the range's alternatives, and what is required beside it, may hold
+    /// for the row, all of whose hashes must have been added.
+    ///
+    /// If not, the row was looked at for nothing. So each alternative whose watched hash the row has
+    /// watches one from then on that the row lacks.
     pub fn may_match(&mut self) -> bool {
-        let (rows, row) = (&self.rows, self.row);
-        let has = |place: u64| rows[place as usize] == row;
+        let last_row = &self.last_row;
+        let row = self.row;
+        let has = |place: u64| last_row[place as usize] == row;
+
         let mut is_changed = false;
-        for &number in &self.numbers {
-            let Alternative { all, watched } = &mut self.each[number as usize];
-            match all.iter().position(|condition| !condition.holds(&has)) {
-                None => return self.every.holds(&has),
-                Some(lacking) if all[*watched].holds(&has) => {
-                    (*watched, is_changed) = (lacking, true)
-                }
-                Some(_) => {}
+        for &number in &self.in_range {
+            let Alternative { conditions, watched } = &mut self.alternatives[number as usize];
+            let lacking = conditions.iter().position(|condition| !condition.holds(&has));
+            let Some(lacking) = lacking else {
+                return self.required.holds(&has);
+            };
+            if conditions[*watched].holds(&has) {
+                *watched = lacking;
+                is_changed = true;
             }
         }
         if is_changed {
-            self.watch();
+            self.set_watched_bits();
         }
         false
     }
 }
 
-/// The place of a hash. No hash is 0: that one counts as 1.
+/// Returns the place of a hash in a hash table, or a free place if the table lacks it.
 #[inline(always)]
-fn find(places: &[u64], hash: u64) -> usize {
-    place_of(places, hash.max(1), hash.max(1))
+fn find(table: &[u64], hash: u64) -> usize {
+    let entry = table_entry(hash);
+    place_of(table, entry, entry)
+}
+
+/// Returns the entry of a hash table for a hash: the hash itself, but 1 for 0, which marks a free
+/// place.
+#[inline(always)]
+fn table_entry(hash: u64) -> u64 {
+    hash.max(1)
 }
 
 #[cfg(test)]

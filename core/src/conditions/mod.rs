@@ -1,10 +1,10 @@
-//! Parts of a value, for an index that finds rows by what is in them: members of an array, windows
-//! of a text, words, what a JSON document says.
+//! Keys of a value, for an index that finds rows by what is in them: members of an array, windows of
+//! a text, words, leaves of a JSON document.
 //!
-//! A row gives the index the hashes of its parts; a lookup has a [`Condition`] on such hashes. Both
-//! sides get them from the functions here, so that they cannot differ. The hash of a part is XXH64
-//! over its bytes with a seed for each kind of part. So a part never meets one of another kind, nor
-//! a whole value, whose seed is 0. All are frozen, since stored indexes depend on them: "Keys of
+//! A row gives the index the hashes of its keys; a lookup has a [`Condition`] on such hashes. Both
+//! sides get them from the functions here, so that they cannot differ. The hash of a key is XXH64
+//! over its bytes with a seed for each kind of key. So a key never meets one of another kind, nor a
+//! whole value, whose seed is 0. All are frozen, since stored indexes depend on them: "Keys of
 //! values with several" in core/src/index/pages.md lists the seeds and the bytes.
 //!
 //! | module | what it knows |
@@ -21,6 +21,7 @@ use crate::canonical::Sink;
 use crate::hash::{HashSink, hash_with_seed};
 use crate::memory;
 
+// Seeds for the hashes of each kind of key.
 const MEMBER: u64 = 2;
 const WINDOW: u64 = 3;
 const WORD: u64 = 4;
@@ -28,61 +29,79 @@ const WORD: u64 = 4;
 /// the path before it.
 const ROOT: u64 = 5;
 const KEY: u64 = 6;
-/// A window of two characters once more.
+/// The seed of the second hash of a window of two characters.
 const AGAIN: u64 = 7;
 
-/// The hash of a member of an array, from its hash as an element.
+/// Returns the hash of a member of an array, from its hash as an element.
 #[inline]
 pub fn member(element: u64) -> u64 {
     hash_with_seed(&element.to_le_bytes(), MEMBER)
 }
 
-/// A window of a folded text: one to four characters, in one number. The last is in the lowest
-/// bits. One below U+2000 has 13 bits, a wide one 21. Above 60 bits is which of them are wide, a
-/// bit for each, that of the last one lowest.
+/// A window of a folded text: one to four characters, in one number.
+///
+/// The last character is in the lowest bits. A character below U+2000 takes 13 bits, another one,
+/// called wide, 21. The four bits from bit 60 on say which characters are wide, that of the last
+/// character lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Window(u64);
 
 impl Window {
-    const CHARACTERS: u32 = 60;
-    const NARROW: u32 = 13;
-    const WIDE: u32 = 21;
+    /// The bits that all characters take together at most: four narrow ones take 52, two wide ones 42,
+    /// a wide and two narrow ones 47. Bits that say which characters are wide follow.
+    const CHARACTER_BITS: u32 = 60;
+    const CHARACTER_MASK: u64 = (1 << Window::CHARACTER_BITS) - 1;
+    const NARROW_BITS: u32 = 13;
+    const WIDE_BITS: u32 = 21;
 
-    /// The last of these characters, each of 32 bits and none 0, of which the last is the lowest.
+    /// Returns the window of the last `count` of these characters, one to four. Each of
+    /// `characters` has 32 bits and is not 0; the last one has the lowest bits.
     #[inline(always)]
-    fn of(characters: u128, count: u32) -> Window {
-        let (mut bits, mut wide, mut at) = (0, 0, 0);
+    fn of_last(characters: u128, count: u32) -> Window {
+        let mut character_bits = 0;
+        let mut wide_bits = 0;
+        let mut shift = 0;
         for back in 0..count {
             let c = (characters >> (32 * back)) as u32;
-            let is_wide = c >= 1 << Window::NARROW;
-            bits |= u64::from(c) << at;
-            wide |= u64::from(is_wide) << back;
-            at += if is_wide { Window::WIDE } else { Window::NARROW };
+            let is_wide = c >= 1 << Window::NARROW_BITS;
+            character_bits |= u64::from(c) << shift;
+            wide_bits |= u64::from(is_wide) << back;
+            shift += if is_wide { Window::WIDE_BITS } else { Window::NARROW_BITS };
         }
-        Window(bits | wide << Window::CHARACTERS)
+        Window(character_bits | wide_bits << Window::CHARACTER_BITS)
     }
 
-    /// Whether it has at most so many characters, one or two.
-    const fn has_at_most(self, count: u32) -> bool {
-        self.0 & ((1 << Window::CHARACTERS) - 1) < 1 << (count * Window::WIDE)
+    /// Returns whether the window is a wide character by itself, which has 21 bits at most. All
+    /// other windows have more: one character at least in front of a wide one or of a narrow one
+    /// behind a wide one.
+    const fn is_single_character(self) -> bool {
+        self.0 & Window::CHARACTER_MASK < 1 << Window::WIDE_BITS
     }
 
-    /// Its hashes: two for two characters, else one.
+    /// Returns whether the window has a second hash: each window of two characters, and most windows
+    /// of three, since their characters fit into the bits of two wide ones, too.
+    const fn has_second_hash(self) -> bool {
+        let characters = self.0 & Window::CHARACTER_MASK;
+        characters < 1 << (2 * Window::WIDE_BITS) && !self.is_single_character()
+    }
+
+    /// Returns the hashes of the window: one, or two for a window of a few characters. A pattern of
+    /// two characters has hardly more windows, so a second hash makes its lookup more precise.
     #[inline]
     pub fn hashes(self) -> impl Iterator<Item = u64> {
         let bytes = self.0.to_le_bytes();
-        let has_two = self.has_at_most(2) && !self.has_at_most(1);
-        [hash_with_seed(&bytes, WINDOW)]
-            .into_iter()
-            .chain(has_two.then(|| hash_with_seed(&bytes, AGAIN)))
+        let first = hash_with_seed(&bytes, WINDOW);
+        let second = self.has_second_hash().then(|| hash_with_seed(&bytes, AGAIN));
+        [first].into_iter().chain(second)
     }
 }
 
+/// Returns the hash of a word of a text search vector or query.
 pub fn word(lexeme: &[u8]) -> u64 {
     hash_with_seed(lexeme, WORD)
 }
 
-/// The hash of a key at the top of a JSON document, or of a string that `?` finds as one.
+/// Returns the hash of a key at the top of a JSON document, or of a string that `?` finds as one.
 pub fn key(key: &[u8]) -> u64 {
     hash_with_seed(key, KEY)
 }
@@ -105,12 +124,13 @@ pub enum Leaf {
 impl JsonPath {
     pub const ROOT: JsonPath = JsonPath(ROOT);
 
-    /// The value of a key in an object at this path.
+    /// Returns the path to the value of a key in an object that is at this path.
     pub fn key(self, key: &[u8]) -> JsonPath {
         JsonPath(hash_with_seed(key, self.0))
     }
 
-    /// The hash of a value at this path, of which `write` writes the canonical bytes.
+    /// Returns the hash of a value at this path. `write` writes its canonical bytes; nothing for a
+    /// value that its type says all about, such as true.
     pub fn leaf(self, leaf: Leaf, write: impl FnOnce(&mut HashSink)) -> u64 {
         HashSink::hash_with_seed(self.0, |stream| {
             stream.write(&[leaf as u8]);
@@ -119,15 +139,15 @@ impl JsonPath {
     }
 }
 
-/// How deep conditions may be nested: what is deeper counts as unknown, which is right for any
-/// condition.
+/// How deep conditions may be nested. A deeper part counts as unknown, which is never wrong: it only
+/// rules out fewer rows.
 pub const MAX_DEPTH: usize = 64;
 
-/// What the hashes of a row's parts must be, if the row can match. Where an index can't tell, it is
-/// unknown.
+/// Which hashes a row's keys must have if the row matches a query.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// Any row may match. Only a whole condition is ever unknown, none within another.
+    /// Any row may match: keys can't tell. Only a whole condition is ever unknown, none within
+    /// another.
     Unknown,
     /// The row must have this hash.
     Has(u64),
@@ -140,16 +160,21 @@ pub enum Condition {
 impl Condition {
     pub const NONE: Condition = Condition::Any(Vec::new());
 
-    /// All of these conditions: what is unknown among them is left out.
+    /// Returns the condition that all of these hold. Unknown ones are left out; if there are no
+    /// others, the result is unknown. If one can't hold, the result can't either.
+    ///
+    /// Conditions that are ANDs themselves are taken apart, so that no AND is within an AND.
     pub fn all(conditions: impl IntoIterator<Item = Condition>) -> Condition {
         let mut all = Vec::new();
         for condition in conditions {
             match condition {
                 Condition::Unknown => {}
                 Condition::Any(any) if any.is_empty() => return Condition::NONE,
-                Condition::All(more) => more
-                    .into_iter()
-                    .for_each(|condition| memory::push(&mut all, condition)),
+                Condition::All(nested) => {
+                    for condition in nested {
+                        memory::push(&mut all, condition);
+                    }
+                }
                 other => memory::push(&mut all, other),
             }
         }
@@ -160,19 +185,24 @@ impl Condition {
         }
     }
 
-    /// One of these conditions: unknown if one of them is.
+    /// Returns the condition that at least one of these holds. It is unknown if one of them is. If
+    /// there are none, it is [`Condition::NONE`], which never holds.
+    ///
+    /// Conditions that are ORs themselves are taken apart, so that no OR is within an OR.
     pub fn any(conditions: impl IntoIterator<Item = Condition>) -> Condition {
         let mut any = Vec::new();
         for condition in conditions {
             match condition {
                 Condition::Unknown => return Condition::Unknown,
-                Condition::Any(mut more) => {
-                    // Of many ORs in each other, the few are added to the many.
-                    if more.len() > any.len() {
-                        std::mem::swap(&mut any, &mut more);
+                Condition::Any(mut nested) => {
+                    // `a OR b OR c …` comes as one OR for each word, within each other. The shorter
+                    // list is added to the longer one, so that all of them take linear time.
+                    if nested.len() > any.len() {
+                        std::mem::swap(&mut any, &mut nested);
                     }
-                    more.into_iter()
-                        .for_each(|condition| memory::push(&mut any, condition));
+                    for condition in nested {
+                        memory::push(&mut any, condition);
+                    }
                 }
                 other => memory::push(&mut any, other),
             }
@@ -180,9 +210,11 @@ impl Condition {
         if any.len() == 1 { any.remove(0) } else { Condition::Any(any) }
     }
 
-    /// All of these hashes. They are looked for in an order of their own, so that neighbouring
-    /// windows, which often come together, don't follow each other; and beyond `most` of them the
-    /// rest is left out.
+    /// Returns the condition that a row has all of these hashes, or the lowest `most` of them if there
+    /// are more.
+    ///
+    /// Hashes are looked up in ascending order, which is a random order of the keys: neighbouring
+    /// windows of a text often occur together, so after one the next one would rule out little.
     pub fn all_of(mut hashes: Vec<u64>, most: usize) -> Condition {
         hashes.sort_unstable();
         hashes.dedup();
@@ -190,12 +222,13 @@ impl Condition {
         Condition::all(hashes.into_iter().map(Condition::Has))
     }
 
-    /// Whether any row may match.
+    /// Returns whether any row may match, so that looking the condition up would tell nothing.
     pub fn is_unknown(&self) -> bool {
         *self == Condition::Unknown
     }
 
-    /// Whether it holds for a row that has the hashes for which `has` is true.
+    /// Returns whether the condition holds for a row that has the hashes for which `has` is true. An
+    /// unknown condition holds for any row.
     pub fn holds(&self, has: &impl Fn(u64) -> bool) -> bool {
         match self {
             Condition::Unknown => true,
@@ -205,17 +238,15 @@ impl Condition {
         }
     }
 
-    /// The same condition on what `of` makes of the hashes.
+    /// Returns the same condition on other hashes: each is replaced by the one that `replace` returns
+    /// for it. `replace` is called in the order in which the hashes stand in the condition.
     #[must_use]
-    pub fn map(&self, of: &mut impl FnMut(u64) -> u64) -> Condition {
-        let mut each = |conditions: &[Condition]| {
-            memory::collect(conditions.iter().map(|condition| condition.map(of)))
-        };
+    pub fn map(&self, replace: &mut impl FnMut(u64) -> u64) -> Condition {
         match self {
             Condition::Unknown => Condition::Unknown,
-            Condition::Has(hash) => Condition::Has(of(*hash)),
-            Condition::All(conditions) => Condition::All(each(conditions)),
-            Condition::Any(conditions) => Condition::Any(each(conditions)),
+            Condition::Has(hash) => Condition::Has(replace(*hash)),
+            Condition::All(conditions) => Condition::All(map_each(conditions, replace)),
+            Condition::Any(conditions) => Condition::Any(map_each(conditions, replace)),
         }
     }
 
@@ -230,51 +261,92 @@ impl Condition {
         }
     }
 
-    /// Calls `visit` with some hashes, of which a row must have one if the condition holds.
-    pub(super) fn watched(&self, visit: &mut impl FnMut(u64)) {
+    /// Calls `visit` with each hash of the condition, as often as the condition has it.
+    fn visit_hashes(&self, visit: &mut impl FnMut(u64)) {
         match self {
             Condition::Unknown => {}
             Condition::Has(hash) => visit(*hash),
-            Condition::All(conditions) => conditions
-                .iter()
-                .take(1)
-                .for_each(|condition| condition.watched(visit)),
-            Condition::Any(conditions) => {
-                conditions.iter().for_each(|condition| condition.watched(visit))
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                for condition in conditions {
+                    condition.visit_hashes(visit);
+                }
             }
         }
     }
 
-    /// Returns those slots of `all` for which the condition may hold; slot i is bit i. `having` returns
-    /// the slots that may have a hash. It is not called for a hash that can't change the answer.
+    /// Calls `visit` with a few hashes of which a row must have at least one if the condition holds:
+    /// those of the first part of an AND, and those of each part of an OR. Calls it with none if the
+    /// condition is unknown.
+    fn visit_one_of_each(&self, visit: &mut impl FnMut(u64)) {
+        match self {
+            Condition::Unknown => {}
+            Condition::Has(hash) => visit(*hash),
+            Condition::All(conditions) => {
+                if let Some(first) = conditions.first() {
+                    first.visit_one_of_each(visit);
+                }
+            }
+            Condition::Any(conditions) => {
+                for condition in conditions {
+                    condition.visit_one_of_each(visit);
+                }
+            }
+        }
+    }
+
+    /// Returns the slots of `all_slots` for which the condition may hold, where a slot is one of up to
+    /// 128 ranges of a table, and slot i is bit i. `slots_with_hash` returns the slots that may have
+    /// a hash; it isn't called for hashes that can't change the result.
     ///
-    /// Fails if `having` fails.
+    /// Fails if `slots_with_hash` fails.
     pub fn slots<E>(
         &self,
-        all: u128,
-        having: &mut impl FnMut(u64) -> Result<u128, E>,
+        all_slots: u128,
+        slots_with_hash: &mut impl FnMut(u64) -> Result<u128, E>,
     ) -> Result<u128, E> {
+        if all_slots == 0 {
+            return Ok(0);
+        }
         match self {
-            _ if all == 0 => Ok(0),
-            Condition::Unknown => Ok(all),
-            Condition::Has(hash) => Ok(all & having(*hash)?),
+            Condition::Unknown => Ok(all_slots),
+            Condition::Has(hash) => Ok(all_slots & slots_with_hash(*hash)?),
             Condition::All(conditions) => {
-                conditions.iter().try_fold(all, |left, one| one.slots(left, having))
+                let mut possible = all_slots;
+                for condition in conditions {
+                    possible = condition.slots(possible, slots_with_hash)?;
+                }
+                Ok(possible)
             }
-            Condition::Any(conditions) => conditions
-                .iter()
-                .try_fold(0, |found, one| Ok(found | one.slots(all & !found, having)?)),
+            Condition::Any(conditions) => {
+                let mut found = 0;
+                for condition in conditions {
+                    let not_found_yet = all_slots & !found;
+                    found |= condition.slots(not_found_yet, slots_with_hash)?;
+                }
+                Ok(found)
+            }
         }
     }
 }
 
-/// The place of a number in a table, of 2^n places and one at least that is 0: the one that `from`
-/// says, or one after it. If the table lacks the number, a place that is 0.
+/// Returns these conditions on the hashes that `replace` returns for theirs.
+fn map_each(conditions: &[Condition], replace: &mut impl FnMut(u64) -> u64) -> Vec<Condition> {
+    let mut mapped = memory::with_capacity(conditions.len());
+    for condition in conditions {
+        mapped.push(condition.map(replace));
+    }
+    mapped
+}
+
+/// Returns the place of a number in a hash table, or the free place for it if the table lacks it.
+///
+/// A free place is 0. The table must have 2^n places, of which one at least is free. A number is in
+/// the first place, from `first_place` (modulo 2^n) on, that wasn't taken by another one.
 #[inline(always)]
-fn place_of(places: &[u64], number: u64, from: u64) -> usize {
-    let last = places.len() - 1;
-    let mut place = from as usize & last;
-    while places[place] != 0 && places[place] != number {
+fn place_of(table: &[u64], number: u64, first_place: u64) -> usize {
+    let last = table.len() - 1;
+    let mut place = first_place as usize & last;
+    while table[place] != 0 && table[place] != number {
         place = (place + 1) & last;
     }
     place

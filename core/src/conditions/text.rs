@@ -16,8 +16,8 @@
 //!
 //! Of scripts with wide characters people look for two, or for one. So a wide character and a
 //! narrow one beside it are a window too, though they weigh three, and so is each Han character and
-//! each syllable of Hangul by itself. Such a pattern has few windows: those of two characters have
-//! two hashes, all others one. Without windows of three, `%传F%` reads what has 传, and `%ン2%` all.
+//! each syllable of Hangul by itself. Such a pattern has few windows: those of two characters, and
+//! most of three, have two hashes, all others one. Without windows of three, `%传F%` reads what has 传, and `%ン2%` all.
 //!
 //! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and
 //! ones chosen by their content all read more of the text at the same size of the index.
@@ -39,11 +39,14 @@ use super::{Condition, Window, place_of};
 use crate::interrupt::Meter;
 use crate::memory;
 
+/// The most windows of a pattern that are looked up, those that are single characters apart.
 pub(super) const MOST_HASHES: usize = 256;
-/// What characters of a window weigh together.
+/// The weight that the characters of a window have together.
 pub(super) const WEIGHT: u32 = 4;
+/// The weight of a wide and a narrow character, which are a window by exception.
 const PAIR_WEIGHT: u32 = 3;
-const WIDE: u32 = 0x2000;
+/// The first wide character.
+const FIRST_WIDE: u32 = 0x2000;
 
 /// How the bytes of a text make characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,34 +64,48 @@ pub enum LetterCase {
     Ignored,
 }
 
-/// The character that bytes begin with, which has more than one, and its length. `None` if they
-/// begin with none. What follows a part of a character is read as if the part weren't there, so
-/// that a run is read the same in every text.
+/// Decodes a character of two to four bytes at the start of some UTF-8 bytes. Returns its code point
+/// and its length in bytes; `None` if the bytes begin with ASCII, or with no whole character.
+///
+/// Only the bits that tell lengths are checked. PostgreSQL refuses texts with surrogates or overlong
+/// forms; from a damaged text they are decoded like others.
 #[inline(always)]
-fn character(bytes: &[u8]) -> Option<(u32, usize)> {
-    let length = match *bytes.first()? {
+fn multibyte_character(bytes: &[u8]) -> Option<(u32, usize)> {
+    let first = *bytes.first()?;
+    let length = match first {
         0xC2..=0xDF => 2,
         0xE0..=0xEF => 3,
         0xF0..=0xF4 => 4,
         _ => return None,
     };
-    let rest = bytes.get(1..length)?;
-    let first = u32::from(bytes[0]) & (0x7F >> length);
-    let c = rest.iter().try_fold(first, |c, &byte| {
-        (byte & 0xC0 == 0x80).then_some(c << 6 | u32::from(byte & 0x3F))
-    })?;
-    Some((c, length))
+    let following = bytes.get(1..length)?;
+
+    // The first byte begins with as many ones as the character has bytes, and a zero; the other bits
+    // belong to the code point. Each following byte begins with 10, and has six bits of it.
+    let mut code_point = u32::from(first & (0x7F >> length));
+    for &byte in following {
+        if byte & 0xC0 != 0x80 {
+            return None;
+        }
+        code_point = code_point << 6 | u32::from(byte & 0x3F);
+    }
+    Some((code_point, length))
 }
 
-/// Calls `visit` with each character of a text, not folded; with `None` for a byte that is of none.
+/// Calls `visit` with each character of a text, before letter case is folded; with `None` for each
+/// byte that belongs to no whole character. In encodings other than UTF-8 each byte is a character.
+///
+/// After the first byte of an incomplete character, decoding goes on at the next byte. So undamaged
+/// characters are the same wherever they stand in a text.
 #[inline(always)]
 fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<u32>)) {
-    let (mut rest, mut meter) = (text, Meter::default());
+    let mut rest = text;
+    let mut meter = Meter::default();
     while let Some(&byte) = rest.first() {
         let mut length = 1;
         if byte.is_ascii() || encoding == Encoding::Other {
             visit(Some(byte.into()));
-        } else if let Some((c, bytes)) = character(rest) {
+        } else if let Some((c, bytes)) = multibyte_character(rest) {
             visit(Some(c));
             length = bytes;
         } else {
@@ -99,57 +116,66 @@ fn each_character(text: &[u8], encoding: Encoding, mut visit: impl FnMut(Option<
     }
 }
 
-/// The last characters of a run, for the windows that end with the last one.
+/// The last characters of a run, which is a stretch of text without gaps: as many as windows need
+/// that end with the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct LastCharacters {
-    /// The last in the lowest 32 bits; 0 where there is none.
+    /// The last in the lowest 32 bits, up to three before it in the others; 0 where there is none.
     pub(super) characters: u128,
-    /// How many of them, up to four, are not wide, counted from the last.
+    /// How many of the last characters are narrow, up to the last wide one. Exact up to four.
     pub(super) narrow: u32,
 }
 
 impl LastCharacters {
-    /// Adds a character. Calls `visit` with the windows that it completes.
+    /// Adds the next character of a run, which is folded and not 0. Calls `visit` with each window
+    /// that ends with it: characters that weigh four together, where a wide character weighs two
+    /// and a narrow one one; a wide one beside a narrow one; and a Han character or a syllable of
+    /// Hangul by itself.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
         self.characters = self.characters << 32 | u128::from(c);
-        if c < WIDE {
+        if c < FIRST_WIDE {
             self.narrow += 1;
+            // By far the most frequent case: four narrow characters, and no other window.
             if self.narrow >= WEIGHT {
-                return visit(Window::of(self.characters, 4));
+                return visit(Window::of_last(self.characters, 4));
             }
         } else {
             self.narrow = 0;
             if is_whole(c) {
-                visit(Window::of(self.characters, 1));
+                visit(Window::of_last(self.characters, 1));
             }
         }
-        self.add_mixed(visit);
+        self.visit_mixed_windows(visit);
     }
 
-    /// The windows that end with the last character, where one of them is wide.
+    /// Calls `visit` with each window of two to four characters that ends with the last character,
+    /// shortest first. [`LastCharacters::add`] calls it where one of them is wide.
     #[inline(never)]
-    fn add_mixed(&self, visit: &mut impl FnMut(Window)) {
+    fn visit_mixed_windows(&self, visit: &mut impl FnMut(Window)) {
+        // The last character for 0, the one before it for 1, and so on; 0 before the run's first.
         let character = |back: u32| (self.characters >> (32 * back)) as u32;
-        let mut weighs = weight(character(0));
+        let mut total_weight = weight(character(0));
         for back in 1..WEIGHT {
             let c = character(back);
-            weighs += weight(c);
-            if c == 0 || weighs > WEIGHT {
+            total_weight += weight(c);
+            if c == 0 || total_weight > WEIGHT {
                 return;
             }
-            if weighs == WEIGHT || (back == 1 && weighs == PAIR_WEIGHT) {
-                visit(Window::of(self.characters, back + 1));
+            let is_pair = back == 1 && total_weight == PAIR_WEIGHT;
+            if total_weight == WEIGHT || is_pair {
+                visit(Window::of_last(self.characters, back + 1));
             }
         }
     }
 }
 
+/// Returns what a character weighs in a window: a wide one twice as much as a narrow one.
 pub(super) const fn weight(c: u32) -> u32 {
-    if c < WIDE { 1 } else { 2 }
+    if c < FIRST_WIDE { 1 } else { 2 }
 }
 
-/// Whether a character is a window: one of Han or a syllable of Hangul.
+/// Returns whether a character is a window by itself: a Han character or a syllable of Hangul.
 const fn is_whole(c: u32) -> bool {
     matches!(c, 0x3005..=0x3007 | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
 }
@@ -160,119 +186,149 @@ pub fn each_window(text: &[u8], encoding: Encoding, visit: impl FnMut(Window)) {
     each_window_between(text, encoding, |_| false, visit);
 }
 
-/// The same where a run ends at characters beyond ASCII for which `ends` is true.
+/// Calls `visit` with each window of a text, as often as the text has it, except for windows that
+/// would have a character beyond ASCII for which `ends_run` is true, or a byte 0 in them.
+///
+/// Letter case is folded: by tables for UTF-8, that of ASCII only for other encodings.
 #[inline(always)]
 fn each_window_between(
     text: &[u8],
     encoding: Encoding,
-    ends: impl Fn(u32) -> bool,
+    ends_run: impl Fn(u32) -> bool,
     mut visit: impl FnMut(Window),
 ) {
     let mut last = LastCharacters::default();
     each_character(text, encoding, |c| match c {
-        // No text has a character 0.
+        // No text has a character 0; in a pattern it stands for a wildcard.
         None | Some(0) => last = LastCharacters::default(),
         Some(c) if c < 0x80 => last.add(u32::from((c as u8).to_ascii_lowercase()), &mut visit),
-        Some(c) if ends(c) => last = LastCharacters::default(),
+        Some(c) if ends_run(c) => last = LastCharacters::default(),
         Some(c) if encoding == Encoding::Other => last.add(c, &mut visit),
-        Some(c) => fold::fold(c, |c| last.add(c, &mut visit)),
+        Some(c) => fold::fold(c, |folded| last.add(folded, &mut visit)),
     });
 }
 
-/// Distinct windows of texts, as many as are added.
+/// The distinct windows of all texts that have been added.
 #[derive(Default)]
 pub struct Windows {
-    /// A window in each place that is not 0, of which half are at least; none before the first
-    /// window.
-    places: Vec<u64>,
+    /// A hash table of the windows, 0 where a place is free. At least half of its places are free;
+    /// it has none before the first window.
+    table: Vec<u64>,
+    /// The windows in the order in which they were found.
     found: Vec<Window>,
 }
 
 impl Windows {
-    /// Adds those of a text. Returns how many it has.
+    /// Adds the windows of a text. Returns how many it has, counting each as often as it occurs.
     pub fn add(&mut self, text: &[u8], encoding: Encoding) -> usize {
         let mut count = 0;
         each_window(text, encoding, |window| {
             count += 1;
-            if self.found.len() * 2 >= self.places.len() {
-                self.places = memory::zeroed((self.places.len() * 4).max(1 << 12));
-                self.found
-                    .iter()
-                    .for_each(|&window| _ = put(&mut self.places, window));
+            if self.found.len() * 2 >= self.table.len() {
+                self.grow_table();
             }
-            if put(&mut self.places, window) {
+            if insert(&mut self.table, window) {
                 memory::push(&mut self.found, window);
             }
         });
         count
     }
 
+    /// Makes the table four times as large, with the same windows.
+    fn grow_table(&mut self) {
+        const FIRST_PLACES: usize = 1 << 12;
+        self.table = memory::zeroed((self.table.len() * 4).max(FIRST_PLACES));
+        for &window in &self.found {
+            insert(&mut self.table, window);
+        }
+    }
+
+    /// Returns whether no window has been added since the last [`Windows::take`].
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Their hashes, after which there are none.
+    /// Takes all windows out, and returns their hashes.
     pub fn take(&mut self) -> Vec<u64> {
-        self.places.fill(0);
+        self.table.fill(0);
         hashes_of(std::mem::take(&mut self.found).into_iter())
     }
 }
 
-/// Puts a window into its place. Returns whether it wasn't there.
+/// Adds a window to a hash table. Returns whether it wasn't there.
 #[inline(always)]
-fn put(places: &mut [u64], window: Window) -> bool {
-    let place = place_of(places, window.0, window.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32);
-    let is_new = places[place] == 0;
-    places[place] = window.0;
+fn insert(table: &mut [u64], window: Window) -> bool {
+    // 2^64 divided by the golden ratio spreads similar numbers (Knuth's multiplicative hashing); the
+    // upper half of the product depends on most bits.
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let place = place_of(table, window.0, window.0.wrapping_mul(SPREAD) >> 32);
+    let is_new = table[place] == 0;
+    table[place] = window.0;
     is_new
 }
 
+/// Returns the hashes of windows, one or two for each.
 pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 
-/// The windows of these runs, which end with a byte that is 0: a text must have all of them.
+/// Returns the condition that a text has all windows of these runs, each of which ends with a byte 0
+/// or at the end. If case is ignored, characters of which locales may disagree end a run, too.
 fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     let mut windows = Vec::new();
-    let ends = |c| case == LetterCase::Ignored && !fold::is_known(c);
-    each_window_between(runs, encoding, ends, |window| memory::push(&mut windows, window));
+    let ends_run = |c| case == LetterCase::Ignored && !fold::is_known(c);
+    each_window_between(runs, encoding, ends_run, |window| memory::push(&mut windows, window));
     all_windows(windows)
 }
 
-/// All of these windows: those that are characters last, since many ranges have them.
+/// Returns the condition that a text has all of these windows; of more than [`MOST_HASHES`] hashes
+/// only some are required.
+///
+/// Windows that are single characters are looked up last, since many ranges have them.
 pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
-    windows.sort_unstable_by_key(|window| (window.has_at_most(1), window.0));
+    windows.sort_unstable_by_key(|window| (window.is_single_character(), window.0));
     windows.dedup();
-    let (long, alone) = windows.split_at(windows.partition_point(|window| !window.has_at_most(1)));
-    let [long, alone] = [long, alone]
-        .map(|windows| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES));
-    Condition::all([long, alone])
+    let num_long = windows.partition_point(|window| !window.is_single_character());
+    let (long, single) = windows.split_at(num_long);
+
+    let all_of =
+        |windows: &[Window]| Condition::all_of(hashes_of(windows.iter().copied()), MOST_HASHES);
+    Condition::all([all_of(long), all_of(single)])
 }
 
-/// What a text must have that has this one in it, at its start or as a whole.
+/// Returns the condition that a text contains this one, at its start or as a whole.
 pub fn having(text: &[u8], encoding: Encoding) -> Condition {
     windows_of(text, encoding, LetterCase::Compared)
 }
 
-/// What a text must have that is LIKE a pattern, or ILIKE it if case is ignored.
+/// Returns a condition that holds for every text that is LIKE a pattern, or ILIKE it if case is
+/// ignored: the text must have all windows of the characters between wildcards.
 ///
-/// A pattern that ends in an escape character is for PostgreSQL to refuse: any row may be the one
-/// for which it does.
+/// The condition is unknown
+///
+/// - if the pattern ends in an escape character. PostgreSQL raises an error for that as soon as it
+///   compares a row, so the index must not rule out any;
+/// - if case is ignored in an encoding other than UTF-8. Which characters differ only in case is
+///   known for UTF-8 alone.
 pub fn like(pattern: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     if case == LetterCase::Ignored && encoding == Encoding::Other {
         return Condition::Unknown;
     }
+
+    // The pattern without escapes, and with a byte 0, which no text has, for each wildcard.
     let mut runs = memory::with_capacity(pattern.len());
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
-        runs.push(match byte {
-            b'%' | b'_' => 0,
-            b'\\' => match bytes.next() {
-                Some(&escaped) => escaped,
-                None => return Condition::Unknown,
-            },
-            byte => byte,
-        });
+        match byte {
+            b'%' | b'_' => runs.push(0),
+            b'\\' => {
+                let Some(&escaped) = bytes.next() else {
+                    return Condition::Unknown;
+                };
+                runs.push(escaped);
+            }
+            byte => runs.push(byte),
+        }
     }
     windows_of(&runs, encoding, case)
 }

@@ -70,9 +70,12 @@ pub fn size_unsized_build<'a>(
     Ok(sized)
 }
 
-/// Returns the header of a build without a size that must set bits before it has all its elements.
-/// It has the most blocks, a power of two, that a filter of at most `limit` bytes can have, and can
-/// be folded to the size that any number of elements needs: [`fold_unsized_build`].
+/// Returns the header of the largest filter, with a power of two of blocks, that has at most `limit`
+/// bytes as stored.
+///
+/// A build that wasn't told how many elements to expect uses this size if it must set bits before
+/// all elements have come: at the end [`fold_unsized_build`] folds them to the size that the elements
+/// need. `header` tells layout, rate and key kind.
 ///
 /// Fails if the layout can't keep the rate, and with [`crate::Class::TooLarge`] if not even the
 /// smallest filter fits.
@@ -95,12 +98,13 @@ pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>>
     }
 }
 
-/// Ends a build with a header by [`largest_header`]: folds its bits to the smallest power of two of
-/// blocks that keeps the rate with `elements` distinct elements, and returns the filter.
+/// Returns the filter of a build that wasn't told how many elements to expect, and set their bits in
+/// the largest possible size, that of [`largest_header`]. Now that `elements` distinct elements have
+/// come, the bits are folded: to the fewest blocks, a power of two, that keep the rate with so many.
 ///
-/// If even more blocks were needed, the bits stay as they are, and the capacity is what their size
-/// holds. Fails with [`crate::Class::TooLarge`] if the filter that is needed would have more than
-/// `limit` bytes as stored.
+/// If that would be more blocks than the bits have, these stay as they are, and the filter has the
+/// capacity at which its size keeps the rate. Fails with [`crate::Class::TooLarge`] if the filter
+/// that the elements need, or the one that is returned, would have more than `limit` bytes as stored.
 pub fn fold_unsized_build<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -109,21 +113,25 @@ pub fn fold_unsized_build<B: Buffer>(
 ) -> Result<B> {
     let mut size = sizing::power_of_two_size(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
+        // The bits have the largest size that the limit allowed when the build began. This passes
+        // only if the limit has risen since.
         Header::with_size(size, header.kind).check_size(limit)?;
         // Folded bits can't be separated into more blocks again.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(size.shape(), header.fpr);
     }
 
-    let folded = Header {
+    // Powers of two, so the lesser one is their greatest common divisor.
+    let folded_header = Header {
         base_blocks: header.base_blocks.min(size.blocks),
         ..Header::with_size(size, header.kind)
     };
-    folded.check_size(limit)?;
+    folded_header.check_size(limit)?;
 
-    let mut value: B = folded.dense();
-    let payload = payload_mut(&mut value, &folded);
-    header.layout.fold(bits, payload, header.blocks / folded.blocks);
+    let mut value: B = folded_header.dense();
+    let payload = payload_mut(&mut value, &folded_header);
+    let factor = header.blocks / folded_header.blocks;
+    header.layout.fold(bits, payload, factor);
     Ok(value)
 }
 
@@ -220,8 +228,11 @@ pub fn unify_with_element<'a>(filter: Kind<'a>, element: Kind<'a>) -> Result<Kin
     })
 }
 
-/// Returns the filter with more elements of kind `kind`, given by their hashes, which must be
-/// distinct and ascending. A filter of no size gets the one that these elements need.
+/// Returns a copy of a filter with more elements of kind `kind`, given by their hashes, which must be
+/// distinct and ascending.
+///
+/// An empty filter gets these elements as if it were built from them: if it has no size yet, it gets
+/// the size that they need. A list stays one as long as its hashes take no more bytes than bits.
 ///
 /// Fails with [`KindMismatch::Element`] if the filter has elements of another kind, and with
 /// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes as stored.
@@ -239,13 +250,14 @@ pub fn add_hashes<B: Buffer>(
             let mut all = memory::with_capacity(list.len() + hashes.len());
             all.extend(interrupt::cancellable(sparse::hashes_in(list)));
             all.extend(hashes);
-            let distinct = sparse::sort_distinct(&mut all, list.len());
+            // Some hashes may be in both; the list is sorted already.
+            let num_distinct = sparse::sort_distinct(&mut all, list.len());
 
-            let limit = SizeLimit {
+            let size_limit = SizeLimit {
                 max_bytes: limit,
                 given_payload_bytes: view.payload_bytes() as u64,
             };
-            filter_of(&header, &all[..distinct], limit)
+            filter_of(&header, &all[..num_distinct], size_limit)
         }
         Body::Dense(_) => {
             let mut value: B = View { header, body: view.body }.to_buffer();

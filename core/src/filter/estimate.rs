@@ -51,6 +51,9 @@ const SMALL_UNION_BYTES: u64 = 16 << 20;
 /// Bits of a block of the layout `blocked`.
 const BLOCKED_BITS: f64 = 512.0;
 
+/// Bits of each of the eight words of a block of the layout `parquet`.
+const PARQUET_WORD_BITS: f64 = 32.0;
+
 /// What can be told of a filter from its header and its bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterInfo {
@@ -81,7 +84,7 @@ fn block_rate(layout: Layout, num_hashes: u32, block: &[u8]) -> f64 {
         let (words, _) = block.as_chunks::<4>();
         return words
             .iter()
-            .map(|word| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0)
+            .map(|word| f64::from(u32::from_le_bytes(*word).count_ones()) / PARQUET_WORD_BITS)
             .product();
     }
     let fill = simd::count_ones(block) as f64 / BLOCKED_BITS;
@@ -95,22 +98,20 @@ fn classic_rate(shape: Shape, bits_set: u64) -> f64 {
     fill.powi(shape.num_hashes as i32)
 }
 
-/// Returns the present false positive rate of a dense filter, given its bits. Can be cancelled.
+/// Returns the present false positive rate of a dense filter, given its bits: the probability that
+/// all bits at which an absent element is probed are set. Can be cancelled.
 pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     let shape = header.shape();
     if shape.layout == Layout::Classic {
         return classic_rate(shape, count_ones(bits));
     }
 
-    // An absent element is probed in any block with the same probability.
+    // An absent element is probed in any block with the same probability, so the rate is the mean of
+    // the rates of all blocks. They are summed stride by stride: other orders round differently.
     let block_bytes = (shape.layout.block_bits() / 8) as usize;
+    let rate_of_block = |block: &[u8]| block_rate(shape.layout, shape.num_hashes, block);
     let sum: f64 = interrupt::strides(bits)
-        .map(|stride| {
-            let blocks = stride.chunks_exact(block_bytes);
-            blocks
-                .map(|block| block_rate(shape.layout, shape.num_hashes, block))
-                .sum::<f64>()
-        })
+        .map(|stride| stride.chunks_exact(block_bytes).map(rate_of_block).sum::<f64>())
         .sum();
     sum / shape.blocks as f64
 }
@@ -121,26 +122,27 @@ const MOST_SORTED_POSITIONS: usize = 1 << 20;
 const MARKED_AT_ONCE: u64 = 8 * (64 << 20);
 
 /// Returns how many bits the elements of a sparse `classic` filter would set in its dense form,
-/// which may be much larger than memory. Can be cancelled.
+/// without building that, since it may be much larger than memory: each bit that several elements
+/// set is counted once. Can be cancelled.
 fn bits_set_in_classic(header: &Header<'_>, list: &[[u8; 8]]) -> u64 {
     let shape = header.shape();
-    let positions = || sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash));
-
     let num_positions = list.len() * shape.num_hashes as usize;
     if num_positions <= MOST_SORTED_POSITIONS {
         let mut sorted = memory::with_capacity(num_positions);
-        sorted.extend(positions());
+        sorted.extend(sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash)));
         sorted.sort_unstable();
         sorted.dedup();
         return sorted.len() as u64;
     }
 
-    // One part of the filter after the other.
+    // The bits of one part of the dense form at a time.
     let mut bits_set = 0;
     for part_start in (0..shape.blocks).step_by(MARKED_AT_ONCE as usize) {
         let part_bits = MARKED_AT_ONCE.min(shape.blocks - part_start);
         let mut marked: Vec<u8> = memory::zeroed(part_bits.div_ceil(8) as usize);
-        for position in interrupt::cancellable(positions()) {
+        let positions = sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash));
+        for position in interrupt::cancellable(positions) {
+            // Positions in other parts are left out.
             let Some(bit) = position.checked_sub(part_start) else {
                 continue;
             };
@@ -160,8 +162,9 @@ pub(crate) struct DenseForm {
     pub(crate) fpr: f64,
 }
 
-/// Returns what a sparse filter would be as a dense one of the size that `header` tells. The dense
-/// form is not built: memory depends only on the number of hashes. Can be cancelled.
+/// Returns how many bits a sparse filter would have set, and at what false positive rate, if it were
+/// dense and of the size that `header` tells. The dense form is not built: memory depends only on the
+/// number of hashes. Can be cancelled.
 pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm {
     let shape = header.shape();
     if shape.layout == Layout::Classic {
@@ -169,17 +172,20 @@ pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm 
         return DenseForm { bits_set, fpr: classic_rate(shape, bits_set) };
     }
 
-    // Ascending hashes have ascending blocks, so one block at a time is enough.
-    let only_block = Shape { blocks: 1, ..shape };
+    // The highest bits of a hash choose its block, and the hashes ascend. So those of one block
+    // follow each other, and one block at a time is built.
+    let block_of = |entry: &[u8; 8]| shape.block_of(sparse::hash_in(entry));
+    let hashes_by_block = list.chunk_by(|first, second| block_of(first) == block_of(second));
+
+    let one_block = Shape { blocks: 1, ..shape };
     let mut block = vec![0u8; (shape.layout.block_bits() / 8) as usize];
     let mut bits_set = 0;
+    // Blocks without elements have rate 0.
     let mut sum_of_rates = 0.0;
-    let block_of = |entry: &[u8; 8]| shape.block_of(sparse::hash_in(entry));
-    let lists_of_blocks = list.chunk_by(|first, second| block_of(first) == block_of(second));
-    for list_of_block in interrupt::cancellable(lists_of_blocks) {
+    for hashes_of_block in interrupt::cancellable(hashes_by_block) {
         block.fill(0);
-        for hash in interrupt::cancellable(sparse::hashes_in(list_of_block)) {
-            only_block.insert_all(&mut block, &[hash]);
+        for hash in interrupt::cancellable(sparse::hashes_in(hashes_of_block)) {
+            one_block.insert_all(&mut block, &[hash]);
         }
         bits_set += count_ones(&block);
         sum_of_rates += block_rate(shape.layout, shape.num_hashes, &block);
@@ -200,12 +206,14 @@ pub fn current_fpr(view: &View<'_>) -> f64 {
 /// Returns the number of distinct elements that set `bits_set` bits of a filter of this shape, on
 /// average; infinity if all bits are set.
 ///
-/// If an element leaves a given bit clear with probability 1 - a, then n elements leave it clear
-/// with (1 - a)^n. So n is ln(share of clear bits) / ln(1 - a). The probability a is
+/// If an element sets a given bit with probability a, then n elements leave it clear with
+/// probability (1 - a)^n, which is the share of clear bits on average. So n is
+/// ln(share of clear bits) / ln(1 - a). With k hashes, m bits and B blocks, a is
 ///
-/// - in `classic` 1 - (1 - 1/m)^k,
-/// - in `blocked` (1 - (1 - 1/512)^k) / B: that of the element's block, and of the bit in it,
-/// - in `parquet` 1 / (32 · B): that of the element's block, and of the bit in its word.
+/// - in `classic` 1 - (1 - 1/m)^k: each hash sets one of all bits;
+/// - in `blocked` (1 - (1 - 1/512)^k) / B: the element's block is the bit's, and one of the hashes
+///   sets the bit in it;
+/// - in `parquet` 1 / (32 · B): the element's block is the bit's, and one bit of each word is set.
 fn elements_for(shape: Shape, bits_set: u64) -> f64 {
     let bits = shape.blocks * shape.layout.block_bits();
     if bits_set == 0 {
@@ -246,14 +254,15 @@ struct SizeEstimate {
     elements: f64,
 }
 
-/// Returns the estimated number of elements of a dense filter at its own size and at smaller ones:
-/// folded by the smallest factor again and again, down to its base blocks. Can be cancelled.
+/// Returns the number of elements of a dense filter as estimated at several sizes, the largest first:
+/// at its own number of blocks, and folded to fewer by the smallest factor again and again, down to
+/// its base blocks, to which no bit is counted twice. Can be cancelled.
 fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
     let mut shape = header.shape();
-    let mut bits = Cow::Borrowed(bits);
+    let mut bits_at_size = Cow::Borrowed(bits);
     let mut estimates = Vec::new();
     loop {
-        let elements = elements_for(shape, count_ones(&bits));
+        let elements = elements_for(shape, count_ones(&bits_at_size));
         estimates.push(SizeEstimate { blocks: shape.blocks, elements });
         if shape.blocks == header.base_blocks {
             return estimates;
@@ -262,8 +271,8 @@ fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
         let factor = smallest_factor(shape.blocks / header.base_blocks);
         shape.blocks /= factor;
         let mut folded = memory::zeroed(shape.payload_bytes() as usize);
-        shape.layout.fold(&bits, &mut folded, factor);
-        bits = Cow::Owned(folded);
+        shape.layout.fold(&bits_at_size, &mut folded, factor);
+        bits_at_size = Cow::Owned(folded);
     }
 }
 
@@ -275,13 +284,15 @@ fn smallest_factor(n: u64) -> u64 {
         .unwrap_or(n)
 }
 
-/// Returns the estimate at the finest size that agrees with those at all coarser ones, given the
-/// estimates from the finest to the coarsest size; 0 if there are none.
+/// Returns the estimate at the largest size that agrees with the estimates at all smaller sizes, given
+/// the estimates from the largest to the smallest size; 0 if there are none.
 ///
-/// Estimates at finer sizes vary less, but are too high if bits were spread: these count several
-/// times. A size with all bits set says nothing, so its estimate agrees with every other.
+/// Estimates at larger sizes vary less. But they are too high if a small filter was spread when it
+/// was merged: then each of its bits is there several times. An estimate agrees with one at a smaller
+/// size if it is at most [`AGREEMENT`] standard errors away. A size with all bits set estimates
+/// infinity, says nothing, and agrees with every other.
 fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
-    /// An estimate that agrees with all coarser ones, and how far others may be from it.
+    /// An estimate that agrees with all at smaller sizes, and how far others may be from it.
     struct Agreeing {
         elements: f64,
         tolerance: f64,
@@ -291,7 +302,7 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
     for &SizeEstimate { blocks, elements } in estimates.iter().rev() {
         let disagrees = agreeing
             .iter()
-            .any(|coarser| (elements - coarser.elements).abs() > coarser.tolerance);
+            .any(|smaller| (elements - smaller.elements).abs() > smaller.tolerance);
         if disagrees {
             break;
         }
@@ -302,17 +313,19 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
         };
         agreeing.push(Agreeing { elements, tolerance });
     }
-    agreeing.last().map_or(0.0, |finest| finest.elements)
+    agreeing.last().map_or(0.0, |largest_size| largest_size.elements)
 }
 
-/// Returns the estimated number of distinct elements that are in either of two filters. Can be
+/// Returns the estimated number of distinct elements that are in at least one of two filters. Can be
 /// cancelled.
 ///
-/// A union that would be much larger than both filters is not built: if both are sparse, their
-/// hashes are counted, else the sparse one is added at the size of the dense one. Fails if the
-/// filters can't be merged, as [`merged_header`] does.
+/// A small union is built, and its elements are estimated. A large one is only built as large as it
+/// must be: of two lists, the hashes are counted; of a list and bits, the list is added at the size
+/// of the bits.
+///
+/// Fails if the filters can't be merged, as [`merged_header`] does.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
-    let mut header = merged_header(&a.header, &b.header)?;
+    let merged = merged_header(&a.header, &b.header)?;
 
     // A filter of no size has no elements.
     if a.header.is_unsized() {
@@ -322,27 +335,28 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
         return Ok(cardinality(a));
     }
 
-    if header.payload_bytes() <= SMALL_UNION_BYTES {
+    if merged.payload_bytes() <= SMALL_UNION_BYTES {
         let value: Vec<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
     }
-    header.blocks = match (a.body, b.body) {
+    let blocks = match (a.body, b.body) {
         (Body::Sparse(list_a), Body::Sparse(list_b)) => {
             return Ok(sparse::union(list_a, list_b).count() as f64);
         }
-        (Body::Dense(_), Body::Dense(_)) => header.blocks,
+        (Body::Dense(_), Body::Dense(_)) => merged.blocks,
         (Body::Dense(_), Body::Sparse(_)) => a.header.blocks,
         (Body::Sparse(_), Body::Dense(_)) => b.header.blocks,
     };
 
+    let header = Header { blocks, ..merged };
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
-            // The list is of a larger size: its elements are added as to a folded filter.
-            Body::Sparse(list) if view.header.blocks > header.blocks => {
+            // Elements of a list set the same bits in fewer blocks as the list's bits, folded.
+            Body::Sparse(list) if view.header.blocks > blocks => {
                 insert_list(&mut bits, &header, list);
             }
-            _ => or_into(&mut bits, header.blocks, view),
+            _ => or_into(&mut bits, blocks, view),
         }
     }
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
@@ -357,12 +371,14 @@ pub fn elements_by_fill(view: &View<'_>) -> f64 {
     }
 }
 
-/// Returns the standard error of the number of elements that is estimated from the share of clear
-/// bits of a dense filter of this shape, if it has `elements` distinct elements.
+/// Returns the standard error of [`elements_for`]: how far, in elements, an estimate from the share of
+/// clear bits typically is from the truth, for a dense filter of this shape with `elements` distinct
+/// elements.
 ///
-/// The shares of clear bits of all blocks have a sum, which varies from set to set, and falls by
-/// some slope for each element that is added. The standard error is the square root of the variance
-/// of the sum, divided by that slope.
+/// The estimate follows from the sum over all blocks of z, the share of clear bits of one block. The
+/// sum varies at random, and falls by some slope for each element that is added. So a deviation of the
+/// sum by d makes the estimate wrong by d / slope, and the standard error is the square root of the
+/// sum's variance divided by the slope.
 pub fn standard_error(shape: Shape, elements: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let load = elements / blocks;
@@ -377,12 +393,15 @@ pub fn standard_error(shape: Shape, elements: f64) -> f64 {
         return (blocks * variance.max(0.0)).sqrt() / slope;
     }
 
-    // Let z be the share of clear bits of one block. E[z] falls by `slope` for each element of the
-    // block. The number of all elements is given, so the variance of z that comes from the number of
-    // elements in the block, load · slope², cancels out.
+    // With Poisson(load) elements in a block, each of which sets a given bit with probability s, the
+    // mean of z is e^(-load·s), which falls by s·mean for each element more.
     let sets_given_bit = 1.0 - chance_to_leave_clear(shape);
     let mean = (-load * sets_given_bit).exp();
     let slope = sets_given_bit * mean;
+
+    // The variance of z is E[z²] - mean². The part of it that comes from the random number of
+    // elements in the block, load · slope², cancels out over all blocks, whose elements together are
+    // a given number.
     let mean_square = mean_square_of_clear_share(shape, load);
     let variance = mean_square - mean * mean * (1.0 + load * sets_given_bit * sets_given_bit);
     (blocks * variance.max(0.0)).sqrt() / slope
@@ -393,37 +412,46 @@ pub fn standard_error(shape: Shape, elements: f64) -> f64 {
 fn chance_to_leave_clear(shape: Shape) -> f64 {
     if shape.layout == Layout::Parquet {
         // One bit of each 32-bit word is set.
-        return 31.0 / 32.0;
+        return (PARQUET_WORD_BITS - 1.0) / PARQUET_WORD_BITS;
     }
+    // Each of k hashes sets one of 512 bits.
     let k = f64::from(shape.num_hashes);
-    (511.0 / BLOCKED_BITS).powf(k)
+    ((BLOCKED_BITS - 1.0) / BLOCKED_BITS).powf(k)
 }
 
-/// Returns `E[z²]`, where z is the share of clear bits of a `blocked` or `parquet` block that has
-/// J ~ Poisson(load) elements.
+/// Returns the mean of z², where z is the share of clear bits of a `blocked` or `parquet` block, and
+/// the number of elements in the block is Poisson-distributed with mean `load`.
 ///
-/// This is the probability that two bits of the block, chosen at random and perhaps the same, are
-/// both clear. If one element leaves them clear with probability u, J elements do with
-/// e^(-load·(1 - u)).
+/// z² is the probability that two bits of the block, each chosen at random and perhaps the same, are
+/// both clear. If one element leaves two given bits clear with probability u, then j elements do
+/// with u^j, whose mean over a Poisson-distributed j is e^(-load·(1 - u)). So the mean of z² is the
+/// mean of that over all choices of the second bit.
 fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
-    let all_leave_clear = |u: f64| (-load * (1.0 - u)).exp();
-    let leaves_one = chance_to_leave_clear(shape);
+    let all_leave_clear = |one_leaves_clear: f64| (-load * (1.0 - one_leaves_clear)).exp();
+    // The second bit may be the first one again.
+    let leaves_one_clear = chance_to_leave_clear(shape);
+
     if shape.layout == Layout::Parquet {
-        // Of the 256 choices of the second bit, 1 is the first bit itself, 31 are in the same word,
-        // and 224 in other words, whose bits are independent.
-        let leaves_two_in_word = 30.0 / 32.0;
-        let sum = all_leave_clear(leaves_one)
-            + 31.0 * all_leave_clear(leaves_two_in_word)
-            + 224.0 * all_leave_clear(leaves_one * leaves_one);
+        // An element sets one of 32 bits in each of eight words. Of the 256 choices of the second bit
+        // 1 is the first bit, 31 are others in its word, and 224 are in other words, whose bits are
+        // independent of it.
+        let leaves_two_in_word_clear = (PARQUET_WORD_BITS - 2.0) / PARQUET_WORD_BITS;
+        let leaves_two_in_two_words_clear = leaves_one_clear * leaves_one_clear;
+        let sum = all_leave_clear(leaves_one_clear)
+            + 31.0 * all_leave_clear(leaves_two_in_word_clear)
+            + 224.0 * all_leave_clear(leaves_two_in_two_words_clear);
         return sum / 256.0;
     }
-    // Of the 512 choices of the second bit, 1 is the first bit itself.
+
+    // Each of k hashes sets one of 512 bits. Of the 512 choices of the second bit 1 is the first one.
     let k = f64::from(shape.num_hashes);
-    let leaves_two = (510.0 / BLOCKED_BITS).powf(k);
-    all_leave_clear(leaves_one) / BLOCKED_BITS + all_leave_clear(leaves_two) * 511.0 / BLOCKED_BITS
+    let leaves_two_clear = ((BLOCKED_BITS - 2.0) / BLOCKED_BITS).powf(k);
+    all_leave_clear(leaves_one_clear) / BLOCKED_BITS
+        + all_leave_clear(leaves_two_clear) * (BLOCKED_BITS - 1.0) / BLOCKED_BITS
 }
 
-/// Returns what can be told of a filter. Can be cancelled.
+/// Returns what can be told of a filter from its header and its bits, or from those that a list stands
+/// for. Can be cancelled.
 pub fn info(view: &View<'_>) -> FilterInfo {
     let header = &view.header;
     let num_bits = header.blocks * header.layout.block_bits();

@@ -246,8 +246,8 @@ impl<'a> Header<'a> {
         self.check_bytes(self.prefix_bytes() as u64 + payload_bytes, limit.max_bytes)
     }
 
-    /// Writes the header and the name to the start of `into`, which must consist of zeros: the
-    /// padding of the name is left as it is.
+    /// Writes the bytes that come before the payload of a value: the header, and the name of its key
+    /// kind. `into` must begin with [`Header::prefix_bytes`] zeros; padding behind the name stays 0.
     pub(crate) fn write(&self, representation: Representation, into: &mut [u8]) {
         let name = self.kind.name.as_bytes();
         let record = HeaderRecord {
@@ -262,6 +262,7 @@ impl<'a> Header<'a> {
             name_bytes: name.len() as u16,
             blocks: self.blocks,
             base_blocks: self.base_blocks,
+            // Values whose capacity is not known yet store 0.
             capacity: self.capacity.elements().unwrap_or(0),
             fpr: self.fpr,
             reserved: 0,
@@ -343,7 +344,8 @@ pub(crate) struct ParsedHeader<'a> {
     pub(crate) representation: Representation,
 }
 
-/// Reads and checks the header and the name of a stored value of type `expected`.
+/// Reads and checks what comes before the payload of a stored value: the header, and the name of its
+/// key kind. `expected` is the type that the value must have.
 ///
 /// `bytes` is the whole value, or its start up to the end of the name or further. The payload is
 /// not looked at.
@@ -415,8 +417,9 @@ impl HeaderRecord {
         Ok(tag)
     }
 
-    /// Returns what the payload consists of. Fails if the code is unknown, or if it is that of a
-    /// value of the other type than `expected`.
+    /// Returns what the payload consists of: hashes or bits in a filter, counters in a counting one.
+    ///
+    /// Fails if the code is unknown, or if it is that of the other type than `expected`.
     fn representation(&self, expected: ValueType) -> Result<Representation> {
         let code = self.representation;
         let representation = Representation::from_code(code)
@@ -469,8 +472,10 @@ impl HeaderRecord {
         })
     }
 
-    /// Checks hashes, blocks and capacity of a filter that has blocks. `header` is made of this
-    /// record.
+    /// Checks the fields that only a filter with blocks has: number of hashes, blocks, base blocks and
+    /// capacity. `header` must be the header that this record stores.
+    ///
+    /// Fails if one of them is impossible in the filter's layout.
     fn check_with_size(&self, header: &Header<'_>) -> Result<()> {
         let layout = header.layout;
         // The Parquet format fixes the number of hashes.
@@ -486,7 +491,8 @@ impl HeaderRecord {
             self.blocks <= max_blocks(layout) && header.dense_bytes() <= MAX_STORED_BYTES;
         require(is_storable, || format!("{} blocks are too many", self.blocks))?;
 
-        // Base blocks are a divisor of the blocks: the filter can be folded to that number.
+        // Base blocks are the greatest common divisor of the numbers of blocks of all filters that
+        // were merged into this one.
         let is_divisor = self.base_blocks > 0 && self.blocks.is_multiple_of(self.base_blocks);
         require(is_divisor, || {
             format!("{} blocks are no multiple of {}", self.blocks, self.base_blocks)
@@ -497,8 +503,8 @@ impl HeaderRecord {
     }
 }
 
-/// Returns the name of `length` bytes at the start of `after_record`, which are the bytes after a
-/// header with key kind `tag`.
+/// Returns the name of a key kind, which follows the header of a stored value; empty for kinds without
+/// names. `tag` and `length`, in bytes, are from the header; `after_record` are the bytes after it.
 ///
 /// Fails if the kind needs a name and there is none, or the other way round; if the name is too
 /// long, cut off or not UTF-8; or if its padding is not zero.

@@ -34,9 +34,9 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the header from which a merged filter has its size, capacity and rate: that with more
-/// blocks, or of greater capacity, or of greater rate. The result doesn't depend on the order of
-/// the two.
+/// Returns the header whose size, capacity and rate a merged filter gets: the one with more blocks;
+/// of equally many blocks, the one of greater capacity, and so on down the list in the body. The
+/// result doesn't depend on the order of the two.
 pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {
     let by_blocks = a.blocks.cmp(&b.blocks);
     let by_capacity = a.capacity.cmp(&b.capacity);
@@ -59,12 +59,17 @@ fn is_default(header: &Header<'_>) -> bool {
     header.is_unsized() && header.layout == Layout::Blocked && header.fpr == DEFAULT_FPR
 }
 
-/// Returns the header of two filters merged. Its fields are those of the larger one; its kind is that
-/// of the one that has elements, and its base blocks the greatest common divisor of both.
+/// Returns the header of the filter that two filters merge to: that of the larger one, which has more
+/// blocks or, of as many, the greater capacity, except for two fields:
+///
+/// - the key kind is that of the filter that has elements: an empty one may have none;
+/// - the base blocks, the size to which bits can be folded without counting any twice, are the
+///   greatest common divisor of both, since folding needs a divisor of each number of blocks.
 ///
 /// Fails with [`KindMismatch::Filters`] if the filters have different key kinds, and with
-/// [`InvalidParameter::Mismatch`] if they differ in layout or number of hashes, or if neither number
-/// of blocks is a multiple of the other. A filter of no size can be merged with any of its kind.
+/// [`InvalidParameter::Mismatch`] if they differ in layout or number of hashes, or if the larger
+/// number of blocks isn't a multiple of the smaller one. A filter of no size can be merged with any
+/// of its kind.
 pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     let kind = merged_kind(a.kind, b.kind)?;
 
@@ -113,8 +118,9 @@ pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Err
     InvalidParameter::Mismatch { why, a: a.size(), b: b.size(), larger }.into()
 }
 
-/// Adds the elements of a filter to a dense payload of `blocks` blocks, which must be a multiple of
-/// the filter's own: ORs its bits, spread to so many blocks, into the payload. Can be cancelled.
+/// Adds the elements of a filter to the bits of another one: ORs the filter's bits into `payload`.
+/// This has `blocks` blocks, which must be a multiple of the filter's own number; each of the
+/// filter's blocks is ORed into several, as if it had been built with so many. Can be cancelled.
 pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
     let header = &view.header;
     if header.is_unsized() {
@@ -182,7 +188,9 @@ fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u
     is_sparse.then(|| memory::collect(sparse::union(list_a, list_b)))
 }
 
-/// Returns the filter with the elements that both filters may have. It is never larger than both.
+/// Returns the filter with the elements that both filters may have. Of two dense filters it is dense
+/// and as large as the larger one; else it is a list of at most as many hashes as a list that was
+/// given.
 ///
 /// Fails if the filters can't be merged, as [`merged_header`] does.
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
@@ -197,13 +205,15 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
         (Body::Dense(_), Body::Dense(_)) => {
             let mut value: B = header.dense();
             let payload = payload_mut(&mut value, &header);
+            // Both are spread to the same size first: ORing into zeros copies their bits.
             or_into(payload, header.blocks, a);
             let mut bits_of_b = memory::zeroed(payload.len());
             or_into(&mut bits_of_b, header.blocks, b);
             and_bytes(payload, &bits_of_b);
             Ok(value)
         }
-        // Of two lists, the shorter one is gone through.
+        // Each hash of one list is looked up in the other filter. Of two lists, the longer one is
+        // searched, by halving.
         (Body::Sparse(list_a), Body::Sparse(list_b)) if list_b.len() < list_a.len() => {
             common_elements(&header, list_b, a)
         }
@@ -212,8 +222,8 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
     }
 }
 
-/// Returns the sparse filter of the hashes of a list that another filter has, too. `header` is that
-/// of the result.
+/// Returns the sparse filter of those hashes of a list that another filter has, too. `header` is that
+/// of the result. Can be cancelled.
 fn common_elements<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],

@@ -40,12 +40,15 @@ pub struct Overfull {
 /// in a billion is by chance.
 const DEVIATIONS: f64 = 6.0;
 
-/// Returns how much more a filter has than it was made for, if its false positive rate is higher
-/// than promised, beyond random variation; else `None`.
+/// Returns the present number of elements and rate of a filter whose false positive rate is higher
+/// than promised, beyond random variation; `None` for all others.
+///
+/// A filter with exactly the elements of its capacity has a rate that varies around the promised one.
+/// So its rate must also be higher than that of nearly all such filters.
 pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     let header = &view.header;
     let capacity = header.capacity.elements()?;
-    // A list is exact to 2^-64.
+    // A list of hashes is exact to 2^-64.
     if matches!(view.body, Body::Sparse(_)) {
         return None;
     }
@@ -61,17 +64,19 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     })
 }
 
-/// Returns the greatest false positive rate that a filter may have by chance if it has exactly
-/// `capacity` distinct elements.
+/// Returns the highest false positive rate that a filter with exactly `capacity` distinct elements has
+/// by chance: one in a billion such filters has a higher one.
+///
+/// The last result is kept, since a query often asks for many filters of one size.
 fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
+    /// A result, and what it was computed for.
     #[derive(Clone, Copy)]
     struct Computed {
         shape: Shape,
         capacity: u64,
-        fpr: f64,
+        greatest_rate: f64,
     }
     thread_local! {
-        /// The last result: all groups of a query have filters of one size.
         static LAST: Cell<Option<Computed>> = const { Cell::new(None) };
     }
 
@@ -80,46 +85,62 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
         && last.shape == shape
         && last.capacity == capacity
     {
-        return last.fpr;
+        return last.greatest_rate;
     }
-    let fpr = rate_at_deviations(shape, capacity, DEVIATIONS);
-    LAST.set(Some(Computed { shape, capacity, fpr }));
-    fpr
+    let greatest_rate = rate_at_deviations(shape, capacity, DEVIATIONS);
+    LAST.set(Some(Computed { shape, capacity, greatest_rate }));
+    greatest_rate
 }
 
 /// Returns the false positive rate that is `z` standard deviations above the mean of all filters of
-/// this shape with so many distinct elements, corrected for skewness.
+/// this shape with `elements` distinct elements, corrected for skewness.
 ///
-/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ reaches
-/// μ + z·σ + (z² - 1)/6 · κ/σ² with the probability with which a normal variable reaches z standard
-/// deviations.
+/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ is above
+/// μ + z·σ + (z² - 1)/6 · κ/σ² as probably as a normal variable is more than z standard deviations
+/// above its mean. [`array_rate_at_deviations`] and [`blocks_rate_at_deviations`] say of which sum.
 fn rate_at_deviations(shape: Shape, elements: u64, z: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {
         return 1.0;
     }
-    let skew_factor = (z * z - 1.0) / 6.0;
     let is_one_array =
         shape.layout == Layout::Classic || (shape.layout == Layout::Blocked && shape.blocks == 1);
     let fpr = if is_one_array {
-        // The number of bits that are set decides the rate.
-        let num_bits = shape.blocks * shape.layout.block_bits();
-        let throws = elements * f64::from(shape.num_hashes);
-        let FillMoments { mean, variance } = rate::fill_moments(num_bits, throws);
-
-        let bits = num_bits as f64;
-        // The number is a sum of independent zeros and ones, so κ/σ² is at most 1.
-        let bits_set = bits * mean + z * bits * variance.sqrt() + skew_factor;
-        // An element sets at most one bit for each of its hashes.
-        (bits_set.min(throws) / bits).powi(shape.num_hashes as i32)
+        array_rate_at_deviations(shape, elements, z)
     } else {
-        // The mean of the rates of all blocks is the rate.
-        let blocks = shape.blocks as f64;
-        let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);
-        let skewness = if moments.variance > 0.0 { moments.third / moments.variance } else { 0.0 };
-        moments.mean + z * (moments.variance / blocks).sqrt() + skew_factor * skewness / blocks
+        blocks_rate_at_deviations(shape, elements, z)
     };
     fpr.min(1.0)
+}
+
+/// Returns (z² - 1)/6, the factor of the correction for skewness.
+fn skew_factor(z: f64) -> f64 {
+    (z * z - 1.0) / 6.0
+}
+
+/// Returns [`rate_at_deviations`] for a filter whose hashes may set any of its bits: its rate follows
+/// from the number of bits that are set.
+fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
+    let num_bits = shape.blocks * shape.layout.block_bits();
+    let throws = elements * f64::from(shape.num_hashes);
+    let FillMoments { mean, variance } = rate::fill_moments(num_bits, throws);
+
+    // The number of bits that are set is a sum of independent zeros and ones, so κ/σ² is at most 1.
+    let bits = num_bits as f64;
+    let bits_set = bits * mean + z * bits * variance.sqrt() + skew_factor(z);
+    // An element sets at most one bit for each of its hashes.
+    let fill = bits_set.min(throws) / bits;
+    fill.powi(shape.num_hashes as i32)
+}
+
+/// Returns [`rate_at_deviations`] for a filter of several blocks: its rate is the sum of the rates of
+/// all blocks, which are independent, divided by the number of blocks.
+fn blocks_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
+    let blocks = shape.blocks as f64;
+    let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);
+    // κ/σ² of one block, which is that of the sum, too.
+    let skewness = if moments.variance > 0.0 { moments.third / moments.variance } else { 0.0 };
+    moments.mean + z * (moments.variance / blocks).sqrt() + skew_factor(z) * skewness / blocks
 }
 
 #[cfg(test)]

@@ -196,7 +196,10 @@ pub struct Prober<'f> {
 }
 
 impl Prober<'_> {
-    /// Probes for one more element. `None`, which is NULL in SQL, is in no filter.
+    /// Adds an element to those for which [`Prober::finish`] says whether the filter has them. `None`,
+    /// which is NULL in SQL, is in no filter.
+    ///
+    /// The memory that the probe needs is prefetched; the filter is probed when a batch is full.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the element has another kind than those of the
     /// filter.
@@ -258,15 +261,16 @@ impl Builder {
             check_capacity(i64::try_from(capacity).unwrap_or(i64::MAX))?;
         }
         let header = request.header(MAX_STORED_BYTES)?;
-        Ok(Builder::starting_with(Filter(header.sparse(0))))
+        Ok(Builder::adding_to(Filter(header.sparse(0))))
     }
 
-    /// Returns a builder that adds elements to a filter.
-    fn starting_with(filter: Filter) -> Builder {
+    /// Returns a builder that adds elements to a filter. It keeps up to [`FEWEST_KEPT`] hashes, or as
+    /// many as take the bytes of the filter's bits, before it adds them.
+    fn adding_to(filter: Filter) -> Builder {
         let header = filter.header();
-        // Adding the kept hashes copies the filter. So many are kept that the copy is a small part
-        // of the time.
-        let most_kept = FEWEST_KEPT.max(header.payload_bytes() as usize / 8);
+        // Adding the kept hashes copies the filter. With one hash, of 8 bytes, for 8 bytes of the
+        // filter, the copy takes a small part of the time.
+        let most_kept = FEWEST_KEPT.max(header.payload_bytes() as usize / size_of::<u64>());
         Builder {
             layout: header.layout,
             tag: header.kind.tag,
@@ -277,11 +281,14 @@ impl Builder {
         }
     }
 
-    /// Adds an element. If the filter has no kind yet, it gets that of the first element that tells
-    /// its kind: an array of NULLs doesn't.
+    /// Adds an element. If the filter has no key kind yet, it gets that of the element. An array of
+    /// NULLs doesn't tell the kind of its members, so a later array may still do that.
     ///
-    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind, and with
-    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be.
+    /// The element's hash is kept, and added to the filter's bits together with others.
+    ///
+    /// Fails with [`crate::Class::KindMismatch`] if the element has another kind; with
+    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be; and
+    /// with [`crate::Class::TooLarge`] if the kept hashes are added, and the filter becomes too large.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
         if self.tag == Tag::None || self.is_of_unknown_arrays() {
@@ -360,11 +367,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the hashes that are kept to the filter.
+    /// Adds the hashes that are kept to the filter, unless it has all of them already, and forgets
+    /// them.
+    ///
+    /// Fails if the filter would have more than [`MAX_STORED_BYTES`].
     fn add_kept(&mut self) -> Result<()> {
-        let distinct = sort_distinct(&mut self.kept, 0);
-        self.kept.truncate(distinct);
+        let num_distinct = sort_distinct(&mut self.kept, 0);
+        self.kept.truncate(num_distinct);
 
+        // Adding copies the filter. Looking is cheaper, and elements are often added again.
         let view = self.filter.view();
         let has_all = matches!(view.body, Body::Dense(_))
             && self.kept.iter().all(|&hash| build::contains(&view, hash));
@@ -381,7 +392,7 @@ impl Builder {
 impl From<&Filter> for Builder {
     /// Returns a builder that adds elements to a copy of the filter.
     fn from(filter: &Filter) -> Builder {
-        Builder::starting_with(Filter(memory::copy(&filter.0)))
+        Builder::adding_to(Filter(memory::copy(&filter.0)))
     }
 }
 

@@ -46,10 +46,11 @@ pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> 
     }
 }
 
-/// Returns the filter of a list of hashes with another capacity, or sized for them if there is none.
-/// `header` is that of the filter that has the list.
+/// Returns the filter of a list of hashes, as if built from them for `capacity` elements; without a
+/// capacity, for as many as they are. `header` is that of the filter that has the list.
 ///
-/// Fails as [`resize`].
+/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the filter's
+/// own.
 fn resize_list<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],
@@ -76,10 +77,11 @@ fn resize_list<B: Buffer>(
     from_hashes(&resized, &hashes, u64::MAX)
 }
 
-/// Returns the filter of bits spread or folded to the size that another capacity needs. `header` is
-/// that of the filter that has the bits.
+/// Returns a dense filter with its bits spread to more blocks, or folded to fewer: as many as a filter
+/// for `capacity` elements has at its rate. `header` is that of the filter that has the bits.
 ///
-/// Fails as [`resize`].
+/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the filter's
+/// own.
 fn resize_bits<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -129,8 +131,11 @@ fn with_blocks<'a>(header: &Header<'a>, blocks: u64) -> Header<'a> {
     }
 }
 
-/// Returns how many blocks a dense filter needs for this capacity at its own rate. Its bits were set
-/// by its own number of hashes, which can't change.
+/// Returns how many blocks a dense filter needs for this capacity at its own rate.
+///
+/// Its bits were set with its own number of hashes, which can't change. If the best filter for
+/// capacity and rate has as many hashes, its number of blocks is returned; else the filter's own
+/// number of blocks, doubled or halved until it is the least one that keeps the rate.
 ///
 /// Fails if the layout can't keep the rate, or if the filter would exceed the largest stored size.
 fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
@@ -139,9 +144,7 @@ fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
         return Ok(size.blocks);
     }
 
-    // Capacity and rate go with another number of hashes, as in a filter that was folded to another
-    // rate. Then the smallest size that keeps the rate is taken, of those that are the filter's own
-    // one times a power of two.
+    // The filter was folded to another rate, which would need another number of hashes.
     let holds_capacity = |blocks| {
         let shape = Shape { blocks, ..header.shape() };
         sizing::capacity_of(shape, header.fpr) >= capacity
@@ -163,10 +166,13 @@ fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
 /// some larger power of two is the size of one.
 const SIZES_TRIED: usize = 12;
 
-/// Returns a capacity to which a dense filter can be resized, although it can't have `wanted`
-/// blocks: the largest capacity of the next possible size above, if there is one, else of another
-/// possible size. `None` if none is found.
+/// Returns a capacity to which a dense filter can be resized, for the hint of the error that it can't
+/// have `wanted` blocks: they don't divide its own, nor the other way round.
+///
+/// That is the largest capacity of the next possible size above, if there is one, else of another
+/// possible size. Returns `None` if none is found.
 fn possible_capacity(header: &Header<'_>, wanted: u64) -> Option<u64> {
+    // The least number that is the filter's own times a power of two, and at least the wanted one.
     let mut next = header.blocks;
     while next < wanted {
         next *= 2;
@@ -195,9 +201,11 @@ fn largest_capacity(header: &Header<'_>, blocks: u64) -> Option<u64> {
     is_possible.then_some(capacity)
 }
 
-/// Halves the number of blocks of a filter as long as its present false positive rate stays at or
-/// under `fpr`, and returns the result. If the filter becomes smaller, its promised rate is `fpr`,
-/// and its capacity what the smaller size holds at that rate.
+/// Returns a filter in as few blocks as keep the rate `fpr`: its number of blocks is halved as long
+/// as its present false positive rate, with the elements that it has now, is at most `fpr`.
+///
+/// If the filter becomes smaller, its promised rate is `fpr`, and its capacity the number of elements
+/// that the smaller size holds at that rate. Otherwise the result is an unchanged copy.
 ///
 /// Fails if the layout can't keep the rate `fpr`.
 pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
@@ -205,16 +213,16 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     sizing::check_fpr(original.layout, fpr)?;
 
     let mut header = *original;
-    // The bits of the folded filter. `None` while it has the body of the original one.
+    // The bits after the last halving. `None` while the body is the original one.
     let mut folded_bits: Option<Vec<u8>> = None;
     while header.blocks > 0 && header.blocks.is_multiple_of(2) {
-        let half = Header { fpr, ..with_blocks(&header, header.blocks / 2) };
         let body = folded_bits.as_deref().map_or(view.body, Body::Dense);
-        let halved = halve(body, &half);
-        if halved.fpr > fpr {
+        let halved_header = Header { fpr, ..with_blocks(&header, header.blocks / 2) };
+        let halved = halve_body(body, &halved_header);
+        if halved.present_fpr > fpr {
             break;
         }
-        header = half;
+        header = halved_header;
         folded_bits = halved.bits;
     }
 
@@ -226,31 +234,34 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
     Ok(View { header, body }.to_buffer())
 }
 
-/// A filter with half of its blocks.
-struct Halved {
-    /// Its bits; `None` if it is still the same list.
+/// The body of a filter that was folded to half of its blocks.
+struct HalvedBody {
+    /// Its bits; `None` if it is still the same list of hashes.
     bits: Option<Vec<u8>>,
-    /// Its present false positive rate, as a dense filter.
-    fpr: f64,
+    /// Its present false positive rate; for a list, that of its dense form.
+    present_fpr: f64,
 }
 
-/// Returns a filter with half of its blocks. `half` is the header that it will have. A list stays
-/// one if it is short enough for the smaller size, else it becomes bits.
-fn halve(body: Body<'_>, half: &Header<'_>) -> Halved {
+/// Folds the body of a filter to half of its blocks. `halved_header` is the header of the result.
+///
+/// A list stays the same list if it is short enough for the smaller size, else it becomes bits. The
+/// rate of a list is nearly 0; but it may grow until it becomes bits, and then the size has to keep
+/// the promised rate. So the rate of the bits that it stands for is returned.
+fn halve_body(body: Body<'_>, halved_header: &Header<'_>) -> HalvedBody {
     if let Body::Sparse(list) = body
-        && half.fits_sparse(list.len())
+        && halved_header.fits_sparse(list.len())
     {
-        let fpr = dense_form_of(half, list).fpr;
-        return Halved { bits: None, fpr };
+        let present_fpr = dense_form_of(halved_header, list).fpr;
+        return HalvedBody { bits: None, present_fpr };
     }
 
-    let mut bits = memory::zeroed(half.payload_bytes() as usize);
+    let mut bits = memory::zeroed(halved_header.payload_bytes() as usize);
     match body {
-        Body::Dense(own_bits) => half.layout.fold(own_bits, &mut bits, 2),
-        Body::Sparse(list) => insert_list(&mut bits, half, list),
+        Body::Dense(original_bits) => halved_header.layout.fold(original_bits, &mut bits, 2),
+        Body::Sparse(list) => insert_list(&mut bits, halved_header, list),
     }
-    let fpr = rate_of_bits(half, &bits);
-    Halved { bits: Some(bits), fpr }
+    let present_fpr = rate_of_bits(halved_header, &bits);
+    HalvedBody { bits: Some(bits), present_fpr }
 }
 
 #[cfg(test)]

@@ -35,8 +35,10 @@ impl<'a> FilterStart<'a> {
         Ok(start)
     }
 
-    /// Returns whether the element with this hash may be in the filter. `read(from, length)` must
-    /// return that slice of the stored value.
+    /// Returns whether the element with this hash may be in the filter, and reads only those parts of
+    /// its payload that decide it.
+    ///
+    /// `read(from, length)` must return `length` bytes of the stored value, from byte `from` on.
     ///
     /// Fails if `read` does, and with [`crate::Class::InvalidBinary`] if it returns fewer bytes.
     pub fn contains<E: From<Error>, B: AsRef<[u8]>>(
@@ -64,8 +66,10 @@ impl<'a> FilterStart<'a> {
     }
 }
 
-/// Returns whether all bits of an element are set in a `blocked` or `parquet` filter.
-/// `read_payload` returns a part of its bits. Fails if that fails.
+/// Returns whether all bits of an element are set in a `blocked` or `parquet` filter, where they are
+/// in one block, which is read.
+///
+/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_in_block<E, B: AsRef<[u8]>>(
     shape: Shape,
     hash: u64,
@@ -80,8 +84,10 @@ fn contains_in_block<E, B: AsRef<[u8]>>(
     Ok(only_block.contains(block.as_ref(), hash))
 }
 
-/// Returns whether all bits of an element are set in a `classic` filter. `read_payload` returns a
-/// part of its bits. Fails if that fails.
+/// Returns whether all bits of an element are set in a `classic` filter, where they may be anywhere:
+/// reads the byte of one bit after the other until one is clear.
+///
+/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_classic<E, B: AsRef<[u8]>>(
     shape: Shape,
     hash: u64,
@@ -98,33 +104,35 @@ fn contains_classic<E, B: AsRef<[u8]>>(
     Ok(true)
 }
 
-/// Returns whether an ascending list of `count` stored hashes has this one. `read_payload` returns
-/// a part of its bytes. Fails if that fails.
+/// Returns whether a stored list of `count` hashes, which must be ascending, has this one. Reads
+/// windows of [`WINDOW`] hashes of the list until the hash must be in the window, or can be nowhere.
 ///
-/// The list is searched by reading windows of it. Hashes are uniform, so the first window is read
-/// where the hash would be if they were spaced evenly. A forged list may not be uniform: every
-/// second window is therefore read in the middle of what is left, which needs at most two windows
-/// for each halving.
+/// Hashes are uniform, so the first window is read where the hash would be if they were spaced evenly:
+/// nearly always one window is enough. A forged list may not be uniform. So every second window is
+/// read in the middle of the places that are left, and at most two windows are read for each
+/// halving.
+///
+/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_in_list<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,
     mut read_payload: impl FnMut(Range<usize>) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    // The hash can only be at one of these places. All hashes before them are at most `least`, and
-    // all hashes after them at least `greatest`.
+    // The hash can only be at one of these places. All hashes before them are at most
+    // `lower_bound`, and all hashes after them at least `upper_bound`.
     let mut places = 0..count;
-    let mut least = 0;
-    let mut greatest = u64::MAX;
-    let mut halves = false;
+    let mut lower_bound = 0;
+    let mut upper_bound = u64::MAX;
+    let mut takes_middle = false;
     while !places.is_empty() {
-        let expected_place = if halves {
+        let expected_place = if takes_middle {
             places.start + places.len() / 2
         } else {
-            let distance = u128::from(hash - least);
-            let width = u128::from(greatest - least) + 1;
+            let distance = u128::from(hash - lower_bound);
+            let width = u128::from(upper_bound - lower_bound) + 1;
             places.start + (distance * places.len() as u128 / width) as usize
         };
-        halves = !halves;
+        takes_middle = !takes_middle;
 
         let first_place = expected_place.saturating_sub(WINDOW / 2).max(places.start);
         let end_place = (first_place + WINDOW).min(places.end);
@@ -135,10 +143,10 @@ fn contains_in_list<E, B: AsRef<[u8]>>(
         let last_hash = sparse::hash_in(&window[window.len() - 1]);
         if hash < first_hash {
             places.end = first_place;
-            greatest = first_hash;
+            upper_bound = first_hash;
         } else if hash > last_hash {
             places.start = end_place;
-            least = last_hash;
+            lower_bound = last_hash;
         } else {
             return Ok(sparse::contains(window, hash));
         }

@@ -30,48 +30,53 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     list.binary_search_by_key(&hash, hash_in).is_ok()
 }
 
-/// Sorts hashes and drops repeated ones. Returns how many distinct ones there are: these are then
-/// at the front, in ascending order. The first `sorted` hashes must already be distinct and
-/// ascending. Can be cancelled.
-pub fn sort_distinct(hashes: &mut [u64], sorted: usize) -> usize {
-    if sorted == hashes.len() {
-        return sorted;
+/// Sorts hashes, and moves one of each group of equal ones to the front. Returns how many these are:
+/// so many at the front are distinct and in ascending order, and the others are garbage. Can be
+/// cancelled.
+///
+/// The first `num_sorted` hashes must already be distinct and ascending, so that only the others
+/// need sorting.
+pub fn sort_distinct(hashes: &mut [u64], num_sorted: usize) -> usize {
+    if num_sorted == hashes.len() {
+        return num_sorted;
     }
     if hashes.len() >= LONG {
         sort_by_bits(hashes, u64::BITS);
     } else {
-        hashes[sorted..].sort_unstable();
-        let has_two_runs = sorted > 0 && hashes[sorted - 1] >= hashes[sorted];
-        if has_two_runs {
-            merge_runs(hashes, sorted);
+        hashes[num_sorted..].sort_unstable();
+        // Unless all new hashes come after the sorted ones, they must be merged with them.
+        let overlaps = num_sorted > 0 && hashes[num_sorted - 1] >= hashes[num_sorted];
+        if overlaps {
+            merge_sorted(hashes, num_sorted);
         }
     }
     move_distinct_to_front(hashes)
 }
 
-/// Merges two ascending runs: the first `first_run` hashes, and the others.
+/// Sorts a list that consists of two sorted lists: its first `first_len` hashes, and the others.
 ///
-/// The second run is copied, and places are filled from the end: the greater one of the last
-/// hashes that are left in the runs goes to the last place that is free. This never overwrites a
-/// hash of the first run, since each place that is free stands for one hash of the copy.
-fn merge_runs(hashes: &mut [u64], first_run: usize) {
+/// The second list is copied. Then places are filled from the end of the whole list: each time the
+/// greater one of the last hashes that are left in both lists goes to the last free place. A hash of
+/// the first list is never overwritten before it has moved, since there are as many free places
+/// behind it as hashes left in the copy.
+fn merge_sorted(hashes: &mut [u64], first_len: usize) {
     let mut second = Vec::new();
-    if second.try_reserve_exact(hashes.len() - first_run).is_err() {
+    if second.try_reserve_exact(hashes.len() - first_len).is_err() {
         // Without memory for the copy, sorting in place is slower, but works.
         hashes.sort_unstable();
         return;
     }
-    second.extend_from_slice(&hashes[first_run..]);
+    second.extend_from_slice(&hashes[first_len..]);
 
-    let mut left_in_first = first_run;
-    let mut free = hashes.len();
+    let mut left_in_first = first_len;
+    let mut end_of_free = hashes.len();
     while let Some(&last_of_second) = second.last() {
-        free -= 1;
+        end_of_free -= 1;
         if left_in_first > 0 && hashes[left_in_first - 1] > last_of_second {
             left_in_first -= 1;
-            hashes[free] = hashes[left_in_first];
+            hashes[end_of_free] = hashes[left_in_first];
         } else {
-            hashes[free] = last_of_second;
+            hashes[end_of_free] = last_of_second;
             second.pop();
         }
     }
@@ -123,20 +128,20 @@ fn move_distinct_to_front(hashes: &mut [u64]) -> usize {
     distinct
 }
 
-/// Returns the hashes that are in either of two ascending lists, once each and in ascending order.
-/// Can be cancelled.
+/// Returns the hashes that are in at least one of two stored lists, which must be ascending: each hash
+/// once, and in ascending order. Can be cancelled.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
-    let mut a = hashes_in(a).peekable();
-    let mut b = hashes_in(b).peekable();
+    let mut rest_of_a = hashes_in(a).peekable();
+    let mut rest_of_b = hashes_in(b).peekable();
     let hashes = iter::from_fn(move || {
-        let (Some(next_of_a), Some(next_of_b)) = (a.peek(), b.peek()) else {
-            // One list has ended.
-            return a.next().or_else(|| b.next());
+        let (Some(next_of_a), Some(next_of_b)) = (rest_of_a.peek(), rest_of_b.peek()) else {
+            // One list has ended: the rest of the other one follows.
+            return rest_of_a.next().or_else(|| rest_of_b.next());
         };
         let least = *next_of_a.min(next_of_b);
         // A hash that is in both lists is taken from both.
-        a.next_if_eq(&least);
-        b.next_if_eq(&least);
+        rest_of_a.next_if_eq(&least);
+        rest_of_b.next_if_eq(&least);
         Some(least)
     });
     interrupt::cancellable(hashes)

@@ -107,8 +107,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// Reads a filter or a partial state, without the checks that take time in proportion to the
-/// payload.
+/// Reads a stored filter or the partial state of a build, without the checks that take time in
+/// proportion to the payload ([`check_payload`]). Whether it is a filter or a state isn't checked
+/// either.
+///
+/// Fails if the header is invalid, if the payload hasn't the size that follows from it, or if bits
+/// are set in the last byte that belong to no block.
 #[inline]
 fn read(bytes: &[u8]) -> Result<View<'_>> {
     let FilterStart { header, hashes } = parse_start(bytes, bytes.len())?;
@@ -146,21 +150,24 @@ pub(super) fn parse_start(bytes: &[u8], value_bytes: usize) -> Result<FilterStar
     Ok(FilterStart { header, hashes: None })
 }
 
-/// Checks that a filter with this header may have a payload of `payload_bytes` bytes of hashes.
+/// Checks that a filter with this header may be sparse and have a payload of `payload_bytes` bytes of
+/// hashes.
+///
+/// Fails if these are no whole hashes, if a filter with so many hashes would be dense, if it has
+/// elements but no key kind, or if it is a state of a build that must have bits.
 fn check_list(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
     require(payload_bytes.is_multiple_of(8), || {
         format!("{payload_bytes} bytes of hashes are no multiple of 8")
     })?;
     require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
 
-    // A filter with more hashes would be dense.
-    let hashes = payload_bytes / 8;
-    require(header.fits_sparse(hashes), || {
-        format!("{hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
+    let num_hashes = payload_bytes / 8;
+    require(header.fits_sparse(num_hashes), || {
+        format!("{num_hashes} hashes are more than a sparse filter of {} blocks has", header.blocks)
     })?;
 
-    // The first element decides the kind.
-    require(!header.kind.is_none() || hashes == 0, || "elements have no key kind".into())
+    // The first element that is added decides the kind.
+    require(!header.kind.is_none() || num_hashes == 0, || "elements have no key kind".into())
 }
 
 /// Checks that a filter with this header may have a payload of `payload_bytes` bytes of bits.
@@ -175,8 +182,11 @@ fn check_bits(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
     })
 }
 
-/// Checks what takes time in proportion to the payload: hashes ascend, and a filter without a key
-/// kind has no bits set.
+/// Checks all hashes or bits of a filter, in time proportional to their number: hashes must be in
+/// ascending order; and the bits of a filter without a key kind, which never had an element, must all
+/// be clear.
+///
+/// Fails if they are not.
 fn check_payload(view: &View<'_>) -> Result<()> {
     match view.body {
         Body::Sparse(hashes) => {
@@ -184,8 +194,8 @@ fn check_payload(view: &View<'_>) -> Result<()> {
         }
         // A dense filter may be empty: two empty filters of different sizes merge to one.
         Body::Dense(bits) => {
-            let may_have_elements = !view.header.kind.is_none();
-            require(may_have_elements || interrupt::is_zero(bits), || {
+            let has_kind = !view.header.kind.is_none();
+            require(has_kind || interrupt::is_zero(bits), || {
                 "bits of elements without a key kind are set".into()
             })
         }

@@ -53,16 +53,17 @@ pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
     }
 }
 
-/// Returns whether all `num_hashes` bits of an element are set in its block.
+/// Returns whether all `num_hashes` bits of an element, given by its hash, are set in its block.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
+    // Up to seven positions come packed into one number, 9 bits each, the first one lowest.
     positions(num_hashes, hash).all(|mut packed| {
-        // The lowest bit stays set while all bits that were looked at are. Bits of one word are
-        // looked at without branches, which would be mispredicted.
+        // The lowest bit of this stays 1 as long as all bits that were looked at are set; its other
+        // bits mean nothing. The positions of one number are looked at without branches, which would
+        // be mispredicted.
         let mut are_set = 1;
         for _ in 0..packed.count {
-            // The lowest 9 bits are a position: 6 bits choose one of 64 bytes, 3 bits one of its 8
-            // bits.
+            // The upper 6 bits of a position choose one of 64 bytes, the lower 3 one of its bits.
             let byte = block[(packed.bits >> 3) as usize & 63];
             are_set &= byte >> (packed.bits & 7);
             packed.bits >>= POSITION_BITS;

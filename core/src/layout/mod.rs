@@ -160,19 +160,20 @@ impl Shape {
 
     /// Sets the bits of many elements, given by their hashes, in a payload. Can be cancelled.
     pub fn insert_all(self, payload: &mut [u8], hashes: &[u64]) {
-        for (batch, hashes) in hashes.chunks(ELEMENTS_BETWEEN_CHECKS).enumerate() {
+        for (batch, hashes_of_batch) in hashes.chunks(ELEMENTS_BETWEEN_CHECKS).enumerate() {
             // A call for a few elements is not cancelled.
             if batch > 0 {
                 interrupt::check();
             }
-            for (i, &hash) in hashes.iter().enumerate() {
-                self.prefetch_ahead(payload, hashes, i);
+            for (i, &hash) in hashes_of_batch.iter().enumerate() {
+                self.prefetch_ahead(payload, hashes_of_batch, i);
                 self.insert(payload, hash);
             }
         }
     }
 
-    /// Sets the bits of an element in a payload.
+    /// Sets the bits of an element, given by its hash, in a payload: up to k bits, in one block or, in
+    /// layout `classic`, anywhere.
     #[inline(always)]
     fn insert(self, payload: &mut [u8], hash: u64) {
         let block = self.block_of(hash) as usize;
@@ -193,7 +194,8 @@ impl Shape {
         }
     }
 
-    /// Returns whether all bits of an element are set in a payload.
+    /// Returns whether all bits of an element, given by its hash, are set in a payload: whether the
+    /// element may be in the filter.
     #[inline]
     pub fn contains(self, payload: &[u8], hash: u64) -> bool {
         let block = self.block_of(hash) as usize;
@@ -270,38 +272,44 @@ fn or_stride(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// ORs each block of `small` into `factor` blocks of `large`, for layouts whose blocks have
-/// `BLOCK_BYTES` bytes. Can be cancelled.
+/// ORs block `i` of `small` into blocks `factor·i` to `factor·i + factor - 1` of `large`, for each
+/// `i`: elements of the small filter are in the large one then. All blocks have `BLOCK_BYTES` bytes.
+/// Can be cancelled.
 fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks_mut::<BLOCK_BYTES>();
     let groups = large_blocks.chunks_mut(factor as usize);
 
     let mut meter = Meter::default();
-    for (block, copies) in small_blocks.iter().zip(groups) {
-        for copies in copies.chunks_mut(STRIDE_BYTES / BLOCK_BYTES) {
-            for copy in copies.iter_mut() {
-                or_stride(copy, block);
+    for (small_block, group) in small_blocks.iter().zip(groups) {
+        // A group may be as large as the filter, so it is written in strides: the meter checks for
+        // interrupts after some bytes.
+        for stride in group.chunks_mut(STRIDE_BYTES / BLOCK_BYTES) {
+            for large_block in stride.iter_mut() {
+                or_stride(large_block, small_block);
             }
-            meter.add_bytes(copies.len() * BLOCK_BYTES);
+            meter.add_bytes(stride.len() * BLOCK_BYTES);
         }
     }
 }
 
-/// ORs each `factor` neighbouring blocks of `large` into one block of `small`, for layouts whose
-/// blocks have `BLOCK_BYTES` bytes. Can be cancelled.
+/// ORs blocks `factor·i` to `factor·i + factor - 1` of `large` into block `i` of `small`, for each
+/// `i`: elements of the large filter are in the small one then. All blocks have `BLOCK_BYTES` bytes.
+/// Can be cancelled.
 fn fold_blocks<const BLOCK_BYTES: usize>(large: &[u8], small: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks_mut::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks::<BLOCK_BYTES>();
     let groups = large_blocks.chunks(factor as usize);
 
     let mut meter = Meter::default();
-    for (block, originals) in small_blocks.iter_mut().zip(groups) {
-        for originals in originals.chunks(STRIDE_BYTES / BLOCK_BYTES) {
-            for original in originals {
-                or_stride(block, original);
+    for (small_block, group) in small_blocks.iter_mut().zip(groups) {
+        // A group may be as large as the filter, so it is read in strides: the meter checks for
+        // interrupts after some bytes.
+        for stride in group.chunks(STRIDE_BYTES / BLOCK_BYTES) {
+            for large_block in stride {
+                or_stride(small_block, large_block);
             }
-            meter.add_bytes(originals.len() * BLOCK_BYTES);
+            meter.add_bytes(stride.len() * BLOCK_BYTES);
         }
     }
 }

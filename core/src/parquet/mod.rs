@@ -49,6 +49,12 @@ const BLOCK_BYTES: usize = 32;
 /// The longest header that is read. A header without unknown fields has at most 19 bytes.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
+/// The numbers of the fields of `BloomFilterHeader` in parquet.thrift.
+const NUM_BYTES_ID: i16 = 1;
+const ALGORITHM_ID: i16 = 2;
+const HASH_ID: i16 = 3;
+const COMPRESSION_ID: i16 = 4;
+
 /// `BloomFilterHeader` of parquet.thrift: what precedes the bits of a filter in a file.
 ///
 /// Each field has one known value, except the number of bytes. `None`: the field was not found.
@@ -76,25 +82,27 @@ impl FileHeader {
     ///
     /// Fails if the header is cut off, or if a known field has an unknown type or value.
     fn read(reader: &mut ThriftReader<'_>) -> ThriftResult<FileHeader> {
+        /// The header is the only struct in which its fields are.
+        const DEPTH_OF_FIELDS: u32 = 1;
         let mut header = FileHeader::default();
         let mut previous_id = 0;
         while let Some(field) = reader.field(previous_id)? {
             previous_id = field.id;
             match field.id {
-                1 => header.num_bytes = Some(read_num_bytes(reader, field)?),
-                2 => {
+                NUM_BYTES_ID => header.num_bytes = Some(read_num_bytes(reader, field)?),
+                ALGORITHM_ID => {
                     read_union(reader, field, "algorithm", "BLOCK")?;
                     header.algorithm = Some(SplitBlock);
                 }
-                3 => {
+                HASH_ID => {
                     read_union(reader, field, "hash", "XXHASH")?;
                     header.hash = Some(XxHash);
                 }
-                4 => {
+                COMPRESSION_ID => {
                     read_union(reader, field, "compression", "UNCOMPRESSED")?;
                     header.compression = Some(Uncompressed);
                 }
-                _ => reader.skip_field(field, 1)?,
+                _ => reader.skip_field(field, DEPTH_OF_FIELDS)?,
             }
         }
         Ok(header)
@@ -127,10 +135,11 @@ fn read_num_bytes(reader: &mut ThriftReader<'_>, field: ThriftField) -> ThriftRe
     reader.i32()
 }
 
-/// Reads the value of a field that is a union of which only the first member is known, an empty
-/// struct. `name` is that of the field, and `member` that of the member.
+/// Reads past the value of a field, and checks that it is the only known one: a union that has its
+/// first member, an empty struct. `name` is the name of the field, and `member` that of this member,
+/// for messages.
 ///
-/// Fails if the union has another member, none or several.
+/// Fails if the field isn't a union, or if the union has another member, none or several.
 fn read_union(
     reader: &mut ThriftReader<'_>,
     field: ThriftField,
@@ -144,12 +153,15 @@ fn read_union(
     let Some(found) = reader.field(0)? else {
         return thrift::invalid(format!("{name} has no value"));
     };
-    if (found.id, found.wire_type) != (1, STRUCT) {
+    const FIRST_MEMBER: i16 = 1;
+    if found.id != FIRST_MEMBER || found.wire_type != STRUCT {
         let id = found.id;
         return thrift::invalid(format!("{name} {id} is unknown; only {member} (1) is"));
     }
-    // A later version may have given the member fields. It is in the union, which is in the header.
-    reader.skip_field(found, 2)?;
+    // A later version may have given the member fields, which are skipped. The member is in two
+    // structs: the union and the header.
+    const DEPTH_OF_MEMBER: u32 = 2;
+    reader.skip_field(found, DEPTH_OF_MEMBER)?;
 
     match reader.field(found.id)? {
         None => Ok(()),
@@ -181,10 +193,11 @@ struct FileLengths {
     bits: usize,
 }
 
-/// Reads the header at the start of `bytes`, and returns its length and that of the bits that should
-/// follow it.
+/// Reads the header of a Parquet filter at the start of `bytes`. Returns how many bytes the header has,
+/// and how many bytes of bits should follow it.
 ///
-/// Fails if the header is invalid, cut off or too long, or if no filter has so many bits.
+/// Fails if the header is invalid, cut off or longer than [`MAX_HEADER_BYTES`], or if the bits are no
+/// whole blocks.
 fn read_lengths(bytes: &[u8]) -> Result<FileLengths> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
     let mut reader = ThriftReader::new(start);
@@ -279,8 +292,13 @@ fn with_other_sign<const BYTES: usize>(mut float: [u8; BYTES]) -> [u8; BYTES] {
     float
 }
 
-/// Returns the filter of a Parquet file, given its header and bits, as a stored filter, which is
-/// dense. `tag` is that of its elements.
+/// Converts a filter of a Parquet file to a stored filter, which is dense. `bytes` are the file's
+/// header of the filter and its bits; `tag` is the key kind of its elements, which the file doesn't
+/// tell.
+///
+/// A file doesn't tell rate and capacity either. The filter gets the default rate, or its present rate
+/// if that is higher, and the capacity that its size has at that rate. Of floats, also those elements
+/// are added that are equal in SQL to elements of the filter, but hashed differently by others.
 ///
 /// Fails with [`InvalidBinary::Parquet`] if the bytes are no filter; with
 /// [`InvalidParameter::KindNotReadFromParquet`] if Parquet's elements can't have this tag; and with
@@ -337,8 +355,9 @@ fn complete_imported_floats(header: &Header<'_>, bits: &mut [u8]) {
     }
 }
 
-/// Returns a filter in the form of Parquet files: the header and the bits. A filter of no size
-/// becomes one block without elements.
+/// Converts a filter to the form in which Parquet files keep it: a header in their own format, and the
+/// bits. A filter of no size becomes one block without elements. Of floats, also those elements are
+/// added that are equal in SQL to elements of the filter, but hashed differently by others.
 ///
 /// Fails with [`InvalidParameter::LayoutNotOfParquet`] if the filter has another layout than
 /// `parquet`; with [`InvalidParameter::KindNotWrittenToParquet`] if Parquet doesn't have such

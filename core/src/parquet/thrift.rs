@@ -96,7 +96,8 @@ impl<'a> ThriftReader<'a> {
         Ok(taken[0])
     }
 
-    /// Reads a number that was written as a varint: seven bits in each byte, the lowest first.
+    /// Reads an unsigned number in a variable number of bytes: seven bits of it in each byte, the
+    /// lowest first; the eighth bit of a byte says whether more bytes follow.
     ///
     /// Fails if it is cut off, or has more than 64 bits.
     fn varint(&mut self) -> ThriftResult<u64> {
@@ -104,6 +105,7 @@ impl<'a> ThriftReader<'a> {
         for shift in (0..u64::BITS).step_by(VARINT_BITS) {
             let byte = self.byte()?;
             let bits = u64::from(byte & !MORE_FOLLOW);
+            // The tenth byte has only one bit that fits.
             let fits = bits << shift >> shift == bits;
             if !fits {
                 break;
@@ -170,15 +172,16 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// Reads past a value of this type. `depth` is the number of structs, lists and maps that it is
-    /// in.
+    /// Reads past a value whose type has the code `wire_type`. `depth` is the number of structs, lists
+    /// and maps that it is in.
     ///
-    /// Fails if it is cut off, is of an unknown type, or nests too deep.
+    /// Fails if it is cut off, is of an unknown type, or is in more than [`MAX_DEPTH`] others.
     fn skip_value(&mut self, wire_type: u8, depth: u32) -> ThriftResult<()> {
         if depth > MAX_DEPTH {
             return invalid(format!("values nest more than {MAX_DEPTH} deep"));
         }
         match wire_type {
+            // Outside of fields a boolean has a byte of its own.
             TRUE | FALSE | BYTE => self.skip_bytes(1),
             I16 | I32 | I64 => self.varint().map(drop),
             DOUBLE => self.skip_bytes(8),

@@ -103,76 +103,98 @@ pub struct Density {
     /// Hashes per element (k).
     pub num_hashes: u32,
     /// Bits per element, in the limit of many blocks.
-    pub bits: f64,
+    pub bits_per_element: f64,
 }
 
-/// Returns the hashes and the bits per element that a layout needs for a false positive rate.
+/// Returns how many hashes and how many bits per element filters of a layout have at a false positive
+/// rate, whatever their size.
+///
+/// The last result is kept, since a query usually needs the same one many times.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
+    /// A result, and what it was computed for.
+    #[derive(Clone, Copy)]
+    struct Computed {
+        layout: Layout,
+        /// The bits of the rate, which are compared exactly.
+        fpr_bits: u64,
+        density: Density,
+    }
     thread_local! {
-        /// The last result, by layout and rate: a query usually needs the same one many times.
-        static LAST: Cell<Option<(Layout, u64, Density)>> = const { Cell::new(None) };
+        static LAST: Cell<Option<Computed>> = const { Cell::new(None) };
     }
     check_fpr(layout, fpr)?;
 
-    if let Some((last_layout, last_fpr, density)) = LAST.get()
-        && last_layout == layout
-        && last_fpr == fpr.to_bits()
+    let fpr_bits = fpr.to_bits();
+    if let Some(last) = LAST.get()
+        && last.layout == layout
+        && last.fpr_bits == fpr_bits
     {
-        return Ok(density);
+        return Ok(last.density);
     }
     let density = find_density(layout, fpr);
-    LAST.set(Some((layout, fpr.to_bits(), density)));
+    LAST.set(Some(Computed { layout, fpr_bits, density }));
     Ok(density)
 }
 
-/// Returns the number of hashes that needs the fewest bits per element for a false positive rate,
-/// and these bits.
+/// Returns the number of hashes with which a filter of this layout needs the fewest bits per element
+/// for a false positive rate, and these bits. The rate must be possible in the layout.
 fn find_density(layout: Layout, fpr: f64) -> Density {
     let candidates = match layout {
         Layout::Parquet => PARQUET_HASHES..=PARQUET_HASHES,
         Layout::Blocked | Layout::Classic => {
-            // The best number for whole bits per element is at most 2 away from the best one.
+            // The table of rates by whole numbers of bits per element tells the best number of hashes
+            // for the next whole number of bits. The best one for a fraction of bits is at most 2
+            // away from that.
             let row = table::best_row(layout, fpr);
             let guess = row.map_or(MAX_HASHES, |row| row.best_hashes());
             guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
         }
     };
     candidates
-        .map(|num_hashes| Density { num_hashes, bits: bits_per_element(layout, num_hashes, fpr) })
-        .min_by(|a, b| a.bits.total_cmp(&b.bits))
+        .map(|num_hashes| Density {
+            num_hashes,
+            bits_per_element: bits_that_keep_rate(layout, num_hashes, fpr),
+        })
+        .min_by(|a, b| a.bits_per_element.total_cmp(&b.bits_per_element))
         .expect("there is at least one candidate")
 }
 
 /// The relative error of the load from which the bits per element are computed. Stored sizes depend
 /// on it.
 const LOAD_PRECISION: f64 = 1e-12;
+/// By how much the bits per element are raised at a time until a few blocks keep the rate as well.
+/// Stored sizes depend on it.
+const BITS_STEP: f64 = 1.0 + 1e-5;
 
-/// Returns how many bits per element keep the false positive rate with this number of hashes, both
-/// in the limit of many blocks and in 64 blocks.
-fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
+/// Returns the fewest bits per element that keep a false positive rate with this number of hashes:
+/// both in filters of very many blocks and in filters of 64 blocks. Fewer blocks than that are
+/// computed one size at a time.
+fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     if layout == Layout::Classic {
-        // The rate is the k-th power of the share of bits that are set, so 1 - fpr^(1/k) are clear.
-        // With so many bits per element, e^(-k / bits) are.
+        // An absent element is found if all k bits at which it is probed are set. So the rate is
+        // fpr if the share fpr^(1/k) of all bits is set, and 1 - fpr^(1/k) is clear. With b bits per
+        // element the share e^(-k/b) is clear, so b is -k / ln(share).
         let k = f64::from(num_hashes);
         let share_clear = -(fpr.ln() / k).exp_m1();
         return -k / share_clear.ln();
     }
 
-    // The lookup table says about how many bits are enough.
+    // The load is the number of elements in a block. The table's whole number of bits per element is
+    // enough, so the greatest load that keeps the rate is a little higher than with these bits.
     let block_bits = layout.block_bits() as f64;
     let table_bits = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
     let keeps_rate = |load| rate::at_load(layout, num_hashes, load) <= fpr;
     let load = greatest_load(block_bits / table_bits, LOAD_PRECISION, keeps_rate);
 
     // Rates above a quarter are a little lower in the limit of many blocks than in a few.
-    let mut bits = block_bits / load;
+    let mut bits_per_element = block_bits / load;
     let few_blocks = Shape { layout, num_hashes, blocks: LEAST_ROUNDED as u64 };
-    while rate::expected(few_blocks, LEAST_ROUNDED * block_bits / bits) > fpr {
-        bits *= 1.0 + 1e-5;
+    while rate::expected(few_blocks, LEAST_ROUNDED * block_bits / bits_per_element) > fpr {
+        bits_per_element *= BITS_STEP;
     }
-    bits
+    bits_per_element
 }
 
 /// Returns the factor by which a `classic` filter of 1,024 bits must be larger than in the limit of
@@ -189,7 +211,7 @@ fn bits_per_element(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
 fn classic_surplus(density: Density) -> f64 {
     const HALF_A_BIT_AND_MORE: f64 = 0.51;
     let k = f64::from(density.num_hashes);
-    let throws_per_bit = k / density.bits;
+    let throws_per_bit = k / density.bits_per_element;
     let clear = (-throws_per_bit).exp();
     let set = 1.0 - clear;
 
@@ -219,18 +241,19 @@ fn round_up(blocks: f64) -> f64 {
     if m == 127.0 { 128.0 * power_of_two } else { m * power_of_two }
 }
 
-/// Returns how many blocks keep the rate for this capacity in the limit of many blocks. The result
-/// is not rounded.
+/// Returns how many blocks keep the rate of a density with this capacity if they are many; few blocks
+/// may need some more. The result is not rounded to a whole number.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     let surplus = match layout {
         Layout::Classic => classic_surplus(density),
         Layout::Blocked | Layout::Parquet => 1.0,
     };
-    capacity * density.bits * surplus / layout.block_bits() as f64
+    capacity * density.bits_per_element * surplus / layout.block_bits() as f64
 }
 
-/// Returns how many blocks a filter for this capacity has: the fewest that keep the rate if these
-/// are few, else a rounded number. `density` is that of the layout and the rate.
+/// Returns how many blocks a filter for this capacity has. From 64 blocks on (in `classic` from 1,024
+/// bits), the number is rounded up, so that filters of different sizes can be merged; below that, it
+/// is the least one that keeps the rate. `density` must be that of the layout and the rate.
 fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
     let needed = needed(layout, density, capacity);
     if needed >= least_rounded(layout) {
@@ -243,14 +266,15 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     least_number(needed.ceil() as u64, keeps_rate) as f64
 }
 
-/// Returns the size of a filter for this capacity and false positive rate. It may be larger than a
-/// stored filter may be.
+/// Returns how many hashes and blocks a filter has that is to keep a false positive rate with
+/// `capacity` elements. It may be larger than [`MAX_STORED_BYTES`].
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate, and with
 /// [`TooLarge::Bits`] if the filter would have 2^63 bits or more.
 pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<FilterSize> {
     let density = density(layout, fpr)?;
     let blocks = blocks_for(layout, density, fpr, capacity as f64);
+    // SQL shows the number of bits as a bigint.
     if blocks * layout.block_bits() as f64 >= i64::MAX as f64 {
         return Err(TooLarge::Bits { capacity, fpr }.into());
     }
@@ -263,9 +287,9 @@ pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<Filt
     })
 }
 
-/// Returns the size of a filter that was built without a capacity and got `elements` distinct
-/// elements: the smallest power of two of blocks that keeps the rate. Its capacity is the most
-/// elements that so many blocks hold.
+/// Returns the size of a filter that was built without a capacity, and has got `elements` distinct
+/// elements: the smallest power of two of blocks that keeps the rate with them. Its capacity is the
+/// greatest number of elements with which so many blocks keep the rate.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<FilterSize> {
@@ -273,8 +297,8 @@ pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<Filt
     let elements = elements.max(1) as f64;
     let mut shape = Shape { layout, num_hashes: density.num_hashes, blocks: 1 };
 
-    // A quarter of the blocks that are needed in the limit is surely too few. The exact rate of
-    // larger numbers takes longer to compute.
+    // The rate of a filter that is much too small takes longest to compute. A quarter of the blocks
+    // that keep the rate in large filters is surely too few, so smaller ones are skipped.
     let surely_too_few = needed(layout, density, elements) / 4.0;
     while (shape.blocks as f64) < surely_too_few {
         shape.blocks *= 2;
@@ -295,8 +319,9 @@ pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<Filt
 /// Returns the most distinct elements with which a filter of this shape keeps a false positive
 /// rate; 1 if not even one element does.
 pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
-    // By the textbook formula, n elements leave the share e^(-k·n / bits) of the bits clear, and the
-    // rate is the k-th power of the others: so 1 - fpr^(1/k) are clear.
+    // An absent element is found if all k bits at which it is probed are set, so the rate is fpr if
+    // 1 - fpr^(1/k) of the bits are clear. By the textbook formula n elements leave the share
+    // e^(-k·n / bits) clear, so n is -ln(share) / k · bits. The exact capacity is near that.
     let k = f64::from(shape.num_hashes);
     let share_clear = -(fpr.ln() / k).exp_m1();
     let bits = shape.blocks as f64 * shape.layout.block_bits() as f64;
@@ -307,8 +332,8 @@ pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
     (too_many - 1).max(1)
 }
 
-/// Returns the largest capacity whose filter has at most `bytes` bytes of bits; 0 if not even a
-/// filter for one element fits.
+/// Returns the largest capacity whose filter has at most `bytes` bytes of bits, without its header; 0
+/// if not even a filter for one element fits.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
@@ -318,36 +343,41 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64>
         Layout::Blocked | Layout::Parquet => bytes / (layout.block_bits() / 8),
     } as f64;
 
+    // Without rounding and in large filters, this many elements would fit.
     let blocks_per_element = needed(layout, density, 1.0);
     let estimate = (blocks_that_fit / blocks_per_element) as u64;
     let does_not_fit =
         |capacity| blocks_for(layout, density, fpr, capacity as f64) > blocks_that_fit;
     let too_many = least_number(estimate, does_not_fit);
-    // SQL's capacities are signed.
+    // SQL shows capacities as bigints, which are signed.
     Ok((too_many - 1).min(i64::MAX as u64))
 }
 
 /// Returns the least number, from 1 on, for which `holds` is true; `u64::MAX` if it is for none.
 /// `holds` must be true for all numbers above one for which it is.
 ///
-/// The search is fast if `guess` is near the result: it takes steps from there that double until the
-/// result is passed, and then halves the interval.
+/// The search is fast if `guess` is near the result. From there it takes steps, each twice as long as
+/// the last one, down while `holds` is true, or up while it isn't. Then the result lies between two
+/// numbers that were tried, and this interval is halved until it has one number.
 pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    // It doesn't hold for `too_small`. It holds for `enough`, unless that is the greatest number.
+    // `holds` is false for `too_small`, or this is still 0. It is true for `enough`, or this is still
+    // the greatest number.
     let mut too_small = 0;
     let mut enough = u64::MAX;
-    let mut next = guess.clamp(1, u64::MAX - 1);
+    let mut tried = guess.clamp(1, u64::MAX - 1);
     let mut step = 1;
     while enough - too_small > 1 {
-        if holds(next) {
-            enough = next;
+        if holds(tried) {
+            enough = tried;
         } else {
-            too_small = next;
+            too_small = tried;
         }
 
-        next = if too_small == 0 {
+        let only_held_so_far = too_small == 0;
+        let never_held_so_far = enough == u64::MAX;
+        tried = if only_held_so_far {
             enough.saturating_sub(step).max(1)
-        } else if enough == u64::MAX {
+        } else if never_held_so_far {
             too_small.saturating_add(step).min(u64::MAX - 1)
         } else {
             too_small + (enough - too_small) / 2
@@ -357,11 +387,11 @@ pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     enough
 }
 
-/// Returns the greatest load for which `holds` is true, with a relative error of at most
-/// `precision`. `holds` must be true for all smaller loads, and false for some.
+/// Returns the greatest load, in elements per block, for which `holds` is true, with a relative error
+/// of at most `precision`. `holds` must be true for all smaller loads, and false for some.
 ///
-/// The result should be between half of `guess` and `guess`. Small loads are tried first, since
-/// computing the rates of large ones takes long.
+/// The result should be between half of `guess` and `guess`; the interval is widened if it isn't,
+/// and then halved. Small loads are tried first, since computing the rates of large ones takes long.
 pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let mut enough = guess / 2.0;
     let mut too_much = guess;
@@ -375,6 +405,7 @@ pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> b
     }
 
     while too_much / enough > 1.0 + precision {
+        // The precision is relative, so the interval is halved by ratio: at the geometric mean.
         let middle = (enough * too_much).sqrt();
         if holds(middle) {
             enough = middle;

@@ -42,17 +42,18 @@ const NEGLIGIBLE_WEIGHT: f64 = 1e-22;
 /// Probabilities below this are taken for 0. No sum of floats changes by them.
 const NEGLIGIBLE_PROBABILITY: f64 = 1e-40;
 
-/// Returns the false positive rate of a filter with `elements` distinct elements, as a mean over
-/// all sets of so many elements.
+/// Returns the false positive rate that a filter of this shape has with `elements` distinct elements:
+/// the mean over all sets of so many elements, since their hashes decide which bits are set.
 pub fn expected(shape: Shape, elements: f64) -> f64 {
     let Shape { layout, num_hashes, blocks } = shape;
     match layout {
         Layout::Blocked => expected_in_blocks(BLOCKED_BITS, num_hashes, blocks, elements),
         _ if elements <= 0.0 => 0.0,
         _ if is_full(shape, elements) => 1.0,
-        // A sum of many terms may be a little above one.
+        // Sums of many terms may be a little above one by rounding.
         Layout::Classic => classic_rate(num_hashes, blocks, elements).min(1.0),
         Layout::Parquet => {
+            // Each element is in this block with the same probability as in any other.
             let share_of_block = 1.0 / blocks as f64;
             binomial_mean(elements, share_of_block, &mut parquet_block_rate).min(1.0)
         }
@@ -80,30 +81,36 @@ pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     }
 }
 
-/// Returns the same as [`expected`] for a filter that is like one of layout `blocked`, but has
-/// blocks of `block_bits` bits.
+/// Returns the false positive rate that a filter has with `elements` distinct elements, as a mean over
+/// all sets of so many. The filter is like one of layout `blocked`, all of whose hashes of an element
+/// set bits of one block, but has blocks of `block_bits` bits.
 pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
     }
+    // Practically all bits are set, if each is hit this often.
     let throws = elements * f64::from(num_hashes);
     let cells = blocks as f64 * f64::from(block_bits);
     if throws / cells > FULL_LOAD {
         return 1.0;
     }
 
+    // The number of elements in a block is binomially distributed. With power k, the moment of the
+    // share of set bits is the rate of a block with j elements.
     let share_of_block = 1.0 / blocks as f64;
-    let rate = BlockMoments::with_cached(block_bits, num_hashes, num_hashes, |rates| {
+    let power = num_hashes;
+    let rate = BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
         binomial_mean(elements, share_of_block, &mut |j| rates.after_elements(j))
     });
     // A sum of many terms may be a little above one.
     rate.min(1.0)
 }
 
-/// Returns the same as [`at_load`] for filters that are like those of layout `blocked`, but have
-/// blocks of `block_bits` bits.
+/// Returns the false positive rate of filters with many blocks that have `load` elements per block on
+/// average. The filters are like those of layout `blocked`, but have blocks of `block_bits` bits.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
-    BlockMoments::with_cached(block_bits, num_hashes, num_hashes, |rates| {
+    let power = num_hashes;
+    BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
         poisson_mean(load, &mut |j| rates.after_elements(j))
     })
 }
@@ -120,14 +127,15 @@ pub(crate) struct RateMoments {
     pub(crate) third: f64,
 }
 
-/// Returns the moments of the rate of a block, among the many blocks of a `blocked` or `parquet`
-/// filter that has exactly as many elements as its capacity, `load` per block on average.
+/// Returns how the false positive rate of one block varies, as far as this makes the rate of the whole
+/// filter vary: mean, variance and third central moment. The filter is of layout `blocked` or
+/// `parquet`, has many blocks, and a given number of elements, `load` per block on average.
 ///
-/// A block has J ~ Poisson(load) elements, and a rate Y. All blocks together have a given number of
-/// elements, so that part of Y which is linear in J cancels out over the filter. What is left is the
-/// residual of the regression on J: Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J)
-/// and Var(J) = load (L. Holst, "Two conditional limit theorems with applications", Annals of
-/// Statistics 7, 1979).
+/// A block has J elements, J ~ Poisson(load), and a rate Y, which grows with J. But all blocks together
+/// have a given number of elements: if one has more, others have fewer, and the part of Y that is
+/// linear in J cancels out over the filter. What is left is the residual of the regression of Y on J,
+/// which is Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J) and Var(J) = load (L. Holst,
+/// "Two conditional limit theorems with applications", Annals of Statistics 7, 1979).
 pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMoments {
     // E[Y^i] of a block with j elements.
     let moment = |i: u32, j: usize| moment_of_block_rate(layout, num_hashes, i, j);
@@ -135,8 +143,9 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     let covariance = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load));
     let slope = covariance / load;
 
-    // With c = mean + slope · (j - load), the moments of Y - c given j are E[Y²] - 2c E[Y] + c² and
-    // E[Y³] - 3c E[Y²] + 3c² E[Y] - c³.
+    // The residual is Y - c, where c is the rate that the regression explains for j elements. By the
+    // binomial theorem its moments given j are E[Y²] - 2c E[Y] + c² and
+    // E[Y³] - 3c E[Y²] + 3c² E[Y] - c³. Their means over j are the moments wanted.
     let explained = |j: usize| mean + slope * (j as f64 - load);
     let variance = poisson_mean(load, &mut |j| {
         let c = explained(j);
@@ -151,28 +160,32 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Returns E[Y^power], where Y is the false positive rate of a `blocked` or `parquet` block with this
-/// number of elements.
+/// Returns the mean of Y^power, where Y is the false positive rate of a `blocked` or `parquet` block
+/// that has this number of elements, whose hashes are random.
 fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
     if layout == Layout::Parquet {
-        // Y is the product of the fills of eight words, which are independent. An element sets one
-        // bit in each.
-        let of_word = BlockMoments::with_cached(PARQUET_WORD_BITS, 1, power, |word| {
-            word.after_elements(elements)
-        });
-        return of_word.powi(PARQUET_WORDS);
+        // An element sets one bit in each of eight words, and an absent one is probed at one bit in
+        // each. So Y is the product of the shares of set bits of the words, which are independent,
+        // and the mean of Y^power is the product of eight equal means.
+        let bits_set_by_element = 1;
+        let moment_of_word =
+            BlockMoments::with_cached(PARQUET_WORD_BITS, bits_set_by_element, power, |moments| {
+                moments.after_elements(elements)
+            });
+        return moment_of_word.powi(PARQUET_WORDS);
     }
-    // Y is the k-th power of the fill.
-    BlockMoments::with_cached(BLOCKED_BITS, num_hashes, power * num_hashes, |block| {
-        block.after_elements(elements)
+    // An absent element is probed at k bits. So Y is the k-th power of the share of set bits.
+    BlockMoments::with_cached(BLOCKED_BITS, num_hashes, power * num_hashes, |moments| {
+        moments.after_elements(elements)
     })
 }
 
 /// Returns the false positive rate of a block of layout `parquet` that has this number of elements:
 /// an absent element is probed at one bit in each of eight words.
 fn parquet_block_rate(elements: usize) -> f64 {
-    // A word of 32 bits has one set by each element.
-    let share_clear = (31f64 / 32.0).powi(elements as i32);
+    // Each element sets one of 32 bits of a word, and leaves the share 31/32 of the others clear.
+    let word_bits = f64::from(PARQUET_WORD_BITS);
+    let share_clear = ((word_bits - 1.0) / word_bits).powi(elements as i32);
     (1.0 - share_clear).powi(PARQUET_WORDS)
 }
 
@@ -194,34 +207,48 @@ fn poisson_mean(mean: f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     weighted_mean(mean, ratio, f)
 }
 
-/// A number, and its probability relative to that of the most probable number.
+/// A number, and its probability divided by that of the most probable number.
 struct WeightedNumber {
     j: f64,
     weight: f64,
 }
 
+impl WeightedNumber {
+    /// Returns whether the number contributes to a mean. Probabilities fall on both sides of the most
+    /// probable number, so all numbers beyond one that doesn't contribute don't either.
+    fn counts(&self) -> bool {
+        self.weight >= NEGLIGIBLE_WEIGHT
+    }
+}
+
 /// Returns the mean of `f(J)` for a random number J of 0, 1, 2 … that is most probable at `mode`,
-/// and less so the further away it is. `ratio(j)` is the probability of j + 1 divided by that of j.
+/// rounded down, and less probable the further away it is.
+///
+/// `ratio(j)` must be the probability of j + 1 divided by that of j. So from the most probable number
+/// the probabilities of all others follow by multiplication upwards, and by division downwards. They
+/// are relative to that of the most probable number, whose own value may be too small for a float, so
+/// the sum is divided by their total.
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
-    let most_probable = || Some(WeightedNumber { j: mode.floor(), weight: 1.0 });
-    let upwards = iter::successors(most_probable(), |last| {
+    let most_probable = || WeightedNumber { j: mode.floor(), weight: 1.0 };
+    let upwards = iter::successors(Some(most_probable()), |last| {
         let weight = last.weight * ratio(last.j);
         Some(WeightedNumber { j: last.j + 1.0, weight })
     });
-    let downwards = iter::successors(most_probable(), |last| {
+    let downwards = iter::successors(Some(most_probable()), |last| {
         if last.j <= 0.0 {
             return None;
         }
-        let weight = last.weight / ratio(last.j - 1.0);
-        Some(WeightedNumber { j: last.j - 1.0, weight })
+        let j = last.j - 1.0;
+        let weight = last.weight / ratio(j);
+        Some(WeightedNumber { j, weight })
     });
 
-    // Weights fall in both directions, so all after the first negligible one are negligible.
-    let counts = |number: &WeightedNumber| number.weight >= NEGLIGIBLE_WEIGHT;
-    let below_mode = downwards.skip(1).take_while(counts);
+    // The most probable number itself is only taken once.
+    let from_mode = upwards.take_while(WeightedNumber::counts);
+    let below_mode = downwards.skip(1).take_while(WeightedNumber::counts);
     let mut total_weight = 0.0;
     let mut sum = 0.0;
-    for number in upwards.take_while(counts).chain(below_mode) {
+    for number in from_mode.chain(below_mode) {
         total_weight += number.weight;
         sum += number.weight * f(number.j as usize);
     }
@@ -243,8 +270,11 @@ struct BlockMoments {
 }
 
 impl BlockMoments {
-    /// Returns what `work` returns for the moments of blocks with this number of cells. Moments are
-    /// cached for the thread. `work` must not call this function.
+    /// Calls `work` with the moments of the share of set bits of blocks with `cells` bits, in which an
+    /// element sets `num_hashes` bits, to the given power. Returns what `work` returns.
+    ///
+    /// Moments take long to compute, so they stay cached for the thread. `work` must not call this
+    /// function: the cache is borrowed.
     fn with_cached<T>(
         cells: u32,
         num_hashes: u32,
@@ -315,23 +345,24 @@ impl OccupancyChain {
         (self.probabilities.len() - 1) as f64
     }
 
-    /// Changes the distribution to that after one more throw.
+    /// Changes the probabilities of all numbers of hit cells to those after one more throw.
     ///
     /// If x of c cells are hit afterwards, either x were hit before and the throw hit one of these,
     /// with probability x/c; or x - 1 were, and it hit another one, with probability
-    /// 1 - (x - 1)/c.
+    /// 1 - (x - 1)/c. Probabilities that have become negligible are set to 0.
     fn throw(&mut self) {
         let one_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.probabilities.len() - 1);
 
-        let mut previous_of_fewer = 0.0;
+        // The probability of x - 1 before the throw.
+        let mut old_of_one_fewer = 0.0;
         let possible = &mut self.probabilities[self.first..=self.last];
         for (x, probability) in (self.first..).zip(possible) {
-            let hits_old = x as f64 * one_cell;
-            let hits_new_of_fewer = 1.0 + one_cell - hits_old;
-            let previous = *probability;
-            *probability = previous * hits_old + previous_of_fewer * hits_new_of_fewer;
-            previous_of_fewer = previous;
+            let hits_one_of_x = x as f64 * one_cell;
+            let misses_one_fewer = 1.0 + one_cell - hits_one_of_x;
+            let old = *probability;
+            *probability = old * hits_one_of_x + old_of_one_fewer * misses_one_fewer;
+            old_of_one_fewer = old;
         }
 
         while self.probabilities[self.first] < NEGLIGIBLE_PROBABILITY {
@@ -359,7 +390,8 @@ pub(crate) struct FillMoments {
     pub(crate) variance: f64,
 }
 
-/// Returns the moments of the share of many cells that `throws` throws hit.
+/// Returns mean and variance of the share of cells that are hit after `throws` throws, each of which
+/// hits one of `cells` cells at random. There should be many cells.
 ///
 /// With m cells and a = throws/m, a cell is not hit with probability q = (1 - 1/m)^throws, and two
 /// given cells are not with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share
@@ -382,8 +414,11 @@ pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     FillMoments { mean: 1.0 - not_hit, variance: variance.max(0.0) }
 }
 
-/// Returns the false positive rate of a `classic` filter of `bits` bits: E[F^k], where F is the
-/// share of bits that are set.
+/// Returns the false positive rate of a `classic` filter of `bits` bits with `elements` distinct
+/// elements: the mean of F^k, where F is the share of bits that are set, and k the number of hashes.
+///
+/// For a few bits it is exact, by the probability of each number of set bits. For many bits that takes
+/// too long, and mean and variance of F are enough.
 fn classic_rate(num_hashes: u32, bits: u64, elements: f64) -> f64 {
     let throws = elements * f64::from(num_hashes);
     if bits <= MOST_CELLS_OF_CHAIN {

@@ -87,23 +87,27 @@ pub fn best_row(layout: Layout, max_fpr: f64) -> Option<SizingRow> {
 /// Returns the bits and hashes per element that the table of a layout recommends for a rate of at
 /// most `max_fpr`: the fewest bits, and with these the fewest hashes.
 ///
+/// In one case two hashes are recommended although one is enough, as ClickHouse does: of the layout
+/// `classic` with two bits, if their rate is low enough, too.
+///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
     let row = best_row(layout, max_fpr)
         .filter(|_| is_possible_fpr(layout, max_fpr))
         .ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
 
-    // Two bits give 0.393 with one hash and 0.400 with two. ClickHouse recommends two hashes
-    // wherever these are enough.
-    let two_hashes_of_two_bits = row
-        .cells()
-        .nth(1)
-        .filter(|_| layout == Layout::Classic && row.bits == 2);
-    let mut candidates = two_hashes_of_two_bits.into_iter().chain(row.cells());
-    let cell = candidates
+    let prefers_two_hashes = layout == Layout::Classic && row.bits == 2;
+    let two_hashes = row.cells().nth(1).filter(|_| prefers_two_hashes);
+    let best_cell = two_hashes
+        .into_iter()
+        .chain(row.cells())
         .find(|cell| cell.fpr <= max_fpr)
         .expect("the row was chosen because a cell meets the rate");
-    Ok(BestPractice { bits: row.bits, num_hashes: cell.num_hashes, fpr: cell.fpr })
+    Ok(BestPractice {
+        bits: row.bits,
+        num_hashes: best_cell.num_hashes,
+        fpr: best_cell.fpr,
+    })
 }
 
 #[cfg(test)]

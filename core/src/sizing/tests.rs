@@ -80,7 +80,7 @@ fn filters_of_few_blocks_meet_every_rate() {
     for layout in [Layout::Blocked, Layout::Parquet] {
         for fpr in (1..=100).map(|i| f64::from(i) / 200.0) {
             let density = density(layout, fpr).unwrap();
-            let load = layout.block_bits() as f64 / density.bits;
+            let load = layout.block_bits() as f64 / density.bits_per_element;
             for blocks in [64, 65, 100, 1000] {
                 let found = rate::expected(
                     Shape { layout, num_hashes: density.num_hashes, blocks },
@@ -99,7 +99,7 @@ fn no_other_number_of_hashes_needs_fewer_bits() {
             let best = density(layout, fpr).unwrap();
             for hashes in 1..=36 {
                 assert!(
-                    bits_per_element(layout, hashes, fpr) >= best.bits,
+                    bits_that_keep_rate(layout, hashes, fpr) >= best.bits_per_element,
                     "{layout:?} {fpr} {hashes} {best:?}"
                 );
             }
@@ -123,7 +123,7 @@ fn densities_are_those_promised() {
         (Layout::Parquet, 1e-6, 64.66, 8),
     ] {
         let found = density(layout, fpr).unwrap();
-        assert!((found.bits - bits).abs() < 0.0051, "{layout:?} {fpr}: {found:?}");
+        assert!((found.bits_per_element - bits).abs() < 0.0051, "{layout:?} {fpr}: {found:?}");
         if fpr > 1e-5 {
             assert_eq!(found.num_hashes, hashes, "{layout:?} {fpr}");
         }

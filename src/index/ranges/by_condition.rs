@@ -56,7 +56,7 @@ pub unsafe fn add_rows(index: &Index, scan_keys: &[Key], rows: &mut RowBatch) ->
         && should_hash_rows(index, scan_keys, &condition)
         && let Some(filter) = RowFilter::new(index, table)
     {
-        let alternatives = Alternatives::of(condition);
+        let alternatives = Alternatives::of_condition(condition);
         let mut reader = RangeReader {
             pages: &pages,
             filter,

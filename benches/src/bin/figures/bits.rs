@@ -18,7 +18,7 @@ fn bits(layout: Layout) -> Vec<(f64, f64)> {
                 fpr,
                 sizing::density(layout, fpr)
                     .expect("the rate is one that the layout keeps")
-                    .bits,
+                    .bits_per_element,
             )
         })
         .collect()

@@ -55,12 +55,13 @@ pub fn figure() -> Picture {
     Picture::draw(title, subtitle, 480, 1, |areas| {
         let mut panel = Panel::new(&areas[0], "", GREY, x, y);
         let density = sizing::density(LAYOUT, DEFAULT_FPR).expect("the rate is a usual one");
-        let least = [40.0, MOST as f64].map(|elements| (elements, elements * density.bits / 8.0));
+        let least = [40.0, MOST as f64]
+            .map(|elements| (elements, elements * density.bits_per_element / 8.0));
         panel.line(&least, GREY, 1.0);
         panel.label(
             (160.0, 150.0),
             Side::Right,
-            &format!("the least: {:.2} bits per element", density.bits),
+            &format!("the least: {:.2} bits per element", density.bits_per_element),
             GREY,
         );
         let kind = Kind::unnamed(Tag::Integer);

@@ -6,18 +6,24 @@ fn alternatives_are_those_of_the_widest_condition() {
     let many = || Any(vec![Has(3), Has(1), Has(2), Has(1)]);
     assert_eq!(Alternatives::count(&many()), 4);
     assert_eq!(
-        Alternatives::of(many()),
-        Alternatives { every: Unknown, each: vec![Has(1), Has(2), Has(3)] }
+        Alternatives::of_condition(many()),
+        Alternatives { required: Unknown, choices: vec![Has(1), Has(2), Has(3)] }
     );
     let both = All(vec![Has(7), Any(vec![Has(8), Has(9)]), many()]);
     assert_eq!(Alternatives::count(&both), 4);
-    let every = All(vec![Has(7), Any(vec![Has(8), Has(9)])]);
-    assert_eq!(Alternatives::of(both), Alternatives { every, each: vec![Has(1), Has(2), Has(3)] });
+    let required = All(vec![Has(7), Any(vec![Has(8), Has(9)])]);
+    assert_eq!(
+        Alternatives::of_condition(both),
+        Alternatives { required, choices: vec![Has(1), Has(2), Has(3)] }
+    );
     let one = All(vec![Has(7), Has(8)]);
     assert_eq!(Alternatives::count(&one), 1);
     assert_eq!(Alternatives::count(&Has(0)), 1);
     assert_eq!(Alternatives::count(&Condition::NONE), 0);
-    assert_eq!(Alternatives::of(Has(0)), Alternatives { every: Unknown, each: vec![Has(0)] });
+    assert_eq!(
+        Alternatives::of_condition(Has(0)),
+        Alternatives { required: Unknown, choices: vec![Has(0)] }
+    );
 }
 
 #[test]
@@ -33,8 +39,8 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
         ]),
         Any(vec![Has(hash(6)), Has(hash(1))]),
     ]);
-    let alternatives = Alternatives::of(condition.clone());
-    let all: Vec<u32> = (0..alternatives.each.len() as u32).collect();
+    let alternatives = Alternatives::of_condition(condition.clone());
+    let all: Vec<u32> = (0..alternatives.choices.len() as u32).collect();
     let mut test = RowTest::new(&alternatives);
     // Again and again, since what is watched changes.
     for bits in (0..4 << 8).map(|i| i * 89 % (1 << 8)) {
@@ -49,8 +55,8 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
             }
         };
         assert_eq!(may_match(&all), condition.holds(&has), "{bits:b}");
-        for (number, one) in alternatives.each.iter().enumerate() {
-            let expected = one.holds(&has) && alternatives.every.holds(&has);
+        for (number, one) in alternatives.choices.iter().enumerate() {
+            let expected = one.holds(&has) && alternatives.required.holds(&has);
             assert_eq!(may_match(&[number as u32]), expected, "{bits:b}, {number}");
         }
         assert!(!may_match(&[]));
@@ -61,8 +67,10 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
 fn what_few_rows_have_is_watched() {
     let hash = |i: u64| i << 56;
     let all = (0..10).map(hash).map(Has);
-    let mut test =
-        RowTest::new(&Alternatives::of(Condition::any([Condition::all(all), Has(hash(99))])));
+    let mut test = RowTest::new(&Alternatives::of_condition(Condition::any([
+        Condition::all(all),
+        Has(hash(99)),
+    ])));
     test.begin_range(&[0, 1]);
     for _ in 0..10 {
         // Rows that have all but the seventh.

@@ -44,41 +44,58 @@ impl Automaton {
         }
     }
 
-    /// Returns for each state the moves out of it: one for each state that transitions lead to.
+    /// Returns, by state, the moves out of it: its transitions to the same state are one move, by
+    /// the characters of all of them.
     ///
-    /// If a move would have more than `most` characters, or unknown ones, it has any.
+    /// A move that would have more than `most` characters, or one that isn't known, is a move by any
+    /// character.
     pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<StateMove>> {
-        let characters_of_colors = memory::collect(self.colors.iter().map(|color| match color {
-            Some(characters) => distinct_when_folded(characters, encoding, most),
-            None => None,
-        }));
-        memory::collect(
-            self.transitions.iter().map(|transitions| {
-                moves_of_state(transitions.clone(), &characters_of_colors, most)
-            }),
-        )
+        let mut characters_of_colors = memory::with_capacity(self.colors.len());
+        for color in &self.colors {
+            let characters = match color {
+                Some(characters) => distinct_when_folded(characters, encoding, most),
+                None => None,
+            };
+            characters_of_colors.push(characters);
+        }
+
+        let mut moves = memory::with_capacity(self.transitions.len());
+        for transitions in &self.transitions {
+            moves.push(moves_of_state(transitions, &characters_of_colors, most));
+        }
+        moves
     }
 }
 
-/// Returns the moves of these transitions out of one state.
+/// Returns the moves that a state makes by these transitions out of it: one move for each state that
+/// they lead to, in the order of these states.
+///
+/// A move is by any character if one of its transitions is, or if it would have more than `most`
+/// characters.
 fn moves_of_state(
-    mut transitions: Vec<Transition>,
+    transitions: &[Transition],
     characters_of_colors: &[Option<Vec<FoldedCharacter>>],
     most: usize,
 ) -> Vec<StateMove> {
-    transitions.sort_unstable_by_key(|transition| transition.to);
-    let of_same_targets = transitions.chunk_by(|a, b| a.to == b.to);
-    memory::collect(of_same_targets.map(|transitions| {
-        let mut all = Some(Vec::new());
-        for transition in transitions {
-            all = match (all, &characters_of_colors[transition.color]) {
-                (Some(all), Some(characters)) => with_characters(all, characters, most),
+    let mut sorted = transitions.to_vec();
+    sorted.sort_unstable_by_key(|transition| transition.to);
+
+    let mut moves = Vec::new();
+    for to_same_state in sorted.chunk_by(|a, b| a.to == b.to) {
+        let mut move_characters = Some(Vec::new());
+        for transition in to_same_state {
+            let transition_characters = &characters_of_colors[transition.color];
+            move_characters = match (move_characters, transition_characters) {
+                (Some(all), Some(added)) => with_characters(all, added, most),
                 _ => None,
             };
         }
-        let characters = all.map(|all| memory::collect(all.iter().map(|one| one.character)));
-        StateMove { to: transitions[0].to, characters }
-    }))
+
+        let characters =
+            move_characters.map(|all| memory::collect(all.iter().map(|one| one.character)));
+        memory::push(&mut moves, StateMove { to: to_same_state[0].to, characters });
+    }
+    moves
 }
 
 /// A character, and what it folds to as one number.
@@ -88,24 +105,26 @@ struct FoldedCharacter {
     character: u32,
 }
 
-/// Returns one character of each group of `characters` that are equal once letter case is folded.
+/// Returns one of each group of characters that are equal once letter case is folded: of `A`, `a`
+/// and `b`, one of the first two, and `b`.
 ///
 /// Returns `None` if there are more than `most` such groups, or if the folded form of a character
-/// is not known.
+/// is not known: that of the character 0, which no text has, and, in encodings other than UTF-8, of
+/// all beyond ASCII.
 fn distinct_when_folded(
     characters: &[u32],
     encoding: Encoding,
     most: usize,
 ) -> Option<Vec<FoldedCharacter>> {
-    // At most a few characters fold to the same one, so a long list need not be looked at.
+    // At most four characters fold to the same one, so that there are more than `most` groups.
     if characters.len() > 4 * most {
         return None;
     }
 
     let mut folded_characters = memory::with_capacity(characters.len());
     for &character in characters {
-        let is_part_of_character = encoding == Encoding::Other && character >= 0x80;
-        if character == 0 || is_part_of_character {
+        let is_unknown = encoding == Encoding::Other && character >= 0x80;
+        if character == 0 || is_unknown {
             return None;
         }
         let folded = folded_as_number(character);

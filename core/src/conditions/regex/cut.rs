@@ -1,9 +1,9 @@
 //! The narrowest cut of a section: the fewest edges of which each path has one.
 //!
-//! By the theorem of Ford and Fulkerson there are as many paths that share no edge. They are found
-//! one after the other. Each new path may also go *back* along an edge of an earlier one, which
-//! then is on neither. When no further path can be found, the edges that lead out of what could
-//! still be reached are the cut.
+//! By the theorem of Ford and Fulkerson there are as many edges in it as there are paths that share
+//! no edge. Such paths are found one after the other. Each new path may also go *back* along an edge
+//! of an earlier one, which then is on neither. When no further path can be found, the edges that
+//! lead out of the nodes that the last search could still reach are the cut.
 
 use super::graph::Graph;
 use super::section::{NodeSet, Section, Sections};
@@ -13,8 +13,9 @@ use crate::{interrupt, memory};
 pub struct CutSearch {
     /// By edge, on how many of the found paths it is.
     paths_on: Vec<u32>,
-    /// Nodes that a further path can reach, and the step that leads to each.
+    /// Nodes that the last search for a path has reached.
     reached: NodeSet,
+    /// By node that was reached, the step that led to it.
     step_to: Vec<SearchStep>,
 }
 
@@ -38,19 +39,21 @@ impl SearchStep {
 }
 
 impl CutSearch {
-    pub fn of(graph: &Graph) -> CutSearch {
+    /// Returns a search that has found no paths yet, with room for what it notes of a graph.
+    pub fn for_graph(graph: &Graph) -> CutSearch {
         CutSearch {
             paths_on: memory::zeroed(graph.edges.len()),
-            reached: NodeSet::of(graph.outgoing.len()),
+            reached: NodeSet::for_nodes(graph.outgoing.len()),
             step_to: memory::zeroed(graph.outgoing.len()),
         }
     }
 
-    /// Returns the fewest edges for which `can_be_cut` is true, of which each path of a section has
-    /// at least one. If there are several such lists, returns the one closest to the section's
-    /// first node. Returns `None` if there is none with at most `most` edges.
+    /// Returns a cut of a section with the fewest edges: edges for which `can_be_cut` is true, such
+    /// that each path from the section's first node to its last has at least one of them. Of
+    /// several such cuts, returns the one closest to the first node. Returns `None` if each has
+    /// more than `most` edges, or there is none.
     ///
-    /// `edges` must be those of the section.
+    /// `edges` must be all edges of the section.
     pub fn narrowest_cut(
         &mut self,
         sections: &Sections,
@@ -62,25 +65,26 @@ impl CutSearch {
         for &edge in edges {
             self.paths_on[edge] = 0;
         }
+
+        // A cut has an edge of each path. So after `most` paths that share no edge, one more shows
+        // that the narrowest cut has more than `most` edges.
         for _ in 0..=most {
-            self.search(sections, section, &can_be_cut);
-            if !self.reached.contains(section.to) {
-                let leads_out = |&edge: &usize| {
-                    let edge = &sections.graph.edges[edge];
-                    self.reached.contains(edge.from) && !self.reached.contains(edge.to)
-                };
-                return Some(memory::collect(edges.iter().copied().filter(leads_out)));
+            self.search_path(sections, section, &can_be_cut);
+            if !self.reached.contains(section.end) {
+                return Some(self.edges_out_of_reached(edges, sections.graph));
             }
             self.add_path(sections.graph, section);
         }
         None
     }
 
-    /// Finds the nodes that a further path can reach, until it reaches the last one.
+    /// Searches for one more path through a section, breadth first. If there is one, its last node
+    /// is in `reached` afterwards, and `step_to` has its steps; else `reached` has all nodes to
+    /// which such a path could get.
     ///
     /// A path goes along an edge that can be cut only if no other path is on it. Any number of
     /// paths may be on an edge that can't be cut.
-    fn search(
+    fn search_path(
         &mut self,
         sections: &Sections,
         section: Section,
@@ -88,13 +92,13 @@ impl CutSearch {
     ) {
         let graph = sections.graph;
         self.reached.clear();
-        self.reached.insert(section.from);
-        let mut to_follow = vec![section.from];
+        self.reached.insert(section.start);
+        let mut to_follow = vec![section.start];
         let mut next_to_follow = 0;
         while let Some(&node) = to_follow.get(next_to_follow) {
             interrupt::check();
             next_to_follow += 1;
-            if node == section.to {
+            if node == section.end {
                 return;
             }
             for &edge in &graph.outgoing[node] {
@@ -111,6 +115,8 @@ impl CutSearch {
         }
     }
 
+    /// Takes a step of the search: notes the node that it leads to as reached by this step, to be
+    /// followed further. Does nothing if the node has been reached before.
     fn take(&mut self, step: SearchStep, graph: &Graph, to_follow: &mut Vec<usize>) {
         let next = step.end(graph);
         if self.reached.insert(next) {
@@ -121,8 +127,8 @@ impl CutSearch {
 
     /// Adds the path to the last node of a section that has just been found.
     fn add_path(&mut self, graph: &Graph, section: Section) {
-        let mut node = section.to;
-        while node != section.from {
+        let mut node = section.end;
+        while node != section.start {
             let step = self.step_to[node];
             if step.is_back {
                 self.paths_on[step.edge] -= 1;
@@ -131,5 +137,14 @@ impl CutSearch {
             }
             node = step.start(graph);
         }
+    }
+
+    /// Returns those of some edges that lead from a reached node to one that isn't.
+    fn edges_out_of_reached(&self, edges: &[usize], graph: &Graph) -> Vec<usize> {
+        let leads_out = |&edge: &usize| {
+            let edge = &graph.edges[edge];
+            self.reached.contains(edge.from) && !self.reached.contains(edge.to)
+        };
+        memory::collect(edges.iter().copied().filter(leads_out))
     }
 }

@@ -30,8 +30,9 @@ const MOST_NODES: usize = 1 << 14;
 const MOST_EDGES: usize = 1 << 16;
 /// The most nodes of one state. Further ones remember no characters.
 const MOST_NODES_OF_STATE: usize = 1024;
-/// The most combinations of characters that nodes of a state remember, by the numbers of characters
-/// of their colors: a color of three after one of ten makes thirty.
+/// The most combinations of characters that nodes of a state remember: the product of the numbers of
+/// characters that each move to it could read. A move by three characters after one by ten makes
+/// thirty.
 const MOST_COMBINATIONS: u32 = 32;
 /// The bits of each character in [`LastCharacters`].
 const CHARACTER_BITS: u32 = 32;
@@ -58,24 +59,32 @@ pub struct Edge {
 }
 
 impl Graph {
-    /// Returns the graph of an automaton; `None` if it is too large.
+    /// Returns the graph of an automaton; `None` if it has more than [`MOST_NODES`] nodes or
+    /// [`MOST_EDGES`] edges.
     ///
     /// Moves by more than `most_characters` are taken for moves by any character.
-    pub fn of(automaton: &Automaton, encoding: Encoding, most_characters: usize) -> Option<Graph> {
-        GraphBuilder {
+    pub fn from_automaton(
+        automaton: &Automaton,
+        encoding: Encoding,
+        most_characters: usize,
+    ) -> Option<Graph> {
+        let moves = automaton.moves(encoding, most_characters);
+        let graph = Graph {
+            edges: Vec::new(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            // The builder sets both when it adds the node.
+            start: 0,
+            end: None,
+        };
+        let builder = GraphBuilder {
             automaton,
-            moves: &automaton.moves(encoding, most_characters),
+            moves: &moves,
             node_numbers: HashMap::new(),
             nodes_of_state: memory::zeroed(automaton.transitions.len()),
-            graph: Graph {
-                edges: Vec::new(),
-                outgoing: Vec::new(),
-                incoming: Vec::new(),
-                start: 0,
-                end: None,
-            },
-        }
-        .build()
+            graph,
+        };
+        builder.build()
     }
 
     fn add_node(&mut self) -> usize {
@@ -114,7 +123,8 @@ struct NumberedNode {
     counts: CharacterCounts,
 }
 
-/// By how many characters the move was that each remembered character was read in.
+/// For each character that a node remembers, how many characters the move could read by which it was
+/// read: 3 for the move by `[abc]`.
 #[derive(Clone, Copy, Default)]
 struct CharacterCounts {
     /// The count of the last move in the lowest 8 bits.
@@ -153,40 +163,45 @@ struct GraphBuilder<'a> {
 }
 
 impl GraphBuilder<'_> {
-    /// Makes the graph breadth first: all nodes that can be reached without a window, then those
-    /// behind one edge with windows, and so on.
+    /// Adds all nodes and edges, beginning at the automaton's initial state. Returns `None` as soon
+    /// as the graph has too many of them.
+    ///
+    /// Nodes are added in layers. The first layer has all nodes that can be reached while no four
+    /// characters in a row are known, so that no edge has a window. Each further layer begins with
+    /// the nodes to which edges with windows lead from the layer before.
     fn build(mut self) -> Option<Graph> {
         let mut layer = Vec::new();
         let start = Node::without_characters(self.automaton.initial);
-        self.graph.start = self.reach(start, CharacterCounts::default(), &mut layer);
+        self.graph.start = self.find_or_add(start, CharacterCounts::default(), &mut layer);
 
         while !layer.is_empty() {
-            let edges_with_windows = self.complete(&mut layer)?;
+            let edges_with_windows = self.complete_layer(&mut layer)?;
             layer.clear();
             for OpenEdge { from, to, counts, windows } in edges_with_windows {
-                let to = self.reach(to, counts, &mut layer);
+                let to = self.find_or_add(to, counts, &mut layer);
                 self.graph.add_edge(Edge { from, to, windows });
             }
         }
         Some(self.graph)
     }
 
-    /// Adds to a layer all nodes that its nodes lead to without completing a window. Returns the
-    /// edges with windows that lead out of the layer; `None` if the graph is too large.
-    fn complete(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<OpenEdge>> {
+    /// Adds to a layer, and to the graph, all nodes to which its nodes lead over edges without
+    /// windows. Returns the edges with windows out of the layer, whose ends are not in the graph
+    /// yet. Returns `None` if the graph has too many nodes or edges.
+    fn complete_layer(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<OpenEdge>> {
         let mut edges_with_windows = Vec::new();
         // Nodes that this loop adds are followed, too.
         let mut next = 0;
         while let Some(&node) = layer.get(next) {
             interrupt::check();
             next += 1;
-            // Nothing behind a match is required.
+            // After a match the text may go on in any way, so no edge leads out of the last state.
             if node.node.state == self.automaton.last {
                 continue;
             }
 
-            // Any character comes first: its nodes remember no characters, and replace all nodes of
-            // the same state that would be found later.
+            // Moves by any character come first: their nodes remember no characters, and replace
+            // all nodes of the same state that would be found later.
             self.follow_any_character(node, layer);
             self.follow_known_characters(node, layer, &mut edges_with_windows);
 
@@ -202,16 +217,17 @@ impl GraphBuilder<'_> {
     /// unknown character can't be in a window, so the targets remember no characters.
     fn follow_any_character(&mut self, from: NumberedNode, layer: &mut Vec<NumberedNode>) {
         let moves: &[StateMove] = &self.moves[from.node.state];
-        for one in moves.iter().filter(|one| one.characters.is_none()) {
-            let to = Node::without_characters(one.to);
+        for any_move in moves.iter().filter(|state_move| state_move.characters.is_none()) {
+            let to = Node::without_characters(any_move.to);
             self.add_edge_without_windows(from, to, CharacterCounts::default(), layer);
         }
     }
 
-    /// Follows the moves from a node by a few known characters.
+    /// Follows the moves of the automaton from a node by characters that are known, each of them by
+    /// itself: an edge for each, which leads to the node that also remembers this character.
     ///
-    /// If the character completes no window, the target becomes a node of the same layer. Otherwise
-    /// an edge is added to `edges_with_windows`.
+    /// A character that completes no window leads to a node of the same layer, which is added to the
+    /// graph with its edge. One that completes windows only adds an edge to `edges_with_windows`.
     fn follow_known_characters(
         &mut self,
         from: NumberedNode,
@@ -219,25 +235,30 @@ impl GraphBuilder<'_> {
         edges_with_windows: &mut Vec<OpenEdge>,
     ) {
         let moves: &[StateMove] = &self.moves[from.node.state];
-        for &StateMove { to, ref characters } in moves {
-            for &character in characters.iter().flatten() {
+        for StateMove { to: next_state, characters } in moves {
+            let Some(characters) = characters else {
+                continue;
+            };
+            let counts = from.counts.followed_by(characters.len());
+            for &character in characters {
                 let (mut last, windows) = from.node.last.followed_by(character);
-                let counts = from.counts.followed_by(characters.iter().flatten().count());
+                // Nodes for all combinations of many characters would be too many.
                 if counts.combinations(last.count()) > MOST_COMBINATIONS {
                     last = LastCharacters::default();
                 }
-                let to = Node { state: to, last };
+                let to = Node { state: *next_state, last };
                 if windows.is_empty() {
                     self.add_edge_without_windows(from, to, counts, layer);
                 } else {
-                    let from = from.number;
-                    let edge = OpenEdge { from, to, counts, windows };
+                    let edge = OpenEdge { from: from.number, to, counts, windows };
                     memory::push(edges_with_windows, edge);
                 }
             }
         }
     }
 
+    /// Adds an edge that completes no window, and the node to which it leads, if it isn't in the
+    /// graph. An edge from a node to itself is left out: it requires nothing.
     fn add_edge_without_windows(
         &mut self,
         from: NumberedNode,
@@ -245,43 +266,46 @@ impl GraphBuilder<'_> {
         counts: CharacterCounts,
         layer: &mut Vec<NumberedNode>,
     ) {
-        let to = self.reach(to, counts, layer);
+        let to = self.find_or_add(to, counts, layer);
         if to != from.number {
             let windows = Vec::new();
             self.graph.add_edge(Edge { from: from.number, to, windows });
         }
     }
 
-    /// Returns the number of a node, or of a known one that can replace it. If there is none, adds
-    /// the node to the graph and to the layer.
+    /// Returns the number of a node in the graph. A node that the graph lacks is added to it and to
+    /// the layer, unless another node can replace it: then returns the number of that one.
     ///
     /// A node can be replaced by one of the same state that remembers fewer of its last characters.
-    /// Windows that begin with the others are then missed, so less is required, which is never
-    /// wrong. One that remembers more replaces it better.
-    fn reach(
+    /// Windows that begin with the forgotten ones are then missed, so less is required, which is
+    /// never wrong. Of several such nodes, the one that remembers most is taken.
+    fn find_or_add(
         &mut self,
         node: Node,
         counts: CharacterCounts,
         layer: &mut Vec<NumberedNode>,
     ) -> usize {
-        let is_last = node.state == self.automaton.last;
-        let is_one_of_many = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
-        let mut longest_to_add = node;
-        if is_last || is_one_of_many {
-            longest_to_add = Node::without_characters(node.state);
-        }
-
+        // `endings` begins with the shortest one.
         let replacements = node.last.endings().map(|last| Node { state: node.state, last });
         let known = replacements.filter_map(|replacement| self.node_numbers.get(&replacement));
         if let Some(&number) = known.last() {
             return number;
         }
 
-        let node = longest_to_add;
+        // All matches end in one node; and a state of many nodes gets one more at most, which
+        // replaces all that would follow.
+        let is_last = node.state == self.automaton.last;
+        let is_one_of_many = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
+        let added = if is_last || is_one_of_many {
+            Node::without_characters(node.state)
+        } else {
+            node
+        };
+
         let number = self.graph.add_node();
-        self.node_numbers.insert(node, number);
-        self.nodes_of_state[node.state] += 1;
-        memory::push(layer, NumberedNode { number, node, counts });
+        self.node_numbers.insert(added, number);
+        self.nodes_of_state[added.state] += 1;
+        memory::push(layer, NumberedNode { number, node: added, counts });
         if is_last {
             self.graph.end = Some(number);
         }
@@ -302,8 +326,8 @@ impl LastCharacters {
         (self.beginning_of_windows(), windows)
     }
 
-    /// Returns the longest ending that weighs less than a window: no later window can begin with
-    /// more of the characters.
+    /// Returns the characters that windows of later characters may still begin with: as many of the
+    /// last ones as weigh less than a window (see [`WEIGHT`]).
     fn beginning_of_windows(self) -> LastCharacters {
         let mut length = 0;
         let mut total_weight = 0;

@@ -36,26 +36,30 @@ use stand_ins::StandIns;
 use crate::conditions::Condition;
 use crate::conditions::text::{Encoding, LetterCase};
 
-/// The most characters of a move of an automaton that are followed one by one. Of a move by more,
-/// such as by the digits, most texts have one of the windows. But these may be all that is
-/// required.
+/// The most characters of a move of an automaton that are followed one by one. A move by more, such
+/// as by the digits, is first taken for one by any character: most texts have one of its windows, so
+/// that looking them up rules out little. Only if nothing is required then, the second limit is
+/// tried.
 const MOST_CHARACTERS: [usize; 2] = [4, 16];
 
-/// Returns a condition that holds for every text in which a regular expression has a match.
+/// Returns a condition that holds for every text in which a regular expression has a match: which
+/// windows of four characters such a text must have.
 ///
-/// `compile` returns the automaton of an expression that is given to it: `expression`, or one with
-/// other letters in its place. It returns `None` for an automaton that is too large.
+/// `compile` has PostgreSQL compile an expression, and returns its automaton; `None` if that is too
+/// large. It is called once: with `expression`, or with a replacement in which letters stand for
+/// characters that PostgreSQL doesn't name in automatons.
 ///
-/// The condition is [`Condition::Unknown`] if a match need not have any window, or if it would take
-/// too long to find out.
+/// Returns [`Condition::Unknown`] if a match need not have any window, or if finding out would take
+/// too long.
 pub fn condition(
     expression: &[u8],
     encoding: Encoding,
     case: LetterCase,
     compile: impl FnOnce(&[u8]) -> Option<Automaton>,
 ) -> Condition {
+    // In other encodings only ASCII characters are followed, and PostgreSQL names these.
     let stand_ins = match encoding {
-        Encoding::Utf8 => StandIns::new(expression, case),
+        Encoding::Utf8 => StandIns::replace_in(expression, case),
         Encoding::Other => None,
     };
     let compiled = match &stand_ins {
@@ -75,7 +79,7 @@ impl Automaton {
     /// Returns a condition that holds for every text in which the automaton finds a match.
     pub(super) fn condition(&self, encoding: Encoding) -> Condition {
         for most_characters in MOST_CHARACTERS {
-            if let Some(graph) = Graph::of(self, encoding, most_characters) {
+            if let Some(graph) = Graph::from_automaton(self, encoding, most_characters) {
                 let condition = paths::requirement(&graph).into_condition();
                 if !condition.is_unknown() {
                     return condition;

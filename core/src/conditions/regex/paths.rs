@@ -41,22 +41,22 @@ const MOST_DEPTH: usize = 24;
 const MOST_EDGES_OF_CUT: usize = 64;
 /// The most cuts of crossing paths.
 const MOST_CUTS: usize = 8;
-/// How many edges may be looked at to take crossing paths apart, and how many of them a window that
-/// is required counts for.
+/// The most work to take crossing paths apart, in edges that are looked at.
 const MOST_WORK: usize = 1 << 19;
+/// The work of one window that is required, in edges: the condition gets it, and it is looked up.
 const WORK_OF_WINDOW: usize = 256;
 
-/// Returns what a text must have that takes any path from a graph's start to its end. Requires
-/// nothing of a graph without an end.
+/// Returns which windows a text must have, whichever path it takes from a graph's start to its end.
+/// Requires nothing of a graph without an end, which no text matches.
 pub fn requirement(graph: &Graph) -> Requirement {
     let Some(end) = graph.end else {
         return Requirement::default();
     };
-    let sections = Sections::of(graph);
-    let whole = sections.to(end);
+    let sections = Sections::of_whole(graph);
+    let whole = sections.whole_graph(end);
     let mut paths = Paths {
         sections,
-        cut_search: CutSearch::of(graph),
+        cut_search: CutSearch::for_graph(graph),
         is_in_crossing: false,
         work_left: 0,
     };
@@ -68,19 +68,31 @@ struct Paths<'g> {
     cut_search: CutSearch,
     /// Whether crossing paths are being taken apart.
     is_in_crossing: bool,
+    /// How many edges may still be looked at to take crossing paths apart.
     work_left: usize,
 }
 
 impl Paths<'_> {
-    /// Returns what all paths of a section require; `None` if it has no path.
+    /// Returns what a text must have, whichever path it takes through a section; `None` if the
+    /// section has no path.
+    ///
+    /// Paths go through all stretches of the section, one after the other. So the text must have
+    /// what each stretch requires.
     fn requirement(&mut self, section: Section, depth: usize) -> Option<Requirement> {
         let stretches = self.sections.stretches(section)?;
-        let of_stretches = stretches
-            .iter()
-            .map(|stretch| self.requirement_of_stretch(stretch, depth));
-        Some(Requirement::all_of(memory::collect(of_stretches)))
+        let mut requirements = Vec::new();
+        for stretch in &stretches {
+            memory::push(&mut requirements, self.requirement_of_stretch(stretch, depth));
+        }
+        Some(Requirement::all_of(requirements))
     }
 
+    /// Returns what a text must have, whichever way it takes from one end of a stretch to the other:
+    /// one of its direct edges, or one of its branches, which are sections beside each other. Each
+    /// way is one alternative.
+    ///
+    /// As soon as one way requires nothing, the stretch requires nothing. Branches that are nested
+    /// deeper than [`MOST_DEPTH`] count as if they required nothing.
     fn requirement_of_stretch(&mut self, stretch: &Stretch, depth: usize) -> Requirement {
         let mut alternatives = Vec::new();
         for &edge in &stretch.direct_edges {
@@ -91,11 +103,13 @@ impl Paths<'_> {
         }
 
         let branches = self.sections.branches(stretch);
+        // A stretch that is all one branch can't be divided further this way: its paths cross.
         if let [only_branch] = branches[..]
             && alternatives.is_empty()
         {
             return self.requirement_of_crossing_paths(only_branch, depth);
         }
+
         for branch in branches {
             if let Some(requirement) = self.requirement(branch, depth + 1) {
                 if requirement.is_nothing() {
@@ -118,37 +132,42 @@ impl Paths<'_> {
         windows
     }
 
-    /// Returns what all paths of a section require that has neither stretches nor branches.
+    /// Returns what a text must have, whichever path it takes through a section whose paths cross:
+    /// the section can't be split into pieces one after the other or beside each other.
+    ///
+    /// The result is exact if that is little work; else it says less, which is never wrong.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
-        let is_outermost = !self.is_in_crossing;
-        if is_outermost {
-            self.is_in_crossing = true;
-            self.work_left = MOST_WORK;
-        }
         let edges = self.sections.edges_of(section);
-        let by_ways = self.requirement_by_ways(section, &edges, depth);
-        if is_outermost {
-            self.is_in_crossing = false;
-            self.work_left = MOST_WORK;
+        // Crossing paths within crossing paths use up the work of the outermost ones, and require
+        // nothing if they are too much work.
+        if self.is_in_crossing {
+            let requirement = self.requirement_by_cut_edges(section, &edges, depth);
+            return requirement.unwrap_or_default();
         }
 
-        match by_ways {
-            Some(requirement) => requirement,
-            // What is returned here counts for nothing: the outermost section has failed, too.
-            None if !is_outermost => Requirement::default(),
-            None => {
-                self.sections.put_back(section, &edges);
-                self.requirement_by_cuts(section, &edges)
-            }
+        self.is_in_crossing = true;
+        self.work_left = MOST_WORK;
+        let by_cut_edges = self.requirement_by_cut_edges(section, &edges, depth);
+        self.is_in_crossing = false;
+        if let Some(requirement) = by_cut_edges {
+            return requirement;
         }
+
+        self.sections.put_back(section, &edges);
+        self.work_left = MOST_WORK;
+        self.requirement_by_cuts(section, &edges)
     }
 
-    /// Returns what the paths of a section require by the edge of its narrowest cut that they go
-    /// through: one alternative for each edge, with all that is required before it and behind it.
+    /// Divides the paths of a section by the edge on which each of them crosses a line, and returns
+    /// one alternative for each such edge: its windows, and all that is required before it and
+    /// behind it. The line is the section's narrowest cut: the fewest edges with windows of which
+    /// each path has one.
     ///
-    /// If paths cross again and again, there are as many alternatives as ways through all of the
-    /// crossings. Returns `None` if these are too many.
-    fn requirement_by_ways(
+    /// `edges` must be all edges of the section. If paths cross again and again, there are as many
+    /// alternatives as ways through all of the crossings. Returns `None` if there is no such cut,
+    /// or if `work_left` is used up: each part before or behind an edge costs a look at all of the
+    /// section's edges, since its nodes are put back afterwards.
+    fn requirement_by_cut_edges(
         &mut self,
         section: Section,
         edges: &[usize],
@@ -157,55 +176,69 @@ impl Paths<'_> {
         let graph = self.sections.graph;
         let has_windows = |edge: usize| !graph.edges[edge].windows.is_empty();
         let cut = self.narrowest_cut(section, edges, has_windows)?;
+
         let mut alternatives = Vec::new();
         for edge in cut {
-            let mut parts = vec![Requirement::of_windows(self.windows([edge]))];
+            let mut required = vec![Requirement::of_windows(self.windows([edge]))];
             let before = self.sections.before(edge, section);
             let behind = self.sections.behind(edge, section);
             for part in [before, behind].into_iter().flatten() {
-                self.work_left = self.work_left.checked_sub(edges.len())?;
-                parts.extend(self.requirement(part, depth + 1));
+                self.use_work(edges.len())?;
+                required.extend(self.requirement(part, depth + 1));
+                // Branches of this part have taken nodes that the next part may have, too.
                 self.sections.put_back(section, edges);
             }
-            let alternative = Requirement::all_of(parts);
-            self.work_left = self.work_left.checked_sub(alternative.size() * WORK_OF_WINDOW)?;
+            let alternative = Requirement::all_of(required);
+            self.use_work(alternative.size() * WORK_OF_WINDOW)?;
             memory::push(&mut alternatives, alternative);
         }
         Some(Requirement::one_of(alternatives))
     }
 
-    /// Returns what the paths of a section require by a few cuts, each of which requires what all
-    /// paths through one of its edges have.
+    /// Returns part of what a text must have, whichever path it takes through a section, at less
+    /// work than [`requirement_by_cut_edges`](Self::requirement_by_cut_edges).
     ///
-    /// The edges of a cut are none that an earlier one has required, so that it says something new.
+    /// Finds up to [`MOST_CUTS`] cuts: edges with windows of which each path has one. For each cut a
+    /// text must have, for one of its edges, the windows of all edges that no path through this edge
+    /// can avoid. Stops early if `work_left` is used up. `edges` must be all edges of the section.
     fn requirement_by_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
         let mut is_required: Vec<bool> = memory::zeroed(graph.edges.len());
-        let mut of_cuts = Vec::new();
+        let mut requirements = Vec::new();
         'cuts: for _ in 0..MOST_CUTS {
+            // Cuts with edges that an earlier one requires would say little new.
             let is_new = |edge: usize| !graph.edges[edge].windows.is_empty() && !is_required[edge];
             let Some(cut) = self.narrowest_cut(section, edges, is_new) else {
                 break;
             };
+
             let mut alternatives = Vec::new();
-            for edge in cut {
-                let Some(work_left) = self.work_left.checked_sub(2 * edges.len()) else {
+            for cut_edge in cut {
+                // The parts before and behind the edge are looked at.
+                if self.use_work(2 * edges.len()).is_none() {
                     break 'cuts;
-                };
-                self.work_left = work_left;
-                let edges = self.edges_of_all_paths_through(edge, section);
-                for &edge in &edges {
+                }
+                let unavoidable = self.edges_of_all_paths_through(cut_edge, section);
+                for &edge in &unavoidable {
                     is_required[edge] = true;
                 }
-                let windows = self.windows(edges);
+                let windows = self.windows(unavoidable);
                 memory::push(&mut alternatives, Requirement::of_windows(windows));
             }
-            memory::push(&mut of_cuts, Requirement::one_of(alternatives));
+            memory::push(&mut requirements, Requirement::one_of(alternatives));
         }
-        Requirement::all_of(of_cuts)
+        Requirement::all_of(requirements)
     }
 
-    /// Returns the edges that each path of a section has that has this one.
+    /// Counts work, in edges that are looked at. Returns `None`, and counts nothing, if less than
+    /// that is left.
+    fn use_work(&mut self, num_edges: usize) -> Option<()> {
+        self.work_left = self.work_left.checked_sub(num_edges)?;
+        Some(())
+    }
+
+    /// Returns the edges that no path of a section through one of its edges can avoid, that edge
+    /// included.
     fn edges_of_all_paths_through(&mut self, edge: usize, section: Section) -> Vec<usize> {
         let before = self.sections.before(edge, section);
         let behind = self.sections.behind(edge, section);
@@ -220,19 +253,23 @@ impl Paths<'_> {
         edges
     }
 
-    /// Returns the narrowest cut of a section; `None` if there is none, or no work left to find it.
+    /// Returns the fewest edges for which `can_be_cut` is true and of which each path of a section
+    /// has one. Returns `None` if there are none, more than [`MOST_EDGES_OF_CUT`], or if `work_left`
+    /// was used up to find them. `edges` must be all edges of the section.
     fn narrowest_cut(
         &mut self,
         section: Section,
         edges: &[usize],
         can_be_cut: impl Fn(usize) -> bool,
     ) -> Option<Vec<usize>> {
-        let sections = &self.sections;
-        let cut =
-            self.cut_search
-                .narrowest_cut(sections, section, edges, MOST_EDGES_OF_CUT, can_be_cut);
-        let num_searches = cut.as_ref().map_or(MOST_EDGES_OF_CUT, Vec::len) + 1;
-        self.work_left = self.work_left.checked_sub(num_searches * edges.len())?;
+        let most = MOST_EDGES_OF_CUT;
+        let cut = self
+            .cut_search
+            .narrowest_cut(&self.sections, section, edges, most, can_be_cut);
+
+        // A path has been found for each edge of the cut, and one more was searched for.
+        let num_searches = cut.as_ref().map_or(most, Vec::len) + 1;
+        self.use_work(num_searches * edges.len())?;
         cut
     }
 }

@@ -37,11 +37,11 @@ impl Requirement {
         Requirement { choices, ..Requirement::of_windows(windows) }
     }
 
-    /// Returns the requirement that a text has what one of these alternatives requires.
+    /// Returns the requirement that a text has what at least one of these alternatives requires.
     ///
-    /// What all of them require is required once, beside the choice. Nothing is required if one of
-    /// them requires nothing else. Example: of *abcd and bcde* or *abcd and bcdx* that is *abcd*,
-    /// and *bcde* or *bcdx*; of *abcd* or *abcd and bcdx* it is *abcd*.
+    /// Windows that all of them require are taken out and required once, beside the choice between
+    /// the rest. There is no choice if one alternative has no rest. Example: *abcd and bcde* or
+    /// *abcd and bcdx* becomes *abcd, and bcde or bcdx*; *abcd* or *abcd and bcdx* becomes *abcd*.
     pub fn one_of(mut alternatives: Vec<Requirement>) -> Requirement {
         alternatives.sort_unstable();
         alternatives.dedup();
@@ -56,8 +56,8 @@ impl Requirement {
                 .retain(|window| common.binary_search(window).is_err());
         }
 
-        let needs_nothing_else = alternatives.iter().any(Requirement::is_nothing);
-        let choices = if needs_nothing_else { Vec::new() } else { vec![alternatives] };
+        let one_has_no_rest = alternatives.iter().any(Requirement::is_nothing);
+        let choices = if one_has_no_rest { Vec::new() } else { vec![alternatives] };
         Requirement { windows: common, choices }
     }
 

@@ -1,26 +1,36 @@
 //! Parts of a graph: its paths from one node to another, one after the other and beside each other.
+//!
+//! ```text
+//! section    all paths from S to E           S ─→ a ─→ X ─→ b ─→ E
+//!                                                       └─→ c ─→ ┘
+//! stretches  one after the other: all paths go through X, so S … X and X … E
+//! branches   beside each other: X … E by b, and X … E by c; these are sections again
+//! ```
 
 use super::graph::{Edge, Graph};
 use crate::{interrupt, memory};
 
-/// Two nodes, and the paths from one to the other through nodes of a number.
+/// The number of the section that all nodes are in at first: the paths of the whole graph.
+const WHOLE_GRAPH: u32 = 0;
+
+/// Two nodes, and the paths from one to the other through nodes that have the section's number.
 ///
-/// No path of a section comes back to `from` or goes on behind `to`.
+/// No path of a section comes back to `start` or goes on behind `end`.
 #[derive(Clone, Copy)]
 pub struct Section {
-    /// The number of the section in which the nodes between `from` and `to` are.
+    /// Each node between `start` and `end` has this number in [`Sections::section_of`].
     number: u32,
-    pub from: usize,
-    pub to: usize,
-    /// Whether edges from `from` to `to` are also paths of it.
+    pub start: usize,
+    pub end: usize,
+    /// Whether edges from `start` to `end` are also paths of it.
     has_direct_edges: bool,
 }
 
 /// A piece of a section. All paths of the section go through its ends, and through no other node
 /// between them.
 pub struct Stretch {
-    from: usize,
-    to: usize,
+    start: usize,
+    end: usize,
     /// The nodes between the ends, and some that are only in circles.
     inner: Vec<usize>,
     /// The edges from one end to the other.
@@ -46,13 +56,34 @@ pub struct Sections<'g> {
     scratch: Scratch,
 }
 
-/// What searches need for each node.
+/// What searches through a graph note for its nodes: allocated once, used by each search.
 struct Scratch {
+    /// The nodes that the search has found.
     reached: NodeSet,
+    /// The nodes from which a path leads to the section's last node.
     leading_to_end: NodeSet,
-    /// The node before each on a shortest path, and the place of each on the path that was found.
+    /// By node, the node before it on a shortest path.
     node_before: Vec<usize>,
+    /// By node, its place on the path that is followed; stale for nodes that aren't on it.
     place_on_path: Vec<usize>,
+}
+
+impl Scratch {
+    fn for_nodes(num_nodes: usize) -> Scratch {
+        Scratch {
+            reached: NodeSet::for_nodes(num_nodes),
+            leading_to_end: NodeSet::for_nodes(num_nodes),
+            node_before: memory::zeroed(num_nodes),
+            place_on_path: memory::zeroed(num_nodes),
+        }
+    }
+
+    /// Returns the place of a node on a path for which places have been noted; `None` if the node
+    /// isn't on it.
+    fn place_on(&self, path: &[usize], node: usize) -> Option<usize> {
+        let place = self.place_on_path[node];
+        (path.get(place) == Some(&node)).then_some(place)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -62,108 +93,127 @@ enum Direction {
 }
 
 impl<'g> Sections<'g> {
-    pub fn of(graph: &'g Graph) -> Sections<'g> {
+    /// Returns the sections of a graph before it is taken apart: one section has all nodes.
+    pub fn of_whole(graph: &'g Graph) -> Sections<'g> {
         let num_nodes = graph.outgoing.len();
         Sections {
             graph,
+            // Zeros: all nodes are in WHOLE_GRAPH.
             section_of: memory::zeroed(num_nodes),
-            num_sections: 1,
-            scratch: Scratch {
-                reached: NodeSet::of(num_nodes),
-                leading_to_end: NodeSet::of(num_nodes),
-                node_before: memory::zeroed(num_nodes),
-                place_on_path: memory::zeroed(num_nodes),
-            },
+            num_sections: WHOLE_GRAPH + 1,
+            scratch: Scratch::for_nodes(num_nodes),
         }
     }
 
-    /// Returns the section of all paths from the graph's start to a node. It must be the first one
-    /// that is asked for.
-    pub fn to(&self, end: usize) -> Section {
+    /// Returns the section of all paths from the graph's start to a node. No nodes may have been
+    /// moved to [branches](Sections::branches) before.
+    pub fn whole_graph(&self, end: usize) -> Section {
         Section {
-            number: 0,
-            from: self.graph.start,
-            to: end,
+            number: WHOLE_GRAPH,
+            start: self.graph.start,
+            end,
             has_direct_edges: true,
         }
     }
 
-    /// Returns the paths of a section up to the start of one of its edges; `None` if the section
-    /// begins there.
+    /// Returns the part of a section's paths before one of its edges; `None` if the edge leads out
+    /// of the section's first node, so that there is nothing before it.
     pub fn before(&self, edge: usize, section: Section) -> Option<Section> {
-        let to = self.graph.edges[edge].from;
-        (to != section.from).then_some(Section { to, has_direct_edges: true, ..section })
+        let end = self.graph.edges[edge].from;
+        (end != section.start).then_some(Section { end, has_direct_edges: true, ..section })
     }
 
-    /// Returns the paths of a section from the end of one of its edges on; `None` if the section
-    /// ends there.
+    /// Returns the part of a section's paths after one of its edges; `None` if the edge leads to
+    /// the section's last node, so that there is nothing after it.
     pub fn behind(&self, edge: usize, section: Section) -> Option<Section> {
-        let from = self.graph.edges[edge].to;
-        (from != section.to).then_some(Section { from, has_direct_edges: true, ..section })
+        let start = self.graph.edges[edge].to;
+        (start != section.end).then_some(Section { start, has_direct_edges: true, ..section })
     }
 
-    /// Returns the stretches of a section, in the order of its paths; `None` if it has no path.
+    /// Splits a section into stretches, pieces that follow one another: each lies between two nodes
+    /// that all paths of the section go through. Returns `None` if the section has no path.
     ///
-    /// Follows one path. A node of it ends a stretch if no way from the nodes before it leads past
-    /// it.
+    /// All paths go through a node if no detour leads from a node before it to one behind it. So
+    /// one path is followed from its start, and it is noted how far along it any detour has led: a
+    /// node that no detour has passed is the end of a stretch.
     pub fn stretches(&mut self, section: Section) -> Option<Vec<Stretch>> {
         let path = self.shortest_path(section)?;
-        self.mark_nodes_leading_to_end(section);
+        self.find_nodes_leading_to_end(section);
         self.scratch.reached.clear();
         for (place, &node) in path.iter().enumerate() {
             self.scratch.reached.insert(node);
             self.scratch.place_on_path[node] = place;
         }
-        let is_on_path =
-            |scratch: &Scratch, node: usize| path.get(scratch.place_on_path[node]) == Some(&node);
 
         let mut stretches = Vec::new();
-        let mut from = section.from;
+        let mut start = section.start;
         let mut inner = Vec::new();
-        // The furthest place on the path that a way from the nodes before it leads to.
+        // The furthest place on the path to which an edge or a detour has led.
         let mut furthest = 0;
-        for (place, &node_on_path) in path.iter().enumerate() {
-            if place > 0 && furthest > place {
-                memory::push(&mut inner, node_on_path);
+        for (place, &node) in path.iter().enumerate() {
+            if furthest > place {
+                memory::push(&mut inner, node);
             } else if place > 0 {
-                let direct_edges = self.edges_between(from, node_on_path, section);
-                let inner = std::mem::take(&mut inner);
-                let stretch = Stretch { from, to: node_on_path, inner, direct_edges };
+                let stretch = Stretch {
+                    start,
+                    end: node,
+                    inner: std::mem::take(&mut inner),
+                    direct_edges: self.edges_between(start, node, section),
+                };
                 memory::push(&mut stretches, stretch);
-                from = node_on_path;
+                start = node;
             }
 
-            let mut to_follow = vec![node_on_path];
-            while let Some(node) = to_follow.pop() {
-                interrupt::check();
-                for &edge in &self.graph.outgoing[node] {
-                    let next = self.graph.edges[edge].to;
-                    if !self.has_edge(section, edge) || !self.scratch.leading_to_end.contains(next)
-                    {
-                        continue;
-                    }
-                    if is_on_path(&self.scratch, next) {
-                        furthest = furthest.max(self.scratch.place_on_path[next]);
-                    } else if self.scratch.reached.insert(next) {
-                        memory::push(&mut inner, next);
-                        memory::push(&mut to_follow, next);
-                    }
-                }
-            }
+            let place_reached = self.follow_detours(node, &path, section, &mut inner);
+            furthest = furthest.max(place_reached);
         }
         Some(stretches)
     }
 
-    /// Returns the nodes of a shortest path of a section; `None` if it has no path.
+    /// Follows the edges of a section out of one node of a path, and on through nodes beside the
+    /// path until they lead back to it. Returns the furthest place on the path that they lead to; 0
+    /// if they lead nowhere.
+    ///
+    /// Appends the nodes beside the path that no earlier call has found to `nodes_beside`.
+    fn follow_detours(
+        &mut self,
+        node_on_path: usize,
+        path: &[usize],
+        section: Section,
+        nodes_beside: &mut Vec<usize>,
+    ) -> usize {
+        let mut furthest = 0;
+        let mut to_follow = vec![node_on_path];
+        while let Some(node) = to_follow.pop() {
+            interrupt::check();
+            for &edge in &self.graph.outgoing[node] {
+                let next = self.graph.edges[edge].to;
+                let is_dead_end = !self.scratch.leading_to_end.contains(next);
+                if is_dead_end || !self.has_edge(section, edge) {
+                    continue;
+                }
+                if let Some(place) = self.scratch.place_on(path, next) {
+                    furthest = furthest.max(place);
+                } else if self.scratch.reached.insert(next) {
+                    memory::push(nodes_beside, next);
+                    memory::push(&mut to_follow, next);
+                }
+            }
+        }
+        furthest
+    }
+
+    /// Returns the nodes of a path with the fewest edges from a section's first node to its last,
+    /// both included; `None` if there is no path. Searches breadth first.
     fn shortest_path(&mut self, section: Section) -> Option<Vec<usize>> {
         self.scratch.reached.clear();
-        self.scratch.reached.insert(section.from);
-        let mut to_follow = vec![section.from];
+        self.scratch.reached.insert(section.start);
+        let mut to_follow = vec![section.start];
         let mut next_to_follow = 0;
         while let Some(&node) = to_follow.get(next_to_follow) {
             interrupt::check();
             next_to_follow += 1;
-            if node == section.to {
+            if node == section.end {
                 break;
             }
             for &edge in &self.graph.outgoing[node] {
@@ -175,12 +225,14 @@ impl<'g> Sections<'g> {
             }
         }
 
-        if !self.scratch.reached.contains(section.to) {
+        if !self.scratch.reached.contains(section.end) {
             return None;
         }
-        let mut path = vec![section.to];
-        let mut node = section.to;
-        while node != section.from {
+
+        // The path is found backwards, from its end.
+        let mut path = vec![section.end];
+        let mut node = section.end;
+        while node != section.start {
             node = self.scratch.node_before[node];
             memory::push(&mut path, node);
         }
@@ -188,26 +240,29 @@ impl<'g> Sections<'g> {
         Some(path)
     }
 
-    fn mark_nodes_leading_to_end(&mut self, section: Section) {
+    /// Finds the nodes from which a path within a section leads to its last node, and leaves them,
+    /// with that node, in `scratch.leading_to_end`: searches backwards from the last node.
+    fn find_nodes_leading_to_end(&mut self, section: Section) {
         self.scratch.leading_to_end.clear();
-        self.scratch.leading_to_end.insert(section.to);
-        let mut to_follow = vec![section.to];
+        self.scratch.leading_to_end.insert(section.end);
+        let mut to_follow = vec![section.end];
         while let Some(node) = to_follow.pop() {
             interrupt::check();
             for &edge in &self.graph.incoming[node] {
-                let before = self.graph.edges[edge].from;
-                if self.has_edge(section, edge) && self.scratch.leading_to_end.insert(before) {
-                    memory::push(&mut to_follow, before);
+                let previous = self.graph.edges[edge].from;
+                if self.has_edge(section, edge) && self.scratch.leading_to_end.insert(previous) {
+                    memory::push(&mut to_follow, previous);
                 }
             }
         }
     }
 
-    /// Returns the nodes of a section that a path from its first node leads to, with the first one.
+    /// Returns the nodes to which a path within a section leads from its first node, that one
+    /// included, in the order in which a search breadth first finds them.
     fn reached_nodes(&mut self, section: Section) -> Vec<usize> {
         self.scratch.reached.clear();
-        self.scratch.reached.insert(section.from);
-        let mut nodes = vec![section.from];
+        self.scratch.reached.insert(section.start);
+        let mut nodes = vec![section.start];
         let mut next_to_follow = 0;
         while let Some(&node) = nodes.get(next_to_follow) {
             interrupt::check();
@@ -235,14 +290,16 @@ impl<'g> Sections<'g> {
         edges
     }
 
-    /// Returns whether a path of a section may have an edge.
+    /// Returns whether an edge belongs to a section: it connects two of its nodes, and doesn't lead
+    /// back to the first node or on from the last one. An edge from the first node to the last one
+    /// only belongs to sections with direct edges.
     pub fn has_edge(&self, section: Section, edge: usize) -> bool {
         let Edge { from, to, .. } = self.graph.edges[edge];
         let is_inner = |node| self.section_of[node] == section.number;
-        let begins_in_it = from == section.from || is_inner(from);
-        let ends_in_it = to == section.to || is_inner(to);
-        let goes_back = from == section.to || to == section.from;
-        let is_direct = from == section.from && to == section.to;
+        let begins_in_it = from == section.start || is_inner(from);
+        let ends_in_it = to == section.end || is_inner(to);
+        let goes_back = from == section.end || to == section.start;
+        let is_direct = from == section.start && to == section.end;
         begins_in_it && ends_in_it && !goes_back && (section.has_direct_edges || !is_direct)
     }
 
@@ -254,56 +311,64 @@ impl<'g> Sections<'g> {
         memory::collect(edges.filter(leads_there))
     }
 
-    /// Returns the branches of a stretch beside its direct edges: sections that have only the ends
-    /// of the stretch in common.
+    /// Splits a stretch, without its direct edges, into branches: sections that all lead from the
+    /// start of the stretch to its end, and have no other node in common.
     ///
-    /// The section in which the stretch was found loses its nodes to them, until they are
-    /// [put back](Sections::put_back).
+    /// Each node is in one section at a time. So the branches take their nodes from the section in
+    /// which the stretch was found, until these are [put back](Sections::put_back).
     pub fn branches(&mut self, stretch: &Stretch) -> Vec<Section> {
-        let whole = self.new_section(stretch);
+        let all_inner = self.new_section(stretch);
         for &node in &stretch.inner {
-            self.section_of[node] = whole.number;
+            self.section_of[node] = all_inner.number;
         }
+        let on_paths = self.nodes_on_paths(all_inner);
 
-        // Nodes that are only in circles would connect branches.
-        self.mark_nodes_leading_to_end(whole);
-        let mut on_paths = self.reached_nodes(whole);
-        on_paths.retain(|&node| {
-            let is_end = node == stretch.from || node == stretch.to;
-            !is_end && self.scratch.leading_to_end.contains(node)
-        });
-        let whole = self.new_section(stretch);
+        // Nodes that are on no path, only in circles, would connect branches. They stay behind in
+        // `all_inner`, and the others get another section.
+        let unassigned = self.new_section(stretch);
         for &node in &on_paths {
-            self.section_of[node] = whole.number;
+            self.section_of[node] = unassigned.number;
         }
 
         let mut branches = Vec::new();
         for node in on_paths {
-            if self.section_of[node] == whole.number {
+            if self.section_of[node] == unassigned.number {
                 let branch = self.new_section(stretch);
-                self.move_connected(node, whole, branch);
+                self.move_connected(node, unassigned, branch);
                 memory::push(&mut branches, branch);
             }
         }
         branches
     }
 
-    /// Returns a section with the ends of a stretch, and no other nodes yet.
+    /// Returns the nodes between a section's ends that are on a path from its first node to its
+    /// last one.
+    fn nodes_on_paths(&mut self, section: Section) -> Vec<usize> {
+        self.find_nodes_leading_to_end(section);
+        let mut nodes = self.reached_nodes(section);
+        nodes.retain(|&node| {
+            let is_end = node == section.start || node == section.end;
+            !is_end && self.scratch.leading_to_end.contains(node)
+        });
+        nodes
+    }
+
+    /// Returns a section that has the ends of a stretch and a new number, and no other nodes yet.
     fn new_section(&mut self, stretch: &Stretch) -> Section {
         let number = self.num_sections;
         self.num_sections += 1;
         Section {
             number,
-            from: stretch.from,
-            to: stretch.to,
+            start: stretch.start,
+            end: stretch.end,
             has_direct_edges: false,
         }
     }
 
-    /// Moves a node from a section to another, with all nodes that are connected with it by edges
-    /// between inner nodes.
-    fn move_connected(&mut self, node: usize, from: Section, to: Section) {
-        self.section_of[node] = to.number;
+    /// Moves a node from a section to another, together with all nodes of the section to which edges
+    /// lead from it, in either direction, over any number of other nodes of the section.
+    fn move_connected(&mut self, node: usize, old_section: Section, new_section: Section) {
+        self.section_of[node] = new_section.number;
         let mut to_follow = vec![node];
         while let Some(node) = to_follow.pop() {
             interrupt::check();
@@ -313,24 +378,25 @@ impl<'g> Sections<'g> {
                     Direction::Backward => &self.graph.incoming[node],
                 };
                 for &edge in edges {
-                    let next = match direction {
+                    let neighbour = match direction {
                         Direction::Forward => self.graph.edges[edge].to,
                         Direction::Backward => self.graph.edges[edge].from,
                     };
-                    if self.section_of[next] == from.number {
-                        self.section_of[next] = to.number;
-                        memory::push(&mut to_follow, next);
+                    if self.section_of[neighbour] == old_section.number {
+                        self.section_of[neighbour] = new_section.number;
+                        memory::push(&mut to_follow, neighbour);
                     }
                 }
             }
         }
     }
 
-    /// Puts the inner nodes of a section's edges back to it that were moved to sections within it.
+    /// Puts the nodes of a section back into it that [`Sections::branches`] has moved to branches
+    /// within it. `edges` must be all edges of the section: they lead to each of its nodes.
     pub fn put_back(&mut self, section: Section, edges: &[usize]) {
         for &edge in edges {
             let node = self.graph.edges[edge].to;
-            if node != section.to {
+            if node != section.end {
                 self.section_of[node] = section.number;
             }
         }
@@ -339,14 +405,15 @@ impl<'g> Sections<'g> {
 
 /// A set of nodes that is emptied at no cost.
 pub struct NodeSet {
-    /// By node, the round in which it was added last.
+    /// By node, the round in which it was added last; 0 if it never was.
     rounds: Vec<u32>,
+    /// Nodes added in this round are in the set. Clearing the set begins the next round.
     round: u32,
 }
 
 impl NodeSet {
-    /// Returns an empty set for nodes below a number.
-    pub fn of(num_nodes: usize) -> NodeSet {
+    /// Returns an empty set for nodes that are numbered below `num_nodes`.
+    pub fn for_nodes(num_nodes: usize) -> NodeSet {
         NodeSet { rounds: memory::zeroed(num_nodes), round: 1 }
     }
 

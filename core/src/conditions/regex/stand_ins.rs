@@ -58,7 +58,8 @@ const CLASS_ESCAPES: &str = "dDsSwW";
 /// Letters and digits behind a backslash that stand for one ASCII character, the start or the end
 /// of the text, or what a group has matched.
 const HARMLESS_ESCAPES: &str = "aAbBefnrtvZ0123456789";
-/// RegexOptions of an expression that change neither what is a special character nor what is one piece.
+/// Options at the start of an expression that change neither what is a special character nor what is
+/// one piece.
 const HARMLESS_OPTIONS: &str = "cimnpstw";
 
 /// A regular expression in which letters stand for other characters.
@@ -75,17 +76,17 @@ struct StandIn {
 }
 
 impl StandIns {
-    /// Replaces characters of a regular expression that PostgreSQL leaves unnamed in automatons, as
-    /// many as there are letters for.
+    /// Replaces characters from U+0800 on in a regular expression by letters, as many as there are
+    /// letters for: PostgreSQL doesn't name such characters in automatons.
     ///
-    /// Returns `None` if there are no such characters, or if the replaced expression might match
-    /// differently.
-    pub fn new(expression: &[u8], case: LetterCase) -> Option<StandIns> {
+    /// Returns `None` if the expression has no such characters, or if the replaced expression might
+    /// match other texts.
+    pub fn replace_in(expression: &[u8], case: LetterCase) -> Option<StandIns> {
         let expression = str::from_utf8(expression).ok()?;
         if !expression.contains(is_unnamed) {
             return None;
         }
-        let options = RegexOptions::of(expression)?;
+        let options = RegexOptions::parse(expression)?;
         let ignore_case = options.case.unwrap_or(case) == LetterCase::Ignored;
 
         let mut replacement = RegexReplacement {
@@ -99,15 +100,16 @@ impl StandIns {
             has_classes: false,
             looks_around: false,
         };
-        let (head, rest) = expression.split_at(options.length);
-        replacement.replaced.pattern.extend_from_slice(head.as_bytes());
+        let (options_text, rest) = expression.split_at(options.length);
+        replacement
+            .replaced
+            .pattern
+            .extend_from_slice(options_text.as_bytes());
         replacement.replace_all(rest)?;
 
-        let RegexReplacement { replaced, has_classes, looks_around, .. } = replacement;
-        let have_case = |stand_in: &StandIn| !fold::is_without_case(stand_in.original.into());
-        let judges_by_case = ignore_case && replaced.stand_ins.iter().any(have_case);
-        let may_differ = looks_around && (has_classes || judges_by_case);
-        (!may_differ && !replaced.stand_ins.is_empty()).then_some(replaced)
+        let may_match_differently = replacement.judges_characters_twice();
+        let replaced = replacement.replaced;
+        (!may_match_differently && !replaced.stand_ins.is_empty()).then_some(replaced)
     }
 
     /// Returns the character that a letter stands for, or `c` itself if it stands for none.
@@ -120,40 +122,43 @@ impl StandIns {
     }
 }
 
-/// What the start of an expression says of the rest.
+/// Options at the start of an expression.
 struct RegexOptions {
-    /// How many bytes say it.
+    /// The bytes of the options, in front of the expression proper.
     length: usize,
-    /// `None` if it doesn't say.
+    /// `None` if the options don't say.
     case: Option<LetterCase>,
 }
 
 impl RegexOptions {
-    /// Returns the options of an expression, as in `(?i)abc`, none in most. Returns `None` if they
-    /// change what its characters mean, as `(?x)` and `***=` do.
-    fn of(expression: &str) -> Option<RegexOptions> {
-        let none = RegexOptions { length: 0, case: None };
-        let behind_director = match expression.strip_prefix("***") {
+    /// Parses the options at the start of an expression: an optional `***:`, and then letters as in
+    /// `(?i)abc`; most expressions have none. Returns `None` if an option changes what is a special
+    /// character, as `(?x)` and `***=` do, or isn't known.
+    fn parse(expression: &str) -> Option<RegexOptions> {
+        let without_options = RegexOptions { length: 0, case: None };
+        let after_director = match expression.strip_prefix("***") {
             Some(rest) => rest.strip_prefix(':')?,
             None => expression,
         };
-        let Some(list) = behind_director.strip_prefix("(?") else {
-            return Some(none);
+        let Some(after_bracket) = after_director.strip_prefix("(?") else {
+            return Some(without_options);
         };
         // Another sign begins a group.
-        if !list.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Some(none);
+        if !after_bracket.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Some(without_options);
         }
 
-        let (list, rest) = list.split_once(')')?;
+        let (letters, rest) = after_bracket.split_once(')')?;
+        if !letters.chars().all(|letter| HARMLESS_OPTIONS.contains(letter)) {
+            return None;
+        }
         // The last one counts.
-        let case = list.chars().rev().find_map(|option| match option {
+        let case = letters.chars().rev().find_map(|letter| match letter {
             'i' => Some(LetterCase::Ignored),
             'c' => Some(LetterCase::Compared),
             _ => None,
         });
-        let is_harmless = list.chars().all(|option| HARMLESS_OPTIONS.contains(option));
-        is_harmless.then_some(RegexOptions { length: expression.len() - rest.len(), case })
+        Some(RegexOptions { length: expression.len() - rest.len(), case })
     }
 }
 
@@ -169,13 +174,14 @@ struct RegexReplacement<'a> {
 }
 
 impl RegexReplacement<'_> {
-    /// Replaces the characters of an expression behind its options. Returns `None` if the
-    /// expression is refused.
+    /// Appends an expression behind its options to the replaced expression, with letters in place of
+    /// characters from U+0800 on. Returns `None` if it has something that might match differently
+    /// then.
     fn replace_all(&mut self, expression: &str) -> Option<()> {
         let mut characters = expression.chars().peekable();
         while let Some(c) = characters.next() {
             match c {
-                '\\' => self.keep_escape(characters.next())?,
+                '\\' => self.keep_escape(characters.next()?)?,
                 '[' => self.replace_bracket(&mut characters)?,
                 '(' if characters.peek() == Some(&'?') => {
                     characters.next();
@@ -187,23 +193,22 @@ impl RegexReplacement<'_> {
         Some(())
     }
 
-    /// Keeps a backslash and the character behind it.
-    fn keep_escape(&mut self, escaped: Option<char>) -> Option<()> {
-        let escaped = escaped?;
+    /// Appends a backslash and the character behind it, unchanged. Returns `None` for escapes that
+    /// are not known to match the same texts in the replaced expression, such as word boundaries.
+    fn keep_escape(&mut self, escaped: char) -> Option<()> {
+        let is_itself = escaped.is_ascii() && !escaped.is_ascii_alphanumeric();
         if CLASS_ESCAPES.contains(escaped) {
             self.has_classes = true;
-        } else {
-            let is_itself = escaped.is_ascii() && !escaped.is_ascii_alphanumeric();
-            if !is_itself && !HARMLESS_ESCAPES.contains(escaped) {
-                return None;
-            }
+        } else if !is_itself && !HARMLESS_ESCAPES.contains(escaped) {
+            return None;
         }
         self.keep('\\');
         self.keep(escaped);
         Some(())
     }
 
-    /// Keeps `(?` and the character behind it.
+    /// Appends `(?` and the character behind it, unchanged. Returns `None` if it begins a comment or
+    /// something unknown.
     fn keep_start_of_group(&mut self, sign: char) -> Option<()> {
         match sign {
             ':' => {}
@@ -217,8 +222,9 @@ impl RegexReplacement<'_> {
         Some(())
     }
 
-    /// Replaces the characters of a bracket expression, whose `[` has been read, except for the
-    /// ends of ranges.
+    /// Appends a bracket expression such as `[^a-z漢]`, whose `[` has been read, with letters in
+    /// place of characters from U+0800 on, except for the ends of ranges. Returns `None` if it isn't
+    /// complete or has something that might match differently then.
     fn replace_bracket(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
         self.keep('[');
         if let Some(sign) = characters.next_if_eq(&'^') {
@@ -238,7 +244,7 @@ impl RegexReplacement<'_> {
                     self.keep(c);
                     return Some(());
                 }
-                '\\' => self.keep_escape(characters.next())?,
+                '\\' => self.keep_escape(characters.next()?)?,
                 '[' if characters.peek() == Some(&':') => self.keep_class(characters)?,
                 // A collating element or an equivalence class.
                 '[' if matches!(characters.peek(), Some('.' | '=')) => return None,
@@ -249,7 +255,8 @@ impl RegexReplacement<'_> {
         }
     }
 
-    /// Keeps a class such as `[:alpha:]`, whose first bracket has been read.
+    /// Appends a class such as `[:alpha:]`, whose first bracket has been read, unchanged. Returns
+    /// `None` if it isn't complete, or is a word boundary.
     fn keep_class(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
         self.has_classes = true;
         self.keep('[');
@@ -265,6 +272,8 @@ impl RegexReplacement<'_> {
         }
     }
 
+    /// Appends a character that begins or ends a range such as `a-z`, unchanged. Returns `None` for
+    /// one from U+0080 to U+07FF: letters that stand for other characters may be in its range.
     fn keep_end_of_range(&mut self, c: char) -> Option<()> {
         if is_unnamed(c) {
             self.has_classes = true;
@@ -288,27 +297,41 @@ impl RegexReplacement<'_> {
         self.replaced.pattern.extend_from_slice(bytes);
     }
 
-    /// Returns the letter that stands for a character: the same one each time. Returns `None` if
-    /// there is no letter left, or if locales may disagree about the character's case.
+    /// Returns the letter that stands for a character: each time the same one, and if case is
+    /// ignored, one for all characters that fold to the same. A character that has no letter yet
+    /// gets the next one of [`LETTERS`] that isn't in the expression itself.
+    ///
+    /// Returns `None` if no letter is left, or if case is ignored and locales may disagree about the
+    /// character's case.
     fn letter_for(&mut self, c: char) -> Option<char> {
         if self.ignore_case && !fold::is_known(c.into()) {
             return None;
         }
-        let is_same = |stand_in: &&StandIn| {
+        let stands_for_c = |stand_in: &&StandIn| {
             let original = stand_in.original;
             original == c || (self.ignore_case && folded(original) == folded(c))
         };
-        if let Some(stand_in) = self.replaced.stand_ins.iter().find(is_same) {
+        if let Some(stand_in) = self.replaced.stand_ins.iter().find(stands_for_c) {
             return Some(stand_in.letter);
         }
 
-        let last = self.replaced.stand_ins.last().map(|stand_in| stand_in.letter);
+        // Letters are taken in ascending order, so those up to the last one are used.
+        let last_used = self.replaced.stand_ins.last().map(|stand_in| stand_in.letter);
+        let is_free = |letter: &char| {
+            last_used.is_none_or(|last| *letter > last) && !self.expression.contains(*letter)
+        };
         let mut letters = LETTERS.into_iter().flatten().filter_map(char::from_u32);
-        let letter = letters.find(|&letter| {
-            last.is_none_or(|last| letter > last) && !self.expression.contains(letter)
-        })?;
+        let letter = letters.find(is_free)?;
         memory::push(&mut self.replaced.stand_ins, StandIn { letter, original: c });
         Some(letter)
+    }
+
+    /// Returns whether two pieces of the expression may judge the same character of a text, such
+    /// that a letter and the character that it stands for differ to one of them.
+    fn judges_characters_twice(&self) -> bool {
+        let has_case = |stand_in: &StandIn| !fold::is_without_case(stand_in.original.into());
+        let replaced_letter_case = self.ignore_case && self.replaced.stand_ins.iter().any(has_case);
+        self.looks_around && (self.has_classes || replaced_letter_case)
     }
 }
 

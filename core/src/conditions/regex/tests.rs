@@ -477,7 +477,7 @@ mod stand_ins {
     use crate::conditions::text::LetterCase::{self, Compared, Ignored};
 
     fn replaced(expression: &str, case: LetterCase) -> Option<String> {
-        let stand_ins = StandIns::new(expression.as_bytes(), case)?;
+        let stand_ins = StandIns::replace_in(expression.as_bytes(), case)?;
         Some(String::from_utf8(stand_ins.pattern).expect("it is a text"))
     }
 
@@ -513,7 +513,8 @@ mod stand_ins {
 
     #[test]
     fn letters_are_renamed_back() {
-        let stand_ins = StandIns::new("漢字+(か|漢)".as_bytes(), Compared).expect("it has some");
+        let stand_ins =
+            StandIns::replace_in("漢字+(か|漢)".as_bytes(), Compared).expect("it has some");
         let renamed = ['א', 'ג', 'ד', 'a'].map(|c| stand_ins.original(c.into()));
         assert_eq!(renamed, ['漢', 'か', 'ד', 'a'].map(u32::from));
     }

@@ -112,11 +112,15 @@ const KNOWN: [(u32, u32); 183] = [
     (0x16EBB, 0x16ED3), (0x1E900, 0x1E943), (0x1F000, 0x1FAFF), (0x20000, 0x3FFFD),
 ];
 
-/// Characters below this are looked up in a table.
+/// Characters below this are looked up in a table with a place for each.
 const LOW: usize = 0x2000;
-/// What each of them folds to.
+/// By character below [`LOW`], the character that it folds to, apart from those that [`fold`] treats
+/// by itself.
 static LOW_FOLDED: [u16; LOW] = low_folded();
 
+/// Returns the table of what each character below [`LOW`] folds to, from the rows of [`FOLDED`]: of
+/// the characters from `first` to `last`, each `step`-th one folds to itself plus `add`. All others
+/// fold to themselves.
 const fn low_folded() -> [u16; LOW] {
     let mut table = [0; LOW];
     let mut c = 0;
@@ -124,6 +128,7 @@ const fn low_folded() -> [u16; LOW] {
         table[c] = if c < 0x80 { (c as u8).to_ascii_lowercase() as u16 } else { c as u16 };
         c += 1;
     }
+
     let mut row = 0;
     while row < FOLDED.len() {
         let (first, last, step, add) = FOLDED[row];
@@ -137,20 +142,23 @@ const fn low_folded() -> [u16; LOW] {
     table
 }
 
-/// Calls `visit` with what a character folds to: one or two, or none.
+/// Calls `visit` with each character that a character folds to: mostly one; two for `i` with an
+/// accent; none for U+0307, the dot above.
 #[inline(always)]
 pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
-    let mark = match c {
-        0xCC | 0xEC => 0x300,
-        0xCD | 0xED => 0x301,
-        0x128 | 0x129 => 0x303,
+    // Locales disagree about the letter i. See the module's documentation for each of these.
+    let accent = match c {
+        0xCC | 0xEC => Some(0x300),   // Ì ì
+        0xCD | 0xED => Some(0x301),   // Í í
+        0x128 | 0x129 => Some(0x303), // Ĩ ĩ
         0x307 => return,
-        _ => 0,
+        _ => None,
     };
-    if mark > 0 {
+    if let Some(accent) = accent {
         visit(u32::from(b'i'));
-        return visit(mark);
+        return visit(accent);
     }
+
     visit(match LOW_FOLDED.get(c as usize) {
         Some(&folded) => u32::from(folded),
         None if is_without_case(c) => c,
@@ -158,12 +166,14 @@ pub fn fold(c: u32, mut visit: impl FnMut(u32)) {
     });
 }
 
-/// Whether a character is in one of the large areas without letters that have case.
+/// Returns whether a character is in one of the large areas, such as Han, without letters that have
+/// case.
 #[inline(always)]
 pub const fn is_without_case(c: u32) -> bool {
     matches!(c, 0x2E80..0xA640 | 0xAC00..0xFF00 | 0x1F000..)
 }
 
+/// Returns what a character from [`LOW`] on folds to, by a binary search in [`FOLDED`].
 #[cold]
 fn high_folded(c: u32) -> u32 {
     match FOLDED.get(FOLDED.partition_point(|row| row.1 < c)) {
@@ -174,7 +184,8 @@ fn high_folded(c: u32) -> u32 {
     }
 }
 
-/// Whether every locale takes a character for equal only to those that fold to the same.
+/// Returns whether every locale takes a character for equal only to those that fold to the same, so
+/// that ILIKE may look up windows with it.
 pub fn is_known(c: u32) -> bool {
     c < 0x80
         || KNOWN

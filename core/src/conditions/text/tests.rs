@@ -15,7 +15,7 @@ fn of(texts: &[&str]) -> BTreeSet<Window> {
     texts
         .iter()
         .map(|text| {
-            Window::of(
+            Window::of_last(
                 text.chars().fold(0, |all, c| all << 32 | u128::from(u32::from(c))),
                 text.chars().count() as u32,
             )

@@ -94,41 +94,45 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// hashes, or a size with which they can no longer be merged, whatever else is added.
     pub fn add(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.note_payload(view.payload_bytes() as u64);
-        self.add_part(memory, view)
+        self.add_filter(memory, view)
     }
 
-    /// Adds the partial state of another process.
+    /// Adds a partial state: what another process has merged, with one filter for each size, by
+    /// ascending number of blocks.
     ///
     /// Fails as [`MergedFilters::add`] does for one of its filters.
     pub fn add_partial(&mut self, memory: &mut M, partial: &PartialMerge<'_>) -> Result<()> {
         self.note_payload(partial.given_payload_bytes);
-        let Some((last, others)) = partial.filters.split_last() else {
+        let Some((largest, smaller)) = partial.filters.split_last() else {
             return Ok(());
         };
-        self.add_part(memory, last)?;
+        self.add_filter(memory, largest)?;
 
-        // In an intersection of lists, the common hashes are with the last filter. The others tell
-        // only that filters of their size were merged.
-        let has_common_hashes =
-            self.operation == Operation::Intersection && matches!(last.body, Body::Sparse(_));
-        for view in others {
-            if has_common_hashes {
+        // An intersection of lists has only one list of hashes, that all its filters have. The
+        // process has written it into the largest filter; the lists of the smaller ones are empty,
+        // and tell only that filters of their size were merged.
+        let is_intersection_of_lists =
+            self.operation == Operation::Intersection && matches!(largest.body, Body::Sparse(_));
+        for view in smaller {
+            if is_intersection_of_lists {
                 self.check_header(&view.header)?;
                 self.note_size(&view.header);
             } else {
-                self.add_part(memory, view)?;
+                self.add_filter(memory, view)?;
             }
         }
         Ok(())
     }
 
-    /// Notes that a filter with so many bytes of payload was given.
+    /// Notes the bytes of the payload of a filter that was given: a result with as large a payload is
+    /// allowed in any case.
     fn note_payload(&mut self, bytes: u64) {
         self.given_payload_bytes = self.given_payload_bytes.max(bytes);
     }
 
-    /// Adds a filter, or a part of a partial state. Fails as [`MergedFilters::add`].
-    fn add_part(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
+    /// Adds a filter, which was given or is one of a partial state, without noting the size of its
+    /// payload. Fails as [`MergedFilters::add`].
+    fn add_filter(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
         self.check_header(&view.header)?;
         match self.operation {
             Operation::Union => self.unite(memory, view),
@@ -137,8 +141,11 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Checks that a filter with this header can be merged with those before, and notes what is kept
-    /// for all of them. Fails as [`MergedFilters::add`].
+    /// Checks that a filter with this header can be merged with those before. Updates what is kept
+    /// once for all filters: their key kind, the greatest common divisor of their base blocks, the
+    /// least common multiple of their blocks, and the largest header of no size.
+    ///
+    /// Fails as [`MergedFilters::add`].
     fn check_header(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
@@ -149,6 +156,7 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
 
         self.base_blocks = gcd(self.base_blocks, header.base_blocks);
+        // A filter of no size is empty, and can be merged with any.
         if header.is_unsized() {
             let largest = match &self.unsized_header {
                 Some(previous) => larger(previous, header),
@@ -158,6 +166,7 @@ impl<M: MergeMemory> MergedFilters<M> {
             return Ok(());
         }
 
+        // All filters before have the same layout and number of hashes, so one is compared.
         if let Some(MergedSize { header: other, .. }) = self.sizes.last()
             && let Some(why) = mismatch(other, header)
         {
@@ -166,21 +175,24 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.check_blocks(header)
     }
 
-    /// Checks that there may be a number of blocks that is a multiple of this header's and of those
-    /// before: the largest filter, which may still come, must have such a number.
+    /// Checks that a filter with this header may still be merged with those before: a filter may come
+    /// whose number of blocks is a multiple of all others. Updates the least common multiple.
     ///
-    /// Fails if two sizes don't divide each other and no filter of a common multiple could be stored.
+    /// Fails if two numbers of blocks don't divide each other, and a filter with a multiple of all
+    /// numbers could not be stored.
     fn check_blocks(&mut self, header: &Header<'_>) -> Result<()> {
+        // lcm(a, b) = a / gcd(a, b) · b
         let quotient = self.common_multiple / gcd(self.common_multiple, header.blocks);
-        let multiple = quotient
+        let storable_multiple = quotient
             .checked_mul(header.blocks)
             .filter(|&blocks| header.layout.payload_bytes(blocks) <= MAX_STORED_BYTES);
-        if let Some(multiple) = multiple {
+        if let Some(multiple) = storable_multiple {
             self.common_multiple = multiple;
             return Ok(());
         }
 
-        // If this size and each other one divided each other, the multiple would be one of them.
+        // All numbers of blocks before have a multiple that can be stored. So if this one and each
+        // of them divided each other, their multiple would be one of these, which can be stored.
         for other in self.sizes.iter() {
             let other = &other.header;
             let divides = other.blocks.is_multiple_of(header.blocks)
@@ -192,8 +204,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Returns the result for filters with this number of blocks. If there is none yet, inserts the
-    /// one that `new` returns, and returns `None`.
+    /// Returns the result for filters with this number of blocks, if there is one. Otherwise inserts
+    /// the one that `new` returns, in the order of the numbers of blocks, and returns `None`.
     fn find_or_insert(
         &mut self,
         blocks: u64,
@@ -202,6 +214,7 @@ impl<M: MergeMemory> MergedFilters<M> {
         match self.sizes.binary_search_by_key(&blocks, |size| size.header.blocks) {
             Ok(found) => Some(&mut self.sizes[found]),
             Err(place) => {
+                // The list can only grow at its end: rotating moves the new item to its place.
                 self.sizes.push(new());
                 self.sizes[place..].rotate_right(1);
                 None
@@ -215,12 +228,15 @@ impl<M: MergeMemory> MergedFilters<M> {
             return;
         }
         let blocks = view.header.blocks;
-        if let Some(size) = self.find_or_insert(blocks, || MergedSize::copy_of(memory, view)) {
-            size.unite(memory, view);
+        if let Some(size) = self.find_or_insert(blocks, || MergedSize::of_filter(memory, view)) {
+            size.add_elements(memory, view);
         }
     }
 
-    /// Removes the elements that a filter doesn't have from an intersection.
+    /// Removes the elements from an intersection that a filter doesn't have.
+    ///
+    /// While all filters are dense, there are bits for each size. From the first list of hashes on,
+    /// there is only one list, of the hashes that all filters have.
     fn intersect(&mut self, memory: &mut M, view: &View<'_>) {
         if let Some(common) = &mut self.common {
             retain(common, |hash| contains(view, hash));
@@ -229,27 +245,28 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
         match view.body {
             Body::Sparse(list) => {
-                self.common = Some(self.take_common_hashes(memory, list));
+                self.common = Some(self.become_list(memory, list));
                 self.note_size(&view.header);
             }
             Body::Dense(bits) => {
                 let blocks = view.header.blocks;
-                let size = self.find_or_insert(blocks, || MergedSize::copy_of(memory, view));
+                let size = self.find_or_insert(blocks, || MergedSize::of_filter(memory, view));
                 if let Some(size) = size {
                     size.add_header(&view.header);
-                    and_bytes(size.bits(memory), bits);
+                    and_bytes(size.bits_mut(memory), bits);
                 }
             }
         }
     }
 
-    /// Returns the hashes of a list that all filters before have, and frees the bits of these: from
-    /// the first list on, an intersection is a list.
-    fn take_common_hashes(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
+    /// Turns an intersection of dense filters into a list, when the first filter that is a list
+    /// comes: returns those of its hashes that all filters before have. Frees the bits of these
+    /// filters, which are not needed any more.
+    fn become_list(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
         let mut common = list_in(memory, sparse::hashes_in(list));
         for size in self.sizes.iter_mut() {
             let header = size.header;
-            let filter = View { header, body: Body::Dense(size.bits(memory)) };
+            let filter = View { header, body: Body::Dense(size.bits_mut(memory)) };
             retain(&mut common, |hash| contains(&filter, hash));
 
             let elements = mem::replace(&mut size.elements, MergedElements::Elsewhere);
@@ -276,15 +293,13 @@ impl<M: MergeMemory> MergedFilters<M> {
 
     /// Returns the merged filter. More filters can be added afterwards.
     ///
-    /// Fails with [`crate::Class::InvalidParameter`] if the largest number of blocks isn't a multiple
-    /// of another, and with [`crate::Class::TooLarge`] if the result has more than `limit` bytes as
-    /// stored and is larger than every filter.
+    /// Fails with [`crate::Class::InvalidParameter`] if the numbers of blocks of all filters don't
+    /// divide the largest one, and with [`crate::Class::TooLarge`] if the result has more than `limit`
+    /// bytes as stored and a larger payload than each filter that was given.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.sort();
         let Some(largest) = self.largest_header()? else {
-            // No filter had a size.
-            let default = || Header::without_size(Layout::Blocked, DEFAULT_FPR);
-            return Ok(self.unsized_header.unwrap_or_else(default).sparse(0));
+            return Ok(self.merged_filter_of_no_size());
         };
         let header = Header { kind: self.kind(), base_blocks: self.base_blocks, ..largest };
 
@@ -299,6 +314,16 @@ impl<M: MergeMemory> MergedFilters<M> {
         let mut value: B = header.dense();
         self.write_bits(memory, payload_mut(&mut value, &header), largest.blocks);
         Ok(value)
+    }
+
+    /// Returns the merged filter if no filter had a size, so that all were empty: an empty filter
+    /// with the largest of their headers. Without any filter, it has the default header.
+    fn merged_filter_of_no_size<B: Buffer>(&self) -> B {
+        let header = match self.unsized_header {
+            Some(header) => header,
+            None => Header::without_size(Layout::Blocked, DEFAULT_FPR),
+        };
+        header.sparse(0)
     }
 
     /// Sorts the hashes of all sizes, and drops repeated ones.
@@ -339,28 +364,30 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Writes the bits of the result to `payload`, which consists of zeros and has as many blocks as
-    /// the largest size.
+    /// Writes the bits of the result to `payload`, which must consist of zeros and have `blocks`
+    /// blocks, as many as the largest size. The bits of smaller sizes are spread to so many blocks,
+    /// and ORed or ANDed to those of the largest size.
     fn write_bits(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
-        let Some((largest, others)) = self.sizes.split_last_mut() else {
+        let Some((largest, smaller)) = self.sizes.split_last_mut() else {
             return;
         };
-        largest.or_to(memory, payload, blocks);
-        for other in others {
+        largest.or_into_payload(memory, payload, blocks);
+        for size in smaller {
             match self.operation {
-                Operation::Union => other.or_to(memory, payload, blocks),
+                Operation::Union => size.or_into_payload(memory, payload, blocks),
                 Operation::Intersection => {
-                    let mut spread = memory.zeroed(payload.len());
-                    other.or_to(memory, &mut spread, blocks);
-                    and_bytes(payload, &spread);
-                    memory.free(spread);
+                    let mut spread_bits = memory.zeroed(payload.len());
+                    size.or_into_payload(memory, &mut spread_bits, blocks);
+                    and_bytes(payload, &spread_bits);
+                    memory.free(spread_bits);
                 }
             }
         }
     }
 
-    /// Returns the state as bytes, for another process, which adds them by
-    /// [`MergedFilters::add_partial`].
+    /// Returns what has been merged as a partial state: bytes for another process, which adds them by
+    /// [`MergedFilters::add_partial`]. They have one filter for each size, by ascending number of
+    /// blocks, after one of no size if there was any.
     ///
     /// Fails with [`crate::error::TooLarge::PartialState`] if the filters take too many bytes
     /// together.
@@ -377,7 +404,7 @@ impl<M: MergeMemory> MergedFilters<M> {
             let elements = match &size.elements {
                 MergedElements::Bits(bits) => PartialElements::Bits(bits),
                 MergedElements::Hashes { hashes, .. } => PartialElements::Hashes(hashes),
-                // The common hashes are written with the last size.
+                // An intersection of lists: its only hashes are written with the last size.
                 MergedElements::Elsewhere if i + 1 == num_sizes => {
                     PartialElements::Hashes(self.common.as_deref().unwrap_or_default())
                 }

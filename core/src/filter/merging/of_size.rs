@@ -44,7 +44,7 @@ pub(super) enum MergedElements<M: MergeMemory> {
     Hashes {
         hashes: M::List<u64>,
         /// This many hashes at the start of the list are distinct and ascending.
-        sorted: usize,
+        num_sorted: usize,
     },
     /// The elements are kept elsewhere: all sizes of an intersection share its hashes.
     Elsewhere,
@@ -93,17 +93,19 @@ pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> boo
 }
 
 impl<M: MergeMemory> MergedSize<M> {
-    /// Returns the result for one filter: a copy of it in the memory of the merge.
-    pub(super) fn copy_of(memory: &mut M, view: &View<'_>) -> MergedSize<M> {
+    /// Returns the result for a filter that is the first of its size: its header, and a copy of its
+    /// elements in the memory of the merge. Can be cancelled.
+    pub(super) fn of_filter(memory: &mut M, view: &View<'_>) -> MergedSize<M> {
         let elements = match view.body {
             Body::Dense(bits) => {
-                let mut copy = memory.zeroed(bits.len());
-                interrupt::copy(&mut copy, bits);
-                MergedElements::Bits(copy)
+                let mut copied_bits = memory.zeroed(bits.len());
+                interrupt::copy(&mut copied_bits, bits);
+                MergedElements::Bits(copied_bits)
             }
             Body::Sparse(list) => MergedElements::Hashes {
                 hashes: list_in(memory, sparse::hashes_in(list)),
-                sorted: list.len(),
+                // A stored list is ascending.
+                num_sorted: list.len(),
             },
         };
         MergedSize { header: without_kind(&view.header), elements }
@@ -114,62 +116,81 @@ impl<M: MergeMemory> MergedSize<M> {
         self.header = without_kind(larger(&self.header, header));
     }
 
-    /// Sorts a list and drops repeated hashes.
+    /// Sorts the hashes and drops repeated ones, if the elements are kept as a list of hashes.
     pub(super) fn sort(&mut self) {
-        if let MergedElements::Hashes { hashes, sorted } = &mut self.elements {
-            *sorted = sparse::sort_distinct(hashes, *sorted);
-            hashes.truncate(*sorted);
+        if let MergedElements::Hashes { hashes, num_sorted } = &mut self.elements {
+            *num_sorted = sparse::sort_distinct(hashes, *num_sorted);
+            hashes.truncate(*num_sorted);
         }
     }
 
     /// Returns the bits of the elements, to be changed. If the elements are kept as a list of hashes,
-    /// the bits are allocated in `memory` and set first, and the list is freed.
-    pub(super) fn bits(&mut self, memory: &mut M) -> &mut [u8] {
-        if !matches!(self.elements, MergedElements::Bits(_)) {
-            let mut bits = memory.zeroed(self.header.payload_bytes() as usize);
-            let elements = mem::replace(&mut self.elements, MergedElements::Elsewhere);
-            if let MergedElements::Hashes { hashes, .. } = elements {
-                self.header.shape().insert_all(&mut bits, &hashes);
-                hashes.free();
-            }
-            self.elements = MergedElements::Bits(bits);
-        }
+    /// they are converted first, see [`MergedSize::convert_to_bits`].
+    pub(super) fn bits_mut(&mut self, memory: &mut M) -> &mut [u8] {
+        self.convert_to_bits(memory);
         match &mut self.elements {
             MergedElements::Bits(bits) => bits,
             _ => unreachable!("other elements became bits above"),
         }
     }
 
-    /// Adds the elements of another filter of this size. The result stays a list if both are, and
-    /// if its distinct hashes take no more memory than bits would.
-    pub(super) fn unite(&mut self, memory: &mut M, view: &View<'_>) {
+    /// Replaces a list of hashes by the bits that they set: allocates the bits in `memory`, sets
+    /// them, and frees the list. Elements that are kept elsewhere become bits that are all clear.
+    /// Does nothing if the elements are bits.
+    fn convert_to_bits(&mut self, memory: &mut M) {
+        if matches!(self.elements, MergedElements::Bits(_)) {
+            return;
+        }
+        let mut bits = memory.zeroed(self.header.payload_bytes() as usize);
+        let elements = mem::replace(&mut self.elements, MergedElements::Elsewhere);
+        if let MergedElements::Hashes { hashes, .. } = elements {
+            self.header.shape().insert_all(&mut bits, &hashes);
+            hashes.free();
+        }
+        self.elements = MergedElements::Bits(bits);
+    }
+
+    /// Adds the elements of another filter of this size. The result stays a list if both filters
+    /// are lists, and if its distinct hashes take no more memory than bits would; else it becomes
+    /// bits.
+    pub(super) fn add_elements(&mut self, memory: &mut M, view: &View<'_>) {
         self.add_header(&view.header);
 
-        let MergedElements::Hashes { hashes, sorted } = &mut self.elements else {
-            return or_into(self.bits(memory), view.header.blocks, view);
-        };
-        let Body::Sparse(list) = view.body else {
-            return or_into(self.bits(memory), view.header.blocks, view);
-        };
-
-        append(hashes, sparse::hashes_in(list));
-        let most_hashes = self.header.payload_bytes() / size_of::<u64>() as u64;
-        // Repeated hashes are dropped whenever the list has doubled, so that each hash is sorted a
-        // logarithmic number of times, and before the list would become bits.
-        let has_doubled = hashes.len() > (*sorted * 2).max(FEWEST_SORTED);
-        if has_doubled || hashes.len() as u64 > most_hashes {
-            self.sort();
+        match (&mut self.elements, view.body) {
+            (MergedElements::Hashes { hashes, .. }, Body::Sparse(list)) => {
+                append(hashes, sparse::hashes_in(list));
+                self.shrink_list(memory);
+            }
+            _ => or_into(self.bits_mut(memory), view.header.blocks, view),
         }
+    }
+
+    /// Keeps a list of hashes, to which some were added, small: drops repeated hashes if it has
+    /// become long, and converts it to bits if these take less memory.
+    fn shrink_list(&mut self, memory: &mut M) {
+        let MergedElements::Hashes { hashes, num_sorted } = &self.elements else {
+            return;
+        };
+        let most_hashes = self.header.payload_bytes() as usize / size_of::<u64>();
+
+        // Sorting only when the list has doubled sorts each hash a logarithmic number of times.
+        let has_doubled = hashes.len() > (*num_sorted * 2).max(FEWEST_SORTED);
+        if !has_doubled && hashes.len() <= most_hashes {
+            return;
+        }
+        self.sort();
+
+        // Without repeated hashes the list may be short enough again.
         if let MergedElements::Hashes { hashes, .. } = &self.elements
-            && hashes.len() as u64 > most_hashes
+            && hashes.len() > most_hashes
         {
-            self.bits(memory);
+            self.convert_to_bits(memory);
         }
     }
 
     /// Adds the elements to a dense payload of `blocks` blocks, which must be a multiple of the
-    /// number that this size has.
-    pub(super) fn or_to(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
+    /// number that this size has: ORs the bits of the elements, spread to so many blocks, into it.
+    pub(super) fn or_into_payload(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
         let header = self.header;
         match &self.elements {
             // In the same size a list need not become bits first.
@@ -178,7 +199,7 @@ impl<M: MergeMemory> MergedSize<M> {
             }
             _ => header
                 .layout
-                .spread(self.bits(memory), payload, blocks / header.blocks),
+                .spread(self.bits_mut(memory), payload, blocks / header.blocks),
         }
     }
 }

@@ -98,9 +98,10 @@ impl PartialRecord {
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads the bytes that [`super::MergedFilters::to_partial`] wrote in another process.
+    /// Reads a partial state: the bytes that [`super::MergedFilters::to_partial`] wrote in another
+    /// process. Checks each filter, and that they can be merged.
     ///
-    /// Fails with [`crate::Class::InvalidBinary`] if they are anything else.
+    /// Fails with [`crate::Class::InvalidBinary`] if the bytes are anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {
         let (record, mut unread) = PartialRecord::read(bytes)?;
         let operation = record.operation()?;
@@ -137,21 +138,23 @@ impl<'a> PartialMerge<'a> {
         }
     }
 
-    /// Checks that a filter may be part of an intersection: either all filters are dense, or all are
-    /// lists, and only the last one has hashes. A filter of no size, which is the first one, may be
-    /// part of any.
+    /// Checks that a filter may follow those that were read before in the state of an intersection:
+    /// either all filters have bits, or all are lists, and then only the last one has hashes. An
+    /// empty filter of no size may come first in both cases.
+    ///
+    /// Fails if the filters before are of the other form, or if a list has hashes and isn't the last.
     fn check_intersection(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
         if filter.header.is_unsized() {
             return Ok(());
         }
         let is_list = |filter: &View<'_>| matches!(filter.body, Body::Sparse(_));
-        let is_like_previous = self
-            .filters
-            .last()
-            .is_none_or(|previous| is_list(previous) == is_list(filter));
+        let is_like_previous = match self.filters.last() {
+            Some(previous) => is_list(previous) == is_list(filter),
+            None => true,
+        };
         let may_have_elements = is_last || !is_list(filter);
-        let has_elements = !matches!(filter.body, Body::Sparse([]));
-        require(is_like_previous && (may_have_elements || !has_elements), || {
+        let is_empty_list = matches!(filter.body, Body::Sparse([]));
+        require(is_like_previous && (may_have_elements || is_empty_list), || {
             "an intersection of bits and hashes".into()
         })
     }
@@ -172,9 +175,10 @@ fn check_alike(previous: &Header<'_>, next: &Header<'_>) -> Result<()> {
     require(previous.is_unsized() || is_alike, || "the filters of a partial state differ".into())
 }
 
-/// Returns the bytes of the next filter, and advances `unread` past it and its padding.
+/// Returns the stored form of the next filter: a length of eight bytes comes before it, and padding
+/// with zeros after it. Advances `unread` past all of them.
 ///
-/// Fails if the filter is cut off, or if its padding is not zero.
+/// Fails if the filter or its padding is cut off, or if its padding is not zero.
 fn read_filter<'a>(unread: &mut &'a [u8]) -> Result<&'a [u8]> {
     let cut_off = || damaged("a filter of a partial state is cut off");
 
@@ -224,7 +228,8 @@ impl PartialFilter<'_> {
         LENGTH_BYTES + self.stored_bytes().next_multiple_of(FILTER_ALIGNMENT)
     }
 
-    /// Writes the length and the stored form to the start of `into`, which must consist of zeros.
+    /// Writes the length and the stored form to the start of `into`, which must have at least
+    /// [`PartialFilter::partial_bytes`] bytes, all zeros. Can be cancelled.
     fn write(&self, into: &mut [u8]) {
         let (length, rest) = into.split_at_mut(LENGTH_BYTES);
         let stored_bytes = self.stored_bytes();
@@ -245,10 +250,12 @@ impl PartialFilter<'_> {
     }
 }
 
-/// Returns the bytes of a partial state of these filters, which [`PartialMerge::parse`] reads.
-/// `given_payload_bytes` is the largest payload of all filters that were merged.
+/// Returns the bytes of a partial state, which [`PartialMerge::parse`] reads: a record of 16 bytes,
+/// and then each filter. `given_payload_bytes` is the largest payload of all filters that were
+/// merged, which limits the size of the result.
 ///
-/// Fails with [`TooLarge::PartialState`] if a value of PostgreSQL can't have so many bytes.
+/// Fails with [`TooLarge::PartialState`] if the state has more bytes than a value of PostgreSQL may
+/// have.
 pub(super) fn write_partial<B: Buffer>(
     operation: Operation,
     given_payload_bytes: u64,

@@ -102,10 +102,10 @@ pub fn search_alternatives<P: Pages>(
     alternatives: &Alternatives,
     mut found: impl FnMut(u32, &[u32]),
 ) -> Result<(), P::Error> {
-    let all_numbers = memory::collect(0..alternatives.each.len() as u32);
+    let all_numbers = memory::collect(0..alternatives.choices.len() as u32);
     let first_hash = |candidates: &Vec<u32>| {
-        let first_alternative = || alternatives.each[*candidates.first()? as usize].first_hash();
-        alternatives.every.first_hash().or_else(first_alternative)
+        let first_alternative = || alternatives.choices[*candidates.first()? as usize].first_hash();
+        alternatives.required.first_hash().or_else(first_alternative)
     };
     walk(
         directory,
@@ -379,11 +379,11 @@ fn probe_alternatives<P: Pages>(
     let mut slots_with_key = |hash| slots_with_key(pages, tile, hash);
     // A bit for each slot of the tile.
     let all_slots = u128::MAX;
-    let possible_slots = alternatives.every.slots(all_slots, &mut slots_with_key)?;
+    let possible_slots = alternatives.required.slots(all_slots, &mut slots_with_key)?;
 
     let mut matches = Vec::new();
     for &number in candidates {
-        let alternative = &alternatives.each[number as usize];
+        let alternative = &alternatives.choices[number as usize];
         let slots = alternative.slots(possible_slots, &mut slots_with_key)?;
         for slot in numbers_of_bits(slots) {
             memory::push(&mut matches, AlternativeMatch { slot, number });

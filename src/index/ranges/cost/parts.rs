@@ -243,7 +243,7 @@ fn matches_by_statistics(
 fn most_matches(known: KnownIndex, condition: &Condition, table: TableSize) -> Option<f64> {
     let pages_per_range = known.directory.options.mean_pages(table.pages);
     let all_ranges = (table.pages / pages_per_range).ceil();
-    let alternatives = Alternatives::of(condition.clone()).each;
+    let alternatives = Alternatives::of_condition(condition.clone()).choices;
     let stride = alternatives.len().div_ceil(MOST_ALTERNATIVES_ASKED).max(1);
 
     let mut occurrences_per_range = 0.0;

@@ -72,7 +72,7 @@ fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
             as_a_whole.push(range)
         })
         .unwrap();
-        let alternatives = Alternatives::of(condition);
+        let alternatives = Alternatives::of_condition(condition);
         let mut found = BTreeMap::new();
         let add = |range, numbers: &[u32]| {
             assert!(found.insert(range, numbers.to_vec()).is_none(), "{range} again")
@@ -87,8 +87,8 @@ fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
         }
         for (range, hashes) in oracle {
             let has = |hash| hashes.contains(&hash);
-            for (number, one) in (0..).zip(&alternatives.each) {
-                if one.holds(&has) && alternatives.every.holds(&has) {
+            for (number, one) in (0..).zip(&alternatives.choices) {
+                if one.holds(&has) && alternatives.required.holds(&has) {
                     assert!(
                         found.get(range).is_some_and(|numbers| numbers.contains(&number)),
                         "{range} has {number}"
