@@ -97,8 +97,8 @@ impl<'a> Array<'a> {
         Ok(Array { name, lengths, members })
     }
 
-    /// Writes the canonical bytes of the array: its dimensions, and then each member, with its length
-    /// before it. Equal arrays have equal bytes; these are what is hashed.
+    /// Writes the canonical bytes of the array: its dimensions, and then each member, with its
+    /// length before it. Equal arrays have equal bytes; these are what is hashed.
     fn write(&self, into: &mut impl Sink) {
         /// Arrays of SQL begin at 1 unless they are told otherwise.
         const LOWER_BOUND: i32 = 1;
@@ -118,7 +118,8 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Returns the key kind that all members of an array have; `None` if all are NULL, or there are none.
+/// Returns the key kind that all members of an array have; `None` if all are NULL, or there are
+/// none.
 ///
 /// Fails with [`KindMismatch::Members`] if they have different kinds.
 fn kind_of_members<'m>(members: &'m [Option<Element<'_>>]) -> Result<Option<Kind<'m>>> {
@@ -198,12 +199,12 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the hash of the element in filters of this key kind and layout. The kind may be that of a
-    /// filter without elements, which has any.
+    /// Returns the hash of the element in filters of this key kind and layout. The kind may be that
+    /// of a filter without elements, which has any.
     ///
-    /// Returns `None` if the element is a number that elements of the kind can't be, so that no filter
-    /// of the kind has it: an integer such as 2^40 where they have 32 bits, or a double that no float
-    /// of 32 bits equals.
+    /// Returns `None` if the element is a number that elements of the kind can't be, so that no
+    /// filter of the kind has it: an integer such as 2^40 where they have 32 bits, or a double that
+    /// no float of 32 bits equals.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the element has another kind.
     #[inline]
@@ -246,8 +247,8 @@ impl Element<'_> {
         }
     }
 
-    /// Writes the canonical bytes of the element, which are hashed: elements of one kind that are equal
-    /// in PostgreSQL have the same bytes.
+    /// Writes the canonical bytes of the element, which are hashed: elements of one kind that are
+    /// equal in PostgreSQL have the same bytes.
     fn write(&self, into: &mut impl Sink) {
         match self {
             Element::Integer(value) => into.write(&scalar::integer(*value)),

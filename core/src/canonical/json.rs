@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 /// Bytes below this one are control characters, which JSON doesn't allow in strings.
 const FIRST_PRINTABLE: u8 = 32;
 
-/// Writes a string, given as UTF-8, as JSON: between quotes, with only those bytes escaped that must
-/// be: `"`, `\` and control characters.
+/// Writes a string, given as UTF-8, as JSON: between quotes, with only those bytes escaped that
+/// must be: `"`, `\` and control characters.
 pub fn write_string(text: &[u8], into: &mut impl Sink) {
     into.write(b"\"");
     let mut rest = text;
@@ -26,8 +26,8 @@ fn must_be_escaped(byte: u8) -> bool {
     byte < FIRST_PRINTABLE || byte == b'"' || byte == b'\\'
 }
 
-/// Writes a byte of a JSON string as an escape sequence: `\` and one character if JSON has such a form
-/// for it, as `\n`, else `\u00xx` with lower-case hexadecimal digits.
+/// Writes a byte of a JSON string as an escape sequence: `\` and one character if JSON has such a
+/// form for it, as `\n`, else `\u00xx` with lower-case hexadecimal digits.
 fn write_escaped(byte: u8, into: &mut impl Sink) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let character = match byte {

@@ -73,8 +73,8 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Returns the number that is written with the digits `whole` before and `fraction` after the point,
-    /// times ten to the power of `exponent`. Zeros at both ends of the digits are dropped.
+    /// Returns the number that is written with the digits `whole` before and `fraction` after the
+    /// point, times ten to the power of `exponent`. Zeros at both ends of the digits are dropped.
     ///
     /// Returns `None` if there are no digits or other characters, or if the exponent is out of the
     /// range of an `i64`.
@@ -99,13 +99,14 @@ impl Decimal {
         Some(Decimal { digits, exponent })
     }
 
-    /// Returns the number as decimal text without an exponent, such as `1200`, `0.012` or `1.2` for the
-    /// digits `12`. It must not be zero. `minus` is written before it: a minus sign or nothing.
+    /// Returns the number as decimal text without an exponent, such as `1200`, `0.012` or `1.2` for
+    /// the digits `12`. It must not be zero. `minus` is written before it: a minus sign or nothing.
     ///
     /// Returns `None` if it has more digits than PostgreSQL's type allows.
     fn plain_text(&self, minus: &str) -> Option<Vec<u8>> {
         let Decimal { digits, exponent } = self;
-        // Negative for a number below 0.1, which begins with zeros after the point: -1 means one zero.
+        // Negative for a number below 0.1, which begins with zeros after the point: -1 means one
+        // zero.
         let digits_before_point = exponent.checked_add(digits.len() as i64)?;
         let digits_after_point = exponent.checked_neg()?;
         if digits_before_point > MOST_WHOLE_DIGITS || digits_after_point > MOST_FRACTION_DIGITS {
@@ -142,8 +143,8 @@ impl Decimal {
 /// It is given as PostgreSQL stores it: in groups of four decimal digits, each below 10,000, where
 /// group i is multiplied by 10,000 to the power of `weight - i`. Zero is written without a sign.
 ///
-/// Example: weight 0 and the groups 12, 3400, 100 are the powers 0, -1 and -2. The point follows the
-/// group of power 0, so `12.34000100` without its last zeros is written: `12.340001`.
+/// Example: weight 0 and the groups 12, 3400, 100 are the powers 0, -1 and -2. The point follows
+/// the group of power 0, so `12.34000100` without its last zeros is written: `12.340001`.
 pub fn write_groups(
     sign: Sign,
     weight: i32,
@@ -158,8 +159,8 @@ pub fn write_groups(
         into.write(b"-");
     }
 
-    // The powers of 10,000 of the first and the last group that is not 0. All groups down to power 0,
-    // before the point, are written, and so are all from power 0 down to the last one.
+    // The powers of 10,000 of the first and the last group that is not 0. All groups down to power
+    // 0, before the point, are written, and so are all from power 0 down to the last one.
     let first_power = i64::from(weight) - significant.start as i64;
     let last_power = i64::from(weight) - (significant.end as i64 - 1);
     let highest_power = first_power.max(0);

@@ -195,8 +195,8 @@ impl RowTest {
     /// Returns whether one of the range's alternatives, and what is required beside it, may hold
     /// for the row, all of whose hashes must have been added.
     ///
-    /// If not, the row was looked at for nothing. So each alternative whose watched hash the row has
-    /// watches one from then on that the row lacks.
+    /// If not, the row was looked at for nothing. So each alternative whose watched hash the row
+    /// has watches one from then on that the row lacks.
     pub fn may_match(&mut self) -> bool {
         let last_row = &self.last_row;
         let row = self.row;

@@ -1,5 +1,5 @@
-//! Keys of a value, for an index that finds rows by what is in them: members of an array, windows of
-//! a text, words, leaves of a JSON document.
+//! Keys of a value, for an index that finds rows by what is in them: members of an array, windows
+//! of a text, words, leaves of a JSON document.
 //!
 //! A row gives the index the hashes of its keys; a lookup has a [`Condition`] on such hashes. Both
 //! sides get them from the functions here, so that they cannot differ. The hash of a key is XXH64
@@ -47,8 +47,8 @@ pub fn member(element: u64) -> u64 {
 pub struct Window(u64);
 
 impl Window {
-    /// The bits that all characters take together at most: four narrow ones take 52, two wide ones 42,
-    /// a wide and two narrow ones 47. Bits that say which characters are wide follow.
+    /// The bits that all characters take together at most: four narrow ones take 52, two wide ones
+    /// 42, a wide and two narrow ones 47. Bits that say which characters are wide follow.
     const CHARACTER_BITS: u32 = 60;
     const CHARACTER_MASK: u64 = (1 << Window::CHARACTER_BITS) - 1;
     const NARROW_BITS: u32 = 13;
@@ -78,8 +78,8 @@ impl Window {
         self.0 & Window::CHARACTER_MASK < 1 << Window::WIDE_BITS
     }
 
-    /// Returns whether the window has a second hash: each window of two characters, and most windows
-    /// of three, since their characters fit into the bits of two wide ones, too.
+    /// Returns whether the window has a second hash: each window of two characters, and most
+    /// windows of three, since their characters fit into the bits of two wide ones, too.
     const fn has_second_hash(self) -> bool {
         let characters = self.0 & Window::CHARACTER_MASK;
         characters < 1 << (2 * Window::WIDE_BITS) && !self.is_single_character()
@@ -139,8 +139,8 @@ impl JsonPath {
     }
 }
 
-/// How deep conditions may be nested. A deeper part counts as unknown, which is never wrong: it only
-/// rules out fewer rows.
+/// How deep conditions may be nested. A deeper part counts as unknown, which is never wrong: it
+/// only rules out fewer rows.
 pub const MAX_DEPTH: usize = 64;
 
 /// Which hashes a row's keys must have if the row matches a query.
@@ -210,8 +210,8 @@ impl Condition {
         if any.len() == 1 { any.remove(0) } else { Condition::Any(any) }
     }
 
-    /// Returns the condition that a row has all of these hashes, or the lowest `most` of them if there
-    /// are more.
+    /// Returns the condition that a row has all of these hashes, or the lowest `most` of them if
+    /// there are more.
     ///
     /// Hashes are looked up in ascending order, which is a random order of the keys: neighbouring
     /// windows of a text often occur together, so after one the next one would rule out little.
@@ -227,8 +227,8 @@ impl Condition {
         *self == Condition::Unknown
     }
 
-    /// Returns whether the condition holds for a row that has the hashes for which `has` is true. An
-    /// unknown condition holds for any row.
+    /// Returns whether the condition holds for a row that has the hashes for which `has` is true.
+    /// An unknown condition holds for any row.
     pub fn holds(&self, has: &impl Fn(u64) -> bool) -> bool {
         match self {
             Condition::Unknown => true,
@@ -238,8 +238,8 @@ impl Condition {
         }
     }
 
-    /// Returns the same condition on other hashes: each is replaced by the one that `replace` returns
-    /// for it. `replace` is called in the order in which the hashes stand in the condition.
+    /// Returns the same condition on other hashes: each is replaced by the one that `replace`
+    /// returns for it. `replace` is called in the order in which the hashes stand in the condition.
     #[must_use]
     pub fn map(&self, replace: &mut impl FnMut(u64) -> u64) -> Condition {
         match self {
@@ -274,9 +274,9 @@ impl Condition {
         }
     }
 
-    /// Calls `visit` with a few hashes of which a row must have at least one if the condition holds:
-    /// those of the first part of an AND, and those of each part of an OR. Calls it with none if the
-    /// condition is unknown.
+    /// Calls `visit` with a few hashes of which a row must have at least one if the condition
+    /// holds: those of the first part of an AND, and those of each part of an OR. Calls it with
+    /// none if the condition is unknown.
     fn visit_one_of_each(&self, visit: &mut impl FnMut(u64)) {
         match self {
             Condition::Unknown => {}
@@ -294,9 +294,9 @@ impl Condition {
         }
     }
 
-    /// Returns the slots of `all_slots` for which the condition may hold, where a slot is one of up to
-    /// 128 ranges of a table, and slot i is bit i. `slots_with_hash` returns the slots that may have
-    /// a hash; it isn't called for hashes that can't change the result.
+    /// Returns the slots of `all_slots` for which the condition may hold, where a slot is one of up
+    /// to 128 ranges of a table, and slot i is bit i. `slots_with_hash` returns the slots that may
+    /// have a hash; it isn't called for hashes that can't change the result.
     ///
     /// Fails if `slots_with_hash` fails.
     pub fn slots<E>(

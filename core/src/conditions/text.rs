@@ -17,7 +17,8 @@
 //! Of scripts with wide characters people look for two, or for one. So a wide character and a
 //! narrow one beside it are a window too, though they weigh three, and so is each Han character and
 //! each syllable of Hangul by itself. Such a pattern has few windows: those of two characters, and
-//! most of three, have two hashes, all others one. Without windows of three, `%传F%` reads what has 传, and `%ン2%` all.
+//! most of three, have two hashes, all others one. Without windows of three, `%传F%` reads what has
+//! 传, and `%ン2%` all.
 //!
 //! By a model on fourteen corpora, windows of three bytes, of five, longer ones for digits, and
 //! ones chosen by their content all read more of the text at the same size of the index.
@@ -64,11 +65,11 @@ pub enum LetterCase {
     Ignored,
 }
 
-/// Decodes a character of two to four bytes at the start of some UTF-8 bytes. Returns its code point
-/// and its length in bytes; `None` if the bytes begin with ASCII, or with no whole character.
+/// Decodes a character of two to four bytes at the start of some UTF-8 bytes. Returns its code
+/// point and its length in bytes; `None` if the bytes begin with ASCII, or with no whole character.
 ///
-/// Only the bits that tell lengths are checked. PostgreSQL refuses texts with surrogates or overlong
-/// forms; from a damaged text they are decoded like others.
+/// Only the bits that tell lengths are checked. PostgreSQL refuses texts with surrogates or
+/// overlong forms; from a damaged text they are decoded like others.
 #[inline(always)]
 fn multibyte_character(bytes: &[u8]) -> Option<(u32, usize)> {
     let first = *bytes.first()?;
@@ -80,8 +81,8 @@ fn multibyte_character(bytes: &[u8]) -> Option<(u32, usize)> {
     };
     let following = bytes.get(1..length)?;
 
-    // The first byte begins with as many ones as the character has bytes, and a zero; the other bits
-    // belong to the code point. Each following byte begins with 10, and has six bits of it.
+    // The first byte begins with as many ones as the character has bytes, and a zero; the other
+    // bits belong to the code point. Each following byte begins with 10, and has six bits of it.
     let mut code_point = u32::from(first & (0x7F >> length));
     for &byte in following {
         if byte & 0xC0 != 0x80 {
@@ -258,8 +259,8 @@ impl Windows {
 /// Adds a window to a hash table. Returns whether it wasn't there.
 #[inline(always)]
 fn insert(table: &mut [u64], window: Window) -> bool {
-    // 2^64 divided by the golden ratio spreads similar numbers (Knuth's multiplicative hashing); the
-    // upper half of the product depends on most bits.
+    // 2^64 divided by the golden ratio spreads similar numbers (Knuth's multiplicative hashing);
+    // the upper half of the product depends on most bits.
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
     let place = place_of(table, window.0, window.0.wrapping_mul(SPREAD) >> 32);
     let is_new = table[place] == 0;
@@ -272,8 +273,8 @@ pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
     memory::collect(windows.flat_map(Window::hashes))
 }
 
-/// Returns the condition that a text has all windows of these runs, each of which ends with a byte 0
-/// or at the end. If case is ignored, characters of which locales may disagree end a run, too.
+/// Returns the condition that a text has all windows of these runs, each of which ends with a byte
+/// 0 or at the end. If case is ignored, characters of which locales may disagree end a run, too.
 fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     let mut windows = Vec::new();
     let ends_run = |c| case == LetterCase::Ignored && !fold::is_known(c);

@@ -54,6 +54,7 @@ fn cannot_do(operation: &str, function: Option<&str>) -> String {
 }
 
 impl InvalidBinary {
+    /// Returns what is wrong, without a full stop.
     fn message(&self) -> String {
         match self {
             InvalidBinary::Damaged(_) => "invalid bloom filter".into(),
@@ -70,6 +71,7 @@ impl InvalidBinary {
         }
     }
 
+    /// Returns what else is known about the error, as a sentence.
     fn detail(&self) -> String {
         match self {
             InvalidBinary::Damaged(why) => format!("The value is damaged: {why}."),
@@ -88,6 +90,8 @@ impl InvalidBinary {
 }
 
 impl KindMismatch {
+    /// Returns what is wrong, without a full stop. `function` is the function that the user called,
+    /// if the message should name it instead of the operation.
     fn message(&self, function: Option<&str>) -> String {
         match self {
             KindMismatch::Element { filter, element } => match function {
@@ -108,6 +112,7 @@ impl KindMismatch {
         }
     }
 
+    /// Returns what else is known about the error, as sentences; `None` if the message says all.
     fn detail(&self) -> Option<String> {
         match self {
             KindMismatch::Element { .. } => {
@@ -119,6 +124,8 @@ impl KindMismatch {
 }
 
 impl InvalidParameter {
+    /// Returns what is wrong, without a full stop. `function` is the function that the user called,
+    /// if the message should name it instead of the operation.
     fn message(&self, function: Option<&str>) -> String {
         match self {
             InvalidParameter::Mismatch { .. } => {
@@ -169,6 +176,7 @@ impl InvalidParameter {
         }
     }
 
+    /// Returns what else is known about the error, as sentences; `None` if the message says all.
     fn detail(&self) -> Option<String> {
         let detail = match self {
             InvalidParameter::Mismatch { why, a, b, .. } => {
@@ -236,6 +244,7 @@ impl Mismatch {
 }
 
 impl TooLarge {
+    /// Returns what is wrong, without a full stop.
     fn message(&self) -> String {
         match self {
             TooLarge::Bytes { bytes, limit, .. } | TooLarge::ParquetBytes { bytes, limit, .. } => {
@@ -254,6 +263,7 @@ impl TooLarge {
         }
     }
 
+    /// Returns what else is known about the error, as sentences; `None` if the message says all.
     fn detail(&self) -> Option<String> {
         match self {
             TooLarge::Bytes { size, .. } => {

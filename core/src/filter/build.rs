@@ -70,12 +70,12 @@ pub fn size_unsized_build<'a>(
     Ok(sized)
 }
 
-/// Returns the header of the largest filter, with a power of two of blocks, that has at most `limit`
-/// bytes as stored.
+/// Returns the header of the largest filter, with a power of two of blocks, that has at most
+/// `limit` bytes as stored.
 ///
 /// A build that wasn't told how many elements to expect uses this size if it must set bits before
-/// all elements have come: at the end [`fold_unsized_build`] folds them to the size that the elements
-/// need. `header` tells layout, rate and key kind.
+/// all elements have come: at the end [`fold_unsized_build`] folds them to the size that the
+/// elements need. `header` tells layout, rate and key kind.
 ///
 /// Fails if the layout can't keep the rate, and with [`crate::Class::TooLarge`] if not even the
 /// smallest filter fits.
@@ -98,13 +98,15 @@ pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>>
     }
 }
 
-/// Returns the filter of a build that wasn't told how many elements to expect, and set their bits in
-/// the largest possible size, that of [`largest_header`]. Now that `elements` distinct elements have
-/// come, the bits are folded: to the fewest blocks, a power of two, that keep the rate with so many.
+/// Returns the filter of a build that wasn't told how many elements to expect, and set their bits
+/// in the largest possible size, that of [`largest_header`]. Now that `elements` distinct elements
+/// have come, the bits are folded: to the fewest blocks, a power of two, that keep the rate with so
+/// many.
 ///
 /// If that would be more blocks than the bits have, these stay as they are, and the filter has the
 /// capacity at which its size keeps the rate. Fails with [`crate::Class::TooLarge`] if the filter
-/// that the elements need, or the one that is returned, would have more than `limit` bytes as stored.
+/// that the elements need, or the one that is returned, would have more than `limit` bytes as
+/// stored.
 pub fn fold_unsized_build<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -138,7 +140,8 @@ pub fn fold_unsized_build<B: Buffer>(
 /// Returns the filter with these elements, given by their hashes, which must be distinct and
 /// ascending. If `header` has no size, the filter gets the one that the elements need.
 ///
-/// Fails with [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes as stored.
+/// Fails with [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes as
+/// stored.
 pub fn from_hashes<B: Buffer>(header: &Header<'_>, hashes: &[u64], limit: u64) -> Result<B> {
     filter_of(header, hashes, SizeLimit::bytes(limit))
 }
@@ -228,11 +231,12 @@ pub fn unify_with_element<'a>(filter: Kind<'a>, element: Kind<'a>) -> Result<Kin
     })
 }
 
-/// Returns a copy of a filter with more elements of kind `kind`, given by their hashes, which must be
-/// distinct and ascending.
+/// Returns a copy of a filter with more elements of kind `kind`, given by their hashes, which must
+/// be distinct and ascending.
 ///
-/// An empty filter gets these elements as if it were built from them: if it has no size yet, it gets
-/// the size that they need. A list stays one as long as its hashes take no more bytes than bits.
+/// An empty filter gets these elements as if it were built from them: if it has no size yet, it
+/// gets the size that they need. A list stays one as long as its hashes take no more bytes than
+/// bits.
 ///
 /// Fails with [`KindMismatch::Element`] if the filter has elements of another kind, and with
 /// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes as stored.

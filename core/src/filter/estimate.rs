@@ -106,8 +106,8 @@ pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
         return classic_rate(shape, count_ones(bits));
     }
 
-    // An absent element is probed in any block with the same probability, so the rate is the mean of
-    // the rates of all blocks. They are summed stride by stride: other orders round differently.
+    // An absent element is probed in any block with the same probability, so the rate is the mean
+    // of the rates of all blocks. They are summed stride by stride: other orders round differently.
     let block_bytes = (shape.layout.block_bits() / 8) as usize;
     let rate_of_block = |block: &[u8]| block_rate(shape.layout, shape.num_hashes, block);
     let sum: f64 = interrupt::strides(bits)
@@ -162,9 +162,9 @@ pub(crate) struct DenseForm {
     pub(crate) fpr: f64,
 }
 
-/// Returns how many bits a sparse filter would have set, and at what false positive rate, if it were
-/// dense and of the size that `header` tells. The dense form is not built: memory depends only on the
-/// number of hashes. Can be cancelled.
+/// Returns how many bits a sparse filter would have set, and at what false positive rate, if it
+/// were dense and of the size that `header` tells. The dense form is not built: memory depends only
+/// on the number of hashes. Can be cancelled.
 pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm {
     let shape = header.shape();
     if shape.layout == Layout::Classic {
@@ -254,9 +254,9 @@ struct SizeEstimate {
     elements: f64,
 }
 
-/// Returns the number of elements of a dense filter as estimated at several sizes, the largest first:
-/// at its own number of blocks, and folded to fewer by the smallest factor again and again, down to
-/// its base blocks, to which no bit is counted twice. Can be cancelled.
+/// Returns the number of elements of a dense filter as estimated at several sizes, the largest
+/// first: at its own number of blocks, and folded to fewer by the smallest factor again and again,
+/// down to its base blocks, to which no bit is counted twice. Can be cancelled.
 fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
     let mut shape = header.shape();
     let mut bits_at_size = Cow::Borrowed(bits);
@@ -284,13 +284,13 @@ fn smallest_factor(n: u64) -> u64 {
         .unwrap_or(n)
 }
 
-/// Returns the estimate at the largest size that agrees with the estimates at all smaller sizes, given
-/// the estimates from the largest to the smallest size; 0 if there are none.
+/// Returns the estimate at the largest size that agrees with the estimates at all smaller sizes,
+/// given the estimates from the largest to the smallest size; 0 if there are none.
 ///
 /// Estimates at larger sizes vary less. But they are too high if a small filter was spread when it
-/// was merged: then each of its bits is there several times. An estimate agrees with one at a smaller
-/// size if it is at most [`AGREEMENT`] standard errors away. A size with all bits set estimates
-/// infinity, says nothing, and agrees with every other.
+/// was merged: then each of its bits is there several times. An estimate agrees with one at a
+/// smaller size if it is at most [`AGREEMENT`] standard errors away. A size with all bits set
+/// estimates infinity, says nothing, and agrees with every other.
 fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
     /// An estimate that agrees with all at smaller sizes, and how far others may be from it.
     struct Agreeing {
@@ -316,8 +316,8 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
     agreeing.last().map_or(0.0, |largest_size| largest_size.elements)
 }
 
-/// Returns the estimated number of distinct elements that are in at least one of two filters. Can be
-/// cancelled.
+/// Returns the estimated number of distinct elements that are in at least one of two filters. Can
+/// be cancelled.
 ///
 /// A small union is built, and its elements are estimated. A large one is only built as large as it
 /// must be: of two lists, the hashes are counted; of a list and bits, the list is added at the size
@@ -371,21 +371,21 @@ pub fn elements_by_fill(view: &View<'_>) -> f64 {
     }
 }
 
-/// Returns the standard error of [`elements_for`]: how far, in elements, an estimate from the share of
-/// clear bits typically is from the truth, for a dense filter of this shape with `elements` distinct
-/// elements.
+/// Returns the standard error of [`elements_for`]: how far, in elements, an estimate from the share
+/// of clear bits typically is from the truth, for a dense filter of this shape with `elements`
+/// distinct elements.
 ///
-/// The estimate follows from the sum over all blocks of z, the share of clear bits of one block. The
-/// sum varies at random, and falls by some slope for each element that is added. So a deviation of the
-/// sum by d makes the estimate wrong by d / slope, and the standard error is the square root of the
-/// sum's variance divided by the slope.
+/// The estimate follows from the sum over all blocks of z, the share of clear bits of one block.
+/// The sum varies at random, and falls by some slope for each element that is added. So a deviation
+/// of the sum by d makes the estimate wrong by d / slope, and the standard error is the square root
+/// of the sum's variance divided by the slope.
 pub fn standard_error(shape: Shape, elements: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let load = elements / blocks;
 
     if shape.layout == Layout::Classic {
-        // A block is a bit, which is clear with probability e^(-k·load). The variance is that of the
-        // number of empty cells after k·elements throws into so many cells.
+        // A block is a bit, which is clear with probability e^(-k·load). The variance is that of
+        // the number of empty cells after k·elements throws into so many cells.
         let k = f64::from(shape.num_hashes);
         let clear = (-k * load).exp();
         let variance = clear * (1.0 - (1.0 + k * load) * clear);
@@ -393,15 +393,15 @@ pub fn standard_error(shape: Shape, elements: f64) -> f64 {
         return (blocks * variance.max(0.0)).sqrt() / slope;
     }
 
-    // With Poisson(load) elements in a block, each of which sets a given bit with probability s, the
-    // mean of z is e^(-load·s), which falls by s·mean for each element more.
+    // With Poisson(load) elements in a block, each of which sets a given bit with probability s,
+    // the mean of z is e^(-load·s), which falls by s·mean for each element more.
     let sets_given_bit = 1.0 - chance_to_leave_clear(shape);
     let mean = (-load * sets_given_bit).exp();
     let slope = sets_given_bit * mean;
 
     // The variance of z is E[z²] - mean². The part of it that comes from the random number of
-    // elements in the block, load · slope², cancels out over all blocks, whose elements together are
-    // a given number.
+    // elements in the block, load · slope², cancels out over all blocks, whose elements together
+    // are a given number.
     let mean_square = mean_square_of_clear_share(shape, load);
     let variance = mean_square - mean * mean * (1.0 + load * sets_given_bit * sets_given_bit);
     (blocks * variance.max(0.0)).sqrt() / slope
@@ -419,22 +419,22 @@ fn chance_to_leave_clear(shape: Shape) -> f64 {
     ((BLOCKED_BITS - 1.0) / BLOCKED_BITS).powf(k)
 }
 
-/// Returns the mean of z², where z is the share of clear bits of a `blocked` or `parquet` block, and
-/// the number of elements in the block is Poisson-distributed with mean `load`.
+/// Returns the mean of z², where z is the share of clear bits of a `blocked` or `parquet` block,
+/// and the number of elements in the block is Poisson-distributed with mean `load`.
 ///
-/// z² is the probability that two bits of the block, each chosen at random and perhaps the same, are
-/// both clear. If one element leaves two given bits clear with probability u, then j elements do
-/// with u^j, whose mean over a Poisson-distributed j is e^(-load·(1 - u)). So the mean of z² is the
-/// mean of that over all choices of the second bit.
+/// z² is the probability that two bits of the block, each chosen at random and perhaps the same,
+/// are both clear. If one element leaves two given bits clear with probability u, then j elements
+/// do with u^j, whose mean over a Poisson-distributed j is e^(-load·(1 - u)). So the mean of z² is
+/// the mean of that over all choices of the second bit.
 fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
     let all_leave_clear = |one_leaves_clear: f64| (-load * (1.0 - one_leaves_clear)).exp();
     // The second bit may be the first one again.
     let leaves_one_clear = chance_to_leave_clear(shape);
 
     if shape.layout == Layout::Parquet {
-        // An element sets one of 32 bits in each of eight words. Of the 256 choices of the second bit
-        // 1 is the first bit, 31 are others in its word, and 224 are in other words, whose bits are
-        // independent of it.
+        // An element sets one of 32 bits in each of eight words. Of the 256 choices of the second
+        // bit 1 is the first bit, 31 are others in its word, and 224 are in other words, whose bits
+        // are independent of it.
         let leaves_two_in_word_clear = (PARQUET_WORD_BITS - 2.0) / PARQUET_WORD_BITS;
         let leaves_two_in_two_words_clear = leaves_one_clear * leaves_one_clear;
         let sum = all_leave_clear(leaves_one_clear)
@@ -443,15 +443,16 @@ fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
         return sum / 256.0;
     }
 
-    // Each of k hashes sets one of 512 bits. Of the 512 choices of the second bit 1 is the first one.
+    // Each of k hashes sets one of 512 bits. Of the 512 choices of the second bit 1 is the first
+    // one.
     let k = f64::from(shape.num_hashes);
     let leaves_two_clear = ((BLOCKED_BITS - 2.0) / BLOCKED_BITS).powf(k);
     all_leave_clear(leaves_one_clear) / BLOCKED_BITS
         + all_leave_clear(leaves_two_clear) * (BLOCKED_BITS - 1.0) / BLOCKED_BITS
 }
 
-/// Returns what can be told of a filter from its header and its bits, or from those that a list stands
-/// for. Can be cancelled.
+/// Returns what can be told of a filter from its header and its bits, or from those that a list
+/// stands for. Can be cancelled.
 pub fn info(view: &View<'_>) -> FilterInfo {
     let header = &view.header;
     let num_bits = header.blocks * header.layout.block_bits();
@@ -480,8 +481,8 @@ pub fn intersection_cardinality(a: f64, b: f64, union: f64) -> f64 {
     (a + b - union).max(0.0).min(a.min(b))
 }
 
-/// Returns the Jaccard similarity |a ∩ b| / |a ∪ b| of two sets, given their sizes and that of their
-/// union; 1 if both are empty.
+/// Returns the Jaccard similarity |a ∩ b| / |a ∪ b| of two sets, given their sizes and that of
+/// their union; 1 if both are empty.
 pub fn jaccard(a: f64, b: f64, union: f64) -> f64 {
     if union == 0.0 { 1.0 } else { intersection_cardinality(a, b, union) / union }
 }

@@ -246,8 +246,9 @@ impl<'a> Header<'a> {
         self.check_bytes(self.prefix_bytes() as u64 + payload_bytes, limit.max_bytes)
     }
 
-    /// Writes the bytes that come before the payload of a value: the header, and the name of its key
-    /// kind. `into` must begin with [`Header::prefix_bytes`] zeros; padding behind the name stays 0.
+    /// Writes the bytes that come before the payload of a value: the header, and the name of its
+    /// key kind. `into` must begin with [`Header::prefix_bytes`] zeros; padding behind the name
+    /// stays 0.
     pub(crate) fn write(&self, representation: Representation, into: &mut [u8]) {
         let name = self.kind.name.as_bytes();
         let record = HeaderRecord {
@@ -344,8 +345,8 @@ pub(crate) struct ParsedHeader<'a> {
     pub(crate) representation: Representation,
 }
 
-/// Reads and checks what comes before the payload of a stored value: the header, and the name of its
-/// key kind. `expected` is the type that the value must have.
+/// Reads and checks what comes before the payload of a stored value: the header, and the name of
+/// its key kind. `expected` is the type that the value must have.
 ///
 /// `bytes` is the whole value, or its start up to the end of the name or further. The payload is
 /// not looked at.
@@ -417,7 +418,8 @@ impl HeaderRecord {
         Ok(tag)
     }
 
-    /// Returns what the payload consists of: hashes or bits in a filter, counters in a counting one.
+    /// Returns what the payload consists of: hashes or bits in a filter, counters in a counting
+    /// one.
     ///
     /// Fails if the code is unknown, or if it is that of the other type than `expected`.
     fn representation(&self, expected: ValueType) -> Result<Representation> {
@@ -472,8 +474,8 @@ impl HeaderRecord {
         })
     }
 
-    /// Checks the fields that only a filter with blocks has: number of hashes, blocks, base blocks and
-    /// capacity. `header` must be the header that this record stores.
+    /// Checks the fields that only a filter with blocks has: number of hashes, blocks, base blocks
+    /// and capacity. `header` must be the header that this record stores.
     ///
     /// Fails if one of them is impossible in the filter's layout.
     fn check_with_size(&self, header: &Header<'_>) -> Result<()> {
@@ -503,8 +505,9 @@ impl HeaderRecord {
     }
 }
 
-/// Returns the name of a key kind, which follows the header of a stored value; empty for kinds without
-/// names. `tag` and `length`, in bytes, are from the header; `after_record` are the bytes after it.
+/// Returns the name of a key kind, which follows the header of a stored value; empty for kinds
+/// without names. `tag` and `length`, in bytes, are from the header; `after_record` are the bytes
+/// after it.
 ///
 /// Fails if the kind needs a name and there is none, or the other way round; if the name is too
 /// long, cut off or not UTF-8; or if its padding is not zero.

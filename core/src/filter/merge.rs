@@ -54,13 +54,14 @@ pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header
     if order == Ordering::Less { b } else { a }
 }
 
-/// Returns whether this is the header of the filter of no size that has the default rate and layout.
+/// Returns whether this is the header of the filter of no size that has the default rate and
+/// layout.
 fn is_default(header: &Header<'_>) -> bool {
     header.is_unsized() && header.layout == Layout::Blocked && header.fpr == DEFAULT_FPR
 }
 
-/// Returns the header of the filter that two filters merge to: that of the larger one, which has more
-/// blocks or, of as many, the greater capacity, except for two fields:
+/// Returns the header of the filter that two filters merge to: that of the larger one, which has
+/// more blocks or, of as many, the greater capacity, except for two fields:
 ///
 /// - the key kind is that of the filter that has elements: an empty one may have none;
 /// - the base blocks, the size to which bits can be folded without counting any twice, are the
@@ -92,7 +93,8 @@ pub fn merged_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
     })
 }
 
-/// Returns the reason why two filters can't be merged whatever their sizes; `None` if there is none.
+/// Returns the reason why two filters can't be merged whatever their sizes; `None` if there is
+/// none.
 pub(super) fn mismatch(a: &Header<'_>, b: &Header<'_>) -> Option<Mismatch> {
     if a.layout != b.layout {
         Some(Mismatch::Layouts)
@@ -144,8 +146,8 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
 /// Returns the filter with the elements of both.
 ///
 /// Fails if the filters can't be merged, as [`merged_header`] does, and with
-/// [`crate::Class::TooLarge`] if the result has more than `limit` bytes as stored and is larger than
-/// both filters.
+/// [`crate::Class::TooLarge`] if the result has more than `limit` bytes as stored and is larger
+/// than both filters.
 pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     let header = merged_header(&a.header, &b.header)?;
 
@@ -188,9 +190,9 @@ fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u
     is_sparse.then(|| memory::collect(sparse::union(list_a, list_b)))
 }
 
-/// Returns the filter with the elements that both filters may have. Of two dense filters it is dense
-/// and as large as the larger one; else it is a list of at most as many hashes as a list that was
-/// given.
+/// Returns the filter with the elements that both filters may have. Of two dense filters it is
+/// dense and as large as the larger one; else it is a list of at most as many hashes as a list that
+/// was given.
 ///
 /// Fails if the filters can't be merged, as [`merged_header`] does.
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
@@ -222,8 +224,8 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
     }
 }
 
-/// Returns the sparse filter of those hashes of a list that another filter has, too. `header` is that
-/// of the result. Can be cancelled.
+/// Returns the sparse filter of those hashes of a list that another filter has, too. `header` is
+/// that of the result. Can be cancelled.
 fn common_elements<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],

@@ -43,8 +43,8 @@ const DEVIATIONS: f64 = 6.0;
 /// Returns the present number of elements and rate of a filter whose false positive rate is higher
 /// than promised, beyond random variation; `None` for all others.
 ///
-/// A filter with exactly the elements of its capacity has a rate that varies around the promised one.
-/// So its rate must also be higher than that of nearly all such filters.
+/// A filter with exactly the elements of its capacity has a rate that varies around the promised
+/// one. So its rate must also be higher than that of nearly all such filters.
 pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     let header = &view.header;
     let capacity = header.capacity.elements()?;
@@ -64,8 +64,8 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     })
 }
 
-/// Returns the highest false positive rate that a filter with exactly `capacity` distinct elements has
-/// by chance: one in a billion such filters has a higher one.
+/// Returns the highest false positive rate that a filter with exactly `capacity` distinct elements
+/// has by chance: one in a billion such filters has a higher one.
 ///
 /// The last result is kept, since a query often asks for many filters of one size.
 fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
@@ -95,14 +95,16 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
 /// Returns the false positive rate that is `z` standard deviations above the mean of all filters of
 /// this shape with `elements` distinct elements, corrected for skewness.
 ///
-/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ is above
-/// μ + z·σ + (z² - 1)/6 · κ/σ² as probably as a normal variable is more than z standard deviations
-/// above its mean. [`array_rate_at_deviations`] and [`blocks_rate_at_deviations`] say of which sum.
+/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ is
+/// above μ + z·σ + (z² - 1)/6 · κ/σ² as probably as a normal variable is more than z standard
+/// deviations above its mean. [`array_rate_at_deviations`] and [`blocks_rate_at_deviations`] say of
+/// which sum.
 fn rate_at_deviations(shape: Shape, elements: u64, z: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {
         return 1.0;
     }
+    // The hashes of all elements may set the same bits: those of the filter, or of its only block.
     let is_one_array =
         shape.layout == Layout::Classic || (shape.layout == Layout::Blocked && shape.blocks == 1);
     let fpr = if is_one_array {
@@ -118,8 +120,8 @@ fn skew_factor(z: f64) -> f64 {
     (z * z - 1.0) / 6.0
 }
 
-/// Returns [`rate_at_deviations`] for a filter whose hashes may set any of its bits: its rate follows
-/// from the number of bits that are set.
+/// Returns [`rate_at_deviations`] for a filter whose hashes may set any of its bits: its rate
+/// follows from the number of bits that are set.
 fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     let num_bits = shape.blocks * shape.layout.block_bits();
     let throws = elements * f64::from(shape.num_hashes);
@@ -133,8 +135,8 @@ fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     fill.powi(shape.num_hashes as i32)
 }
 
-/// Returns [`rate_at_deviations`] for a filter of several blocks: its rate is the sum of the rates of
-/// all blocks, which are independent, divided by the number of blocks.
+/// Returns [`rate_at_deviations`] for a filter of several blocks: its rate is the sum of the rates
+/// of all blocks, which are independent, divided by the number of blocks.
 fn blocks_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);

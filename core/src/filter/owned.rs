@@ -138,17 +138,17 @@ impl Filter {
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the filters have elements of different kinds,
     /// with [`crate::Class::InvalidParameter`] if they have different layouts or rates, or sizes
-    /// neither of which is a multiple of the other, and with [`crate::Class::TooLarge`] if the result
-    /// would have more than [`MAX_STORED_BYTES`].
+    /// neither of which is a multiple of the other, and with [`crate::Class::TooLarge`] if the
+    /// result would have more than [`MAX_STORED_BYTES`].
     pub fn union(&self, other: &Filter) -> Result<Filter> {
         merge::union(&self.view(), &other.view(), MAX_STORED_BYTES).map(Filter)
     }
 
     /// Returns the filter of the elements that may be in both.
     ///
-    /// Fails with [`crate::Class::KindMismatch`] if the filters have elements of different kinds, and
-    /// with [`crate::Class::InvalidParameter`] if they have different layouts or rates, or sizes
-    /// neither of which is a multiple of the other.
+    /// Fails with [`crate::Class::KindMismatch`] if the filters have elements of different kinds,
+    /// and with [`crate::Class::InvalidParameter`] if they have different layouts or rates, or
+    /// sizes neither of which is a multiple of the other.
     pub fn intersection(&self, other: &Filter) -> Result<Filter> {
         merge::intersection(&self.view(), &other.view()).map(Filter)
     }
@@ -156,15 +156,15 @@ impl Filter {
     /// Returns the filter as if built for another capacity. Without a capacity, a filter that is a
     /// list of hashes is sized for those it has.
     ///
-    /// Fails with [`crate::Class::InvalidParameter`] if the filter has bits and there is no capacity,
-    /// or its bits can be neither spread nor folded to that size, and with
+    /// Fails with [`crate::Class::InvalidParameter`] if the filter has bits and there is no
+    /// capacity, or its bits can be neither spread nor folded to that size, and with
     /// [`crate::Class::TooLarge`] if it would have more than [`MAX_STORED_BYTES`].
     pub fn resize(&self, capacity: Option<u64>) -> Result<Filter> {
         resize(&self.view(), capacity, MAX_STORED_BYTES).map(Filter)
     }
 
-    /// Returns whether the filter has the hashes of its elements, and not their bits. It is exact to
-    /// 2^-64 then. A filter has hashes as long as these take no more bytes than bits would.
+    /// Returns whether the filter has the hashes of its elements, and not their bits. It is exact
+    /// to 2^-64 then. A filter has hashes as long as these take no more bytes than bits would.
     pub fn is_list(&self) -> bool {
         matches!(self.view().body, Body::Sparse(_))
     }
@@ -189,15 +189,16 @@ impl Filter {
 /// Probes a filter for many elements.
 pub struct Prober<'f> {
     view: View<'f>,
-    /// The hashes of the elements that have no answer yet. `None`: the element is not in the filter.
+    /// The hashes of the elements that have no answer yet. `None`: the element is not in the
+    /// filter.
     unanswered: Vec<Option<u64>>,
     /// Whether each of the elements before may be in the filter.
     answers: Vec<bool>,
 }
 
 impl Prober<'_> {
-    /// Adds an element to those for which [`Prober::finish`] says whether the filter has them. `None`,
-    /// which is NULL in SQL, is in no filter.
+    /// Adds an element to those for which [`Prober::finish`] says whether the filter has them.
+    /// `None`, which is NULL in SQL, is in no filter.
     ///
     /// The memory that the probe needs is prefetched; the filter is probed when a batch is full.
     ///
@@ -264,8 +265,8 @@ impl Builder {
         Ok(Builder::adding_to(Filter(header.sparse(0))))
     }
 
-    /// Returns a builder that adds elements to a filter. It keeps up to [`FEWEST_KEPT`] hashes, or as
-    /// many as take the bytes of the filter's bits, before it adds them.
+    /// Returns a builder that adds elements to a filter. It keeps up to [`FEWEST_KEPT`] hashes, or
+    /// as many as take the bytes of the filter's bits, before it adds them.
     fn adding_to(filter: Filter) -> Builder {
         let header = filter.header();
         // Adding the kept hashes copies the filter. With one hash, of 8 bytes, for 8 bytes of the
@@ -287,8 +288,9 @@ impl Builder {
     /// The element's hash is kept, and added to the filter's bits together with others.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the element has another kind; with
-    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be; and
-    /// with [`crate::Class::TooLarge`] if the kept hashes are added, and the filter becomes too large.
+    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be;
+    /// and with [`crate::Class::TooLarge`] if the kept hashes are added, and the filter becomes too
+    /// large.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
         if self.tag == Tag::None || self.is_of_unknown_arrays() {
@@ -344,7 +346,8 @@ impl Builder {
         self.finish()
     }
 
-    /// Returns whether there are only arrays so far, and none of them tells the kind of its members.
+    /// Returns whether there are only arrays so far, and none of them tells the kind of its
+    /// members.
     #[inline]
     fn is_of_unknown_arrays(&self) -> bool {
         self.tag == Tag::Array && self.name.is_empty()

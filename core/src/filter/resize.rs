@@ -36,8 +36,8 @@ use std::iter;
 /// Fails if the rate and the capacity give no filter; with
 /// [`InvalidParameter::ResizeDoesNotDivide`] if the filter is dense and the number of its blocks
 /// neither divides nor is divided by the new one; with [`InvalidParameter::ResizeNeedsCapacity`] if
-/// it is dense and there is no capacity; and with [`crate::Class::TooLarge`] if it would grow to more
-/// than `limit` bytes as stored.
+/// it is dense and there is no capacity; and with [`crate::Class::TooLarge`] if it would grow to
+/// more than `limit` bytes as stored.
 pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> Result<B> {
     match (view.body, capacity) {
         (Body::Sparse(list), _) => resize_list(&view.header, list, capacity, limit),
@@ -49,8 +49,8 @@ pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> 
 /// Returns the filter of a list of hashes, as if built from them for `capacity` elements; without a
 /// capacity, for as many as they are. `header` is that of the filter that has the list.
 ///
-/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the filter's
-/// own.
+/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the
+/// filter's own.
 fn resize_list<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],
@@ -77,11 +77,12 @@ fn resize_list<B: Buffer>(
     from_hashes(&resized, &hashes, u64::MAX)
 }
 
-/// Returns a dense filter with its bits spread to more blocks, or folded to fewer: as many as a filter
-/// for `capacity` elements has at its rate. `header` is that of the filter that has the bits.
+/// Returns a dense filter with its bits spread to more blocks, or folded to fewer: as many as a
+/// filter for `capacity` elements has at its rate. `header` is that of the filter that has the
+/// bits.
 ///
-/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the filter's
-/// own.
+/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the
+/// filter's own.
 fn resize_bits<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -121,8 +122,8 @@ fn divides(a: u64, b: u64) -> bool {
     a.is_multiple_of(b) || b.is_multiple_of(a)
 }
 
-/// Returns the header of a filter that is spread or folded to this number of blocks. Its capacity is
-/// still the old one.
+/// Returns the header of a filter that is spread or folded to this number of blocks. Its capacity
+/// is still the old one.
 fn with_blocks<'a>(header: &Header<'a>, blocks: u64) -> Header<'a> {
     Header {
         blocks,
@@ -166,8 +167,8 @@ fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
 /// some larger power of two is the size of one.
 const SIZES_TRIED: usize = 12;
 
-/// Returns a capacity to which a dense filter can be resized, for the hint of the error that it can't
-/// have `wanted` blocks: they don't divide its own, nor the other way round.
+/// Returns a capacity to which a dense filter can be resized, for the hint of the error that it
+/// can't have `wanted` blocks: they don't divide its own, nor the other way round.
 ///
 /// That is the largest capacity of the next possible size above, if there is one, else of another
 /// possible size. Returns `None` if none is found.
@@ -204,8 +205,8 @@ fn largest_capacity(header: &Header<'_>, blocks: u64) -> Option<u64> {
 /// Returns a filter in as few blocks as keep the rate `fpr`: its number of blocks is halved as long
 /// as its present false positive rate, with the elements that it has now, is at most `fpr`.
 ///
-/// If the filter becomes smaller, its promised rate is `fpr`, and its capacity the number of elements
-/// that the smaller size holds at that rate. Otherwise the result is an unchanged copy.
+/// If the filter becomes smaller, its promised rate is `fpr`, and its capacity the number of
+/// elements that the smaller size holds at that rate. Otherwise the result is an unchanged copy.
 ///
 /// Fails if the layout can't keep the rate `fpr`.
 pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {

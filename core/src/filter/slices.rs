@@ -35,8 +35,8 @@ impl<'a> FilterStart<'a> {
         Ok(start)
     }
 
-    /// Returns whether the element with this hash may be in the filter, and reads only those parts of
-    /// its payload that decide it.
+    /// Returns whether the element with this hash may be in the filter, and reads only those parts
+    /// of its payload that decide it.
     ///
     /// `read(from, length)` must return `length` bytes of the stored value, from byte `from` on.
     ///
@@ -66,8 +66,8 @@ impl<'a> FilterStart<'a> {
     }
 }
 
-/// Returns whether all bits of an element are set in a `blocked` or `parquet` filter, where they are
-/// in one block, which is read.
+/// Returns whether all bits of an element are set in a `blocked` or `parquet` filter, where they
+/// are in one block, which is read.
 ///
 /// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_in_block<E, B: AsRef<[u8]>>(
@@ -84,8 +84,8 @@ fn contains_in_block<E, B: AsRef<[u8]>>(
     Ok(only_block.contains(block.as_ref(), hash))
 }
 
-/// Returns whether all bits of an element are set in a `classic` filter, where they may be anywhere:
-/// reads the byte of one bit after the other until one is clear.
+/// Returns whether all bits of an element are set in a `classic` filter, where they may be
+/// anywhere: reads the byte of one bit after the other until one is clear.
 ///
 /// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_classic<E, B: AsRef<[u8]>>(
@@ -105,12 +105,13 @@ fn contains_classic<E, B: AsRef<[u8]>>(
 }
 
 /// Returns whether a stored list of `count` hashes, which must be ascending, has this one. Reads
-/// windows of [`WINDOW`] hashes of the list until the hash must be in the window, or can be nowhere.
+/// windows of [`WINDOW`] hashes of the list until the hash must be in the window, or can be
+/// nowhere.
 ///
-/// Hashes are uniform, so the first window is read where the hash would be if they were spaced evenly:
-/// nearly always one window is enough. A forged list may not be uniform. So every second window is
-/// read in the middle of the places that are left, and at most two windows are read for each
-/// halving.
+/// Hashes are uniform, so the first window is read where the hash would be if they were spaced
+/// evenly: nearly always one window is enough. A forged list may not be uniform. So every second
+/// window is read in the middle of the places that are left, and at most two windows are read for
+/// each halving.
 ///
 /// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
 fn contains_in_list<E, B: AsRef<[u8]>>(

@@ -30,9 +30,9 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     list.binary_search_by_key(&hash, hash_in).is_ok()
 }
 
-/// Sorts hashes, and moves one of each group of equal ones to the front. Returns how many these are:
-/// so many at the front are distinct and in ascending order, and the others are garbage. Can be
-/// cancelled.
+/// Sorts hashes, and moves one of each group of equal ones to the front. Returns how many these
+/// are: so many at the front are distinct and in ascending order, and the others are garbage. Can
+/// be cancelled.
 ///
 /// The first `num_sorted` hashes must already be distinct and ascending, so that only the others
 /// need sorting.
@@ -56,8 +56,8 @@ pub fn sort_distinct(hashes: &mut [u64], num_sorted: usize) -> usize {
 /// Sorts a list that consists of two sorted lists: its first `first_len` hashes, and the others.
 ///
 /// The second list is copied. Then places are filled from the end of the whole list: each time the
-/// greater one of the last hashes that are left in both lists goes to the last free place. A hash of
-/// the first list is never overwritten before it has moved, since there are as many free places
+/// greater one of the last hashes that are left in both lists goes to the last free place. A hash
+/// of the first list is never overwritten before it has moved, since there are as many free places
 /// behind it as hashes left in the copy.
 fn merge_sorted(hashes: &mut [u64], first_len: usize) {
     let mut second = Vec::new();
@@ -128,8 +128,8 @@ fn move_distinct_to_front(hashes: &mut [u64]) -> usize {
     distinct
 }
 
-/// Returns the hashes that are in at least one of two stored lists, which must be ascending: each hash
-/// once, and in ascending order. Can be cancelled.
+/// Returns the hashes that are in at least one of two stored lists, which must be ascending: each
+/// hash once, and in ascending order. Can be cancelled.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let mut rest_of_a = hashes_in(a).peekable();
     let mut rest_of_b = hashes_in(b).peekable();

@@ -150,8 +150,8 @@ pub(super) fn parse_start(bytes: &[u8], value_bytes: usize) -> Result<FilterStar
     Ok(FilterStart { header, hashes: None })
 }
 
-/// Checks that a filter with this header may be sparse and have a payload of `payload_bytes` bytes of
-/// hashes.
+/// Checks that a filter with this header may be sparse and have a payload of `payload_bytes` bytes
+/// of hashes.
 ///
 /// Fails if these are no whole hashes, if a filter with so many hashes would be dense, if it has
 /// elements but no key kind, or if it is a state of a build that must have bits.
@@ -183,8 +183,8 @@ fn check_bits(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
 }
 
 /// Checks all hashes or bits of a filter, in time proportional to their number: hashes must be in
-/// ascending order; and the bits of a filter without a key kind, which never had an element, must all
-/// be clear.
+/// ascending order; and the bits of a filter without a key kind, which never had an element, must
+/// all be clear.
 ///
 /// Fails if they are not.
 fn check_payload(view: &View<'_>) -> Result<()> {

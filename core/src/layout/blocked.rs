@@ -59,8 +59,8 @@ pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
     // Up to seven positions come packed into one number, 9 bits each, the first one lowest.
     positions(num_hashes, hash).all(|mut packed| {
         // The lowest bit of this stays 1 as long as all bits that were looked at are set; its other
-        // bits mean nothing. The positions of one number are looked at without branches, which would
-        // be mispredicted.
+        // bits mean nothing. The positions of one number are looked at without branches, which
+        // would be mispredicted.
         let mut are_set = 1;
         for _ in 0..packed.count {
             // The upper 6 bits of a position choose one of 64 bytes, the lower 3 one of its bits.

@@ -172,8 +172,8 @@ impl Shape {
         }
     }
 
-    /// Sets the bits of an element, given by its hash, in a payload: up to k bits, in one block or, in
-    /// layout `classic`, anywhere.
+    /// Sets the bits of an element, given by its hash, in a payload: up to k bits, in one block or,
+    /// in layout `classic`, anywhere.
     #[inline(always)]
     fn insert(self, payload: &mut [u8], hash: u64) {
         let block = self.block_of(hash) as usize;
@@ -273,8 +273,8 @@ fn or_stride(into: &mut [u8], from: &[u8]) {
 }
 
 /// ORs block `i` of `small` into blocks `factor·i` to `factor·i + factor - 1` of `large`, for each
-/// `i`: elements of the small filter are in the large one then. All blocks have `BLOCK_BYTES` bytes.
-/// Can be cancelled.
+/// `i`: elements of the small filter are in the large one then. All blocks have `BLOCK_BYTES`
+/// bytes. Can be cancelled.
 fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks_mut::<BLOCK_BYTES>();
@@ -294,8 +294,8 @@ fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], facto
 }
 
 /// ORs blocks `factor·i` to `factor·i + factor - 1` of `large` into block `i` of `small`, for each
-/// `i`: elements of the large filter are in the small one then. All blocks have `BLOCK_BYTES` bytes.
-/// Can be cancelled.
+/// `i`: elements of the large filter are in the small one then. All blocks have `BLOCK_BYTES`
+/// bytes. Can be cancelled.
 fn fold_blocks<const BLOCK_BYTES: usize>(large: &[u8], small: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks_mut::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks::<BLOCK_BYTES>();

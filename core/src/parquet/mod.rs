@@ -136,8 +136,8 @@ fn read_num_bytes(reader: &mut ThriftReader<'_>, field: ThriftField) -> ThriftRe
 }
 
 /// Reads past the value of a field, and checks that it is the only known one: a union that has its
-/// first member, an empty struct. `name` is the name of the field, and `member` that of this member,
-/// for messages.
+/// first member, an empty struct. `name` is the name of the field, and `member` that of this
+/// member, for messages.
 ///
 /// Fails if the field isn't a union, or if the union has another member, none or several.
 fn read_union(
@@ -193,11 +193,11 @@ struct FileLengths {
     bits: usize,
 }
 
-/// Reads the header of a Parquet filter at the start of `bytes`. Returns how many bytes the header has,
-/// and how many bytes of bits should follow it.
+/// Reads the header of a Parquet filter at the start of `bytes`. Returns how many bytes the header
+/// has, and how many bytes of bits should follow it.
 ///
-/// Fails if the header is invalid, cut off or longer than [`MAX_HEADER_BYTES`], or if the bits are no
-/// whole blocks.
+/// Fails if the header is invalid, cut off or longer than [`MAX_HEADER_BYTES`], or if the bits are
+/// no whole blocks.
 fn read_lengths(bytes: &[u8]) -> Result<FileLengths> {
     let start = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
     let mut reader = ThriftReader::new(start);
@@ -241,8 +241,8 @@ pub fn decode(bytes: &[u8]) -> Result<&[u8]> {
     Ok(bits)
 }
 
-/// Returns the bytes of the filter at the start of `bytes`, without those that follow it. If its bits
-/// are cut off, all of `bytes` are returned.
+/// Returns the bytes of the filter at the start of `bytes`, without those that follow it. If its
+/// bits are cut off, all of `bytes` are returned.
 ///
 /// Fails with [`InvalidBinary::Parquet`] if `bytes` don't begin with a valid header.
 pub fn without_rest(bytes: &[u8]) -> Result<&[u8]> {
@@ -296,9 +296,10 @@ fn with_other_sign<const BYTES: usize>(mut float: [u8; BYTES]) -> [u8; BYTES] {
 /// header of the filter and its bits; `tag` is the key kind of its elements, which the file doesn't
 /// tell.
 ///
-/// A file doesn't tell rate and capacity either. The filter gets the default rate, or its present rate
-/// if that is higher, and the capacity that its size has at that rate. Of floats, also those elements
-/// are added that are equal in SQL to elements of the filter, but hashed differently by others.
+/// A file doesn't tell rate and capacity either. The filter gets the default rate, or its present
+/// rate if that is higher, and the capacity that its size has at that rate. Of floats, also those
+/// elements are added that are equal in SQL to elements of the filter, but hashed differently by
+/// others.
 ///
 /// Fails with [`InvalidBinary::Parquet`] if the bytes are no filter; with
 /// [`InvalidParameter::KindNotReadFromParquet`] if Parquet's elements can't have this tag; and with
@@ -332,15 +333,15 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     complete_imported_floats(&header, payload);
 
     let fpr = estimate::rate_of_bits(&header, payload).clamp(DEFAULT_FPR, sizing::GREATEST_FPR);
-    // If a build at this rate can have this size, it is one for this capacity.
+    // The largest capacity for which a filter that is built at this rate has at most this size.
     let capacity = capacity_for_bytes(header.layout, header.dense_bytes(), fpr)?;
     let header = Header { capacity: Capacity::Elements(capacity), fpr, ..header };
     header.write(Representation::Dense, value.bytes_mut());
     Ok(value)
 }
 
-/// Adds to a filter of floats the elements that other programs hash in another way: 0 if it may have
-/// -0, and the canonical NaN if it has any element, since that may be another NaN.
+/// Adds to a filter of floats the elements that other programs hash in another way: 0 if it may
+/// have -0, and the canonical NaN if it has any element, since that may be another NaN.
 fn complete_imported_floats(header: &Header<'_>, bits: &mut [u8]) {
     let Some(floats) = FloatHashes::for_tag(header.kind.tag) else {
         return;
@@ -355,9 +356,9 @@ fn complete_imported_floats(header: &Header<'_>, bits: &mut [u8]) {
     }
 }
 
-/// Converts a filter to the form in which Parquet files keep it: a header in their own format, and the
-/// bits. A filter of no size becomes one block without elements. Of floats, also those elements are
-/// added that are equal in SQL to elements of the filter, but hashed differently by others.
+/// Converts a filter to the form in which Parquet files keep it: a header in their own format, and
+/// the bits. A filter of no size becomes one block without elements. Of floats, also those elements
+/// are added that are equal in SQL to elements of the filter, but hashed differently by others.
 ///
 /// Fails with [`InvalidParameter::LayoutNotOfParquet`] if the filter has another layout than
 /// `parquet`; with [`InvalidParameter::KindNotWrittenToParquet`] if Parquet doesn't have such
@@ -390,8 +391,9 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     Ok(file)
 }
 
-/// Adds to the bits of an exported filter of floats the elements that other programs hash in another
-/// way: -0 if it may have 0, and the canonical NaN with the other sign if it may have that NaN.
+/// Adds to the bits of an exported filter of floats the elements that other programs hash in
+/// another way: -0 if it may have 0, and the canonical NaN with the other sign if it may have that
+/// NaN.
 fn complete_exported_floats(view: &View<'_>, bits: &mut [u8]) {
     let Some(floats) = FloatHashes::for_tag(view.header.kind.tag) else {
         return;

@@ -9,9 +9,9 @@
 //! zigzag   0, -1, 1, -2, … as 0, 1, 2, 3, …
 //! ```
 //!
-//! A reader must skip unknown fields of any type: [`ThriftReader::skip_field`]. Every value except a
-//! boolean field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so reading
-//! takes no more steps than there are bytes.
+//! A reader must skip unknown fields of any type: [`ThriftReader::skip_field`]. Every value except
+//! a boolean field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so
+//! reading takes no more steps than there are bytes.
 
 /// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;
@@ -172,8 +172,8 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// Reads past a value whose type has the code `wire_type`. `depth` is the number of structs, lists
-    /// and maps that it is in.
+    /// Reads past a value whose type has the code `wire_type`. `depth` is the number of structs,
+    /// lists and maps that it is in.
     ///
     /// Fails if it is cut off, is of an unknown type, or is in more than [`MAX_DEPTH`] others.
     fn skip_value(&mut self, wire_type: u8, depth: u32) -> ThriftResult<()> {
@@ -215,8 +215,8 @@ impl<'a> ThriftReader<'a> {
         Ok(())
     }
 
-    /// Reads past a map: the number of entries; a byte with the types of keys and values, unless the
-    /// map is empty; and a key and a value for each entry. Fails as [`Self::skip_value`].
+    /// Reads past a map: the number of entries; a byte with the types of keys and values, unless
+    /// the map is empty; and a key and a value for each entry. Fails as [`Self::skip_value`].
     fn skip_map(&mut self, depth: u32) -> ThriftResult<()> {
         let count = self.length()?;
         if count == 0 {
@@ -257,7 +257,8 @@ impl<'a> ThriftReader<'a> {
 /// A field number that is one more than that of the field before.
 const NEXT_FIELD: u8 = 1 << 4;
 
-/// Writes a field of type i32. Its number is one more than that of the field before; 1 in the first.
+/// Writes a field of type i32. Its number is one more than that of the field before; 1 in the
+/// first.
 pub fn write_i32_field(into: &mut Vec<u8>, value: i32) {
     into.push(NEXT_FIELD | I32);
     // 0, -1, 1, -2 … become 0, 1, 2, 3 ….

@@ -91,8 +91,8 @@ pub fn check_capacity(capacity: i64) -> Result<u64> {
     }
 }
 
-/// From this number of blocks on, block counts are rounded up to one of the form m · 2^e, where m is
-/// at least this number and less than twice as large.
+/// From this number of blocks on, block counts are rounded up to one of the form m · 2^e, where m
+/// is at least this number and less than twice as large.
 const LEAST_ROUNDED: f64 = 64.0;
 /// From this number of blocks on, they are rounded in layout `classic`, where a block is one bit.
 const LEAST_ROUNDED_CLASSIC: f64 = 1024.0;
@@ -106,8 +106,8 @@ pub struct Density {
     pub bits_per_element: f64,
 }
 
-/// Returns how many hashes and how many bits per element filters of a layout have at a false positive
-/// rate, whatever their size.
+/// Returns how many hashes and how many bits per element filters of a layout have at a false
+/// positive rate, whatever their size.
 ///
 /// The last result is kept, since a query usually needs the same one many times.
 ///
@@ -138,15 +138,15 @@ pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     Ok(density)
 }
 
-/// Returns the number of hashes with which a filter of this layout needs the fewest bits per element
-/// for a false positive rate, and these bits. The rate must be possible in the layout.
+/// Returns the number of hashes with which a filter of this layout needs the fewest bits per
+/// element for a false positive rate, and these bits. The rate must be possible in the layout.
 fn find_density(layout: Layout, fpr: f64) -> Density {
     let candidates = match layout {
         Layout::Parquet => PARQUET_HASHES..=PARQUET_HASHES,
         Layout::Blocked | Layout::Classic => {
-            // The table of rates by whole numbers of bits per element tells the best number of hashes
-            // for the next whole number of bits. The best one for a fraction of bits is at most 2
-            // away from that.
+            // The table of rates by whole numbers of bits per element tells the best number of
+            // hashes for the next whole number of bits. The best one for a fraction of bits is at
+            // most 2 away from that.
             let row = table::best_row(layout, fpr);
             let guess = row.map_or(MAX_HASHES, |row| row.best_hashes());
             guess.saturating_sub(2).max(1)..=(guess + 2).min(MAX_HASHES)
@@ -169,20 +169,20 @@ const LOAD_PRECISION: f64 = 1e-12;
 const BITS_STEP: f64 = 1.0 + 1e-5;
 
 /// Returns the fewest bits per element that keep a false positive rate with this number of hashes:
-/// both in filters of very many blocks and in filters of 64 blocks. Fewer blocks than that are
-/// computed one size at a time.
+/// both in filters of very many blocks and in filters of 64 blocks. (The sizes of smaller filters
+/// don't follow from bits per element.)
 fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     if layout == Layout::Classic {
         // An absent element is found if all k bits at which it is probed are set. So the rate is
-        // fpr if the share fpr^(1/k) of all bits is set, and 1 - fpr^(1/k) is clear. With b bits per
-        // element the share e^(-k/b) is clear, so b is -k / ln(share).
+        // fpr if the share fpr^(1/k) of all bits is set, and 1 - fpr^(1/k) is clear. With b bits
+        // per element the share e^(-k/b) is clear, so b is -k / ln(share).
         let k = f64::from(num_hashes);
         let share_clear = -(fpr.ln() / k).exp_m1();
         return -k / share_clear.ln();
     }
 
-    // The load is the number of elements in a block. The table's whole number of bits per element is
-    // enough, so the greatest load that keeps the rate is a little higher than with these bits.
+    // The load is the number of elements in a block. The table's whole number of bits per element
+    // is enough, so the greatest load that keeps the rate is a little higher than with these bits.
     let block_bits = layout.block_bits() as f64;
     let table_bits = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
     let keeps_rate = |load| rate::at_load(layout, num_hashes, load) <= fpr;
@@ -202,12 +202,12 @@ fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
 ///
 /// The rate of a filter of m bits is E[F^k], where F is the share of bits that are set: μ on
 /// average, with variance V/m. The logarithm of the rate is greater than that of μ^k by about
-/// `excess` / m, where `excess` is C(k, 2) · V / μ². A share s of more bits lowers it by `slope` · s,
-/// where `slope` is the derivative of -ln(μ^k) by ln m. So s is `excess` / (`slope` · m).
+/// `excess` / m, where `excess` is C(k, 2) · V / μ². A share s of more bits lowers it by `slope` ·
+/// s, where `slope` is the derivative of -ln(μ^k) by ln m. So s is `excess` / (`slope` · m).
 ///
-/// Half a bit is added since n throws leave a bit clear with probability (1 - 1/m)^n, which is about
-/// e^(-n / (m - 1/2)), and not with e^(-n/m); and one hundredth of a bit, which is more than the
-/// terms that were left out.
+/// Half a bit is added since n throws leave a bit clear with probability (1 - 1/m)^n, which is
+/// about e^(-n / (m - 1/2)), and not with e^(-n/m); and one hundredth of a bit, which is more than
+/// the terms that were left out.
 fn classic_surplus(density: Density) -> f64 {
     const HALF_A_BIT_AND_MORE: f64 = 0.51;
     let k = f64::from(density.num_hashes);
@@ -229,8 +229,8 @@ fn least_rounded(layout: Layout) -> f64 {
     }
 }
 
-/// Returns the smallest number that is at least `blocks`, which must be 64 or more, and has the form
-/// m · 2^e with m from 64 to 126.
+/// Returns the smallest number that is at least `blocks`, which must be 64 or more, and has the
+/// form m · 2^e with m from 64 to 126.
 ///
 /// Example: 155 is 77.5 · 2, so it is rounded up to 78 · 2 = 156.
 fn round_up(blocks: f64) -> f64 {
@@ -241,8 +241,8 @@ fn round_up(blocks: f64) -> f64 {
     if m == 127.0 { 128.0 * power_of_two } else { m * power_of_two }
 }
 
-/// Returns how many blocks keep the rate of a density with this capacity if they are many; few blocks
-/// may need some more. The result is not rounded to a whole number.
+/// Returns how many blocks keep the rate of a density with this capacity if they are many; few
+/// blocks may need some more. The result is not rounded to a whole number.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     let surplus = match layout {
         Layout::Classic => classic_surplus(density),
@@ -251,9 +251,10 @@ fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     capacity * density.bits_per_element * surplus / layout.block_bits() as f64
 }
 
-/// Returns how many blocks a filter for this capacity has. From 64 blocks on (in `classic` from 1,024
-/// bits), the number is rounded up, so that filters of different sizes can be merged; below that, it
-/// is the least one that keeps the rate. `density` must be that of the layout and the rate.
+/// Returns how many blocks a filter for this capacity has. From 64 blocks on (in `classic` from
+/// 1,024 bits), the number is rounded up, so that filters of different sizes can be merged; below
+/// that, it is the least one that keeps the rate. `density` must be that of the layout and the
+/// rate.
 fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
     let needed = needed(layout, density, capacity);
     if needed >= least_rounded(layout) {
@@ -332,8 +333,8 @@ pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
     (too_many - 1).max(1)
 }
 
-/// Returns the largest capacity whose filter has at most `bytes` bytes of bits, without its header; 0
-/// if not even a filter for one element fits.
+/// Returns the largest capacity whose filter has at most `bytes` bytes of bits, without its header;
+/// 0 if not even a filter for one element fits.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64> {
@@ -356,12 +357,12 @@ pub fn capacity_for_payload(layout: Layout, bytes: u64, fpr: f64) -> Result<u64>
 /// Returns the least number, from 1 on, for which `holds` is true; `u64::MAX` if it is for none.
 /// `holds` must be true for all numbers above one for which it is.
 ///
-/// The search is fast if `guess` is near the result. From there it takes steps, each twice as long as
-/// the last one, down while `holds` is true, or up while it isn't. Then the result lies between two
-/// numbers that were tried, and this interval is halved until it has one number.
+/// The search is fast if `guess` is near the result. From there it takes steps, each twice as long
+/// as the last one, down while `holds` is true, or up while it isn't. Then the result lies between
+/// two numbers that were tried, and this interval is halved until it has one number.
 pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    // `holds` is false for `too_small`, or this is still 0. It is true for `enough`, or this is still
-    // the greatest number.
+    // `holds` is false for `too_small`, or this is still 0. It is true for `enough`, or this is
+    // still the greatest number.
     let mut too_small = 0;
     let mut enough = u64::MAX;
     let mut tried = guess.clamp(1, u64::MAX - 1);
@@ -387,11 +388,12 @@ pub(crate) fn least_number(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     enough
 }
 
-/// Returns the greatest load, in elements per block, for which `holds` is true, with a relative error
-/// of at most `precision`. `holds` must be true for all smaller loads, and false for some.
+/// Returns the greatest load, in elements per block, for which `holds` is true, with a relative
+/// error of at most `precision`. `holds` must be true for all smaller loads, and false for some.
 ///
 /// The result should be between half of `guess` and `guess`; the interval is widened if it isn't,
-/// and then halved. Small loads are tried first, since computing the rates of large ones takes long.
+/// and then halved. Small loads are tried first, since computing the rates of large ones takes
+/// long.
 pub(crate) fn greatest_load(guess: f64, precision: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let mut enough = guess / 2.0;
     let mut too_much = guess;

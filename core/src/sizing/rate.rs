@@ -42,8 +42,9 @@ const NEGLIGIBLE_WEIGHT: f64 = 1e-22;
 /// Probabilities below this are taken for 0. No sum of floats changes by them.
 const NEGLIGIBLE_PROBABILITY: f64 = 1e-40;
 
-/// Returns the false positive rate that a filter of this shape has with `elements` distinct elements:
-/// the mean over all sets of so many elements, since their hashes decide which bits are set.
+/// Returns the false positive rate that a filter of this shape has with `elements` distinct
+/// elements: the mean over all sets of so many elements, since their hashes decide which bits are
+/// set.
 pub fn expected(shape: Shape, elements: f64) -> f64 {
     let Shape { layout, num_hashes, blocks } = shape;
     match layout {
@@ -81,9 +82,9 @@ pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     }
 }
 
-/// Returns the false positive rate that a filter has with `elements` distinct elements, as a mean over
-/// all sets of so many. The filter is like one of layout `blocked`, all of whose hashes of an element
-/// set bits of one block, but has blocks of `block_bits` bits.
+/// Returns the false positive rate that a filter has with `elements` distinct elements, as a mean
+/// over all sets of so many. The filter is like one of layout `blocked`, all of whose hashes of an
+/// element set bits of one block, but has blocks of `block_bits` bits.
 pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
@@ -106,8 +107,9 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
     rate.min(1.0)
 }
 
-/// Returns the false positive rate of filters with many blocks that have `load` elements per block on
-/// average. The filters are like those of layout `blocked`, but have blocks of `block_bits` bits.
+/// Returns the false positive rate of filters with many blocks that have `load` elements per block
+/// on average. The filters are like those of layout `blocked`, but have blocks of `block_bits`
+/// bits.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     let power = num_hashes;
     BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
@@ -127,15 +129,16 @@ pub(crate) struct RateMoments {
     pub(crate) third: f64,
 }
 
-/// Returns how the false positive rate of one block varies, as far as this makes the rate of the whole
-/// filter vary: mean, variance and third central moment. The filter is of layout `blocked` or
+/// Returns how the false positive rate of one block varies, as far as this makes the rate of the
+/// whole filter vary: mean, variance and third central moment. The filter is of layout `blocked` or
 /// `parquet`, has many blocks, and a given number of elements, `load` per block on average.
 ///
-/// A block has J elements, J ~ Poisson(load), and a rate Y, which grows with J. But all blocks together
-/// have a given number of elements: if one has more, others have fewer, and the part of Y that is
-/// linear in J cancels out over the filter. What is left is the residual of the regression of Y on J,
-/// which is Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J) and Var(J) = load (L. Holst,
-/// "Two conditional limit theorems with applications", Annals of Statistics 7, 1979).
+/// A block has J elements, J ~ Poisson(load), and a rate Y, which grows with J. But all blocks
+/// together have a given number of elements: if one has more, others have fewer, and the part of Y
+/// that is linear in J cancels out over the filter. What is left is the residual of the regression
+/// of Y on J, which is Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J) and Var(J) =
+/// load (L. Holst, "Two conditional limit theorems with applications", Annals of Statistics 7,
+/// 1979).
 pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMoments {
     // E[Y^i] of a block with j elements.
     let moment = |i: u32, j: usize| moment_of_block_rate(layout, num_hashes, i, j);
@@ -143,9 +146,9 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     let covariance = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load));
     let slope = covariance / load;
 
-    // The residual is Y - c, where c is the rate that the regression explains for j elements. By the
-    // binomial theorem its moments given j are E[Y²] - 2c E[Y] + c² and
-    // E[Y³] - 3c E[Y²] + 3c² E[Y] - c³. Their means over j are the moments wanted.
+    // The residual is Y - c, where c is the rate that the regression explains for j elements. By
+    // the binomial theorem its moments given j are E[Y²] - 2c E[Y] + c² and E[Y³] - 3c E[Y²] + 3c²
+    // E[Y] - c³. Their means over j are the moments wanted.
     let explained = |j: usize| mean + slope * (j as f64 - load);
     let variance = poisson_mean(load, &mut |j| {
         let c = explained(j);
@@ -160,8 +163,8 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Returns the mean of Y^power, where Y is the false positive rate of a `blocked` or `parquet` block
-/// that has this number of elements, whose hashes are random.
+/// Returns the mean of Y^power, where Y is the false positive rate of a `blocked` or `parquet`
+/// block that has this number of elements, whose hashes are random.
 fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
     if layout == Layout::Parquet {
         // An element sets one bit in each of eight words, and an absent one is probed at one bit in
@@ -214,8 +217,8 @@ struct WeightedNumber {
 }
 
 impl WeightedNumber {
-    /// Returns whether the number contributes to a mean. Probabilities fall on both sides of the most
-    /// probable number, so all numbers beyond one that doesn't contribute don't either.
+    /// Returns whether the number contributes to a mean. Probabilities fall on both sides of the
+    /// most probable number, so all numbers beyond one that doesn't contribute don't either.
     fn counts(&self) -> bool {
         self.weight >= NEGLIGIBLE_WEIGHT
     }
@@ -224,10 +227,10 @@ impl WeightedNumber {
 /// Returns the mean of `f(J)` for a random number J of 0, 1, 2 … that is most probable at `mode`,
 /// rounded down, and less probable the further away it is.
 ///
-/// `ratio(j)` must be the probability of j + 1 divided by that of j. So from the most probable number
-/// the probabilities of all others follow by multiplication upwards, and by division downwards. They
-/// are relative to that of the most probable number, whose own value may be too small for a float, so
-/// the sum is divided by their total.
+/// `ratio(j)` must be the probability of j + 1 divided by that of j. So from the most probable
+/// number the probabilities of all others follow by multiplication upwards, and by division
+/// downwards. They are relative to that of the most probable number, whose own value may be too
+/// small for a float, so the sum is divided by their total.
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     let most_probable = || WeightedNumber { j: mode.floor(), weight: 1.0 };
     let upwards = iter::successors(Some(most_probable()), |last| {
@@ -270,8 +273,8 @@ struct BlockMoments {
 }
 
 impl BlockMoments {
-    /// Calls `work` with the moments of the share of set bits of blocks with `cells` bits, in which an
-    /// element sets `num_hashes` bits, to the given power. Returns what `work` returns.
+    /// Calls `work` with the moments of the share of set bits of blocks with `cells` bits, in which
+    /// an element sets `num_hashes` bits, to the given power. Returns what `work` returns.
     ///
     /// Moments take long to compute, so they stay cached for the thread. `work` must not call this
     /// function: the cache is borrowed.
@@ -390,8 +393,8 @@ pub(crate) struct FillMoments {
     pub(crate) variance: f64,
 }
 
-/// Returns mean and variance of the share of cells that are hit after `throws` throws, each of which
-/// hits one of `cells` cells at random. There should be many cells.
+/// Returns mean and variance of the share of cells that are hit after `throws` throws, each of
+/// which hits one of `cells` cells at random. There should be many cells.
 ///
 /// With m cells and a = throws/m, a cell is not hit with probability q = (1 - 1/m)^throws, and two
 /// given cells are not with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share
@@ -415,10 +418,11 @@ pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
 }
 
 /// Returns the false positive rate of a `classic` filter of `bits` bits with `elements` distinct
-/// elements: the mean of F^k, where F is the share of bits that are set, and k the number of hashes.
+/// elements: the mean of F^k, where F is the share of bits that are set, and k the number of
+/// hashes.
 ///
-/// For a few bits it is exact, by the probability of each number of set bits. For many bits that takes
-/// too long, and mean and variance of F are enough.
+/// For a few bits it is exact, by the probability of each number of set bits. For many bits that
+/// takes too long, and mean and variance of F are enough.
 fn classic_rate(num_hashes: u32, bits: u64, elements: f64) -> f64 {
     let throws = elements * f64::from(num_hashes);
     if bits <= MOST_CELLS_OF_CHAIN {

@@ -47,8 +47,8 @@ impl Automaton {
     /// Returns, by state, the moves out of it: its transitions to the same state are one move, by
     /// the characters of all of them.
     ///
-    /// A move that would have more than `most` characters, or one that isn't known, is a move by any
-    /// character.
+    /// A move that would have more than `most` characters, or one that isn't known, is a move by
+    /// any character.
     pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<StateMove>> {
         let mut characters_of_colors = memory::with_capacity(self.colors.len());
         for color in &self.colors {
@@ -67,11 +67,12 @@ impl Automaton {
     }
 }
 
-/// Returns the moves that a state makes by these transitions out of it: one move for each state that
-/// they lead to, in the order of these states.
+/// Returns the moves that a state makes by these transitions out of it: one move for each state
+/// that they lead to, in the order of these states.
 ///
-/// A move is by any character if one of its transitions is, or if it would have more than `most`
-/// characters.
+/// `characters_of_colors` has the characters of each color, which is how a transition names them;
+/// `None` if they may be any. A move is by any character if one of its transitions is, or if it
+/// would have more than `most` characters.
 fn moves_of_state(
     transitions: &[Transition],
     characters_of_colors: &[Option<Vec<FoldedCharacter>>],

@@ -1,9 +1,9 @@
 //! The narrowest cut of a section: the fewest edges of which each path has one.
 //!
 //! By the theorem of Ford and Fulkerson there are as many edges in it as there are paths that share
-//! no edge. Such paths are found one after the other. Each new path may also go *back* along an edge
-//! of an earlier one, which then is on neither. When no further path can be found, the edges that
-//! lead out of the nodes that the last search could still reach are the cut.
+//! no edge. Such paths are found one after the other. Each new path may also go *back* along an
+//! edge of an earlier one, which then is on neither. When no further path can be found, the edges
+//! that lead out of the nodes that the last search could still reach are the cut.
 
 use super::graph::Graph;
 use super::section::{NodeSet, Section, Sections};

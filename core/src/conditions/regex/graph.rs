@@ -30,8 +30,8 @@ const MOST_NODES: usize = 1 << 14;
 const MOST_EDGES: usize = 1 << 16;
 /// The most nodes of one state. Further ones remember no characters.
 const MOST_NODES_OF_STATE: usize = 1024;
-/// The most combinations of characters that nodes of a state remember: the product of the numbers of
-/// characters that each move to it could read. A move by three characters after one by ten makes
+/// The most combinations of characters that nodes of a state remember: the product of the numbers
+/// of characters that each move to it could read. A move by three characters after one by ten makes
 /// thirty.
 const MOST_COMBINATIONS: u32 = 32;
 /// The bits of each character in [`LastCharacters`].
@@ -123,8 +123,8 @@ struct NumberedNode {
     counts: CharacterCounts,
 }
 
-/// For each character that a node remembers, how many characters the move could read by which it was
-/// read: 3 for the move by `[abc]`.
+/// For each character that a node remembers, how many characters the move could read by which it
+/// was read: 3 for the move by `[abc]`.
 #[derive(Clone, Copy, Default)]
 struct CharacterCounts {
     /// The count of the last move in the lowest 8 bits.
@@ -226,8 +226,9 @@ impl GraphBuilder<'_> {
     /// Follows the moves of the automaton from a node by characters that are known, each of them by
     /// itself: an edge for each, which leads to the node that also remembers this character.
     ///
-    /// A character that completes no window leads to a node of the same layer, which is added to the
-    /// graph with its edge. One that completes windows only adds an edge to `edges_with_windows`.
+    /// A character that completes no window leads to a node of the same layer, which is added to
+    /// the graph with its edge. One that completes windows only adds an edge to
+    /// `edges_with_windows`.
     fn follow_known_characters(
         &mut self,
         from: NumberedNode,
@@ -273,8 +274,10 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Returns the number of a node in the graph. A node that the graph lacks is added to it and to
-    /// the layer, unless another node can replace it: then returns the number of that one.
+    /// Returns the number of a node in the graph. A node that the graph lacks is added to it, and
+    /// to the nodes of the layer that are still to be followed, unless another node can replace it:
+    /// then returns the number of that one. `counts` says, for each character that the node
+    /// remembers, how many characters the automaton could have read in its place.
     ///
     /// A node can be replaced by one of the same state that remembers fewer of its last characters.
     /// Windows that begin with the forgotten ones are then missed, so less is required, which is
@@ -292,8 +295,8 @@ impl GraphBuilder<'_> {
             return number;
         }
 
-        // All matches end in one node; and a state of many nodes gets one more at most, which
-        // replaces all that would follow.
+        // All matches end in one node. And a state that has many nodes gets only one more, which
+        // remembers nothing and so replaces all that would follow.
         let is_last = node.state == self.automaton.last;
         let is_one_of_many = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
         let added = if is_last || is_one_of_many {

@@ -37,8 +37,8 @@ use crate::conditions::Condition;
 use crate::conditions::text::{Encoding, LetterCase};
 
 /// The most characters of a move of an automaton that are followed one by one. A move by more, such
-/// as by the digits, is first taken for one by any character: most texts have one of its windows, so
-/// that looking them up rules out little. Only if nothing is required then, the second limit is
+/// as by the digits, is first taken for one by any character: most texts have one of its windows,
+/// so that looking them up rules out little. Only if nothing is required then, the second limit is
 /// tried.
 const MOST_CHARACTERS: [usize; 2] = [4, 16];
 

@@ -87,9 +87,9 @@ impl Paths<'_> {
         Some(Requirement::all_of(requirements))
     }
 
-    /// Returns what a text must have, whichever way it takes from one end of a stretch to the other:
-    /// one of its direct edges, or one of its branches, which are sections beside each other. Each
-    /// way is one alternative.
+    /// Returns what a text must have, whichever way it takes from one end of a stretch to the
+    /// other: one of its direct edges, or one of its branches, which are sections beside each
+    /// other. Each way is one alternative.
     ///
     /// As soon as one way requires nothing, the stretch requires nothing. Branches that are nested
     /// deeper than [`MOST_DEPTH`] count as if they required nothing.
@@ -198,9 +198,10 @@ impl Paths<'_> {
     /// Returns part of what a text must have, whichever path it takes through a section, at less
     /// work than [`requirement_by_cut_edges`](Self::requirement_by_cut_edges).
     ///
-    /// Finds up to [`MOST_CUTS`] cuts: edges with windows of which each path has one. For each cut a
-    /// text must have, for one of its edges, the windows of all edges that no path through this edge
-    /// can avoid. Stops early if `work_left` is used up. `edges` must be all edges of the section.
+    /// Finds up to [`MOST_CUTS`] cuts: edges with windows of which each path has one. For each cut
+    /// a text must have, for one of its edges, the windows of all edges that no path through this
+    /// edge can avoid. Stops early if `work_left` is used up. `edges` must be all edges of the
+    /// section.
     fn requirement_by_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
         let mut is_required: Vec<bool> = memory::zeroed(graph.edges.len());
@@ -254,8 +255,8 @@ impl Paths<'_> {
     }
 
     /// Returns the fewest edges for which `can_be_cut` is true and of which each path of a section
-    /// has one. Returns `None` if there are none, more than [`MOST_EDGES_OF_CUT`], or if `work_left`
-    /// was used up to find them. `edges` must be all edges of the section.
+    /// has one. Returns `None` if there are none, more than [`MOST_EDGES_OF_CUT`], or if
+    /// `work_left` was used up to find them. `edges` must be all edges of the section.
     fn narrowest_cut(
         &mut self,
         section: Section,

@@ -152,6 +152,7 @@ impl<'g> Sections<'g> {
         let mut furthest = 0;
         for (place, &node) in path.iter().enumerate() {
             if furthest > place {
+                // A detour leads around this node.
                 memory::push(&mut inner, node);
             } else if place > 0 {
                 let stretch = Stretch {
@@ -365,8 +366,8 @@ impl<'g> Sections<'g> {
         }
     }
 
-    /// Moves a node from a section to another, together with all nodes of the section to which edges
-    /// lead from it, in either direction, over any number of other nodes of the section.
+    /// Moves a node from a section to another, together with all nodes of the section to which
+    /// edges lead from it, in either direction, over any number of other nodes of the section.
     fn move_connected(&mut self, node: usize, old_section: Section, new_section: Section) {
         self.section_of[node] = new_section.number;
         let mut to_follow = vec![node];

@@ -23,12 +23,12 @@
 //!   one by any character.
 //!
 //! A letter may be in a text as itself. A set that it is in has many other characters, which count
-//! as any character. That isn't so for a range that ends between U+0080 and U+0800, such as `[א-ב]`:
-//! an expression with one is refused.
+//! as any character. That isn't so for a range that ends between U+0080 and U+0800, such as
+//! `[א-ב]`: an expression with one is refused.
 //!
-//! `~*` also takes other cases of a character for equal. All of them fold to the same. So if case is
-//! ignored, one letter stands for all characters that fold to the same. A character of which locales
-//! may disagree is left as it is.
+//! `~*` also takes other cases of a character for equal. All of them fold to the same. So if case
+//! is ignored, one letter stands for all characters that fold to the same. A character of which
+//! locales may disagree is left as it is.
 //!
 //! If two pieces judge the same character, as in `(?=\w)漢`, `\m漢` or `(?=k)K` with a sign for
 //! Kelvin, a letter may be in a set in which the character isn't. So an expression is refused that
@@ -58,8 +58,8 @@ const CLASS_ESCAPES: &str = "dDsSwW";
 /// Letters and digits behind a backslash that stand for one ASCII character, the start or the end
 /// of the text, or what a group has matched.
 const HARMLESS_ESCAPES: &str = "aAbBefnrtvZ0123456789";
-/// Options at the start of an expression that change neither what is a special character nor what is
-/// one piece.
+/// Options at the start of an expression that change neither what is a special character nor what
+/// is one piece.
 const HARMLESS_OPTIONS: &str = "cimnpstw";
 
 /// A regular expression in which letters stand for other characters.
@@ -107,7 +107,7 @@ impl StandIns {
             .extend_from_slice(options_text.as_bytes());
         replacement.replace_all(rest)?;
 
-        let may_match_differently = replacement.judges_characters_twice();
+        let may_match_differently = replacement.pieces_may_disagree();
         let replaced = replacement.replaced;
         (!may_match_differently && !replaced.stand_ins.is_empty()).then_some(replaced)
     }
@@ -174,9 +174,9 @@ struct RegexReplacement<'a> {
 }
 
 impl RegexReplacement<'_> {
-    /// Appends an expression behind its options to the replaced expression, with letters in place of
-    /// characters from U+0800 on. Returns `None` if it has something that might match differently
-    /// then.
+    /// Appends an expression behind its options to the replaced expression, with letters in place
+    /// of characters from U+0800 on. Returns `None` if it has something that might match
+    /// differently then.
     fn replace_all(&mut self, expression: &str) -> Option<()> {
         let mut characters = expression.chars().peekable();
         while let Some(c) = characters.next() {
@@ -207,8 +207,8 @@ impl RegexReplacement<'_> {
         Some(())
     }
 
-    /// Appends `(?` and the character behind it, unchanged. Returns `None` if it begins a comment or
-    /// something unknown.
+    /// Appends `(?` and the character behind it, unchanged. Returns `None` if it begins a comment
+    /// or something unknown.
     fn keep_start_of_group(&mut self, sign: char) -> Option<()> {
         match sign {
             ':' => {}
@@ -223,8 +223,8 @@ impl RegexReplacement<'_> {
     }
 
     /// Appends a bracket expression such as `[^a-z漢]`, whose `[` has been read, with letters in
-    /// place of characters from U+0800 on, except for the ends of ranges. Returns `None` if it isn't
-    /// complete or has something that might match differently then.
+    /// place of characters from U+0800 on, except for the ends of ranges. Returns `None` if it
+    /// isn't complete or has something that might match differently then.
     fn replace_bracket(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
         self.keep('[');
         if let Some(sign) = characters.next_if_eq(&'^') {
@@ -301,8 +301,8 @@ impl RegexReplacement<'_> {
     /// ignored, one for all characters that fold to the same. A character that has no letter yet
     /// gets the next one of [`LETTERS`] that isn't in the expression itself.
     ///
-    /// Returns `None` if no letter is left, or if case is ignored and locales may disagree about the
-    /// character's case.
+    /// Returns `None` if no letter is left, or if case is ignored and locales may disagree about
+    /// the character's case.
     fn letter_for(&mut self, c: char) -> Option<char> {
         if self.ignore_case && !fold::is_known(c.into()) {
             return None;
@@ -326,9 +326,10 @@ impl RegexReplacement<'_> {
         Some(letter)
     }
 
-    /// Returns whether two pieces of the expression may judge the same character of a text, such
-    /// that a letter and the character that it stands for differ to one of them.
-    fn judges_characters_twice(&self) -> bool {
+    /// Returns whether two pieces of the expression may look at the same character of a text, and
+    /// one of them may tell the letter from the character that it stands for: `(?=\w)漢` looks at
+    /// one character twice.
+    fn pieces_may_disagree(&self) -> bool {
         let has_case = |stand_in: &StandIn| !fold::is_without_case(stand_in.original.into());
         let replaced_letter_case = self.ignore_case && self.replaced.stand_ins.iter().any(has_case);
         self.looks_around && (self.has_classes || replaced_letter_case)

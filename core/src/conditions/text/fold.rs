@@ -114,8 +114,8 @@ const KNOWN: [(u32, u32); 183] = [
 
 /// Characters below this are looked up in a table with a place for each.
 const LOW: usize = 0x2000;
-/// By character below [`LOW`], the character that it folds to, apart from those that [`fold`] treats
-/// by itself.
+/// By character below [`LOW`], the character that it folds to, apart from those that [`fold`]
+/// treats by itself.
 static LOW_FOLDED: [u16; LOW] = low_folded();
 
 /// Returns the table of what each character below [`LOW`] folds to, from the rows of [`FOLDED`]: of

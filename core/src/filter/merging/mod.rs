@@ -10,9 +10,9 @@
 //! ```
 //!
 //! For each size there is the result for the filters of that size. In the usual case all filters
-//! have one size, and there is one result. This takes no more memory than the filters together. Merging fails at
-//! the end if the largest size isn't a multiple of another, or as soon as no multiple of all sizes
-//! could be stored.
+//! have one size, and there is one result. This takes no more memory than the filters together.
+//! Merging fails at the end if the largest size isn't a multiple of another, or as soon as no
+//! multiple of all sizes could be stored.
 //!
 //! An intersection with a list keeps only the hashes that all filters have so far, and the headers
 //! of the other sizes.
@@ -124,8 +124,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Notes the bytes of the payload of a filter that was given: a result with as large a payload is
-    /// allowed in any case.
+    /// Notes the bytes of the payload of a filter that was given: a result with as large a payload
+    /// is allowed in any case.
     fn note_payload(&mut self, bytes: u64) {
         self.given_payload_bytes = self.given_payload_bytes.max(bytes);
     }
@@ -175,8 +175,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.check_blocks(header)
     }
 
-    /// Checks that a filter with this header may still be merged with those before: a filter may come
-    /// whose number of blocks is a multiple of all others. Updates the least common multiple.
+    /// Checks that a filter with this header may still be merged with those before: a filter may
+    /// come whose number of blocks is a multiple of all others. Updates the least common multiple.
     ///
     /// Fails if two numbers of blocks don't divide each other, and a filter with a multiple of all
     /// numbers could not be stored.
@@ -204,8 +204,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Returns the result for filters with this number of blocks, if there is one. Otherwise inserts
-    /// the one that `new` returns, in the order of the numbers of blocks, and returns `None`.
+    /// Returns the result for filters with this number of blocks, if there is one. Otherwise
+    /// inserts the one that `new` returns, in the order of the numbers of blocks, and returns
+    /// `None`.
     fn find_or_insert(
         &mut self,
         blocks: u64,
@@ -294,8 +295,8 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Returns the merged filter. More filters can be added afterwards.
     ///
     /// Fails with [`crate::Class::InvalidParameter`] if the numbers of blocks of all filters don't
-    /// divide the largest one, and with [`crate::Class::TooLarge`] if the result has more than `limit`
-    /// bytes as stored and a larger payload than each filter that was given.
+    /// divide the largest one, and with [`crate::Class::TooLarge`] if the result has more than
+    /// `limit` bytes as stored and a larger payload than each filter that was given.
     pub fn finish<B: Buffer>(&mut self, memory: &mut M, limit: u64) -> Result<B> {
         self.sort();
         let Some(largest) = self.largest_header()? else {
@@ -348,8 +349,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Returns the hashes of the result if it is sparse: the common ones of an intersection, or those
-    /// of a union of lists of one size. `None` if it is dense.
+    /// Returns the hashes of the result if it is sparse: the common ones of an intersection, or
+    /// those of a union of lists of one size. `None` if it is dense.
     fn hashes_of_result(&self) -> Option<&[u64]> {
         match self.operation {
             // A filter of no size has no elements, so none are common.
@@ -385,9 +386,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Returns what has been merged as a partial state: bytes for another process, which adds them by
-    /// [`MergedFilters::add_partial`]. They have one filter for each size, by ascending number of
-    /// blocks, after one of no size if there was any.
+    /// Returns what has been merged as a partial state: bytes for another process, which adds them
+    /// by [`MergedFilters::add_partial`]. They have one filter for each size, by ascending number
+    /// of blocks, after one of no size if there was any.
     ///
     /// Fails with [`crate::error::TooLarge::PartialState`] if the filters take too many bytes
     /// together.

@@ -124,8 +124,8 @@ impl<M: MergeMemory> MergedSize<M> {
         }
     }
 
-    /// Returns the bits of the elements, to be changed. If the elements are kept as a list of hashes,
-    /// they are converted first, see [`MergedSize::convert_to_bits`].
+    /// Returns the bits of the elements, to be changed. If the elements are kept as a list of
+    /// hashes, they are converted first, see [`MergedSize::convert_to_bits`].
     pub(super) fn bits_mut(&mut self, memory: &mut M) -> &mut [u8] {
         self.convert_to_bits(memory);
         match &mut self.elements {

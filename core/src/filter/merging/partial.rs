@@ -142,7 +142,8 @@ impl<'a> PartialMerge<'a> {
     /// either all filters have bits, or all are lists, and then only the last one has hashes. An
     /// empty filter of no size may come first in both cases.
     ///
-    /// Fails if the filters before are of the other form, or if a list has hashes and isn't the last.
+    /// Fails if the filters before are of the other form, or if a list has hashes and isn't the
+    /// last.
     fn check_intersection(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
         if filter.header.is_unsized() {
             return Ok(());
