@@ -371,9 +371,8 @@ pub fn elements_by_fill(view: &View<'_>) -> f64 {
     }
 }
 
-/// Returns the standard error of [`elements_for`]: how far, in elements, an estimate from the share
-/// of clear bits typically is from the truth, for a dense filter of this shape with `elements`
-/// distinct elements.
+/// Returns the standard error of an estimate from the share of clear bits: how far, in elements, it
+/// typically is from the truth, for a dense filter of this shape with `elements` distinct elements.
 ///
 /// The estimate follows from the sum over all blocks of z, the share of clear bits of one block.
 /// The sum varies at random, and falls by some slope for each element that is added. So a deviation
