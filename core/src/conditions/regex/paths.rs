@@ -132,14 +132,16 @@ impl Paths<'_> {
         windows
     }
 
-    /// Returns what a text must have, whichever path it takes through a section whose paths cross:
-    /// the section can't be split into pieces one after the other or beside each other.
+    /// Returns what a text must have, whichever path it takes through a section, a part of the
+    /// graph between two nodes, whose paths cross: they have no node between its ends in common,
+    /// nor does the section fall into parts beside each other.
     ///
-    /// The result is exact if that is little work; else it says less, which is never wrong.
+    /// If this takes much work, the result says less than the paths require, which is never wrong:
+    /// more texts have it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
-        // Crossing paths within crossing paths use up the work of the outermost ones, and require
-        // nothing if they are too much work.
+        // These are within other crossing paths: they use up the work that is left to the outermost
+        // ones, and require nothing if that isn't enough.
         if self.is_in_crossing {
             let requirement = self.requirement_by_cut_edges(section, &edges, depth);
             return requirement.unwrap_or_default();
@@ -153,20 +155,20 @@ impl Paths<'_> {
             return requirement;
         }
 
+        // That was too much work. It has moved nodes of the section to smaller sections.
         self.sections.put_back(section, &edges);
         self.work_left = MOST_WORK;
         self.requirement_by_cuts(section, &edges)
     }
 
-    /// Divides the paths of a section by the edge on which each of them crosses a line, and returns
-    /// one alternative for each such edge: its windows, and all that is required before it and
-    /// behind it. The line is the section's narrowest cut: the fewest edges with windows of which
-    /// each path has one.
+    /// Returns what a text must have, whichever path it takes through a section: one alternative
+    /// for each edge of a cut. A cut is a list of edges of which each path has at least one; the
+    /// shortest list of edges with windows is taken. An alternative has the windows of its edge,
+    /// and all that the parts of the section before and behind the edge require.
     ///
-    /// `edges` must be all edges of the section. If paths cross again and again, there are as many
-    /// alternatives as ways through all of the crossings. Returns `None` if there is no such cut,
-    /// or if `work_left` is used up: each part before or behind an edge costs a look at all of the
-    /// section's edges, since its nodes are put back afterwards.
+    /// `edges` must be all edges of the section. Returns `None` if there is no cut of few edges, or
+    /// if `work_left` is used up: if paths cross again and again, there are as many alternatives as
+    /// ways through all of the crossings.
     fn requirement_by_cut_edges(
         &mut self,
         section: Section,
@@ -183,6 +185,7 @@ impl Paths<'_> {
             let before = self.sections.before(edge, section);
             let behind = self.sections.behind(edge, section);
             for part in [before, behind].into_iter().flatten() {
+                // Putting nodes back takes a look at all edges.
                 self.use_work(edges.len())?;
                 required.extend(self.requirement(part, depth + 1));
                 // Branches of this part have taken nodes that the next part may have, too.
