@@ -146,6 +146,9 @@ fn read_union(
     name: &str,
     member: &str,
 ) -> ThriftResult<()> {
+    const FIRST_MEMBER: i16 = 1;
+    /// The member is in two structs: the union and the header.
+    const DEPTH_OF_MEMBER: u32 = 2;
     if field.wire_type != STRUCT {
         return thrift::invalid(format!("{name} has type {}", field.wire_type));
     }
@@ -153,14 +156,11 @@ fn read_union(
     let Some(found) = reader.field(0)? else {
         return thrift::invalid(format!("{name} has no value"));
     };
-    const FIRST_MEMBER: i16 = 1;
     if found.id != FIRST_MEMBER || found.wire_type != STRUCT {
         let id = found.id;
         return thrift::invalid(format!("{name} {id} is unknown; only {member} (1) is"));
     }
-    // A later version may have given the member fields, which are skipped. The member is in two
-    // structs: the union and the header.
-    const DEPTH_OF_MEMBER: u32 = 2;
+    // A later version may have given the member fields, which are skipped.
     reader.skip_field(found, DEPTH_OF_MEMBER)?;
 
     match reader.field(found.id)? {

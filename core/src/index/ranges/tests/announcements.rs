@@ -121,7 +121,7 @@ fn all_keys_of_a_condition_are_announced_where_the_first_is_found() {
         assert_eq!(found, expected);
 
         let mut pages = AnnouncedPages::new(&index, 3);
-        let alternatives = Alternatives::of(condition);
+        let alternatives = Alternatives::of_condition(condition);
         let mut found = Vec::new();
         search_alternatives(&index.directory, &mut pages, &alternatives, |range, _| {
             found.push(range)
