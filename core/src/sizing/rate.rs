@@ -83,21 +83,21 @@ pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
 }
 
 /// Returns the false positive rate that a filter has with `elements` distinct elements, as a mean
-/// over all sets of so many. The filter is like one of layout `blocked`, all of whose hashes of an
-/// element set bits of one block, but has blocks of `block_bits` bits.
+/// over all sets of so many. As in layout `blocked`, all bits of an element are in one block; but
+/// the blocks have `block_bits` bits instead of 512.
 pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
     }
-    // Practically all bits are set, if each is hit this often.
+    // All bits are set for all practical purposes, if elements set each of them this often.
     let throws = elements * f64::from(num_hashes);
     let cells = blocks as f64 * f64::from(block_bits);
     if throws / cells > FULL_LOAD {
         return 1.0;
     }
 
-    // The number of elements in a block is binomially distributed. With power k, the moment of the
-    // share of set bits is the rate of a block with j elements.
+    // The number j of elements in a block is binomially distributed. A block's rate is the k-th
+    // power of the share of its bits that are set: the moment with power k.
     let share_of_block = 1.0 / blocks as f64;
     let power = num_hashes;
     let rate = BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
@@ -108,8 +108,8 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
 }
 
 /// Returns the false positive rate of filters with many blocks that have `load` elements per block
-/// on average. The filters are like those of layout `blocked`, but have blocks of `block_bits`
-/// bits.
+/// on average. As in layout `blocked`, all bits of an element are in one block; but the blocks have
+/// `block_bits` bits instead of 512.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     let power = num_hashes;
     BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
@@ -393,13 +393,14 @@ pub(crate) struct FillMoments {
     pub(crate) variance: f64,
 }
 
-/// Returns mean and variance of the share of cells that are hit after `throws` throws, each of
-/// which hits one of `cells` cells at random. There should be many cells.
+/// Returns mean and variance of the share of bits that are set in a filter of `cells` bits, many,
+/// after `throws` times one of them was chosen at random and set.
 ///
-/// With m cells and a = throws/m, a cell is not hit with probability q = (1 - 1/m)^throws, and two
-/// given cells are not with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share
-/// is 1 - q, and its variance is q/m + (1 - 1/m) q² (1 - a/m) - q², which is q (1 - (1 + a) q) / m
-/// up to terms of 1/m².
+/// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws, and two
+/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is 1
+/// - q. Its variance is that of the share of clear bits, whose square is q/m + (1 - 1/m) q² (1 -
+/// a/m) on average: two bits, chosen at random, are the same one in m times. Less q², the square of
+/// the mean, that is q (1 - (1 + a) q) / m up to terms of 1/m².
 pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     let m = cells as f64;
     let load = throws / m;

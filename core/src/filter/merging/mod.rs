@@ -175,8 +175,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.check_blocks(header)
     }
 
-    /// Checks that a filter with this header may still be merged with those before: a filter may
-    /// come whose number of blocks is a multiple of all others. Updates the least common multiple.
+    /// Checks that a filter with this header may still be merged with those before. In the end the
+    /// number of blocks of one filter must be a multiple of all others, and this filter may be yet
+    /// to come; but it must be small enough to be stored. Updates the least common multiple.
     ///
     /// Fails if two numbers of blocks don't divide each other, and a filter with a multiple of all
     /// numbers could not be stored.
