@@ -397,10 +397,11 @@ pub(crate) struct FillMoments {
 /// after `throws` times one of them was chosen at random and set.
 ///
 /// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws, and two
-/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is 1
-/// - q. Its variance is that of the share of clear bits, whose square is q/m + (1 - 1/m) q² (1 -
-/// a/m) on average: two bits, chosen at random, are the same one in m times. Less q², the square of
-/// the mean, that is q (1 - (1 + a) q) / m up to terms of 1/m².
+/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is
+/// (1 - q). Its variance is that of the share of clear bits. The square of that share is the chance
+/// that two bits chosen at random are clear, which is q/m + (1 - 1/m) q² (1 - a/m) on average, since
+/// they are the same bit in one of m cases. Less q², the square of the mean, this is the variance:
+/// q (1 - (1 + a) q) / m up to terms of 1/m².
 pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     let m = cells as f64;
     let load = throws / m;
