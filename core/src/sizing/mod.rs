@@ -115,14 +115,14 @@ pub struct Density {
 pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     /// A result, and what it was computed for.
     #[derive(Clone, Copy)]
-    struct Computed {
+    struct LastDensity {
         layout: Layout,
         /// The bits of the rate, which are compared exactly.
         fpr_bits: u64,
         density: Density,
     }
     thread_local! {
-        static LAST: Cell<Option<Computed>> = const { Cell::new(None) };
+        static LAST: Cell<Option<LastDensity>> = const { Cell::new(None) };
     }
     check_fpr(layout, fpr)?;
 
@@ -134,7 +134,7 @@ pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
         return Ok(last.density);
     }
     let density = find_density(layout, fpr);
-    LAST.set(Some(Computed { layout, fpr_bits, density }));
+    LAST.set(Some(LastDensity { layout, fpr_bits, density }));
     Ok(density)
 }
 
