@@ -123,10 +123,8 @@ impl Buffer for Vec<u8> {
     }
 }
 
-/// Returns the bytes that a text stands for, in the form that psql and COPY show bytes in: `\x` and
-/// two hexadecimal digits for each byte, in either case. Can be cancelled.
-///
-/// Returns `None` for any other text.
+/// Returns the bytes that a text stands for, if it is `\x` and two hexadecimal digits for each byte,
+/// in either case, as PostgreSQL shows a `bytea`; `None` for any other text. Can be cancelled.
 pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
     let digits = text.strip_prefix(b"\\x")?;
     let (pairs, unpaired) = digits.as_chunks::<2>();

@@ -35,16 +35,22 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
 /// filter. A position that several of its hashes choose is returned once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
+    // Adds the element to an empty block of bits; its positions are the bits that are set there.
     let mut block = [0; blocked::BLOCK_BYTES];
     blocked::insert(&mut block, shape.num_hashes, hash);
     let words: [u64; 8] = array::from_fn(|i| u64::from_le_bytes(block.as_chunks().0[i]));
-    words.into_iter().enumerate().flat_map(|(word, mut bits)| {
-        iter::from_fn(move || {
-            let position = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize);
-            bits &= bits.wrapping_sub(1);
-            position
+    words
+        .into_iter()
+        .enumerate()
+        .flat_map(|(word_number, mut bits_left)| {
+            iter::from_fn(move || {
+                let position = (bits_left != 0)
+                    .then(|| word_number * 64 + bits_left.trailing_zeros() as usize);
+                // Clears the lowest bit that is set.
+                bits_left &= bits_left.wrapping_sub(1);
+                position
+            })
         })
-    })
 }
 
 /// Returns by how many bits the counter at a position is shifted in its byte.
@@ -94,10 +100,15 @@ pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     }
 }
 
-/// Calls `change` with the byte of each counter of an element that isn't saturated, and with one in
-/// that counter.
+/// Changes the counters of an element in its block, except saturated ones. Calls `change` with the
+/// byte that has the counter, and with the number that is one for this counter: 1 or 16.
 #[inline(always)]
-fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl Fn(&mut u8, u8)) {
+fn change_counters(
+    block: &mut [u8; BLOCK_BYTES],
+    shape: Shape,
+    hash: u64,
+    change: impl Fn(&mut u8, u8),
+) {
     for position in positions(shape, hash) {
         let counter = block[position / 2] >> shift(position) & SATURATED;
         if counter != SATURATED {
@@ -109,7 +120,7 @@ fn change(block: &mut [u8; BLOCK_BYTES], shape: Shape, hash: u64, change: impl F
 /// Adds one to the counters of an element, except saturated ones.
 #[inline]
 pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
-    change(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
+    change_counters(block_of(payload, shape, hash), shape, hash, |byte, one| *byte += one);
 }
 
 /// Subtracts one from the counters of an element, except saturated ones. Nothing changes if one of
@@ -118,24 +129,26 @@ pub fn add(payload: &mut [u8], shape: Shape, hash: u64) {
 pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     let block = block_of(payload, shape, hash);
     if block_contains(block, shape, hash) {
-        change(block, shape, hash, |byte, one| *byte -= one);
+        change_counters(block, shape, hash, |byte, one| *byte -= one);
     }
 }
 
-/// Adds the counters of `from` to those of `into`, which are as many, up to saturation.
+/// Adds the counters of `from` to those of `into`, which are as many; a sum above 15 becomes 15. Can
+/// be cancelled.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
-    for (into, from) in interrupt::paired_strides(into, from) {
-        for (a, b) in into.iter_mut().zip(from) {
-            let low = ((*a & SATURATED) + (b & SATURATED)).min(SATURATED);
-            let high = ((*a >> 4) + (b >> 4)).min(SATURATED);
-            *a = high << 4 | low;
+    for (into_stride, from_stride) in interrupt::paired_strides(into, from) {
+        for (into_byte, from_byte) in into_stride.iter_mut().zip(from_stride) {
+            let low = ((*into_byte & SATURATED) + (from_byte & SATURATED)).min(SATURATED);
+            let high = ((*into_byte >> 4) + (from_byte >> 4)).min(SATURATED);
+            *into_byte = high << 4 | low;
         }
     }
 }
 
-/// Returns one bit for each of sixteen counters: whether it isn't zero.
+/// Returns one bit for each of sixteen counters of four bits: whether it isn't zero.
 #[inline(always)]
 fn bits_of(counters: u64) -> u16 {
+    // The lowest bit of each counter becomes the "or" of its four bits.
     let lowest = (counters | counters >> 1 | counters >> 2 | counters >> 3) & 0x1111_1111_1111_1111;
     // Every fourth bit is collected: first two of them side by side, then four, eight, sixteen.
     let pairs = (lowest | lowest >> 3) & 0x0303_0303_0303_0303;
@@ -144,13 +157,15 @@ fn bits_of(counters: u64) -> u16 {
     (eights | eights >> 24) as u16
 }
 
-/// Writes one bit for each counter: whether it isn't zero. `counters` has four times as many bytes
-/// as
-/// `bits`.
+/// Writes one bit for each counter: whether it isn't zero. `counters` must have four times as many
+/// bytes as `bits`. Can be cancelled.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
-    for (counters, bits) in interrupt::strides(counters).zip(bits.chunks_mut(STRIDE_BYTES / 4)) {
-        for (counters, bits) in counters.as_chunks::<8>().0.iter().zip(bits.as_chunks_mut::<2>().0)
-        {
+    // A bit for a counter of four bits.
+    let bits_of_strides = bits.chunks_mut(STRIDE_BYTES / 4);
+    for (stride, bits_of_stride) in interrupt::strides(counters).zip(bits_of_strides) {
+        let (sixteen_counters_each, _) = stride.as_chunks::<8>();
+        let (sixteen_bits_each, _) = bits_of_stride.as_chunks_mut::<2>();
+        for (counters, bits) in sixteen_counters_each.iter().zip(sixteen_bits_each) {
             *bits = bits_of(u64::from_le_bytes(*counters)).to_le_bytes();
         }
     }
@@ -167,16 +182,19 @@ pub struct Tally {
     pub total: u64,
 }
 
-/// Returns the totals of all counters.
+/// Returns how many counters are not zero, how many are saturated, and the sum of all. `counters` has
+/// two of them in each byte. Can be cancelled.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {
-        // The totals of a stride fit 32 bits.
+        // The totals of a stride, of at most a megabyte, fit 32 bits, which are added faster.
         let mut set = 0;
         let mut saturated = 0;
         let mut total = 0;
         for byte in stride {
-            for counter in [byte & SATURATED, byte >> 4] {
+            let low_counter = byte & SATURATED;
+            let high_counter = byte >> 4;
+            for counter in [low_counter, high_counter] {
                 set += u32::from(counter > 0);
                 saturated += u32::from(counter == SATURATED);
                 total += u32::from(counter);

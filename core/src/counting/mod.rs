@@ -106,8 +106,8 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(Representation::Counters, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Returns the header of a stored filter of `length` bytes, of which at least those of the header
-/// are given.
+/// Returns the header of a stored counting filter. `bytes` are its first bytes, at least those of the
+/// header, and `length` is how many bytes it has in all. The counters are not checked.
 ///
 /// Fails if no counting filter has such a header and length ([`crate::Class::InvalidBinary`]).
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
@@ -115,6 +115,7 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     require(header.layout == Layout::Blocked, || {
         format!("counters in layout \"{}\"", header.layout.name())
     })?;
+    // Counting filters of several sizes can't be merged, so each keeps the blocks that it began with.
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
     })?;
@@ -129,8 +130,8 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     Ok(header)
 }
 
-/// Returns whether the element with this hash may be in a filter of which only slices are read:
-/// `read(from, length)` returns one.
+/// Returns whether the element with this hash may be in a stored filter, of which only the bytes that
+/// are needed are read: `read(from, length)` returns `length` bytes of it, from offset `from` on.
 ///
 /// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
@@ -138,25 +139,29 @@ pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     hash: u64,
     read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<bool, E> {
-    in_block(header, hash, read, |block| counters::block_contains(block, header.shape(), hash))
+    ask_block(header, hash, read, |block| counters::block_contains(block, header.shape(), hash))
 }
 
-/// Returns how many copies of the element with this hash are in a filter of which only slices are
-/// read, as [`Counting::count`] does.
+/// Returns how many copies of the element with this hash are in a stored filter, as
+/// [`Counting::count`] does. Only the bytes that are needed are read: `read(from, length)` returns
+/// `length` bytes of the filter, from offset `from` on.
 ///
-/// `read(from, length)` returns a slice. Fails if `read` does, or if it returns too few bytes
-/// ([`crate::Class::InvalidBinary`]).
+/// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
 pub fn count_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
     read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
 ) -> std::result::Result<u8, E> {
-    in_block(header, hash, read, |block| counters::block_count(block, header.shape(), hash))
+    ask_block(header, hash, read, |block| counters::block_count(block, header.shape(), hash))
 }
 
-/// Reads the block of an element, and returns what `ask` says of it; the default, false or 0, for a
-/// filter of no size.
-fn in_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
+/// Reads the block of counters that an element has in a stored filter, and returns what `ask` returns
+/// for it. A filter of no size has no blocks: the result is the default then, false or 0.
+///
+/// `read(from, length)` returns `length` bytes of the filter, from offset `from` on.
+///
+/// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
+fn ask_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
     header: &Header<'_>,
     hash: u64,
     mut read: impl FnMut(usize, usize) -> std::result::Result<B, E>,
@@ -165,15 +170,17 @@ fn in_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
     if header.is_unsized() {
         return Ok(T::default());
     }
-    let block = header.shape().block_of(hash) as usize;
-    let bytes = read(header.prefix_bytes() + block * BLOCK_BYTES, BLOCK_BYTES)?;
+    let block_number = header.shape().block_of(hash) as usize;
+    let from = header.prefix_bytes() + block_number * BLOCK_BYTES;
+    let bytes = read(from, BLOCK_BYTES)?;
     let block = bytes.as_ref().try_into().map_err(|_| damaged("it is cut off"))?;
     Ok(ask(block))
 }
 
 impl<'a> Counting<'a> {
-    /// Reads a stored filter. Fails if this module writes no such value
-    /// ([`crate::Class::InvalidBinary`]).
+    /// Reads a stored filter, and checks all of its counters.
+    ///
+    /// Fails if this module writes no such value ([`crate::Class::InvalidBinary`]).
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
         let is_empty = interrupt::is_zero(filter.counters);
@@ -221,19 +228,20 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Returns the filter with one more copy of each of these elements, given by their hashes and
-    /// their kind.
+    /// Returns the stored form of the filter with one more copy of each of these elements, given by
+    /// their hashes and their kind. Without elements it is a copy of the filter, and the kind is
+    /// ignored.
     ///
     /// Fails if the filter has elements of another kind ([`crate::Class::KindMismatch`]), and if it
     /// has no size ([`InvalidParameter::NoCountersYet`]).
     pub fn add<B: Buffer>(&self, kind: Kind<'_>, hashes: &[u64]) -> Result<B> {
-        let kind = if hashes.is_empty() {
-            self.header.kind
-        } else {
-            unify_with_element(self.header.kind, kind)?
-        };
+        if hashes.is_empty() {
+            return Ok(self.to_buffer());
+        }
+
+        let kind = unify_with_element(self.header.kind, kind)?;
         let header = Header { kind, ..self.header };
-        if header.is_unsized() && !hashes.is_empty() {
+        if header.is_unsized() {
             return Err(InvalidParameter::NoCountersYet.into());
         }
         let mut value: B = self.copy(&header);
@@ -241,9 +249,10 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// Returns the filter with one copy less of each of these elements, removed one after the
-    /// other;
-    /// `None` if it contains none of them.
+    /// Returns the stored form of the filter with one copy less of each of these elements; `None` if
+    /// it has none of them, so that nothing changes.
+    ///
+    /// Elements are removed one after the other, and each only if it is in the filter by then.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
         // Removing makes no element appear: if none of them is there now, none will be.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
@@ -256,8 +265,9 @@ impl<'a> Counting<'a> {
             counters::remove(payload, header.shape(), hash);
         }
 
+        let is_empty = interrupt::is_zero(payload);
         // A filter without elements has no kind.
-        Some(if interrupt::is_zero(payload) { empty(header) } else { value })
+        Some(if is_empty { empty(header) } else { value })
     }
 
     /// Returns a copy of the stored form.
@@ -295,11 +305,12 @@ impl<'a> Counting<'a> {
         self.with_bits(estimate::cardinality)
     }
 
-    /// Returns the figures of the filter, from all its counters.
+    /// Returns counts and estimates that describe the filter, by reading all of its counters.
     pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =
             self.with_bits(|view| (estimate::cardinality(view), estimate::current_fpr(view)));
+        // A copy of an element adds one to each of its counters, unless a counter is saturated.
         let copies = match tally {
             Tally { total: 0, .. } => Some(0.0),
             Tally { saturated: 0, total, .. } => Some(total as f64 / self.counters_of_element()),
@@ -320,8 +331,9 @@ impl<'a> Counting<'a> {
     /// of them with a probability of (1 − 1/512)^k, so the mean is 512 · (1 − (1 − 1/512)^k). The
     /// power is computed as an exponential, which loses no digits near 1.
     fn counters_of_element(&self) -> f64 {
-        let logarithm = f64::from(self.header.num_hashes) * (-1.0 / 512f64).ln_1p();
-        512.0 * -logarithm.exp_m1()
+        let counters_of_block = BLOCK_COUNTERS as f64;
+        let logarithm = f64::from(self.header.num_hashes) * (-1.0 / counters_of_block).ln_1p();
+        counters_of_block * -logarithm.exp_m1()
     }
 }
 

@@ -210,17 +210,19 @@ impl Chain {
         Ok(first)
     }
 
-    /// Returns the bytes of the newest directory page, with these records. There must be a
-    /// directory page. Each names the one before it.
+    /// Returns the newest directory page, as it is to be written with these records. Each directory
+    /// page names the one before it. `size` is the size of pages. Panics if there is no directory
+    /// page.
     pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> PageImage {
-        let (&number, older) = self.pages.split_last().expect("a directory page was added");
+        let (&number, older_pages) = self.pages.split_last().expect("a directory page was added");
         let record = DirectoryPageRecord {
-            // No directory page is page 0: that is the metapage.
-            previous: older.last().copied().unwrap_or(0),
+            // 0 if there is none: page 0 is the metapage.
+            previous: older_pages.last().copied().unwrap_or(0),
             record_bytes: records.len() as u32,
+            // Computed when the page is complete.
             checksum: 0,
         };
-        let special = Special { kind: PageKind::Directory, number: older.len() as u32 };
+        let special = Special { kind: PageKind::Directory, number: older_pages.len() as u32 };
 
         let mut payload = Vec::new();
         write_fixed(&mut payload, &record);
@@ -228,7 +230,9 @@ impl Chain {
         PageImage { number, bytes: signed_page(size, special, &payload) }
     }
 
-    /// Returns the bytes of the metapage, with the index's own fields and these records.
+    /// Returns the bytes of the metapage, which begins with fields that indexes of every kind have.
+    /// `own_fields` has the fields that only indexes of the kind `form` have, and `records` the
+    /// records that say where tiles are, as far as they are in the metapage.
     pub(super) fn metapage(
         &self,
         form: &MetaForm,
@@ -240,10 +244,12 @@ impl Chain {
             magic: form.magic,
             hash_id: HASH_ID,
             reserved: [0; 3],
+            // Computed when the page is complete.
             checksum: 0,
             generation: self.generation,
             allocated: self.allocated,
             directory_pages: self.pages.len() as u32,
+            // 0 if there is none: page 0 is the metapage.
             newest_directory_page: self.pages.last().copied().unwrap_or(0),
             record_bytes: records.len() as u32,
             rows_built: self.rows_built,
@@ -258,8 +264,10 @@ impl Chain {
 }
 
 impl StoredDirectory {
-    /// Reads the metapage and the directory pages of an index, and checks what both indexes have in
-    /// common.
+    /// Reads the metapage and the directory pages of an index, and checks the fields that indexes of
+    /// every kind have. `form` says which kind it must be, and `size` is the size of pages.
+    ///
+    /// The metapage names the newest directory page, and each directory page the one before it.
     ///
     /// Fails with [`Damage`] if no code here has written such pages, or if a page can't be read.
     pub fn read<P: Pages>(
@@ -269,15 +277,17 @@ impl StoredDirectory {
     ) -> Result<StoredDirectory, P::Error> {
         let meta = pages.with(META_PAGE, |page| MetaContent::parse(form, page, size))??;
 
-        // The pages are read from the newest to the oldest. Each has a smaller page number than the
-        // one that names it, so this ends.
+        // The pages are read from the newest to the oldest. The metapage says how many there are, and
+        // each has a smaller page number than the one that names it.
         let mut directory_pages = Vec::new();
-        let mut page = meta.record.newest_directory_page;
-        for position in (0..meta.record.directory_pages).rev() {
-            let content = pages
-                .with(page, |bytes| DirectoryPageContent::parse(bytes, page, size, position))??;
-            memory::push(&mut directory_pages, StoredRecords { page, bytes: content.records });
-            page = content.previous;
+        let mut page_number = meta.record.newest_directory_page;
+        for older_pages in (0..meta.record.directory_pages).rev() {
+            let content = pages.with(page_number, |page| {
+                DirectoryPageContent::parse(page, page_number, size, older_pages)
+            })??;
+            let records = StoredRecords { page: page_number, bytes: content.records };
+            memory::push(&mut directory_pages, records);
+            page_number = content.previous;
         }
         directory_pages.reverse();
 
@@ -304,10 +314,10 @@ struct MetaContent {
 }
 
 impl MetaContent {
-    /// Parses the payload of the metapage. `page` has the bytes of page 0, `None` if the file has
-    /// no pages.
+    /// Returns what the metapage of an index says, and checks the fields that indexes of every kind
+    /// have. `page` has the bytes of page 0, `None` if the file has no pages.
     ///
-    /// Fails if it is not the metapage of an index of this form, or if a field is invalid.
+    /// Fails if it is not the metapage of an index of the kind `form`, or if a field is invalid.
     fn parse(form: &MetaForm, page: Option<&[u8]>, size: PageSize) -> Result<MetaContent, Damage> {
         let payload = written_payload(META_SPECIAL, page, META_PAGE, size)?;
         let mut unread = payload;
@@ -367,38 +377,43 @@ struct DirectoryPageContent {
 }
 
 impl DirectoryPageContent {
-    /// Parses the bytes of the directory page that has `position` older ones before it. `page` has
-    /// the bytes, `None` after the end of the file; `number` is its page number.
+    /// Returns what a directory page says: its records, and which directory page is before it.
+    ///
+    /// `page` has the bytes of the page, or is `None` if the file ends before it, and `page_number` is
+    /// its number. `older_pages` is how many directory pages come before it, which its end says too.
     ///
     /// Fails if it is not that directory page, or if a field is invalid.
     fn parse(
         page: Option<&[u8]>,
-        number: PageNumber,
+        page_number: PageNumber,
         size: PageSize,
-        position: u32,
+        older_pages: u32,
     ) -> Result<DirectoryPageContent, Damage> {
-        let special = Special { kind: PageKind::Directory, number: position };
-        let payload = written_payload(special, page, number, size)?;
+        let special = Special { kind: PageKind::Directory, number: older_pages };
+        let payload = written_payload(special, page, page_number, size)?;
         let mut unread = payload;
         let record: DirectoryPageRecord =
-            read_fixed(&mut unread).map_err(|wrong| wrong.on(number))?;
-        check_checksum(payload, record.checksum, number)?;
-        record.check(number, position).map_err(|wrong| wrong.on(number))?;
+            read_fixed(&mut unread).map_err(|wrong| wrong.on(page_number))?;
+        check_checksum(payload, record.checksum, page_number)?;
+        record
+            .check(page_number, older_pages)
+            .map_err(|wrong| wrong.on(page_number))?;
 
-        let records = used_bytes(unread, record.record_bytes).map_err(|wrong| wrong.on(number))?;
+        let records =
+            used_bytes(unread, record.record_bytes).map_err(|wrong| wrong.on(page_number))?;
         Ok(DirectoryPageContent { previous: record.previous, records: records.to_vec() })
     }
 }
 
 impl DirectoryPageRecord {
-    /// Checks the fields of the directory page with this page number, which has `position` older
-    /// ones before it.
-    fn check(&self, number: PageNumber, position: u32) -> Result<(), WrongField> {
-        let is_valid_previous = if position == 0 {
+    /// Checks the fields of the directory page with this page number, before which there are
+    /// `older_pages` directory pages.
+    fn check(&self, page_number: PageNumber, older_pages: u32) -> Result<(), WrongField> {
+        let is_valid_previous = if older_pages == 0 {
             self.previous == 0
         } else {
             // Directory pages are allocated one after the other.
-            self.previous > META_PAGE && self.previous < number
+            self.previous > META_PAGE && self.previous < page_number
         };
         check_field("previous directory page", self.previous, is_valid_previous)?;
         // A directory page is only begun for a record.
@@ -406,23 +421,26 @@ impl DirectoryPageRecord {
     }
 }
 
-/// Returns the payload of a page. `page` has its bytes, `None` after the end of the file; `at` is
-/// its number, for errors.
+/// Returns the bytes of a page between PostgreSQL's header and the last bytes, which say what the
+/// page is and must be as `special` says. `page` has all bytes of the page, or is `None` if the file
+/// ends before it. `page_number` is for errors.
 ///
 /// Fails if the page was never written, or if its end says that it is another page.
 fn written_payload(
     special: Special,
     page: Option<&[u8]>,
-    at: PageNumber,
+    page_number: PageNumber,
     size: PageSize,
 ) -> Result<&[u8], Damage> {
-    let page = special.written(page, size, at)?.ok_or_else(|| Damage::empty(at))?;
+    let page = special
+        .written(page, size, page_number)?
+        .ok_or_else(|| Damage::empty(page_number))?;
     Ok(&page[size.payload()])
 }
 
-/// Returns the first `length` of the bytes that a page has for records.
+/// Returns the first `length` bytes of the part of a page that is for records.
 ///
-/// Fails if there are fewer, or if one of the others is not zero.
+/// Fails if that part is shorter, or if one of the bytes after them is not zero.
 fn used_bytes(bytes: &[u8], length: u32) -> Result<&[u8], WrongField> {
     check_at_most("bytes of records", length, bytes.len() as u64)?;
     let (used, unused) = bytes.split_at(length as usize);

@@ -46,19 +46,23 @@ pub(super) struct BitLayout {
 }
 
 impl BitLayout {
-    /// Returns the layout of a row with `count` hashes; `None` if the bucket has no place for so
-    /// many different ones, or if they are more than a row may have.
-    pub(super) fn new(form: SetForm, bucket: u64, count: usize) -> Option<BitLayout> {
+    /// Returns where the bits are in the row of a bucket that has `count` hashes. `None` if there
+    /// can't be so many: a bucket has a limited number of different hashes, and so has a row.
+    ///
+    /// The row stores the bits of a hash that the bucket doesn't say. The lowest of them are stored
+    /// for each hash. The L highest, its high part, are one of 2^L numbers, L being the logarithm of
+    /// the number of hashes; all high parts take a bit for each hash and for each such number.
+    pub(super) fn for_hashes(form: SetForm, bucket: u64, count: usize) -> Option<BitLayout> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
-        let logarithm = count.next_power_of_two().ilog2();
-        let low_bits = width.checked_sub(logarithm)?;
+        let bits_of_high_part = count.next_power_of_two().ilog2();
+        let low_bits = width.checked_sub(bits_of_high_part)?;
         if count > MOST_HASHES {
             return None;
         }
 
         let time_slice_bits = if form.forgets { TIME_SLICE_BITS } else { 0 };
         let high_start = count * low_bits as usize;
-        let high_bits = if count == 0 { 0 } else { count + (1 << logarithm) };
+        let high_bits = if count == 0 { 0 } else { count + (1 << bits_of_high_part) };
         let time_slices_start = high_start + high_bits;
         let end = time_slices_start + count * time_slice_bits as usize;
         Some(BitLayout {
@@ -121,7 +125,8 @@ impl BitString {
         *bytes = changed.to_le_bytes();
     }
 
-    /// Returns the positions of the ones from bit `start` to before bit `end`.
+    /// Returns the positions of the bits that are one, from bit `start` to before bit `end`, in
+    /// ascending order.
     pub(super) fn ones(&self, start: usize, end: usize) -> Ones<'_> {
         let word_index = start / 64;
         let mut ones = Ones { bits: self, end, word_index, word: 0 };

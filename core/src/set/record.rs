@@ -71,10 +71,10 @@ fn head_bytes(form: SetForm) -> usize {
     if form.forgets { HEAD_BYTES + START_BYTES } else { HEAD_BYTES }
 }
 
-/// Returns how many bytes the row of a bucket has with `count` hashes; `None` if the bucket has no
-/// place for so many different ones, or if they are more than a row may have.
+/// Returns how many bytes the stored row of a bucket has if it has `count` hashes. `None` if there
+/// can't be so many: a bucket has a limited number of different hashes, and so has a row.
 pub(super) fn stored_bytes(form: SetForm, bucket: u64, count: usize) -> Option<usize> {
-    BitLayout::new(form, bucket, count).map(|layout| bytes_with(form, &layout))
+    BitLayout::for_hashes(form, bucket, count).map(|layout| bytes_with(form, &layout))
 }
 
 /// Returns how many bytes a row has whose hashes have this layout.
@@ -86,10 +86,11 @@ fn bytes_with(form: SetForm, layout: &BitLayout) -> usize {
 }
 
 impl Row {
-    /// Reads the row of a bucket from its stored form.
+    /// Reads a row of a set from its stored bytes. `form` is that of the set, and `bucket` is the
+    /// number by which the table has the row: it says with which bits all of its hashes begin.
     ///
-    /// Fails unless it is as [`Row::write`] writes it for a set of this form. The text says why, as
-    /// a clause about the row.
+    /// Fails unless the bytes are those that [`Row::write`] writes for such a row. The error says why,
+    /// as a clause about the row.
     pub fn parse(form: SetForm, bucket: i64, bytes: &[u8]) -> Result<Row, String> {
         let bucket = check_bucket(bucket, form)?;
         check_length(bytes.len(), bytes.len() >= HEAD_BYTES + TAIL_BYTES)?;
@@ -102,11 +103,11 @@ impl Row {
         let tail: RowTail = read_fixed(tail);
         tail.check_checksum(&bytes[..bytes.len() - CHECKSUM_BYTES], bucket)?;
 
+        // The number of hashes says how many bytes the row must have.
         let count = usize::from(tail.count);
-        let layout = BitLayout::new(form, bucket, count);
-        let Some(layout) = layout.filter(|layout| bytes_with(form, layout) == bytes.len()) else {
-            return Err(wrong_length(bytes.len()));
-        };
+        let layout = BitLayout::for_hashes(form, bucket, count)
+            .filter(|layout| bytes_with(form, layout) == bytes.len())
+            .ok_or_else(|| wrong_length(bytes.len()))?;
 
         let first_time_slice = if form.forgets {
             let start: RowStart = read_fixed(&bytes[HEAD_BYTES..][..START_BYTES]);
@@ -115,51 +116,63 @@ impl Row {
         } else {
             0
         };
+
         let bytes_of_bits = &before_tail[head_bytes(form)..];
         let bits = BitString::copy_of(bytes_of_bits);
         check_padding(&bits, &layout, bytes_of_bits.len())?;
-        let bits_of_bucket = form.prefix(tree::first_hash(bucket));
-        let entries = read_entries(&bits, &layout, count, bits_of_bucket, first_time_slice)?;
+        let origin = EntryOrigin {
+            first_hash: form.prefix(tree::first_hash(bucket)),
+            first_time_slice,
+        };
+        let entries = decode_entries(&bits, &layout, count, origin)?;
         Ok(Row { bucket, first_time_slice, entries })
     }
 
-    /// Returns the stored form of the row, for a set of this form.
+    /// Returns the row as it is stored in a set of this form: a head, the bits of its hashes, and a
+    /// tail with a checksum.
     ///
     /// Panics if the row has more hashes than fit, or if the time slice of an entry is too far from
     /// the first one: [`Row::split`] and [`Row::rebase`] see to that.
     pub fn write<B: Buffer>(&self, form: SetForm) -> B {
         let count = self.entries.len();
-        let layout = BitLayout::new(form, self.bucket, count).expect("a row that fits its bucket");
-        let bits = self.entries_as_bits(form, &layout);
-
+        let layout =
+            BitLayout::for_hashes(form, self.bucket, count).expect("a row that fits its bucket");
         let length = bytes_with(form, &layout);
         let mut buffer = B::zeroed(length);
         let bytes = buffer.bytes_mut();
+
         let head = RowHead { version: VERSION, form: form_code(form) };
         write_fixed(&mut bytes[..HEAD_BYTES], &head);
         if form.forgets {
             let start = RowStart { first_time_slice: self.first_time_slice };
             write_fixed(&mut bytes[HEAD_BYTES..][..START_BYTES], &start);
         }
+
+        let bits = self.encode_entries(form, &layout);
         let bytes_of_bits = layout.end.div_ceil(8);
         bytes[head_bytes(form)..][..bytes_of_bits].copy_from_slice(bits.bytes(bytes_of_bits));
 
-        // At most MOST_HASHES, or there would be no layout.
+        // Fits: with more than MOST_HASHES there would be no layout.
         let count = count as u16;
-        // The checksum covers the count, which is written first for that.
+        // The checksum covers the count, so the tail is written first without the checksum.
         write_fixed(&mut bytes[length - TAIL_BYTES..], &RowTail { count, checksum: 0 });
         let checksum = checksum(&bytes[..length - CHECKSUM_BYTES], self.bucket);
         write_fixed(&mut bytes[length - TAIL_BYTES..], &RowTail { count, checksum });
         buffer
     }
 
-    /// Returns the bits of the entries: their hashes in Elias-Fano code, and their time slices.
-    fn entries_as_bits(&self, form: SetForm, layout: &BitLayout) -> BitString {
+    /// Returns the bits by which the entries are stored: the hashes in Elias-Fano code, which takes
+    /// few bits for numbers in ascending order, and then the time slices, if the set forgets.
+    ///
+    /// Of each hash the low bits are stored as they are. The rest, its *high part*, is stored by a
+    /// single one in a string of zeros: at the place that is the sum of the high part and the index
+    /// of the hash. The bits with which all hashes of the row begin are left out.
+    fn encode_entries(&self, form: SetForm, layout: &BitLayout) -> BitString {
         let mut bits = BitString::zeroed(layout.end.div_ceil(8));
         for (index, entry) in self.entries.iter().enumerate() {
-            let hash = entry.hash & ((1 << layout.width) - 1);
-            let low_part = hash & ((1 << layout.low_bits) - 1);
-            let high_part = (hash >> layout.low_bits) as usize;
+            let stored_hash = entry.hash & ((1 << layout.width) - 1);
+            let low_part = stored_hash & ((1 << layout.low_bits) - 1);
+            let high_part = (stored_hash >> layout.low_bits) as usize;
             bits.set(layout.low_start(index), low_part);
             bits.set(layout.high_start + index + high_part, 1);
 
@@ -176,38 +189,51 @@ impl Row {
     }
 }
 
-/// Reads the entries of a row from its bits. `bits_of_bucket` are the bits with which all its
-/// hashes begin, followed by zeros.
+/// What the hashes and the time slices of a row are counted from in its bits.
+struct EntryOrigin {
+    /// The least hash that the row can have: the bits with which all of its hashes begin, and then
+    /// zeros.
+    first_hash: u64,
+    first_time_slice: i64,
+}
+
+/// Returns the entries of a row, by the bits that [`Row::encode_entries`] makes of them: hashes in
+/// Elias-Fano code, and time slices. `count` is the number of entries.
 ///
-/// Fails unless there are `count` different hashes of the bucket, ascending.
-fn read_entries(
+/// In that code a one stands for each hash, among zeros. Its place, counted from the first of these
+/// bits, is the sum of the index of the hash and of its *high part*. The other bits of the hash are
+/// stored as they are, its low part.
+///
+/// Fails unless there are `count` different hashes, ascending, that a row of this bucket may have.
+fn decode_entries(
     bits: &BitString,
     layout: &BitLayout,
     count: usize,
-    bits_of_bucket: u64,
-    first_time_slice: i64,
+    origin: EntryOrigin,
 ) -> Result<Vec<RowEntry>, String> {
     let mut entries = memory::with_capacity(count);
-    // Ascending hashes are at least one more than the one before.
+    // As hashes ascend, each is at least one more than the one before.
     let mut least_hash = 0;
-    for position in bits.ones(layout.high_start, layout.time_slices_start) {
+    for bit_of_hash in bits.ones(layout.high_start, layout.time_slices_start) {
         let index = entries.len();
         if index == count {
             return Err(hashes_out_of_order());
         }
 
-        let high_part = (position - layout.high_start - index) as u64;
+        let high_part = (bit_of_hash - layout.high_start - index) as u64;
         let low_part = bits.get(layout.low_start(index), layout.low_bits);
-        let hash = high_part << layout.low_bits | low_part;
-        if hash < least_hash || hash >> layout.width != 0 {
+        let stored_hash = high_part << layout.low_bits | low_part;
+        let is_too_wide = stored_hash >> layout.width != 0;
+        if stored_hash < least_hash || is_too_wide {
             return Err(hashes_out_of_order());
         }
-        least_hash = hash + 1;
+        least_hash = stored_hash + 1;
 
+        // 0 in a set that doesn't forget, which stores no bits of time slices.
         let later_slices = bits.get(layout.time_slice_start(index), layout.time_slice_bits);
         entries.push(RowEntry {
-            hash: bits_of_bucket | hash,
-            time_slice: first_time_slice + later_slices as i64,
+            hash: origin.first_hash | stored_hash,
+            time_slice: origin.first_time_slice + later_slices as i64,
         });
     }
     if entries.len() == count { Ok(entries) } else { Err(hashes_out_of_order()) }

@@ -45,11 +45,12 @@ impl Row {
         Some(self.entries[index].time_slice)
     }
 
-    /// Drops the elements that the set has forgotten at the time `now`, a number of time slices,
-    /// and returns how many these were. Must be called before the row is written.
+    /// Removes the elements that were added too long ago for a set that forgets, and returns how many
+    /// these were; 0 if the set doesn't forget. Must be called before the row is written.
     ///
-    /// Time slices in the future are kept, since the clock may have been set back and be set right
-    /// again, but only as far as the stored form has room beside those that are remembered.
+    /// Times are numbers of *time slices*, of which a set remembers the last eight; `now` is the
+    /// present one. Elements from the future stay, since the clock may have been set back. But as
+    /// the stored form has no room for times far apart, those far in the future become nearer ones.
     pub fn forget(&mut self, form: SetForm, now: i64) -> usize {
         if !form.forgets {
             return 0;
@@ -57,6 +58,7 @@ impl Row {
         let count_before = self.entries.len();
         self.entries.retain(|entry| form.remembers(entry.time_slice, now));
 
+        // The earliest entry that is remembered may be eight slices old.
         let latest = now.saturating_add(MOST_LATER_TIME_SLICES - TIME_SLICES);
         for entry in &mut self.entries {
             entry.time_slice = entry.time_slice.min(latest);
@@ -64,9 +66,10 @@ impl Row {
         count_before - self.entries.len()
     }
 
-    /// Adds elements with this time slice. Those that the row has already get it, too.
+    /// Adds elements, which are remembered as added in this time slice. So are those of them that the
+    /// row already has.
     ///
-    /// `hashes` are the first B bits of their hashes, ascending.
+    /// `hashes` has the first B bits of the hash of each element, in ascending order.
     pub fn put(&mut self, hashes: &[u64], time_slice: i64) {
         let mut old_entries = std::mem::take(&mut self.entries).into_iter().peekable();
         self.entries = memory::with_capacity(old_entries.len() + hashes.len());
@@ -87,16 +90,17 @@ impl Row {
             .retain(|entry| hashes.binary_search(&entry.hash).is_err());
     }
 
-    /// Returns the rows that replace this one, in the order of their hashes: the row itself, if it
-    /// isn't too large, or else its halves, or theirs.
+    /// Splits the row if it is too large. Returns the rows that replace it, in the order of their
+    /// hashes: the row itself if it isn't too large. Otherwise its hashes are divided by their next
+    /// bit into two rows, and these again as long as they are too large.
     ///
-    /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]. The rows can be
-    /// written: their first time slices are near those of their entries.
+    /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]. All rows can be
+    /// written then, as [`Row::rebase`] was called.
     pub fn split(mut self, form: SetForm, most_bytes: usize) -> Vec<Row> {
         self.rebase();
 
         let mut rows = Vec::new();
-        // Parts that may still be too large. The last one comes first in the order of hashes.
+        // A stack of parts that may still be too large. The last one has the lowest hashes.
         let mut parts = vec![RowPart { bucket: self.bucket, entries: &self.entries }];
         while let Some(part) = parts.pop() {
             if part.fits(form, most_bytes) {
@@ -107,7 +111,7 @@ impl Row {
                 };
                 memory::push(&mut rows, row);
             } else {
-                let Halves { left, right } = part.halves(form);
+                let Halves { left, right } = part.divide(form);
                 parts.push(right);
                 parts.push(left);
             }
@@ -115,12 +119,13 @@ impl Row {
         rows
     }
 
-    /// Returns the row that replaces two halves of a bucket; `None` if the rows aren't these, or if
-    /// the row would have more than three quarters of the bytes at which it is split. The next
-    /// insertions must not split it again.
+    /// Joins two small rows: returns one row with the elements of both. `None` if the rows aren't the
+    /// two that a row is split into, or if the row would nearly have to be split again: it must have
+    /// at most three quarters of the bytes that a row of its bucket may have.
     ///
-    /// `most_bytes` is as in [`Row::split`].
+    /// `most_bytes` is the limit for the largest row of a set, as in [`Row::split`].
     pub fn join(left: &Row, right: &Row, form: SetForm, most_bytes: usize) -> Option<Row> {
+        // Bucket b is split into the buckets 2 b and 2 b + 1.
         let is_left_half = left.bucket > 1 && left.bucket.is_multiple_of(2);
         let are_halves = is_left_half && left.bucket + 1 == right.bucket;
         if !are_halves || left.entries.len() + right.entries.len() > MOST_HASHES {
@@ -136,12 +141,14 @@ impl Row {
         row.rebase();
 
         let bytes = stored_bytes(form, row.bucket, row.entries.len())?;
-        let limit = bytes_at_split(row.bucket, most_bytes);
-        (bytes <= limit * 3 / 4).then_some(row)
+        let most_bytes_of_row = bytes_at_split(row.bucket, most_bytes);
+        (bytes <= most_bytes_of_row * 3 / 4).then_some(row)
     }
 
-    /// Lets the first time slice be that of the earliest entry, if the stored form couldn't have
-    /// all entries otherwise. While it can, the start of the row stays as it is.
+    /// Makes sure that the time slices of all entries can be stored: as small distances from the
+    /// first time slice of the row. That becomes the time slice of the earliest entry if a distance
+    /// is negative or too large. Otherwise it stays, since PostgreSQL logs less if the start of a row
+    /// doesn't change.
     pub fn rebase(&mut self) {
         let time_slices = self.entries.iter().map(|entry| entry.time_slice);
         let (Some(earliest), Some(latest)) = (time_slices.clone().min(), time_slices.max()) else {
@@ -170,13 +177,14 @@ impl<'a> RowPart<'a> {
     /// Returns whether the part can be a row: it isn't too large, or can't be divided any more.
     fn fits(&self, form: SetForm, most_bytes: usize) -> bool {
         let bytes = stored_bytes(form, self.bucket, self.entries.len());
-        let limit = bytes_at_split(self.bucket, most_bytes);
-        bytes.is_some_and(|bytes| bytes <= limit) || tree::depth(self.bucket) == form.bits
+        let most_bytes_of_row = bytes_at_split(self.bucket, most_bytes);
+        let says_all_bits = tree::depth(self.bucket) == form.bits;
+        bytes.is_some_and(|bytes| bytes <= most_bytes_of_row) || says_all_bits
     }
 
-    /// Divides the part by the first bit of its hashes that the bucket doesn't say. Panics if the
-    /// bucket says all bits.
-    fn halves(self, form: SetForm) -> Halves<'a> {
+    /// Divides the part into the hashes whose next bit is 0, and those whose next bit is 1. The next
+    /// bit is the first one that the number of the bucket doesn't say. Panics if it says all bits.
+    fn divide(self, form: SetForm) -> Halves<'a> {
         let next_bit = 1 << (form.bits - tree::depth(self.bucket) - 1);
         let count_of_left = self.entries.partition_point(|entry| entry.hash & next_bit == 0);
         let (left, right) = self.entries.split_at(count_of_left);
@@ -187,8 +195,8 @@ impl<'a> RowPart<'a> {
     }
 }
 
-/// Returns the number of bytes above which a row is split: from half of `most_bytes` to all of it,
-/// by a hash of its bucket.
+/// Returns the number of bytes above which the row of a bucket is split: a random number from half of
+/// `most_bytes` to all of it, which is always the same for this bucket.
 ///
 /// Hashes are uniform. With one limit all rows of a set would be split at about the same time, and
 /// then all be half empty.

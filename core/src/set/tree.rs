@@ -68,26 +68,29 @@ pub enum TreeFlaw {
     },
 }
 
-/// Checks that buckets are the leaves of one tree, and sorts them by their hashes.
+/// Checks that each hash is covered by exactly one of some buckets, and sorts the buckets by their
+/// hashes. A *bucket* is the number of a part of all hashes: those that begin with the same bits.
 ///
 /// Fails with the first flaw, in the order of hashes, if a hash has no bucket or several.
 pub fn check_leaves(buckets: &mut [u64]) -> Result<(), TreeFlaw> {
     buckets.sort_unstable_by_key(|&bucket| (first_hash(bucket), bucket));
 
-    let mut next_hash = Some(0);
+    // The first hash that no bucket so far covers; `None` behind the last hash of all.
+    let mut uncovered = Some(0);
     let mut previous = 0;
     for &bucket in buckets.iter() {
         let first = first_hash(bucket);
-        match next_hash {
+        match uncovered {
             Some(hash) if first == hash => {}
             Some(hash) if first > hash => return Err(TreeFlaw::Gap { hash }),
-            // The previous bucket reaches further than all before it, since these had no flaw.
+            // The bucket begins before that. All buckets up to the previous one had no flaw, so it
+            // is this one that covers the same hashes.
             _ => return Err(TreeFlaw::Overlap { bucket: previous, next: bucket }),
         }
-        next_hash = hash_after(bucket);
+        uncovered = hash_after(bucket);
         previous = bucket;
     }
-    match next_hash {
+    match uncovered {
         Some(hash) => Err(TreeFlaw::Gap { hash }),
         None => Ok(()),
     }

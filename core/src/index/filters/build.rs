@@ -10,7 +10,7 @@ use super::directory::Directory;
 use super::row_page::{RowPage, slots_per_row_page};
 use super::tile::{FilterGroup, Grid, Tile, slot_bits};
 use crate::filter::View;
-use crate::index::page::{PageSink, PageSize, RowId};
+use crate::index::page::{ByteChange, PageSink, PageSize, RowId};
 use crate::interrupt;
 use crate::memory;
 use std::ops::Range;
@@ -61,7 +61,8 @@ impl PendingGroup {
         }
     }
 
-    /// Adds the filter of a row. If it is the first, memory for `expected_bytes` is reserved.
+    /// Adds the filter of a row, given its bits. For the first filter, memory for `expected_bytes` is
+    /// reserved, so that the bits of the others don't move.
     fn keep(&mut self, row: RowId, bits: &[u8], expected_bytes: usize) {
         if self.bits.capacity() == 0 {
             memory::reserve(&mut self.bits, expected_bytes);
@@ -73,17 +74,23 @@ impl PendingGroup {
 }
 
 impl PendingRowPage {
-    /// Gives slots of a tile to rows: the first slot to the first row, and so on.
-    fn add_tile(&mut self, tile: &Tile, rows: &[RowId]) {
+    /// Sets the rows of a tile's slots, which are places for filters: the first slot gets the first
+    /// row, and so on. Slots without a row stay free.
+    fn set_rows(&mut self, tile: &Tile, rows: &[RowId]) {
+        // Allocates the page if this is its first tile.
         self.bytes.resize(self.address.size.bytes(), 0);
         for (slot, row) in tile.slots().zip(rows) {
             for change in self.address.claim(slot, *row) {
-                self.bytes[usize::from(change.offset)] = change.value;
+                self.change(change);
             }
-            let published = self.address.publish(slot);
-            self.bytes[usize::from(published.offset)] = published.value;
+            self.change(self.address.publish(slot));
         }
         self.address.slots = tile.slots().end;
+    }
+
+    /// Changes a byte of the page.
+    fn change(&mut self, change: ByteChange) {
+        self.bytes[usize::from(change.offset)] = change.value;
     }
 }
 
@@ -99,8 +106,12 @@ impl Build {
         }
     }
 
-    /// Adds a row with its filter. Filters are kept in memory until a tile can be made of them,
-    /// which has the filters of one group (of one shape) side by side.
+    /// Adds a row with its filter. A filter that can have no elements is left out, since no lookup
+    /// must find it.
+    ///
+    /// Filters are kept in memory until some of one *group*, which have the same shape, fill a tile,
+    /// which has them side by side. If all take too much memory, those of the largest group are
+    /// written before they fill a tile.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -116,31 +127,30 @@ impl Build {
         self.directory.chain.rows_built += 1;
 
         let bits = slot_bits(filter, &group);
-        let widest = usize::from(self.directory.widest(&group));
-        // Enough for a tile, or for what may be kept, so that the bits need not move.
-        let bytes_of_tile = bits.len().saturating_mul(widest);
+        let filters_per_tile = usize::from(self.directory.widest(&group));
+        let bytes_of_tile = bits.len().saturating_mul(filters_per_tile);
+        // No more than this will be kept of the group.
         let expected_bytes = bytes_of_tile.min(self.most_bytes.max(bits.len()));
 
-        let group_index = self.index_of_group(group);
+        let group_index = self.find_or_add_group(group);
         let pending = &mut self.groups[group_index];
         pending.keep(row, &bits, expected_bytes);
 
-        // Filters are written as soon as they fill the widest tile, or take too much memory.
-        let fills_tile = pending.rows.len() == widest;
-        let bytes_kept: usize = self.groups.iter().map(|pending| pending.bits.len()).sum();
+        let fills_tile = pending.rows.len() == filters_per_tile;
         if fills_tile {
-            self.write_tiles(sink, group_index)?;
-        } else if bytes_kept > self.most_bytes {
-            let indices = 0..self.groups.len();
-            let largest = indices.max_by_key(|&group_index| self.groups[group_index].bits.len());
-            self.write_tiles(sink, largest.unwrap_or(group_index))?;
+            return self.write_tiles(sink, group_index);
+        }
+        let bytes_kept: usize = self.groups.iter().map(|pending| pending.bits.len()).sum();
+        if bytes_kept > self.most_bytes {
+            let largest_group = self.index_of_largest_group();
+            self.write_tiles(sink, largest_group)?;
         }
         Ok(())
     }
 
-    /// Writes what is left: tiles for the filters that are kept, the pages with the rows of tiles
-    /// (row pages), and the directory pages, which say where the tiles are. Returns the directory,
-    /// whose metapage the caller writes.
+    /// Ends the build: writes the filters that are still in memory, and then the pages that say which
+    /// rows they belong to (row pages) and where they are (directory pages). Returns the directory.
+    /// The caller must write its metapage.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -150,17 +160,20 @@ impl Build {
             self.write_row_page(sink, group_index)?;
         }
 
+        // All row pages have numbers now, so the tiles can be added to the directory.
         let Build { mut directory, groups, tiles, .. } = self;
         for tile in tiles {
             let pending = groups
                 .iter()
                 .find(|pending| pending.number == Some(tile.group))
                 .expect("the group of a tile has a number");
-            if let Some(full_page) = directory.append(&pending.group, tile)? {
-                sink.write(&full_page)?;
+            if let Some(full_directory_page) = directory.append(&pending.group, tile)? {
+                sink.write(&full_directory_page)?;
             }
         }
-        if !directory.chain.pages.is_empty() {
+
+        let has_directory_page = !directory.chain.pages.is_empty();
+        if has_directory_page {
             let newest = directory.chain.newest_page(directory.size, &directory.newest_records);
             sink.write(&newest.bytes)?;
         }
@@ -168,7 +181,7 @@ impl Build {
     }
 
     /// Returns the index of a group in [`Build::groups`], and adds the group if it is new.
-    fn index_of_group(&mut self, group: FilterGroup) -> usize {
+    fn find_or_add_group(&mut self, group: FilterGroup) -> usize {
         let known = self.groups.iter().position(|pending| pending.group == group);
         known.unwrap_or_else(|| {
             self.groups.push(PendingGroup::new(group, self.directory.size));
@@ -176,8 +189,17 @@ impl Build {
         })
     }
 
-    /// Writes the filters that are kept of the group with this index in [`Build::groups`], as
-    /// tiles.
+    /// Returns the index of the group in [`Build::groups`] whose filters take most memory. Panics if
+    /// there is no group.
+    fn index_of_largest_group(&self) -> usize {
+        (0..self.groups.len())
+            .max_by_key(|&index| self.groups[index].bits.len())
+            .expect("a filter is kept")
+    }
+
+    /// Writes the filters of one group that are in memory, and removes them from there. They become
+    /// one tile or several, each of which has filters of the group side by side. `group_index` is the
+    /// index of the group in [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -186,18 +208,20 @@ impl Build {
         sink: &mut S,
         group_index: usize,
     ) -> Result<(), S::Error> {
-        let mut written = 0;
-        while written < self.groups[group_index].rows.len() {
-            written = self.write_tile(sink, group_index, written)?;
+        let mut filters_written = 0;
+        while filters_written < self.groups[group_index].rows.len() {
+            filters_written = self.write_tile(sink, group_index, filters_written)?;
         }
+
         let pending = &mut self.groups[group_index];
         pending.bits = Vec::new();
         pending.rows.clear();
         Ok(())
     }
 
-    /// Returns how many slots a tile for some filters of a group should have. A slot has the blocks
-    /// of one filter, and each page of the tile has the same number of blocks of every slot.
+    /// Returns how many slots the next tile gets, if `filters` filters of a group are left. A tile has
+    /// the filters of the group side by side: a slot has the blocks of one filter, and each page of
+    /// the tile has the same number of blocks of every slot.
     ///
     /// The tile has room for all filters if they fill three quarters of its pages; slots are added
     /// until the pages are full. Else a page gets one more block of each slot. The tile then has
@@ -211,26 +235,31 @@ impl Build {
     fn width_for(&self, group: &FilterGroup, filters: usize) -> u16 {
         let widest = self.directory.widest(group);
         let blocks = group.shape.blocks;
+        // A tile without blocks has no pages, however wide it is.
         if blocks == 0 || filters >= usize::from(widest) {
             return widest;
         }
 
         let filters = filters as u64;
-        let page_room = u64::from(group.blocks_per_page(self.directory.size));
-        let mut blocks_per_slot = (page_room / filters).clamp(1, blocks);
+        let blocks_per_page = u64::from(group.blocks_per_page(self.directory.size));
+        let mut blocks_of_slot_per_page = (blocks_per_page / filters).clamp(1, blocks);
         // A tile of one page can't have fewer pages.
-        let has_one_page = blocks_per_slot == blocks;
-        let fills_pages = filters * blocks_per_slot >= page_room * 3 / 4;
+        let has_one_page = blocks_of_slot_per_page == blocks;
+        let fills_pages = filters * blocks_of_slot_per_page >= blocks_per_page * 3 / 4;
         if !has_one_page && !fills_pages {
-            blocks_per_slot += 1;
+            blocks_of_slot_per_page += 1;
         }
-        let width = (page_room / blocks_per_slot).max(1) as u16;
+
+        let width = (blocks_per_page / blocks_of_slot_per_page).max(1) as u16;
         width.min(widest)
     }
 
-    /// Writes the pages of a tile for filters of one group, beginning with filter number `first` of
-    /// those that are kept of it. Returns the number of the first filter that the tile has no room
-    /// for. `group_index` is the index of the group in [`Build::groups`].
+    /// Writes the next tile of a group: the pages with the bits of its filters, side by side. Returns
+    /// how many of the kept filters of the group are written then. `filters_written` is how many
+    /// were before, and `group_index` is the index of the group in [`Build::groups`].
+    ///
+    /// The rows of the filters are kept for the group's row page. If that has too few places left,
+    /// it is written first, and a new one begins.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -238,21 +267,20 @@ impl Build {
         &mut self,
         sink: &mut S,
         group_index: usize,
-        first: usize,
+        filters_written: usize,
     ) -> Result<usize, S::Error> {
         let size = self.directory.size;
-        let count = self.groups[group_index].rows.len();
-        let width = self.width_for(&self.groups[group_index].group, count - first);
-        let filters = first..count.min(first + usize::from(width));
+        let filters_kept = self.groups[group_index].rows.len();
+        let filters_left = filters_kept - filters_written;
+        let width = self.width_for(&self.groups[group_index].group, filters_left);
+        let end = filters_kept.min(filters_written + usize::from(width));
+        let filters = filters_written..end;
         if self.groups[group_index].row_page.address.slots + width > slots_per_row_page(size) {
             self.write_row_page(sink, group_index)?;
         }
 
-        // Groups are numbered in the order of their first tiles.
-        let groups_with_number = self.groups.iter().filter(|pending| pending.number.is_some());
-        let next_number = groups_with_number.count() as u32;
+        let group_number = self.number_of_group(group_index);
         let pending = &mut self.groups[group_index];
-        let group_number = *pending.number.get_or_insert(next_number);
         let grid = Grid::new(size, &pending.group, width);
         let tile = Tile {
             ordinal: self.tiles.len() as u32,
@@ -266,16 +294,25 @@ impl Build {
         };
 
         pending.row_page.address.group = group_number;
-        pending.row_page.add_tile(&tile, &pending.rows[filters.clone()]);
+        pending.row_page.set_rows(&tile, &pending.rows[filters.clone()]);
         pending.row_page.tiles.push(self.tiles.len());
         self.tiles.push(tile);
         write_tile_pages(sink, size, &tile, pending.bits_of(&filters))?;
-        Ok(filters.end)
+        Ok(end)
     }
 
-    /// Writes the row page of a group: the page with the rows of the slots of its last tiles. These
-    /// tiles get its page number. Does nothing if there are no such slots. `group_index` is the
-    /// index of the group in [`Build::groups`].
+    /// Returns the number by which the index knows a group, and gives it the next one if it has none
+    /// yet: groups are numbered in the order of their first tiles. `group_index` is the index of the
+    /// group in [`Build::groups`].
+    fn number_of_group(&mut self, group_index: usize) -> u32 {
+        let groups_with_number = self.groups.iter().filter(|pending| pending.number.is_some());
+        let next_number = groups_with_number.count() as u32;
+        *self.groups[group_index].number.get_or_insert(next_number)
+    }
+
+    /// Writes the row page of a group, which says which rows the filters in the group's last tiles
+    /// belong to, and begins a new one. The tiles get its page number. Does nothing if no tile was
+    /// written since the last row page. `group_index` is the index of the group in [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -296,8 +333,9 @@ impl Build {
 
         let mut bytes = std::mem::take(&mut row_page.bytes);
         row_page.address.special().write(&mut bytes);
+        sink.write(&bytes)?;
         row_page.address.slots = 0;
-        sink.write(&bytes)
+        Ok(())
     }
 }
 
@@ -317,8 +355,9 @@ impl PendingGroup {
     }
 }
 
-/// Writes all pages of a tile, whose first slots have the bits of these filters. Each page has some
-/// blocks of every slot, one slot after the other.
+/// Writes all pages of a tile, which has filters of one shape side by side: each page has some blocks
+/// of every filter, one filter after the other. If the tile has room for more filters, their places
+/// stay zero.
 ///
 /// Fails if a page can't be written.
 fn write_tile_pages<S: PageSink>(
@@ -327,16 +366,16 @@ fn write_tile_pages<S: PageSink>(
     tile: &Tile,
     filters: FilterBits<'_>,
 ) -> Result<(), S::Error> {
-    let slot_bytes = tile.grid.slot_bytes_per_page();
+    let bytes_per_page = tile.grid.slot_bytes_per_page();
     let mut page = vec![0; size.bytes()];
-    for from in (0..filters.bytes_per_filter).step_by(slot_bytes) {
+    for start in (0..filters.bytes_per_filter).step_by(bytes_per_page) {
         interrupt::check();
         page.fill(0);
         // The last page may have less of each filter.
-        let length = slot_bytes.min(filters.bytes_per_filter - from);
-        let slots = page[size.payload()].chunks_exact_mut(slot_bytes);
-        for (slot, filter) in slots.zip(filters.bits.chunks_exact(filters.bytes_per_filter)) {
-            slot[..length].copy_from_slice(&filter[from..][..length]);
+        let length = bytes_per_page.min(filters.bytes_per_filter - start);
+        let places = page[size.payload()].chunks_exact_mut(bytes_per_page);
+        for (place, filter) in places.zip(filters.bits.chunks_exact(filters.bytes_per_filter)) {
+            place[..length].copy_from_slice(&filter[start..][..length]);
         }
         tile.special().write(&mut page);
         sink.write(&page)?;

@@ -88,14 +88,15 @@ impl Directory {
         self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
     }
 
-    /// Returns the slot with this number in a row page; `None` if no tile has it.
+    /// Returns the slot, a place for a filter, that has this number in a row page; `None` if no tile
+    /// has it.
     pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
         // Tiles are sorted by row page and first slot. The slot is in the last tile that begins
         // with it or before it.
         let tiles = self.tiles(page.group);
-        let begun =
+        let tiles_begun =
             tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= (page.page, number));
-        let tile = tiles[..begun].last()?;
+        let tile = tiles[..tiles_begun].last()?;
 
         let is_in_tile = tile.row_page == page.page && tile.slots().contains(&number);
         is_in_tile.then_some(Slot { tile: *tile, number })
@@ -107,10 +108,11 @@ impl Directory {
             .push(GroupEntry { group, tiles: Vec::new(), row_pages: Vec::new() });
     }
 
-    /// Adds a tile after the others of its group.
+    /// Adds a tile after the others of its group, and its row page if that is new.
     ///
-    /// The slots of a tile are numbered by their row page, the page with their rows, which several
-    /// tiles may share. A tile whose first slot is 0 begins a row page.
+    /// A tile has slots, each of which is a place for a filter. A *row page* has the row of each
+    /// slot, of one tile or several, and numbers the slots: so a tile whose first slot is 0 begins
+    /// a row page.
     pub(super) fn add_tile(&mut self, tile: Tile) {
         let entry = &mut self.groups[tile.group as usize];
         if tile.first_slot == 0 {

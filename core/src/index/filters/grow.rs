@@ -23,7 +23,8 @@ struct SlotPlace {
 
 impl Directory {
     /// Returns a copy of the directory with one more tile for `group`, and the directory page that
-    /// has its record. A group without tiles is added, too.
+    /// has its record, which the caller must write. A tile has room for filters of one group, which
+    /// have the same shape. A group that has no tiles yet is added, too.
     ///
     /// The caller must hold the exclusive lock of the metapage, and have made sure that no other
     /// session has changed the index since this directory was read.
@@ -42,8 +43,9 @@ impl Directory {
         Ok(Growth { directory: grown, page: Some(newest_page) })
     }
 
-    /// Allocates the next tile of a group, a set of filters of one shape: slots for its filters, and
-    /// pages for their bits. Returns the tile, which is not in the directory yet.
+    /// Allocates the next tile of a group, which are filters of one shape: places for filters, its
+    /// *slots*, and pages for the bits of the filters. Returns the tile, which is not in the directory
+    /// yet.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
     fn allocate_tile(&mut self, group: &FilterGroup) -> error::Result<Tile> {
@@ -66,8 +68,9 @@ impl Directory {
         })
     }
 
-    /// Finds the place of the next `width` slots of a group: on its last row page if they fit
-    /// there, else at the start of a new row page, which is allocated.
+    /// Allocates `width` slots, places for filters, for a tile of a group. Slots are numbered by their
+    /// *row page*, which has the row of each slot. They are on the last row page of the group if they
+    /// fit there; otherwise at the start of a new row page, which is allocated.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     fn allocate_slots(&mut self, group: u32, width: u16) -> error::Result<SlotPlace> {
@@ -82,10 +85,11 @@ impl Directory {
         Ok(SlotPlace { row_page: new_page, first_slot: 0 })
     }
 
-    /// Returns how many slots the next tile of a group should have, if the group has `slots` now.
+    /// Returns how many slots the next tile of a group gets, each of which is a place for one filter,
+    /// if the group has `slots` now.
     ///
     /// The tile adds a quarter to the slots, or doubles them if filters are small, up to the
-    /// greatest width. It is then widened as far as its pages have room.
+    /// greatest width. It is then widened as far as its pages have room for more slots.
     ///
     /// For example, a group has 76 slots of 100 blocks each, and a page has room for 127 blocks.
     /// A quarter is 19 slots. A page has room for 6 blocks of each of them (127 / 19), and for 6
@@ -107,11 +111,12 @@ impl Directory {
         full_width.min(widest.into()) as u16
     }
 
-    /// Adds a tile to the directory, and before it its group if that is new. The slots and pages of
-    /// the tile are allocated. Its record is added to those of the newest directory page.
+    /// Adds a tile, whose slots and pages are allocated, to the directory, and before it its group if
+    /// that is new. Their records are added to those of the newest directory page, which the caller
+    /// must write.
     ///
-    /// Returns the bytes of the directory page that was the newest, if it has no room for the
-    /// records and a new page was begun for them; else `None`.
+    /// If that page has no room for the records, a new one is begun for them. Then the bytes of the
+    /// full page are returned, otherwise `None`.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     pub(super) fn append(
@@ -126,7 +131,7 @@ impl Directory {
         }
         records.extend(encode_tile(&tile));
 
-        let full_page = self.make_room(records.len())?;
+        let full_page = self.make_room_for_records(records.len())?;
         self.newest_records.extend(records);
 
         if is_new_group {
@@ -136,21 +141,23 @@ impl Directory {
         Ok(full_page)
     }
 
-    /// Begins a new directory page, a page with records of tiles, if there is none, or if the newest
-    /// one has no room for `more_bytes` of records. In the latter case it returns the bytes of the
-    /// full page.
+    /// Begins a new directory page, which has the records of tiles, unless the newest one has room
+    /// for `more_bytes` bytes of records. Returns the bytes of the page that was full; `None` if it
+    /// has room, or if there was no directory page.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
-    fn make_room(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {
-        let mut full_page = None;
-        if !self.chain.pages.is_empty() {
-            let most_bytes = self.size.payload_bytes() - DIRECTORY_HEADER;
-            if self.newest_records.len() + more_bytes <= most_bytes {
-                return Ok(None);
-            }
-            full_page = Some(self.chain.newest_page(self.size, &self.newest_records).bytes);
+    fn make_room_for_records(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {
+        let has_directory_page = !self.chain.pages.is_empty();
+        let most_bytes = self.size.payload_bytes() - DIRECTORY_HEADER;
+        if has_directory_page && self.newest_records.len() + more_bytes <= most_bytes {
+            return Ok(None);
         }
 
+        let full_page = if has_directory_page {
+            Some(self.chain.newest_page(self.size, &self.newest_records).bytes)
+        } else {
+            None
+        };
         let new_page = self.chain.allocate(1)?;
         self.chain.pages.push(new_page);
         self.newest_records.clear();

@@ -30,8 +30,11 @@ impl IndexDirectory for Directory {
 }
 
 impl Directory {
-    /// Builds the directory of an index from the records that its pages have: one for each tile, and
-    /// one for each group of filters that share tiles. Pages have `size` bytes.
+    /// Returns the directory of an index, by the records on its directory pages: one for each tile,
+    /// which has filters of one shape side by side, and one for each group of such filters. Pages
+    /// have `size` bytes.
+    ///
+    /// Also checks that each allocated page of the index has one owner: a tile, or the directory.
     ///
     /// Fails if a record is invalid, or if an allocated page has no owner or two of them.
     fn parse(stored: StoredDirectory, size: PageSize) -> Result<Directory, Damage> {
@@ -44,11 +47,11 @@ impl Directory {
         directory.chain = stored.chain;
         let mut directory_pages = stored.pages;
         let mut owned = OwnedPages::default();
-        for stored in &directory_pages {
-            owned.add(stored.page..stored.page + 1);
+        for page_records in &directory_pages {
+            owned.add(page_records.page..page_records.page + 1);
             directory
-                .add_records(&stored.bytes, &mut owned)
-                .map_err(|wrong| wrong.on(stored.page))?;
+                .add_records(&page_records.bytes, &mut owned)
+                .map_err(|wrong| wrong.on(page_records.page))?;
         }
 
         // The next record will be added to the last page, so the directory keeps its bytes.
@@ -62,8 +65,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Adds the groups and tiles to the directory that one directory page has as records, and the
-    /// pages of these tiles to `owned`.
+    /// Adds the records of one directory page to the directory: tiles, and groups of filters that
+    /// share tiles. Adds the pages of the tiles to `owned`.
     ///
     /// Fails if a record is invalid, or does not continue the records before it.
     fn add_records(&mut self, records: &[u8], owned: &mut OwnedPages) -> Result<(), WrongField> {
@@ -103,8 +106,10 @@ impl OwnedPages {
         self.add(tile.pages());
     }
 
-    /// Checks that the owned pages are exactly those from 1 to `allocated - 1`, and that no page
-    /// has two owners. Page 0 is the metapage, which needs no owner.
+    /// Checks that each page from 1 to `allocated - 1` has an owner, that no page has two, and that no
+    /// other page has one. Page 0 is the metapage, which needs no owner.
+    ///
+    /// Fails with the first page that is wrong.
     fn check_all_allocated(mut self, allocated: PageNumber) -> Result<(), WrongField> {
         self.0.sort_unstable_by_key(|pages| pages.start);
 

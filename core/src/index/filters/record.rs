@@ -58,8 +58,9 @@ struct TileRecord {
     reserved_3: u32,
 }
 
-/// Reads the first record of `bytes`, that of a tile or of a group of filters that share tiles, and
-/// advances `bytes` past it. `directory` holds all records before this one.
+/// Reads the first record of `bytes`, and advances `bytes` past it. It is the record of a group, which
+/// are filters of one shape, or of a tile, which has filters of one group side by side. `directory`
+/// holds all records before this one.
 ///
 /// Fails if the record is incomplete, has an invalid field, or does not continue `directory`.
 pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Record, WrongField> {
@@ -170,8 +171,8 @@ impl GroupRecord {
 }
 
 impl TileRecord {
-    /// Returns the tile that this record describes, as the next one of `directory`, which holds
-    /// all records before this one.
+    /// Returns the tile that this record describes: where it has places for filters of one shape. It
+    /// must continue `directory`, which holds all records before this one, and is not added to it.
     ///
     /// Fails if the group is unknown, if the slots are not its next free ones, or if a page was
     /// never allocated.

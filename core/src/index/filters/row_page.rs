@@ -88,8 +88,8 @@ impl RowPage {
         Ok(free.map(|slot| slot as u16))
     }
 
-    /// Returns the state of a slot, and the row that it belongs to. The row of a free slot has no
-    /// meaning. `page` has the bytes of the page, which was written.
+    /// Returns whether a slot, a place for a filter, belongs to a row, and to which one. The row of a
+    /// free slot has no meaning. `page` has the bytes of the page, which must have been written.
     ///
     /// Fails if no state has the code that is stored.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(SlotState, RowId), Damage> {
@@ -103,8 +103,9 @@ impl RowPage {
         Ok((state, RowId::from_bytes(*row)))
     }
 
-    /// Calls `visit` with the number, the state and the row of each of these slots that is not
-    /// free. `page` has the bytes of this row page, `None` if the file ends before it.
+    /// Calls `visit` for each of these slots, which are places for filters, unless it is free: with
+    /// its number, its state, and the row that it belongs to. `page` has the bytes of this row page,
+    /// `None` if the file ends before it.
     ///
     /// Fails if these are the bytes of another page, or if the state of a slot has an unknown code.
     pub fn rows(
@@ -114,6 +115,7 @@ impl RowPage {
         mut visit: impl FnMut(u16, SlotState, RowId),
     ) -> Result<(), Damage> {
         let Some(page) = self.written(page)? else {
+            // All slots of a page that was never written are free.
             return Ok(());
         };
         for slot in slots {

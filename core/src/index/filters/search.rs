@@ -26,11 +26,11 @@ pub struct FoundRow {
     pub must_recheck: bool,
 }
 
-/// Calls `found` with each row whose filter may meet some conditions, all of them. A condition is a
-/// list of elements, and is met by a filter that has at least one of them.
+/// Calls `found` with each row of the table whose filter may meet all of some conditions. A condition
+/// is a list of elements, and is met by a filter that has at least one of them.
 ///
-/// `conditions` returns the conditions for a group of filters, which have the same shape and hold
-/// elements of the same kind: the hash of an element depends on the kind.
+/// Filters are searched in groups, which have the same shape and hold elements of the same kind.
+/// `conditions` returns the conditions for a group, since the hash of an element depends on the kind.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 pub fn search<P: Pages>(
@@ -39,8 +39,9 @@ pub fn search<P: Pages>(
     mut conditions: impl FnMut(&FilterGroup) -> Vec<FilterCondition>,
     mut found: impl FnMut(FoundRow),
 ) -> Result<(), P::Error> {
-    for (number, group) in directory.groups() {
+    for (group_number, group) in directory.groups() {
         let conditions = conditions(group);
+        // No filter has one of no elements.
         let is_impossible = conditions.iter().any(Vec::is_empty);
         if is_impossible {
             continue;
@@ -49,16 +50,16 @@ pub fn search<P: Pages>(
         let must_recheck = group.holds != Holds::Bits
             || conditions.iter().flatten().any(|sought| *sought == Sought::OtherKind);
         let masks = masks_of_conditions(group, &conditions);
-        search_group(directory, number, pages, &masks, |row| {
+        search_group(directory, group_number, pages, &masks, |row| {
             found(FoundRow { row, must_recheck });
         })?;
     }
     Ok(())
 }
 
-/// Returns, for each condition on the filters of a group, the bits that its elements must have: one
-/// mask for each element, in the order of the blocks that have the bits. Conditions that every
-/// filter of the group meets, as far as the index knows, are left out.
+/// Returns the bits that filters of a group must have to meet conditions: a list for each condition,
+/// see [`masks_of_condition`]. A condition is left out if no bits can show that a filter fails to
+/// meet it. So no list is returned if the index keeps no bits of the group's filters.
 fn masks_of_conditions(
     group: &FilterGroup,
     conditions: &[FilterCondition],
@@ -74,9 +75,12 @@ fn masks_of_conditions(
     }
 }
 
-/// Returns the bits that the elements of a condition must have in a filter of this group: one mask
-/// for each element, in the order of the blocks that have the bits. `None` if every filter meets
-/// the condition, as far as the index knows.
+/// Returns the bits of the elements of a condition, of which a filter must have at least one: a mask
+/// for each element, which says a block of the filter and the bits there. Masks are in the order of
+/// their blocks, as probing wants them.
+///
+/// `None` if an element is of another kind than those of the filters. Then the condition must hold
+/// for every filter of the group: whoever asks the filter itself raises the error about the kind.
 fn masks_of_condition(
     group: &FilterGroup,
     condition: &FilterCondition,
@@ -85,7 +89,6 @@ fn masks_of_condition(
     for sought in condition {
         match sought {
             Sought::Hash(hash) => memory::push(&mut masks, ElementMask::new(group, *hash)),
-            // The error about the kind is raised when the filter itself is asked.
             Sought::OtherKind => return None,
         }
     }
@@ -93,9 +96,9 @@ fn masks_of_condition(
     Some(masks)
 }
 
-/// Calls `found` with each row whose filter may meet all conditions, among the filters of a group:
-/// those of one shape, which share tiles. `group` is its number. Each condition is a list of masks,
-/// and is met by filters that have the bits of one of them.
+/// Calls `found` with each row whose filter may meet all conditions, among the filters of one group,
+/// which have the same shape and share pages. `group` is the number of the group. Each condition is
+/// a list of masks, and is met by a filter that has the bits of one of them.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 fn search_group<P: Pages>(
@@ -106,36 +109,39 @@ fn search_group<P: Pages>(
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
     // Only the pages for the first condition are announced: those for the others may not be needed.
-    let announced_masks = conditions.first().map_or(&[][..], Vec::as_slice);
+    let first_condition = conditions.first().map_or(&[][..], Vec::as_slice);
     let tiles = directory.tiles(group);
     let tiles_by_row_page = || tiles.chunk_by(|a, b| a.row_page == b.row_page);
-    // Pages with the number of the row page whose tile they are of.
-    let mut unannounced = tiles_by_row_page()
-        .enumerate()
-        .flat_map(|(number, tiles)| {
-            let probed = tiles.iter().flat_map(|tile| pages_with(tile, announced_masks));
-            probed.map(move |probed| (number, probed.page))
-        })
-        .peekable();
+    // The pages that will be read, each with the index of the row page whose tile it belongs to.
+    let mut unannounced =
+        tiles_by_row_page()
+            .enumerate()
+            .flat_map(|(row_page_index, tiles_of_rows)| {
+                let probed = tiles_of_rows
+                    .iter()
+                    .flat_map(|tile| pages_with(tile, first_condition));
+                probed.map(move |probed| (row_page_index, probed.page))
+            });
 
     let row_pages = directory.row_pages(group).iter().enumerate();
-    for ((number, row_page), tiles) in row_pages.zip(tiles_by_row_page()) {
+    for ((row_page_index, row_page), tiles_of_rows) in row_pages.zip(tiles_by_row_page()) {
         while pages.can_announce()
-            && let Some((number_of_page, page)) = unannounced.next()
+            && let Some((index_of_page, page)) = unannounced.next()
         {
-            // Pages were read unannounced while the index seemed to be in memory.
-            if number_of_page >= number {
+            // Others were read unannounced while the index seemed to be in memory.
+            let is_still_to_read = index_of_page >= row_page_index;
+            if is_still_to_read {
                 pages.announce(page);
             }
         }
-        search_row_page(row_page, tiles, pages, conditions, &mut found)?;
+        search_row_page(row_page, tiles_of_rows, pages, conditions, &mut found)?;
     }
     Ok(())
 }
 
-/// Calls `found` with each row of a row page whose filter may meet all conditions. A row page lists
-/// the rows of the slots of some `tiles`, which have the bits of the filters. Each condition is a
-/// list of masks, and is met by slots that have the bits of one of them.
+/// Calls `found` with each row of a row page whose filter may meet all conditions. A row page has the
+/// rows whose filters are in some `tiles`. Each condition is a list of masks, and is met by a filter
+/// that has the bits of one of them. With no condition, all rows are found.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 fn search_row_page<P: Pages>(
@@ -145,7 +151,8 @@ fn search_row_page<P: Pages>(
     conditions: &[Vec<ElementMask>],
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
-    // For each slot of the row page, whether it may meet all conditions so far.
+    // For each slot of the row page, which is the place of one filter, whether the filter may meet
+    // all conditions so far.
     let mut may_match = vec![true; row_page.slots.into()];
     for condition in conditions {
         let mut may_meet_condition = vec![false; row_page.slots.into()];
@@ -175,9 +182,9 @@ fn search_row_page<P: Pages>(
     Ok(())
 }
 
-/// Finds the slots of a tile whose filters may have one of some elements. `masks` has the bits of
-/// each element, in the order of the blocks that have them. `may_have` has an entry for each slot
-/// of the tile, which is set if the slot may have an element; others stay as they are.
+/// Finds the filters of a tile that may have at least one of some elements: sets their entries in
+/// `may_have`, which has one for each filter of the tile. Other entries stay as they are. `masks` has
+/// the bits of each element, in the order of the blocks that have them.
 ///
 /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
 fn probe_tile<P: Pages>(
@@ -208,8 +215,9 @@ struct ProbedPage<'m> {
     masks: &'m [ElementMask],
 }
 
-/// Returns the pages of a tile that have the blocks of elements. The masks must be in the order of
-/// their blocks.
+/// Returns the pages of a tile that a lookup of some elements reads: those that have the block of an
+/// element, each with the masks of the elements there. `masks` has the bits of the elements, in the
+/// order of their blocks.
 fn pages_with<'m>(
     tile: &Tile,
     masks: &'m [ElementMask],

@@ -85,16 +85,16 @@ impl FilterGroup {
         FilterGroup::new(Holds::Nothing, shape, Kind::NONE)
     }
 
-    /// Returns the group of a filter: filters of one group have the same shape, so that they can
-    /// stand side by side in a tile. `None` if the filter has no key kind. Then it has no elements
-    /// either, so no lookup must find it.
+    /// Returns which filters this one shares pages with, side by side: those of its group, which have
+    /// the same shape and the same kind of elements. `None` if the filter has no key kind: it has no
+    /// elements then, so that no lookup must find it.
     pub fn of_filter(filter: &View<'_>) -> Option<FilterGroup> {
         let header = &filter.header;
         if header.kind.is_none() {
             return None;
         }
         let group = match filter.body {
-            Body::Sparse(hashes) => FilterGroup::of_list(hashes.len(), header.kind),
+            Body::Sparse(hashes) => FilterGroup::for_list_of(hashes.len(), header.kind),
             // `classic` spreads the bits of an element over the whole filter, so it has no blocks
             // that could stand side by side in a tile.
             Body::Dense(_) if header.layout == Layout::Classic => FilterGroup::without_bits(),
@@ -103,10 +103,10 @@ impl FilterGroup {
         Some(group)
     }
 
-    /// Returns the group of a filter that is a list of this many hashes.
-    ///
-    /// The number of blocks is a power of two, so that lists of similar lengths share tiles.
-    fn of_list(hashes: usize, kind: Kind<'_>) -> FilterGroup {
+    /// Returns the group of a filter that is a list of this many hashes. In the index it becomes a
+    /// filter of bits, whose number of blocks is a power of two, so that lists of similar lengths are
+    /// in one group.
+    fn for_list_of(hashes: usize, kind: Kind<'_>) -> FilterGroup {
         let least_bits = hashes as u64 * LEAST_BITS_PER_LIST_HASH;
         let least_blocks = least_bits.div_ceil(Layout::Blocked.block_bits());
         let shape = Shape {
@@ -133,8 +133,9 @@ impl FilterGroup {
     }
 }
 
-/// Returns the bytes of a filter's slot: all of its blocks, in their order. They are empty if slots
-/// of the group hold nothing. `group` must be that of the filter.
+/// Returns the bits that the index keeps of a filter: all of its blocks, in their order. If the filter
+/// is a list of hashes, they are made of these. They are empty if the index keeps no bits of such
+/// filters. `group` must be that of the filter.
 pub fn slot_bits<'a>(filter: &View<'a>, group: &FilterGroup) -> Cow<'a, [u8]> {
     match (group.holds, filter.body) {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
@@ -177,18 +178,19 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Returns how the blocks of a tile lie in its pages. A page has as many blocks of each slot as
-    /// it has room for, side by side.
+    /// Returns how the blocks of a tile lie in its pages. The tile has `width` slots, each of which
+    /// has the blocks of one filter, and a page has the same number of blocks of each slot: as many
+    /// as it has room for.
     ///
-    /// `width` is the number of slots, from one to [`FilterGroup::blocks_per_page`], each of which
-    /// has the blocks of one filter.
+    /// `width` must be from one to [`FilterGroup::blocks_per_page`].
     pub(super) fn new(size: PageSize, group: &FilterGroup, width: u16) -> Grid {
-        let blocks = group.shape.blocks;
-        let room = u64::from(group.blocks_per_page(size) / u32::from(width));
+        let blocks_of_slot = group.shape.blocks;
+        let most_blocks_per_page = u64::from(group.blocks_per_page(size) / u32::from(width));
         Grid {
             block_bytes: group.block_bytes(),
-            blocks,
-            slot_blocks_per_page: room.min(blocks).max(1),
+            blocks: blocks_of_slot,
+            // One if slots have no blocks, as this is divided by.
+            slot_blocks_per_page: most_blocks_per_page.min(blocks_of_slot).max(1),
         }
     }
 
@@ -276,7 +278,9 @@ struct MaskByte {
 }
 
 impl ElementMask {
-    /// Returns the mask of the element with this hash in a group whose slots have blocks.
+    /// Returns which bits the element with this hash has in each filter of a group. They are all in
+    /// one block, since filters of a group have the same shape. The group must be one whose filters
+    /// have bits in the index.
     pub fn new(group: &FilterGroup, hash: u64) -> ElementMask {
         // The positions of bits in a block don't depend on how many blocks there are. So an element
         // has the same bits in a filter of one block.
@@ -292,16 +296,18 @@ impl ElementMask {
         }
     }
 
-    /// Sets the entry of `may_have`, which has one for each slot of a tile, of every slot whose
-    /// block has all bits of the element. Other entries stay as they are. `payload` is that of the
-    /// page with the block.
+    /// Finds the filters in a page that may have the element: sets their entries in `may_have`, which
+    /// has one for each filter of the tile. Other entries stay as they are.
+    ///
+    /// `payload` has the bytes of the page of the tile that has the element's block of each filter.
+    /// A page has several neighbouring blocks of one filter, then those of the next, and so on.
     pub fn probe(&self, grid: &Grid, payload: &[u8], may_have: &mut [bool]) {
-        // In each slot's part of the page, the block is at the same place.
-        let block_in_page = (self.block % grid.slot_blocks_per_page) as usize;
-        let from_first_block = &payload[block_in_page * grid.block_bytes..];
-        let blocks = from_first_block.chunks(grid.slot_bytes_per_page());
-        for (slot_may_have, block) in may_have.iter_mut().zip(blocks) {
-            *slot_may_have |= self.is_in(block);
+        let block_among_those_of_filter = (self.block % grid.slot_blocks_per_page) as usize;
+        let from_block_of_first_filter = &payload[block_among_those_of_filter * grid.block_bytes..];
+        // Each chunk begins with the block of a filter. Other blocks follow, which is_in ignores.
+        let blocks = from_block_of_first_filter.chunks(grid.slot_bytes_per_page());
+        for (filter_may_have, block) in may_have.iter_mut().zip(blocks) {
+            *filter_may_have |= self.is_in(block);
         }
     }
 

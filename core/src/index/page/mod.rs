@@ -156,9 +156,11 @@ impl Special {
         *special_space = self.encode();
     }
 
-    /// Returns the bytes of a page if the page was ever written, and `None` if it is all zero or
-    /// after the end of the file. `page` has its bytes, `None` after the end of the file; `at` is
-    /// its number, for errors.
+    /// Returns the bytes of a page if they end as those of this page must; `None` if the page was
+    /// never written: it is all zero, or after the end of the file.
+    ///
+    /// `page` has the bytes, or is `None` if the file ends before the page. `page_number` is for
+    /// errors.
     ///
     /// Fails if the page has other than `size` bytes, or if its end says that it is another page.
     #[inline]
@@ -166,21 +168,22 @@ impl Special {
         self,
         page: Option<&[u8]>,
         size: PageSize,
-        at: PageNumber,
+        page_number: PageNumber,
     ) -> Result<Option<&[u8]>, Damage> {
         match page {
             Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => {
                 Ok(Some(page))
             }
             Some(page) if page.len() != size.bytes() || page.iter().any(|&byte| byte != 0) => {
-                Err(Damage::new(at, self.problem(page, size)))
+                Err(Damage::new(page_number, self.problem(page, size)))
             }
             _ => Ok(None),
         }
     }
 
-    /// Returns, in the words of the error, what is wrong with a page that should have `size` bytes
-    /// and this special space (the bytes at its end), but has not.
+    /// Returns what is wrong with a page, in the words of the error message. The page should have
+    /// `size` bytes and end with this special space, the eight bytes that say what a page is, but has
+    /// not.
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
         if page.len() != size.bytes() {
@@ -207,8 +210,8 @@ impl Special {
 pub trait Pages {
     type Error: From<Damage>;
 
-    /// Calls `read` with the bytes of a page under a share lock, or with `None` if the page is
-    /// after the end of the file. Returns the result of `read`.
+    /// Calls `read` with the bytes of a page, which is locked in share mode meanwhile, or with `None`
+    /// if the file ends before the page. Returns the result of `read`.
     ///
     /// Fails if the page can't be read.
     fn with<R>(
@@ -228,12 +231,12 @@ pub trait Pages {
     fn announce(&mut self, _page: PageNumber) {}
 }
 
-/// Takes the pages of an index that is being built, in the order of their numbers.
+/// Writes the pages of an index that is being built, in the order of their numbers.
 pub trait PageSink {
     type Error: From<Error>;
 
-    /// Takes the next page, whose PostgreSQL header is zero. The first one has number 1; the
-    /// metapage comes from the caller.
+    /// Writes the next page, whose PostgreSQL header is zero here. The first call writes page 1:
+    /// page 0 is the metapage, which the caller of the build writes.
     ///
     /// Fails if the page can't be written.
     fn write(&mut self, page: &[u8]) -> Result<(), Self::Error>;

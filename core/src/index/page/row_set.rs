@@ -60,11 +60,14 @@ impl RowSet {
         size_of_val(&self.entries[..])
     }
 
-    /// Adds a row. It is left out if the set would take too much memory.
+    /// Adds a row, unless the set would then take more memory than it may: such a row is left out
+    /// without notice. Rows must be added in the order of their pages.
     pub fn add(&mut self, row: RowId) {
-        let first_line = row.line / u64::BITS as u16 * u64::BITS as u16;
+        const LINES_PER_ENTRY: u16 = u64::BITS as u16;
+        let first_line = row.line / LINES_PER_ENTRY * LINES_PER_ENTRY;
         let bit = 1 << (row.line - first_line);
 
+        // The row probably is in the same lines as the one before it.
         if let Some(last) = self.entries.last_mut()
             && last.page == row.page
             && last.first_line == first_line

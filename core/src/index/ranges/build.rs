@@ -83,22 +83,28 @@ fn highest_level_of_new(options: &Options) -> Level {
 }
 
 impl Build {
-    /// Begins an index. At most `most_hashes` hashes are kept in memory for level 1 besides those of
-    /// 128 ranges, and as many bytes for level 2 as they take, but at least those of eight slots.
-    /// The options must be possible.
+    /// Begins to build an index with these options, of which the caller has checked that they are
+    /// possible.
+    ///
+    /// The build keeps the distinct hashes of up to 128 ranges of the table in memory. Besides, at
+    /// most `most_hashes` hashes are kept for level 1. Level 2 may take as much memory as they, but
+    /// eight filters of level 2 are kept in any case.
     pub fn new(options: Options, most_hashes: usize) -> Build {
+        let ranges = options.ranges_of(options.table_pages);
+        let tiles_of_zero = ranges.div_ceil(MAX_WIDTH.into());
         let highest_level = highest_level_of_new(&options);
+        let width_of_one = if highest_level == Level::Two {
+            Width::within(tiles_of_zero / SLOTS_OF_LEVEL_TWO)
+        } else {
+            Width::MAX
+        };
+
+        // These are the targets of an index with one level; adding levels replaces them.
         let targets = targets(&options, Level::Zero);
         let plan =
             |level, width| LevelPlan { level, width, target: targets[level], size: options.size };
 
-        let ranges = options.ranges_of(options.table_pages);
-        let tiles = ranges.div_ceil(MAX_WIDTH.into());
-        let width_of_one = if highest_level == Level::Two {
-            Width::within(tiles / SLOTS_OF_LEVEL_TWO)
-        } else {
-            Width::MAX
-        };
+        // Level 2 keeps words of 64 bits, which are as large as hashes.
         let most_words = most_hashes;
         let mut build = Build {
             directory: Directory::empty(options),
@@ -109,16 +115,20 @@ impl Build {
             level_two: PendingLevelTwo::new(plan(Level::Two, Width::MAX), most_words),
             keys_per_range: None,
         };
-        build.raise(highest_level);
+        build.add_levels(highest_level);
         build
     }
 
-    /// Lets the keys of the next tiles of level 0 have bits on higher levels too, up to this one, if
-    /// it is higher than before. From then on each tile is a slot of a tile of the level above.
-    fn raise(&mut self, highest_level: Level) {
+    /// Adds levels to the index until `highest_level` is its highest one; does nothing if it already
+    /// has that level. The tiles that were written before keep having bits on the old levels only.
+    ///
+    /// From now on each new tile of a level is a slot, with a filter of all of its keys, in a tile of
+    /// the level above. As the rates of the levels multiply, each level may have a higher rate.
+    fn add_levels(&mut self, highest_level: Level) {
         for level in [Level::Zero, Level::One] {
-            if (self.highest_level..highest_level).contains(&level) {
-                // The first tile that has a slot above.
+            let gets_level_above = (self.highest_level..highest_level).contains(&level);
+            if gets_level_above {
+                // The next tile is the first one of its level that has a slot above.
                 let next_tile = self.directory.tile_count(level);
                 self.directory.first_covered[level] = Some(next_tile);
             }
@@ -131,18 +141,18 @@ impl Build {
         self.level_two.plan.target = targets[Level::Two];
     }
 
-    /// Adds level 1 if `more_ranges` ranges more would be too many without it. That happens if the
-    /// table has grown since the build began.
-    fn raise_for(&mut self, more_ranges: u64) {
+    /// Adds level 1 to an index that has level 0 only, if with `more_ranges` ranges more every lookup
+    /// would probe too many tiles. That happens if the table has grown since the build began.
+    fn add_level_one_if_needed(&mut self, more_ranges: u64) {
         let end_range = self.directory.end_slot(Level::Zero) + more_ranges;
         let most_ranges = self.directory.options.most_uncovered_slots(Level::Zero);
         if self.highest_level == Level::Zero && end_range > most_ranges {
-            self.raise(Level::One);
+            self.add_levels(Level::One);
         }
     }
 
-    /// Adds the next range, with the hashes of its keys in any order and possibly repeated; there
-    /// may be none.
+    /// Adds the next range of the table, with the hashes of its keys in any order and possibly
+    /// repeated; there may be none. If 128 ranges were gathered before, they are written as a tile.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -156,38 +166,43 @@ impl Build {
         Ok(())
     }
 
-    /// Writes what is left: a tile for the last ranges, and on the levels above tiles whose slots are
-    /// the tiles below. Returns the directory, which says where the tiles are, and whose metapage the
-    /// caller writes. `rows` is the number of rows that the index was built from.
+    /// Ends the build: writes the filters that are still in memory, and returns the directory, which
+    /// says where they are. The caller must write its metapage. `rows` is the number of rows that
+    /// the index was built from.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
     pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> Result<Directory, S::Error> {
-        let gathered = std::mem::take(&mut self.gathered);
-        self.raise_for(gathered.count() as u64);
-        if self.highest_level > Level::Zero {
-            if gathered.count() > 0 {
-                self.write_full_tile(sink, gathered, Input::Ended)?;
+        let last_ranges = std::mem::take(&mut self.gathered);
+        self.add_level_one_if_needed(last_ranges.count() as u64);
+        if self.highest_level == Level::Zero {
+            self.write_last_tiles(sink, &last_ranges)?;
+        } else {
+            if last_ranges.count() > 0 {
+                self.write_full_tile(sink, last_ranges, Input::Ended)?;
             }
             self.write_level_one(sink, Input::Ended)?;
             self.write_level_two(sink, Input::Ended)?;
-        } else {
-            self.write_last_tiles(sink, &gathered)?;
         }
 
-        // A table without rows has none of the levels that its pages let expect.
+        self.forget_levels_without_tiles();
+        self.directory.chain.rows_built = rows;
+        Ok(self.directory)
+    }
+
+    /// Corrects which tiles have a slot in the level above, if there are no such tiles. Levels were
+    /// added for the pages of the table, but a table may have fewer ranges with rows than expected.
+    fn forget_levels_without_tiles(&mut self) {
         for level in [Level::Zero, Level::One] {
             let tiles = self.directory.tile_count(level);
             let first_covered = &mut self.directory.first_covered[level];
             *first_covered = first_covered.filter(|&first| first < tiles);
         }
-        self.directory.chain.rows_built = rows;
-        Ok(self.directory)
     }
 
-    /// Writes tiles for the last ranges of an index that has no levels above level 0. There may be
-    /// several, since the number of columns of a tile, its width, is a power of two: 70 ranges get
-    /// tiles of 64 and 8.
+    /// Writes tiles for the last ranges of an index that has level 0 only. There may be several,
+    /// since the number of columns of a tile, its width, is a power of two: 70 ranges get tiles of 64
+    /// and 8.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -196,25 +211,28 @@ impl Build {
         sink: &mut S,
         gathered: &GatheredRanges,
     ) -> Result<(), S::Error> {
-        let columns_per_slot = self.columns_per_slot();
-        let mut first = 0;
-        while first < gathered.count() {
-            let columns_left = (gathered.count() - first) * usize::from(columns_per_slot);
+        let columns_per_range = self.columns_per_slot();
+        let mut first_range = 0;
+        while first_range < gathered.count() {
+            let ranges_left = gathered.count() - first_range;
+            let columns_left = ranges_left * usize::from(columns_per_range);
             let width = width_for_slots(columns_left, Level::Zero);
-            let slots = width.slots(columns_per_slot) as usize;
-            let end = gathered.count().min(first + slots);
-            let input = if end == gathered.count() { Input::Ended } else { Input::MoreFollows };
-            self.write_level_zero_tile(sink, gathered, first..end, width, input)?;
-            first = end;
+            let ranges_of_tile = width.slots(columns_per_range) as usize;
+
+            let end_range = gathered.count().min(first_range + ranges_of_tile);
+            let is_last_tile = end_range == gathered.count();
+            let input = if is_last_tile { Input::Ended } else { Input::MoreFollows };
+            self.write_level_zero_tile(sink, gathered, first_range..end_range, width, input)?;
+            first_range = end_range;
         }
         Ok(())
     }
 
-    /// Writes a tile of level 0 for all ranges that were gathered. If the index has more levels, the
-    /// tile is a slot of a tile of level 1, and its keys are kept until that is written.
+    /// Writes a tile of level 0 for the ranges of the table that were gathered. If the index has more
+    /// levels, the keys of the tile are also kept in memory, until tiles of these levels are written.
     ///
-    /// The table may have more ranges than it had when the build began. Then there are more levels
-    /// from here on.
+    /// Adds level 1 or level 2 if a lookup would otherwise probe too many tiles: the table may have
+    /// grown since the build began.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -224,41 +242,50 @@ impl Build {
         gathered: GatheredRanges,
         input: Input,
     ) -> Result<(), S::Error> {
-        self.raise_for(MAX_WIDTH.into());
-        // Level 2 is added when level 1 has as many slots as it may have without.
-        let tiles = u64::from(self.directory.tile_count(Level::Zero));
-        let slots_of_one = tiles - self.directory.first_slot(Level::One);
-        let most_slots_of_one = self.directory.options.most_uncovered_slots(Level::One);
-        if self.highest_level == Level::One && slots_of_one >= most_slots_of_one {
-            self.write_level_one(sink, Input::MoreFollows)?;
-            self.raise(Level::Two);
-        }
+        self.add_level_one_if_needed(MAX_WIDTH.into());
+        self.add_level_two_if_needed(sink)?;
 
         let ranges = gathered.count();
         let columns = ranges as u64 * u64::from(self.columns_per_slot());
         let width = Width::holding(columns);
         self.write_level_zero_tile(sink, &gathered, 0..ranges, width, input)?;
         if self.highest_level > Level::Zero {
-            self.keep_slots_above(sink, gathered)?;
+            self.keep_keys_for_levels_above(sink, gathered)?;
         }
         Ok(())
     }
 
-    /// Keeps the keys of a tile of level 0, which has these ranges, for the levels above: the tile is
-    /// a slot of level 1, and one of many that share a slot of level 2. Writes tiles of these levels
-    /// that are full.
+    /// Adds level 2 to an index whose highest level is level 1, if level 1 has as many slots, one for
+    /// each tile of level 0, as it may have without a level above. The slots of level 1 that are kept
+    /// in memory are written first, as they get no bits on level 2.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
-    fn keep_slots_above<S: PageSink>(
+    fn add_level_two_if_needed<S: PageSink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        let tiles_of_zero = u64::from(self.directory.tile_count(Level::Zero));
+        let slots_of_one = tiles_of_zero - self.directory.first_slot(Level::One);
+        let most_slots_of_one = self.directory.options.most_uncovered_slots(Level::One);
+        if self.highest_level == Level::One && slots_of_one >= most_slots_of_one {
+            self.write_level_one(sink, Input::MoreFollows)?;
+            self.add_levels(Level::Two);
+        }
+        Ok(())
+    }
+
+    /// Keeps the keys of a tile of level 0 in memory for the levels above. `gathered` has the ranges
+    /// of the tile. On level 1 the tile gets a filter of its own, a *slot*; on level 2 many tiles
+    /// share one slot. Writes tiles of these levels that become full.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
+    /// a page can't be written.
+    fn keep_keys_for_levels_above<S: PageSink>(
         &mut self,
         sink: &mut S,
         gathered: GatheredRanges,
     ) -> Result<(), S::Error> {
         let ranges = gathered.count() as f64;
         let hashes = gathered.into_distinct();
-        // The last tile may have fewer ranges. Its slot has the same size as those beside it, whose
-        // tiles are full.
+        // The last tile of the table may have fewer ranges than the others, and will be filled later.
         let keys_if_full = hashes.len() as f64 * f64::from(MAX_WIDTH) / ranges;
         if self.level_one.needs_other_tile(keys_if_full) {
             self.write_level_one(sink, Input::MoreFollows)?;
@@ -276,8 +303,9 @@ impl Build {
         Ok(())
     }
 
-    /// Writes the slots of level 1 that are kept, as one tile or several. If there is a level 2, each
-    /// of these tiles is a slot of it, which is kept until the tile of level 2 is written.
+    /// Writes the filters of level 1 that are kept in memory, its *slots*, as one tile or several. If
+    /// there is a level 2, each of these tiles is a slot of level 2, and is kept in memory until
+    /// tiles of level 2 are written.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -285,13 +313,28 @@ impl Build {
         let tiles_before = self.directory.tile_count(Level::One);
         let slots = self.level_one.take_slots();
         self.write_slots(sink, Level::One, slots, input)?;
-        let new_tiles = self.directory.tile_count(Level::One) - tiles_before;
-        if self.highest_level < Level::Two || new_tiles == 0 {
-            return Ok(());
-        }
 
-        // Each tile is a slot of level 2. The keys of several tiles weren't told apart, so each of
-        // their slots has the bits of all.
+        let new_tiles = self.directory.tile_count(Level::One) - tiles_before;
+        if self.highest_level == Level::Two && new_tiles > 0 {
+            self.keep_slots_of_level_two(sink, new_tiles)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a slot of level 2 in memory for each of the `new_tiles` tiles of level 1 that were just
+    /// written. Writes tiles of level 2 if it has enough slots.
+    ///
+    /// The keys of the new tiles were gathered together, so that each of their slots has the bits of
+    /// all of them.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
+    /// a page can't be written.
+    fn keep_slots_of_level_two<S: PageSink>(
+        &mut self,
+        sink: &mut S,
+        new_tiles: u32,
+    ) -> Result<(), S::Error> {
+        // The slot that has got the keys of the new tiles.
         let slot = self.level_two.close_slot();
         for _ in 0..new_tiles {
             if self.level_two.is_full() {
@@ -299,6 +342,8 @@ impl Build {
             }
             self.level_two.add_slot(slot.bits.copy(), slot.keys);
         }
+        // The next slot probably has as many keys. If it needs more blocks than these slots have, it
+        // can't be in one tile with them.
         if self.level_two.needs_other_tile(slot.keys) {
             self.write_level_two(sink, Input::MoreFollows)?;
             self.level_two.forget_blocks();
@@ -315,12 +360,12 @@ impl Build {
         self.write_slots(sink, Level::Two, slots, input)
     }
 
-    /// Writes slots of level 1 or 2 as tiles. There may be several, since the number of columns of a
+    /// Writes slots of level 1 or 2 as tiles. A *slot* is the filter of one tile of the level below,
+    /// and becomes a column of a tile. There may be several tiles, since the number of columns of a
     /// tile, its width, is a power of two.
     ///
-    /// Only if the input has ended may the last tile have columns without a slot. Else the next tile
-    /// of the level below would belong to the first of them, but it gets the slot after the last one
-    /// written.
+    /// If the table has more ranges, only tiles without a free column are written: the next slot is
+    /// numbered after the last one here, and so can't become the free column.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -341,23 +386,30 @@ impl Build {
                 Level::Two => &self.level_two.plan,
                 _ => &self.level_one.plan,
             };
+
             let (shape, columns) = match slots_of_tile.contents {
+                // Slots that are kept as bits have a fixed number of blocks.
                 SlotContents::Bits(columns) => (plan.shape(width, columns[0].blocks()), columns),
-                SlotContents::Hashes(hashes) => {
+                SlotContents::Hashes(hashes_of_slots) => {
                     let complete = complete_columns(&slots_of_tile.keys_per_slot);
                     let shape = self.directory.shape_for(level, width, plan.target, &complete);
-                    let columns = hashes.iter().map(|hashes| ColumnBits::with_keys(hashes, shape));
+                    let columns = hashes_of_slots
+                        .iter()
+                        .map(|hashes| ColumnBits::with_keys(hashes, shape));
                     (shape, memory::collect(columns))
                 }
             };
-            self.write_tile(sink, shape, &columns, SlotColumns::even(width, 1))?;
+            let one_column_each = SlotColumns::even(width, 1);
+            self.write_tile(sink, shape, &columns, one_column_each)?;
         }
         Ok(())
     }
 
-    /// Writes a tile of level 0 for some of the ranges that were gathered: each is a slot, which has
-    /// one of the tile's columns, or several if ranges differ much in their number of keys. `width`
-    /// is the number of columns.
+    /// Writes a tile of level 0, which has the filters of some of the gathered ranges of the table.
+    /// `width` is its number of columns of bits. Each range gets one column, or several if ranges
+    /// differ much in their number of keys.
+    ///
+    /// `ranges` are numbers of ranges, counted from the first one that was gathered.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -369,29 +421,30 @@ impl Build {
         width: Width,
         input: Input,
     ) -> Result<(), S::Error> {
-        let keys_per_range = self.expected_keys(gathered, ranges.clone(), input);
-        let filled = self.columns_for(width, keys_per_range);
+        let keys_per_range = self.note_expected_keys(gathered, ranges.clone(), input);
+        let filled = self.divide_columns(width, keys_per_range);
         let complete = complete_columns(&filled.keys_per_column);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &complete);
 
         let mut columns = Vec::new();
         columns.resize_with(width.columns() as usize, || ColumnBits::empty(shape));
-        for (columns_of_slot, range) in filled.slot_columns.slots().zip(ranges) {
+        for (columns_of_range, range) in filled.slot_columns.slots().zip(ranges) {
             for &hash in gathered.hashes_of(range) {
-                let footprint = Footprint::new(shape, hash);
-                let column = column(&columns_of_slot, footprint.column_share);
-                columns[column as usize].add_key(&footprint, shape);
+                let footprint = Footprint::of_key(shape, hash);
+                let column_of_key = column(&columns_of_range, footprint.column_share);
+                columns[column_of_key as usize].add_key(&footprint, shape);
             }
         }
         self.write_tile(sink, shape, &columns, filled.slot_columns)
     }
 
-    /// Returns how many keys each of these ranges, of those that were gathered, will have when its
-    /// heap pages are full. Only the very last range of the table may still grow: it will have as
-    /// many keys as a complete range on average, unless it has more already.
+    /// Returns how many keys each of some gathered ranges will have when its heap pages are full, and
+    /// remembers how many keys a complete range has on average.
     ///
-    /// Remembers how many keys a complete range has on average.
-    fn expected_keys(
+    /// All ranges are full, except the last one of the table, which is the last one here if the input
+    /// has ended. It is expected to get as many keys as a complete range has on average, unless it
+    /// has more already. `ranges` are counted from the first range that was gathered.
+    fn note_expected_keys(
         &mut self,
         gathered: &GatheredRanges,
         ranges: Range<usize>,
@@ -399,38 +452,44 @@ impl Build {
     ) -> Vec<f64> {
         let mut keys_per_range: Vec<f64> =
             ranges.map(|range| gathered.hashes_of(range).len() as f64).collect();
+        // Left out of the mean.
         let keys_of_growing_range = if input == Input::Ended { keys_per_range.pop() } else { None };
+
         self.keys_per_range = mean(&complete_columns(&keys_per_range)).or(self.keys_per_range);
-        if let Some(keys) = keys_of_growing_range {
-            let keys_of_complete_range = self
-                .keys_per_range
-                .unwrap_or(f64::from(self.directory.options.keys_per_range));
-            keys_per_range.push(keys_of_complete_range.max(keys));
+        if let Some(keys_so_far) = keys_of_growing_range {
+            let assumed_by_options = f64::from(self.directory.options.keys_per_range);
+            let keys_of_complete_range = self.keys_per_range.unwrap_or(assumed_by_options);
+            keys_per_range.push(keys_of_complete_range.max(keys_so_far));
         }
         keys_per_range
     }
 
-    /// Returns which columns of a tile of level 0 each range gets, and how many keys each column then
-    /// has. The ranges have these numbers of keys; `width` is the number of columns.
+    /// Divides the columns of bits of a new tile of level 0 among ranges of the table, the tile's
+    /// *slots*. Returns which columns each range gets, and how many keys each column then has.
     ///
-    /// If pages of the table are split among ranges, there are two columns for each range on average,
-    /// and ranges with more keys get more of them.
-    fn columns_for(&self, width: Width, mut keys_per_range: Vec<f64>) -> FilledColumns {
-        let columns_per_slot = self.columns_per_slot();
-        if columns_per_slot == 1 {
+    /// `width` is the number of columns, and `keys_per_range` has a number for each range. Where one
+    /// page of the table is split among several ranges, they differ much in their keys. So the tile
+    /// has two columns for each range on average, and ranges with more keys get more of them.
+    fn divide_columns(&self, width: Width, mut keys_per_range: Vec<f64>) -> FilledColumns {
+        let columns_per_range = self.columns_per_slot();
+        if columns_per_range == 1 {
+            // There is nothing to divide: column n is that of range n.
             return FilledColumns {
-                slot_columns: SlotColumns::even(width, columns_per_slot),
+                slot_columns: SlotColumns::even(width, columns_per_range),
                 keys_per_column: keys_per_range,
             };
         }
 
-        // Slots that are left have ranges like the others later.
-        let slots = width.slots(columns_per_slot) as usize;
+        // The last tile of the table may have slots for more ranges, which are expected to be like
+        // the others.
+        let slots = width.slots(columns_per_range) as usize;
         keys_per_range.resize(slots, self.keys_per_range.unwrap_or_default());
+
         let slot_columns = SlotColumns::by_keys(width, &keys_per_range);
         let mut keys_per_column = Vec::new();
-        for (columns, keys) in slot_columns.slots().zip(keys_per_range) {
-            let count = columns.len();
+        for (columns_of_range, keys) in slot_columns.slots().zip(keys_per_range) {
+            // The keys of a range are spread evenly over its columns.
+            let count = columns_of_range.len();
             keys_per_column.resize(keys_per_column.len() + count, keys / count as f64);
         }
         FilledColumns { slot_columns, keys_per_column }
@@ -442,12 +501,13 @@ impl Build {
         self.directory.options.columns_per_slot(Level::Zero, next_range)
     }
 
-    /// Writes the pages of a new tile. Each page has the same blocks of all columns, bit by bit side
-    /// by side. `columns` has the bits of the first columns; the others have none. `slot_columns`
-    /// says which columns belong to one slot.
+    /// Adds a tile of this shape to the directory, and writes its pages.
     ///
-    /// If the metapage has no room for the record of another tile, a directory page is written
-    /// first, which takes its records.
+    /// `columns` has the bits of the first columns; the others have none. `slot_columns` says which
+    /// columns belong together, as they have the keys of one slot.
+    ///
+    /// If the metapage has no room for the record of another tile, all of its records are written to
+    /// a new directory page first.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -466,24 +526,12 @@ impl Build {
         self.directory.add_tiles(shape, 1)?;
         let tile = self.directory.last_tile(shape.level).expect("a tile was just added");
 
-        let row_bytes = shape.width.row_bytes();
-        let block_bytes = size.block_bits() as usize * row_bytes;
-        let blocks_per_page = shape.width.blocks_per_page() as usize;
         let mut page = vec![0; size.bytes()];
+        let blocks_per_page = shape.width.blocks_per_page() as usize;
         for first_block in (0..shape.blocks() as usize).step_by(blocks_per_page) {
             interrupt::check();
             page.fill(0);
-            let blocks = page[size.payload()].chunks_exact_mut(block_bytes);
-            for (block, number) in blocks.zip(first_block..) {
-                for (bits, column) in columns.iter().zip(0..) {
-                    set_column(block, row_bytes, column, bits.block(number));
-                }
-                let has_column_row = shape.block_bits() < size.block_bits();
-                if has_column_row {
-                    let last_row = shape.block_bits() as usize * row_bytes;
-                    slot_columns.write(&mut block[last_row..]);
-                }
-            }
+            fill_payload(&mut page[size.payload()], shape, columns, slot_columns, first_block);
             tile.special().write(&mut page);
             sink.write(&page)?;
         }
@@ -491,8 +539,38 @@ impl Build {
     }
 }
 
-/// Sets the bits of a column in a block of a page, which has rows of `row_bytes` bytes. Bit i of
-/// word w in `words` is that of row 64 w + i.
+/// Sets the bits of a page of a tile: those of block `first_block` of all columns, and of as many
+/// blocks after it as a page has. `payload` has the bytes of the page between its header and its
+/// end, and is zero.
+///
+/// A block is stored as rows, each of which has a bit for each column. `slot_columns` says which
+/// columns belong to one slot; if a slot may have several, the last row says so.
+fn fill_payload(
+    payload: &mut [u8],
+    shape: TileShape,
+    columns: &[ColumnBits],
+    slot_columns: SlotColumns,
+    first_block: usize,
+) {
+    let row_bytes = shape.width.row_bytes();
+    let rows_per_block = shape.size.block_bits();
+    let rows_of_keys = shape.block_bits();
+    let block_bytes = rows_per_block as usize * row_bytes;
+
+    let blocks = payload.chunks_exact_mut(block_bytes);
+    for (block, block_number) in blocks.zip(first_block..) {
+        for (bits, column) in columns.iter().zip(0..) {
+            set_column(block, row_bytes, column, bits.block(block_number));
+        }
+        if rows_of_keys < rows_per_block {
+            let last_row = rows_of_keys as usize * row_bytes;
+            slot_columns.write(&mut block[last_row..]);
+        }
+    }
+}
+
+/// Sets the bits of one column in a block, which is stored as rows of `row_bytes` bytes with a bit
+/// for each column. `words` has the bits of the column: bit i of word w belongs to row 64 w + i.
 #[inline]
 fn set_column(block: &mut [u8], row_bytes: usize, column: usize, words: &[u64]) {
     let byte_of_row = column / 8;
@@ -508,9 +586,12 @@ fn set_column(block: &mut [u8], row_bytes: usize, column: usize, words: &[u64]) 
     }
 }
 
-/// Returns the width of the next tile of a level, if `slots` slots are left: the narrowest that has
-/// room for all of them if three quarters of it are used (on level 2, whose slots are large, fifteen
-/// sixteenths), else the widest that they fill.
+/// Returns how many columns the next tile of a level gets, if `slots` slots are left to be written,
+/// each of which takes a column.
+///
+/// One tile takes all of them if they use at least three quarters of its columns, or on level 2,
+/// whose columns are large, fifteen sixteenths. Otherwise the tile is the widest one that has no
+/// unused column, and the slots that are left go to further tiles.
 ///
 /// For example, 91 slots of level 1 use less than three quarters of 128. So a tile of 64 comes
 /// first. The 27 slots that are left use more than three quarters of 32.

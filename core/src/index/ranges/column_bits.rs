@@ -35,7 +35,7 @@ impl ColumnBits {
     /// Sets the bits of keys, given their hashes. The column must have as many blocks as the shape.
     pub fn add_keys(&mut self, hashes: &[u64], shape: TileShape) {
         for &hash in hashes {
-            self.add_key(&Footprint::new(shape, hash), shape);
+            self.add_key(&Footprint::of_key(shape, hash), shape);
         }
     }
 
@@ -77,11 +77,11 @@ impl ColumnBits {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns a column of half as many blocks that has the same keys. The number of blocks must be
-    /// even.
+    /// Returns a column of half as many blocks with the same keys, which has the bits that it would
+    /// have if the keys had been added to it. The number of blocks must be even.
     ///
-    /// A hash leads to the block at its share of all blocks. In half as many, blocks 2 i and 2 i + 1
-    /// are block i, and the positions of bits in a block stay.
+    /// Hashes are divided evenly among the blocks in their order. So the keys of blocks 2 i and
+    /// 2 i + 1 are those of block i in half as many, and their positions in a block stay.
     pub fn folded(&self) -> ColumnBits {
         let mut words = memory::with_capacity(self.words.len() / 2);
         for two_blocks in self.words.chunks_exact(2 * self.words_per_block) {

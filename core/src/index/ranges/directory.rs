@@ -59,7 +59,8 @@ impl Options {
         }
     }
 
-    /// Returns how many slots of a level belong to tiles without a slot in the level above, at most.
+    /// Returns the most slots of a level that may be in tiles without a slot in the level above.
+    /// Every lookup reads such tiles. The highest level has no level above, and no limit.
     pub(super) const fn most_uncovered_slots(&self, level: Level) -> u64 {
         match level {
             Level::Zero if self.is_flat => u64::MAX,
@@ -105,14 +106,15 @@ impl Options {
         first..first + pages_per_range
     }
 
-    /// Returns how many columns a slot gets on average, in a tile of a level that begins with this
-    /// slot.
+    /// Returns how many columns of a new tile each of its slots gets on average. A column is a filter,
+    /// and a slot is what the tile has filters for: a range of the table on level 0, a tile of the
+    /// level below on another level. The tile begins with slot `first_slot` of its level.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             // Documents differ in length, so that some need several columns.
             (Level::Zero, Some(split)) if split.is_split(first_slot) => 2,
-            // Page 0 of a table that was empty has a tile to itself, so that the pages after it may
-            // be split.
+            // Page 0 of a table that was empty has all columns of the first tile, so that the pages
+            // after it may be split.
             (Level::Zero, _) if self.may_split && first_slot == 0 => Width::MIN.columns() as u8,
             _ => 1,
         }
@@ -263,23 +265,25 @@ impl Directory {
         }
     }
 
-    /// Returns the runs in the metapage, in the order of their pages: those that come after the
-    /// newest directory page.
+    /// Returns the runs of tiles that are stored in the metapage, not in a directory page, in the
+    /// order of the pages of their tiles. They were added after the newest directory page was
+    /// written, so that their pages come after it.
     pub(super) fn runs_of_metapage(&self) -> Vec<TileRun> {
         let newest_directory_page = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_in_metapage = move |run: &&TileRun| run.first.first_page > newest_directory_page;
-        let runs = Level::ALL.into_iter().flat_map(|level| {
+        let runs_of_levels = Level::ALL.into_iter().flat_map(|level| {
             // The newest runs of a level are its last ones.
             self.runs[level].iter().rev().take_while(is_in_metapage)
         });
 
-        let mut runs = memory::collect(runs.copied());
+        let mut runs = memory::collect(runs_of_levels.copied());
         runs.sort_unstable_by_key(|run| run.first.first_page);
         runs
     }
 
-    /// Returns the tile of a level that has a slot; `None` if no tile has it. A slot of level 0 is a
-    /// range, a slot of another level is the ordinal of a tile of the level below.
+    /// Returns the tile of a level that has the slot with this number; `None` if no tile has it. On
+    /// level 0 the number is that of a range of the table, on another level it is the ordinal of a
+    /// tile of the level below.
     pub fn tile_of(&self, level: Level, slot: u32) -> Option<TileAddress> {
         // The slot is in the last run that begins with it or before it.
         let runs = &self.runs[level];
@@ -322,36 +326,37 @@ impl Directory {
         Some(memory::collect(slots.iter().map(|slot| slot.mark(hash))))
     }
 
-    /// Returns the slots that have the keys of a range: one for each level that has bits of them,
-    /// from the highest level down. `None` if the range has no tile yet.
+    /// Returns where the index keeps the keys of a range of the table: one place for each level that
+    /// has bits of them, from the highest level down. `None` if the range has no tile yet.
     ///
-    /// On level 0 the range is a slot of a tile. That tile may be a slot of a tile of level 1, and
-    /// so on: it is *covered* then.
+    /// A tile has filters for neighbouring *slots*. On level 0 each range is a slot. On levels 1 and
+    /// 2 each tile of the level below is a slot, except for the first tiles of a level, which have
+    /// bits on no higher level.
     pub fn slots_of_range(&self, range: u32) -> Option<Vec<SlotAddress>> {
         let mut slots = memory::with_capacity(Level::ALL.len());
-        let mut slot = range;
+        let mut slot_number = range;
         for level in Level::ALL {
-            let tile = self.tile_of(level, slot)?;
-            let slot_in_tile = (slot - tile.first_slot) as u8;
+            let tile = self.tile_of(level, slot_number)?;
+            let slot_in_tile = (slot_number - tile.first_slot) as u8;
             slots.push(SlotAddress { tile, slot_in_tile });
 
-            let is_covered = tile.ordinal >= self.uncovered_tiles(level);
-            if !is_covered {
+            let has_slot_above = tile.ordinal >= self.uncovered_tiles(level);
+            if !has_slot_above {
                 break;
             }
-            // The tile is a slot of the level above. When a directory is read, it is checked that
-            // covered tiles have such a slot.
-            slot = tile.ordinal;
+            // The level above numbers its slots as this level its tiles. Reading the directory has
+            // checked that the slot exists.
+            slot_number = tile.ordinal;
         }
         slots.reverse();
         Some(slots)
     }
 
-    /// Adds tiles of one shape after the others of their level, and allocates their pages.
+    /// Adds `count` tiles of one shape after the others of their level, and allocates their pages.
     ///
-    /// A *run* is some tiles of one shape whose pages follow each other, and is stored as one record.
-    /// The new tiles become part of the level's last run if they follow it and have its shape;
-    /// otherwise the metapage must have room for another record.
+    /// Neighbouring tiles of one shape whose pages follow each other are a *run*, and are stored as
+    /// one record. The new tiles become part of the level's last run if they can; otherwise they are
+    /// a run of their own, for whose record the metapage must have room.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or slots.
     pub(super) fn add_tiles(&mut self, shape: TileShape, count: u32) -> Result<()> {
@@ -372,7 +377,8 @@ impl Directory {
         };
         let runs = &mut self.runs[level];
         match runs.last_mut() {
-            // If a directory page is between them, the pages don't follow each other.
+            // The pages don't follow each other if tiles of another level, or a directory page, are
+            // between them.
             Some(last) if last.first.shape == shape && last.end_page() == u64::from(first_page) => {
                 last.tiles += count;
             }

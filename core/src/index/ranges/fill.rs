@@ -44,26 +44,31 @@ struct BitCounts {
 }
 
 impl BitCounts {
-    /// Adds the bits of a page of a tile. A page consists of blocks, which consist of rows with a bit
-    /// for each column. `page` has its bytes, `None` after the end of the file; `at` is its number.
+    /// Counts the bits of a page of a tile. A page has blocks of bits, which are stored as rows with a
+    /// bit for each column of the tile. If slots may have several columns, the last row of a block
+    /// has no bits of keys: it says which columns each slot has, and is remembered.
     ///
-    /// Fails if it is not a page of the tile, or if its slots can't have the columns that it says.
+    /// `page` has the bytes of the page, or is `None` if the file ends before it. `page_number` is for
+    /// errors.
+    ///
+    /// Fails if it is not a page of the tile, or if it contradicts itself about the columns of its
+    /// slots.
     fn add_page(
         &mut self,
         tile: &TileAddress,
         page: Option<&[u8]>,
-        at: PageNumber,
+        page_number: PageNumber,
     ) -> Result<(), Damage> {
         let shape = tile.shape;
         let row_bytes = shape.width.row_bytes();
         let block_bytes = shape.size.block_bits() as usize * row_bytes;
         let key_bytes = shape.block_bits() as usize * row_bytes;
         // A page that was never written has no bits.
-        let payload = tile.payload(page, at)?.unwrap_or(&[]);
+        let payload = tile.payload(page, page_number)?.unwrap_or(&[]);
         for block in payload.chunks_exact(block_bytes) {
             let (key_rows, column_row) = block.split_at(key_bytes);
             if !column_row.is_empty() {
-                self.slot_columns = SlotColumns::read(shape, column_row, at)?;
+                self.slot_columns = SlotColumns::read(shape, column_row, page_number)?;
             }
             self.add_block(shape, key_rows);
         }
@@ -85,20 +90,24 @@ impl BitCounts {
 /// Returns how many bits of each column are set in some rows of bits. A row has `row_bytes` bytes,
 /// with a bit for each column.
 ///
-/// The bits of a byte are counted together, in a number of 64 bits that has a byte for each of
-/// them.
+/// The eight columns of a byte are counted at once: a number of 64 bits is eight counters of one
+/// byte, and each row adds 0 or 1 to each of them.
 fn ones_per_column(rows: &[u8], row_bytes: usize) -> [u16; MAX_WIDTH as usize] {
     let mut ones = [0u16; MAX_WIDTH as usize];
-    // A counter of one byte has room for so many rows.
-    for some_rows in rows.chunks(usize::from(u8::MAX) * row_bytes) {
+    // More rows might overflow a counter of one byte.
+    let most_rows_at_once = usize::from(u8::MAX);
+    for some_rows in rows.chunks(most_rows_at_once * row_bytes) {
         let mut counters = [0u64; MAX_WIDTH as usize / 8];
         for row in some_rows.chunks_exact(row_bytes) {
-            for (counter, &byte) in counters.iter_mut().zip(row) {
-                *counter += spread_bits(byte);
+            for (eight_counters, &byte) in counters.iter_mut().zip(row) {
+                *eight_counters += spread_bits(byte);
             }
         }
-        for (ones_of_byte, counter) in ones.as_chunks_mut::<8>().0.iter_mut().zip(counters) {
-            for (ones_of_bit, count) in ones_of_byte.iter_mut().zip(counter.to_be_bytes()) {
+
+        let (ones_of_bytes, _) = ones.as_chunks_mut::<8>();
+        for (ones_of_byte, eight_counters) in ones_of_bytes.iter_mut().zip(counters) {
+            // The counter of the lowest bit is the highest byte.
+            for (ones_of_bit, count) in ones_of_byte.iter_mut().zip(eight_counters.to_be_bytes()) {
                 *ones_of_bit += u16::from(count);
             }
         }
@@ -129,8 +138,10 @@ pub(super) fn estimated_keys(shape: TileShape, bits: f64, ones: f64) -> f64 {
 }
 
 impl Fill {
-    /// Reads at most `most_pages` pages of a tile, evenly spread, and estimates from their bits how
-    /// many keys each column of the tile has.
+    /// Estimates how many keys each column of a tile has, and its false positive rate, from the bits
+    /// of some pages of the tile. A column is a filter, of a range of the table or of some of its
+    /// keys. At most `most_pages` pages are read, but at least one; they are evenly spread over the
+    /// tile.
     ///
     /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
     pub fn read<P: Pages>(
@@ -147,8 +158,8 @@ impl Fill {
         let pages_read = shape.pages.min(most_pages.max(1));
         for i in 0..pages_read {
             let page_of_tile = u64::from(i) * u64::from(shape.pages) / u64::from(pages_read);
-            let at = tile.first_page + page_of_tile as u32;
-            pages.with(at, |page| counts.add_page(tile, page, at))??;
+            let page_number = tile.first_page + page_of_tile as u32;
+            pages.with(page_number, |page| counts.add_page(tile, page, page_number))??;
         }
 
         let blocks_counted = u64::from(pages_read) * u64::from(shape.width.blocks_per_page());

@@ -83,19 +83,21 @@ fn width_of_uncovered_level_one(slots_before: u64) -> Width {
 /// The shapes of new tiles.
 struct NewTiles {
     /// The tiles of level 0, of which one or more are added.
-    zero: TileShape,
+    level_zero: TileShape,
     /// Whether the tiles of level 0 have slots in level 1.
-    is_zero_covered: bool,
+    needs_slots_above: bool,
     /// A tile of level 1, if there is none yet with a free slot.
-    one: Option<TileShape>,
+    level_one: Option<TileShape>,
     /// A tile of level 2, if the tile of level 1 needs a slot and there is none free.
-    two: Option<TileShape>,
+    level_two: Option<TileShape>,
 }
 
-/// New tiles above level 0.
+/// The shapes of new tiles above level 0.
 struct NewTilesAbove {
-    one: TileShape,
-    two: Option<TileShape>,
+    level_one: TileShape,
+    /// A tile of level 2, if the tile of level 1 needs a slot and there is none free.
+    level_two: Option<TileShape>,
+    /// The highest level that has bits of the keys of these tiles.
     highest_level: Level,
 }
 
@@ -110,19 +112,23 @@ struct NextTile<'k> {
     expected_keys: f64,
 }
 
-/// Limits the size of a tile for skipped pages, of which each slot has so many.
-fn limit_pages(tile: &mut TileShape, pages_of_slot: u64) {
-    let table_pages = u64::from(tile.slots()) * pages_of_slot;
+/// Limits the pages of a tile for pages of the table that rows have skipped, of which each slot of
+/// the tile stands for `skipped_pages_per_slot`.
+fn limit_pages(tile: &mut TileShape, skipped_pages_per_slot: u64) {
+    let table_pages = u64::from(tile.slots()) * skipped_pages_per_slot;
     let most_pages = (table_pages / SKIPPED_PAGES_PER_PAGE).max(1);
     tile.pages = u64::from(tile.pages).min(most_pages) as u32;
 }
 
 impl Directory {
-    /// Returns a copy of the directory with new tiles for ranges up to this one, or with as many as
-    /// level 1 has slots for. Call it again until the range has a tile.
+    /// Adds tiles, which have the filters of neighbouring ranges of the table, so that new rows can
+    /// be indexed: returns a copy of the directory with tiles for the ranges up to this one. As a
+    /// tile may need a slot in level 1, fewer tiles are added if level 1 has fewer free slots; call
+    /// it again until the range has a tile.
     ///
-    /// `seen_keys` returns the [`Directory::keys_in_last_tile`] of a level. The directory must be
-    /// current, and the caller must hold the exclusive lock of the metapage.
+    /// `seen_keys` returns the [`Directory::keys_in_last_tile`] of a level, by which new tiles are
+    /// sized. The directory must be current, and the caller must hold the exclusive lock of the
+    /// metapage.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// `seen_keys` fails.
@@ -133,23 +139,25 @@ impl Directory {
     ) -> Result<Growth<Directory>, E> {
         let new_tiles = self.plan_tiles(&mut seen_keys)?;
         let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
-        let tiles = if new_tiles.is_zero_covered {
-            missing_ranges.div_ceil(new_tiles.zero.slots().into())
+        let tiles = if new_tiles.needs_slots_above {
+            missing_ranges.div_ceil(new_tiles.level_zero.slots().into())
         } else {
-            // Tiles differ in width until they have slots above.
+            // Tiles differ in width until they have slots above, so the next one is planned anew.
             1
         };
         Ok(self.with_tiles(tiles, new_tiles)?)
     }
 
-    /// Returns a copy of the directory with new tiles for pages of the table that rows with keys have
-    /// skipped, or with as many as level 1 has slots for. `row_page` is the page of a row that has
-    /// keys. Call it until it returns `None`: then less than a tile is skipped, and
+    /// Adds small tiles for pages of the table that got no row with keys, before a row far behind them
+    /// is added: returns a copy of the directory with such tiles, or `None` if hardly any page was
+    /// skipped. `row_page` is the page of the row.
+    ///
+    /// Call it until it returns `None`, as level 1 may have too few free slots for all tiles. Then
     /// [`Directory::grow`] adds the tile of the row.
     ///
-    /// All pages that have no tile yet have no keys, and those far before the row will hardly get
-    /// any. So they are whole, however wide the rows before them were, and their tiles are small: at
-    /// most a tenth of the pages.
+    /// Pages without a tile have no keys, and those far before the row will hardly get any. So they
+    /// aren't split among several ranges, even if pages before them are, and their tiles take at
+    /// most a tenth as many pages as they stand for.
     ///
     /// ```text
     /// pages of the table    |  with tiles  |  skipped: whole, small tiles  |  1,024 pages  | row
@@ -161,6 +169,7 @@ impl Directory {
         row_page: u32,
         mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
     ) -> Result<Option<Growth<Directory>>, E> {
+        // Pages near the row may get rows soon, so they aren't skipped.
         let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
         let mut grown = self.clone();
         if self.options.split.is_some_and(|split| split.is_open()) {
@@ -173,29 +182,34 @@ impl Directory {
         }
 
         let mut new_tiles = grown.plan_tiles(&mut seen_keys)?;
-        let zero = &mut new_tiles.zero;
-        let skipped_tiles = skipped_ranges / u64::from(zero.slots());
+        let skipped_tiles = skipped_ranges / u64::from(new_tiles.level_zero.slots());
         if skipped_tiles == 0 {
             return Ok(None);
         }
-        let pages_of_slot = u64::from(grown.options.pages_per_range);
-        limit_pages(zero, pages_of_slot);
-        if let Some(one) = &mut new_tiles.one {
-            limit_pages(one, pages_of_slot * u64::from(MAX_WIDTH));
+
+        // A slot of level 0 is a range; a slot of level 1 is a tile of up to 128 ranges.
+        let pages_per_range = u64::from(grown.options.pages_per_range);
+        limit_pages(&mut new_tiles.level_zero, pages_per_range);
+        if let Some(tile_above) = &mut new_tiles.level_one {
+            limit_pages(tile_above, pages_per_range * u64::from(MAX_WIDTH));
         }
 
-        let has_final_width = new_tiles.zero.width == Width::MAX;
-        let is_alone = self.options.is_flat && has_final_width;
-        let tiles = if new_tiles.is_zero_covered || is_alone { skipped_tiles } else { 1 };
+        // Several tiles are added at once if all have the same width: that of the widest tiles.
+        let has_final_width = new_tiles.level_zero.width == Width::MAX;
+        let is_flat_and_final = self.options.is_flat && has_final_width;
+        let have_same_width = new_tiles.needs_slots_above || is_flat_and_final;
+        let tiles = if have_same_width { skipped_tiles } else { 1 };
         Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
 
-    /// Returns the shapes of the tiles that come next: one of level 0, which has slots for ranges,
-    /// and tiles of levels 1 and 2 if the levels below have tiles that need slots there. A tile that
+    /// Returns the shapes of the tiles that come next: one of level 0, which has filters for ranges
+    /// of the table, and perhaps tiles of levels 1 and 2. These have a slot, with a filter of all of
+    /// its keys, for each tile of the level below, so that a lookup may skip that tile. A tile that
     /// has a slot in the level above is *covered*.
     ///
-    /// `seen_keys` returns how many keys the columns of a level's last tile have. Fails if
-    /// `seen_keys` does.
+    /// `seen_keys` returns how many keys the columns of a level's last tile have.
+    ///
+    /// Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
@@ -204,7 +218,7 @@ impl Directory {
         let width = width_of_level_zero(first_range);
         let columns_per_slot = self.options.columns_per_slot(Level::Zero, first_range);
         let end_range = first_range + u64::from(width.slots(columns_per_slot));
-        let is_zero_covered = self.first_covered[Level::Zero].is_some()
+        let needs_slots_above = self.first_covered[Level::Zero].is_some()
             || end_range > self.options.most_uncovered_slots(Level::Zero);
 
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
@@ -212,29 +226,30 @@ impl Directory {
             f64::from(self.options.keys_per_range) / f64::from(columns_per_slot)
         });
 
-        let mut one = None;
-        let mut two = None;
-        let highest_level = if !is_zero_covered {
+        let mut level_one = None;
+        let mut level_two = None;
+        let highest_level = if !needs_slots_above {
             Level::Zero
         } else if self.free_slots(Level::One) > 0 {
+            // The tile gets a free slot of the last tile of level 1.
             let next_tile = self.tile_count(Level::Zero);
             self.highest_level(next_tile)
         } else {
             let keys_per_tile = keys_per_column * f64::from(MAX_WIDTH);
             let above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
-            one = Some(above.one);
-            two = above.two;
+            level_one = Some(above.level_one);
+            level_two = above.level_two;
             above.highest_level
         };
 
-        let zero = self.shape_of_next(NextTile {
+        let level_zero = self.shape_of_next(NextTile {
             level: Level::Zero,
             width,
             target: self.options.target(Level::Zero, highest_level, first_range),
             seen_keys: &seen_keys_of_zero,
             expected_keys: keys_per_column,
         });
-        Ok(NewTiles { zero, is_zero_covered, one, two })
+        Ok(NewTiles { level_zero, needs_slots_above, level_one, level_two })
     }
 
     /// Returns the shapes of the next tile of level 1, and of the next one of level 2 if that is
@@ -251,10 +266,10 @@ impl Directory {
         let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
         let uncovered_width = width_of_uncovered_level_one(slots);
         let end_if_uncovered = slots + u64::from(uncovered_width.columns());
-        let is_one_covered = self.first_covered[Level::One].is_some()
+        let needs_slot_above = self.first_covered[Level::One].is_some()
             || end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE;
-        let highest_level = if is_one_covered { Level::Two } else { Level::One };
-        let needs_level_two = is_one_covered && self.free_slots(Level::Two) == 0;
+        let highest_level = if needs_slot_above { Level::Two } else { Level::One };
+        let needs_level_two = needs_slot_above && self.free_slots(Level::Two) == 0;
 
         // The slots of a tile of level 2 are for tiles of one width.
         let width_below_level_two = self.width_below_last_of_level_two();
@@ -268,7 +283,7 @@ impl Directory {
         let ranges = u64::from(width.columns()) * u64::from(MAX_WIDTH);
         let last_range = first_range + ranges - 1;
         let seen_keys_of_one = seen_keys(Level::One)?;
-        let one = self.shape_of_next(NextTile {
+        let level_one = self.shape_of_next(NextTile {
             level: Level::One,
             width,
             target: self.options.target(Level::One, highest_level, last_range),
@@ -276,7 +291,7 @@ impl Directory {
             expected_keys: keys_per_tile,
         });
         if !needs_level_two {
-            return Ok(NewTilesAbove { one, two: None, highest_level });
+            return Ok(NewTilesAbove { level_one, level_two: None, highest_level });
         }
 
         let tiles_per_slot = f64::from(width.columns());
@@ -292,14 +307,14 @@ impl Directory {
         let width_of_two = Width::within(slots / u64::from(width.columns()));
         let ranges = u64::from(width_of_two.columns()) * ranges;
         let last_range = first_range + ranges - 1;
-        let two = self.shape_of_next(NextTile {
+        let level_two = self.shape_of_next(NextTile {
             level: Level::Two,
             width: width_of_two,
             target: self.options.target(Level::Two, highest_level, last_range),
             seen_keys: &seen_keys_of_two,
             expected_keys: keys_per_slot,
         });
-        Ok(NewTilesAbove { one, two: Some(two), highest_level })
+        Ok(NewTilesAbove { level_one, level_two: Some(level_two), highest_level })
     }
 
     /// Returns the width of the tiles of level 1 that are the slots of the last tile of level 2;
@@ -310,34 +325,39 @@ impl Directory {
         Some(first_below.shape.width)
     }
 
-    /// Returns a copy of the directory with these tiles above level 0, and with this number of tiles
-    /// of level 0. If these need slots in level 1, there are at most as many as it has free slots.
+    /// Returns a copy of the directory with new tiles: those of levels 1 and 2 that `new` has, and up
+    /// to `tiles` of level 0, at least one. If tiles of level 0 need a slot in level 1, there are no
+    /// more than level 1 has free slots.
+    ///
+    /// The result also has a directory page, which the caller must write, if the metapage had too
+    /// little room.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
     fn with_tiles(&self, tiles: u64, new: NewTiles) -> error::Result<Growth<Directory>> {
         let mut grown = self.clone();
         grown.chain.change_generation();
 
-        // A run, some tiles that are stored as one record, may be added for each level. If the
-        // metapage lacks room, all of its records move to a new directory page.
-        let runs = self.runs_of_metapage().len() + Level::ALL.len();
-        let has_room = runs <= most_runs_of_metapage(self.options.size);
+        // Each level may need a record for its new tiles. If the metapage lacks room, all of its
+        // records move to a new directory page.
+        let most_records = self.runs_of_metapage().len() + Level::ALL.len();
+        let has_room = most_records <= most_runs_of_metapage(self.options.size);
         let page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
 
         // The first tile that gets a slot above is the first covered one from now on.
-        if new.two.is_some() {
+        if new.level_two.is_some() {
             grown.first_covered[Level::One].get_or_insert(self.tile_count(Level::One));
         }
-        if new.is_zero_covered {
+        if new.needs_slots_above {
             grown.first_covered[Level::Zero].get_or_insert(self.tile_count(Level::Zero));
         }
 
-        for shape in [new.two, new.one].into_iter().flatten() {
+        for shape in [new.level_two, new.level_one].into_iter().flatten() {
             grown.add_tiles(shape, 1)?;
         }
-        let most_tiles = if new.is_zero_covered { grown.free_slots(Level::One) } else { u64::MAX };
+        let most_tiles =
+            if new.needs_slots_above { grown.free_slots(Level::One) } else { u64::MAX };
         let tiles = tiles.min(most_tiles).max(1);
-        grown.add_tiles(new.zero, tiles as u32)?;
+        grown.add_tiles(new.level_zero, tiles as u32)?;
         Ok(Growth { directory: grown, page })
     }
 
@@ -352,11 +372,14 @@ impl Directory {
         }
     }
 
-    /// Returns how many keys the columns of a level's last tile have, by which the next tile is
-    /// sized in [`Directory::grow`]. Columns that don't look complete are left out, since their
-    /// ranges are still being filled. If columns of the next tile stand for other shares of a heap
-    /// page, it is how many keys they would have. Returns an empty list if the level has no tile, or
-    /// no complete columns.
+    /// Returns how many keys the columns of a level's last tile have, by which [`Directory::grow`]
+    /// sizes the next tile. A column is a filter: of a range of the table, or of a part of its keys.
+    /// Columns that don't look complete are left out, since their ranges are still being filled. The
+    /// list is empty if the level has no tile, or no complete columns.
+    ///
+    /// If columns of the next tile will stand for other shares of a heap page, as pages are split
+    /// among ranges from there on or no longer, the list has one number: the keys that such a column
+    /// would have.
     ///
     /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
     /// that holds the lock of a page of a tile must not wait for the metapage.
@@ -385,7 +408,7 @@ impl Directory {
             return Ok(complete_columns(&keys_per_column));
         }
 
-        // Pages are split from here on, or whole again.
+        // A page is taken to have as many keys as before, spread over other columns.
         let last_range = tile.first_slot.saturating_add(tile.shape.slots() - 1);
         let heap_pages = options.pages_of(last_range).end - options.pages_of(tile.first_slot).start;
         let keys_per_page = keys_per_column.iter().sum::<f64>() / heap_pages as f64;
@@ -405,11 +428,12 @@ impl Directory {
         Ok(used as f64 / keys_per_column.len() as f64)
     }
 
-    /// Returns the shape of the next tile of a level.
+    /// Returns the shape of the next tile of a level: how many pages it gets, as its other properties
+    /// are given.
     ///
-    /// It is sized for the keys that were seen in the tile before it. If none were seen, it has the
-    /// shape of that tile, or if that has another width or number of hashes, a size for the expected
-    /// keys.
+    /// The tile is sized for as many keys as were seen in the columns of the last tile. If none were
+    /// seen there, it has the shape of the last tile, provided that this has the same width and number
+    /// of hashes; otherwise it is sized for the expected keys.
     fn shape_of_next(&self, next: NextTile<'_>) -> TileShape {
         let NextTile { level, width, target, seen_keys, expected_keys } = next;
         if !seen_keys.is_empty() {
@@ -421,11 +445,12 @@ impl Directory {
         }
     }
 
-    /// Returns the shape of the next tile of a level: `width` columns with these numbers of keys, and
-    /// the fewest pages that keep the false positive rate of the `target`.
+    /// Returns the shape of the next tile of a level: `width` columns, which are filters and have
+    /// these numbers of keys, and the fewest pages with which their mean false positive rate is at
+    /// most that of the `target`.
     ///
-    /// If the last tile has only a few pages more, its shape is returned. Tiles of one shape are
-    /// stored together, as one record.
+    /// Returns the shape of the last tile if that has only a few pages more: neighbouring tiles of
+    /// one shape are stored as one record.
     pub(super) fn shape_for(
         &self,
         level: Level,
@@ -445,8 +470,8 @@ impl Directory {
         let Some(last) = self.last_tile(level).map(|tile| tile.shape) else {
             return smallest;
         };
-        let has_other_size_only = TileShape { pages: smallest.pages, ..last } == smallest;
-        if has_other_size_only && rate::may_stay(last.pages, smallest.pages) {
+        let differs_in_pages_only = TileShape { pages: smallest.pages, ..last } == smallest;
+        if differs_in_pages_only && rate::may_keep_pages(last.pages, smallest.pages) {
             last
         } else {
             smallest

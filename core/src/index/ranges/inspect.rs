@@ -3,7 +3,7 @@
 use super::directory::{Directory, TileRun};
 use super::fill::Fill;
 use super::rate::{mean, rate_of_level};
-use super::shape::{Level, MAX_WIDTH};
+use super::shape::{Level, MAX_WIDTH, TileShape};
 use super::tile::TileAddress;
 use crate::index::page::Pages;
 use crate::memory;
@@ -31,83 +31,120 @@ pub struct Expectation {
     pub beside_match: f64,
 }
 
-/// Sums over the tiles of level 0, from which an [`Expectation`] is computed.
+/// Sums over tiles of level 0, each of which has the filters of neighbouring ranges of the table. An
+/// [`Expectation`] is computed from them.
 struct LevelZeroSums {
     tiles: f64,
     ranges: f64,
-    /// Ranges that are read unnecessarily for an absent key.
-    wrong_ranges: f64,
-    /// Ranges that a tile reports unnecessarily if it has the key, for all tiles together.
-    beside_matches: f64,
-    /// Pages of the index that are read for an absent key.
+    /// Ranges that are read unnecessarily in a lookup of a key that no row has.
+    false_positives: f64,
+    /// Ranges that are read unnecessarily if one range of their tile has the key that is looked up,
+    /// over all tiles.
+    false_positives_in_tile_with_key: f64,
+    /// Pages of the index that are read in a lookup of a key that no row has.
     index_pages: f64,
 }
 
-impl LevelZeroSums {
-    /// Adds some tiles of a run, which is a list of neighbouring tiles of one shape, to the sums.
-    /// `tiles` is their number. The keys in them have bits up to `highest_level`.
-    fn add(&mut self, directory: &Directory, run: &TileRun, highest_level: Level, tiles: f64) {
-        let slots = f64::from(run.first.shape.slots());
-        let promised = directory.options.promised_fpr(run.first.first_slot.into());
-        let rate_of_slot = rate_of_level(promised, Level::Zero, highest_level);
+/// Neighbouring tiles of one shape whose keys have bits on the same levels.
+struct SimilarTiles {
+    shape: TileShape,
+    /// The first range of the first of these tiles, or of a tile before it in the same run.
+    near_range: u32,
+    /// How many tiles there are; may be 0.
+    count: u32,
+    /// The highest level of the index that has bits of the keys in these tiles.
+    highest_level: Level,
+}
 
-        self.tiles += tiles;
-        self.ranges += tiles * slots;
-        self.wrong_ranges += tiles * slots * promised;
-        // Of a tile that has the key, all slots but one are wrong with the rate of level 0 alone.
-        self.beside_matches += tiles * (slots - 1.0) * rate_of_slot;
-        // The promise is the product of the rates of all levels. Without that of level 0 it is the
-        // rate at which the levels above report a tile wrongly.
-        if highest_level > Level::Zero {
-            self.index_pages += tiles * promised / rate_of_slot;
+impl LevelZeroSums {
+    /// Adds to the sums what a lookup is expected to read because of some similar tiles.
+    ///
+    /// The false positive rate of a range is the product of the rates of all levels. But the levels
+    /// above level 0 have bits for whole tiles. So if a tile has the key that is looked up, only
+    /// level 0 can rule out the other ranges of the tile.
+    fn add(&mut self, directory: &Directory, tiles: SimilarTiles) {
+        let tile_count = f64::from(tiles.count);
+        let ranges_per_tile = f64::from(tiles.shape.slots());
+        let fpr_of_range = directory.options.promised_fpr(tiles.near_range.into());
+        let fpr_of_level_zero = rate_of_level(fpr_of_range, Level::Zero, tiles.highest_level);
+
+        self.tiles += tile_count;
+        self.ranges += tile_count * ranges_per_tile;
+        self.false_positives += tile_count * ranges_per_tile * fpr_of_range;
+
+        let other_ranges = ranges_per_tile - 1.0;
+        self.false_positives_in_tile_with_key += tile_count * other_ranges * fpr_of_level_zero;
+
+        // One page of a tile is read whenever the levels above report the tile wrongly. Their rate is
+        // the promised one without the factor of level 0. Tiles with no level above are counted in
+        // Expectation::for_directory.
+        if tiles.highest_level > Level::Zero {
+            self.index_pages += tile_count * fpr_of_range / fpr_of_level_zero;
+        }
+    }
+
+    /// Adds the expectations of a run: neighbouring tiles of level 0 that have one shape.
+    ///
+    /// The first tiles of a run may have bits on level 0 only, the next ones on level 1 too, and the
+    /// last ones on all levels, as levels were added while the table grew.
+    fn add_run(&mut self, directory: &Directory, run: &TileRun) {
+        let first = run.first.ordinal;
+        let end = run.end_tile();
+        let first_below_one = directory.uncovered_tiles(Level::Zero).clamp(first, end);
+        let first_below_two = first_tile_below_level_two(directory)
+            .map_or(end, |tile| tile.clamp(first_below_one, end));
+
+        let tiles_by_highest_level = [
+            (Level::Zero, first_below_one - first),
+            (Level::One, first_below_two - first_below_one),
+            (Level::Two, end - first_below_two),
+        ];
+        for (highest_level, count) in tiles_by_highest_level {
+            let shape = run.first.shape;
+            let near_range = run.first.first_slot;
+            self.add(directory, SimilarTiles { shape, near_range, count, highest_level });
         }
     }
 }
 
 impl Expectation {
-    /// Returns what a lookup is expected to read of an index with this directory, and of its table.
+    /// Returns what a lookup is expected to read of an index whose tiles are in this directory, and
+    /// of its table, if every tile keeps the false positive rate that it was made for.
     ///
-    /// It is the sum over all tiles. A lookup of an absent key probes a tile of level 0 if level 1
-    /// reports it wrongly, and a tile of level 1 if level 2 does; it always probes a tile that no
-    /// level above has bits of.
+    /// A tile has the filters of neighbouring ranges, or those of neighbouring tiles of the level
+    /// below. A lookup reads a page of each tile that no level above has bits of. Of another tile it
+    /// reads a page if the level above reports the tile; for a key that no row has that is wrong.
     pub fn for_directory(directory: &Directory) -> Expectation {
         let metapage = 1.0;
+        let always_read = metapage + f64::from(directory.always_probed());
         let mut sums = LevelZeroSums {
             tiles: 0.0,
             ranges: 0.0,
-            wrong_ranges: 0.0,
-            beside_matches: 0.0,
-            index_pages: metapage + f64::from(directory.always_probed()),
+            false_positives: 0.0,
+            false_positives_in_tile_with_key: 0.0,
+            index_pages: always_read,
         };
         for run in &directory.runs[Level::Zero] {
-            // The first tiles of a run may have no level above them, the next ones level 1, and the
-            // last ones level 2 as well.
-            let first = run.first.ordinal;
-            let end = run.end_tile();
-            let first_below_one = directory.uncovered_tiles(Level::Zero).clamp(first, end);
-            let first_below_two = first_tile_below_level_two(directory)
-                .map_or(end, |tile| tile.clamp(first_below_one, end));
-            sums.add(directory, run, Level::Zero, f64::from(first_below_one - first));
-            sums.add(directory, run, Level::One, f64::from(first_below_two - first_below_one));
-            sums.add(directory, run, Level::Two, f64::from(end - first_below_two));
+            sums.add_run(directory, run);
         }
 
+        // The tiles of level 1 that are read only if level 2 reports them.
         let first_covered = directory.uncovered_tiles(Level::One);
         for tile in directory.tiles_from(Level::One, first_covered) {
             let range = first_range(directory, &tile);
-            let promised = directory.options.promised_fpr(range.into());
-            sums.index_pages += rate_of_level(promised, Level::Two, Level::Two);
+            let fpr_of_range = directory.options.promised_fpr(range.into());
+            sums.index_pages += rate_of_level(fpr_of_range, Level::Two, Level::Two);
         }
 
         let mean_fpr = if sums.ranges > 0.0 {
-            sums.wrong_ranges / sums.ranges
+            sums.false_positives / sums.ranges
         } else {
             directory.options.promised_fpr(0)
         };
         Expectation {
             index_pages: sums.index_pages,
             fpr: directory.options.fpr.unwrap_or(mean_fpr),
-            beside_match: sums.beside_matches / sums.tiles.max(1.0),
+            beside_match: sums.false_positives_in_tile_with_key / sums.tiles.max(1.0),
         }
     }
 }
@@ -125,8 +162,11 @@ fn first_range(directory: &Directory, tile_of_level_one: &TileAddress) -> u32 {
     tile_below.map_or(0, |tile| tile.first_slot)
 }
 
-/// Returns how many distinct keys a range has on average, by a sample: a page or two of the tile in
-/// the middle, which has the keys of up to 128 ranges. `None` if these have no keys.
+/// Returns how many distinct keys a range of the table has on average, estimated from one tile: the
+/// one in the middle of level 0, which has the filters of up to 128 neighbouring ranges. Ranges
+/// without keys don't count. At most two pages of the tile are read.
+///
+/// `None` if the index has no tile, or if none of these ranges has keys.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
 pub fn mean_keys_per_range<P: Pages>(
@@ -161,44 +201,52 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Reads all pages of all tiles, and counts their bits: those of level 0 say how many keys each
-    /// range has, and those of the levels above how often a tile below is probed.
+    /// Returns what an index holds, by reading all pages of all tiles and counting their bits.
+    ///
+    /// Bits of level 0 say how many keys each range of the table has. The levels above have a filter,
+    /// a *slot*, for each tile of the level below; its bits say how often a lookup of an absent key
+    /// goes on to that tile.
     ///
     /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
     /// can't be read.
     pub fn read<P: Pages>(directory: &Directory, pages: &mut P) -> Result<Survey, P::Error> {
+        let every_lookup = 1.0;
         let mut survey = Survey::default();
-        // How often a lookup of an absent key probes each tile of a level that has a slot above, as
-        // a share of the lookups.
-        let mut probe_rates: Vec<f64> = Vec::new();
+        // For each slot of the level above, the share of lookups of absent keys that report it, and
+        // so read its tile. The highest level has no level above.
+        let mut probe_rates_by_slot_above: Vec<f64> = Vec::new();
         for level in Level::ALL.into_iter().rev() {
-            let mut probe_rates_below = Vec::new();
+            let mut probe_rates_by_slot = Vec::new();
             for tile in directory.tiles_from(level, 0) {
                 let fill = Fill::read(pages, &tile, u32::MAX)?;
+                // The first tiles of a level have no slot above.
                 let slot_above = tile.ordinal.checked_sub(directory.uncovered_tiles(level));
-                // Every lookup probes a tile without a slot above.
                 let probe_rate = slot_above
-                    .and_then(|slot| probe_rates.get(slot as usize).copied())
-                    .unwrap_or(1.0);
+                    .and_then(|slot| probe_rates_by_slot_above.get(slot as usize).copied())
+                    .unwrap_or(every_lookup);
 
                 survey.bits += bits_of_tile(&tile);
                 if level == Level::Zero {
                     survey.add_ranges(directory, &tile, &fill, probe_rate);
                 } else {
                     for columns in fill.slot_columns.slots() {
-                        memory::push(&mut probe_rates_below, probe_rate * fill.rate(&columns));
+                        memory::push(&mut probe_rates_by_slot, probe_rate * fill.rate(&columns));
                     }
                 }
             }
-            probe_rates = probe_rates_below;
+            probe_rates_by_slot_above = probe_rates_by_slot;
         }
 
+        // It was the sum over all ranges with keys.
         survey.fpr /= survey.ranges.max(1) as f64;
         Ok(survey)
     }
 
-    /// Adds the ranges of a tile of level 0, which lookups of absent keys probe at this rate. Until
-    /// all ranges were added, [`Survey::fpr`] is the sum of their rates.
+    /// Adds the ranges of a tile of level 0 that have keys. `fill` has the counts of the tile's bits,
+    /// and `probe_rate` is the share of lookups of absent keys that read the tile.
+    ///
+    /// Adds the false positive rates of the ranges to [`Survey::fpr`], which the caller divides by
+    /// the number of ranges in the end.
     fn add_ranges(
         &mut self,
         directory: &Directory,
@@ -226,15 +274,19 @@ fn bits_of_tile(tile: &TileAddress) -> u64 {
     u64::from(tile.shape.pages) * u64::from(bits_per_page)
 }
 
-/// Returns the most keys of a column in a tile of level 0 with which its range is not overfull.
+/// Returns how many keys a range may have for each column of bits that it has in a tile of level 0,
+/// before it counts as overfull: before lookups report it wrongly much more often than the index
+/// promises, see [`OVERFULL`].
 fn most_keys_per_column(directory: &Directory, tile: &TileAddress) -> f64 {
-    let promised = directory.options.promised_fpr(tile.first_slot.into());
-    let highest_level = directory.highest_level(tile.ordinal);
-    let rate_of_tile = rate_of_level(promised, Level::Zero, highest_level);
+    const PRECISION: f64 = 1e-4;
 
-    // The rate r with r / (1 - r) = OVERFULL · p / (1 - p), p being the promised one: odds can be
-    // five times as high even where the rate can't.
-    let most_rate = OVERFULL * rate_of_tile / (1.0 + (OVERFULL - 1.0) * rate_of_tile);
-    let bits = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits());
-    greatest_load(bits, 1e-4, |keys| tile.shape.rate(keys) <= most_rate)
+    let fpr_of_range = directory.options.promised_fpr(tile.first_slot.into());
+    let highest_level = directory.highest_level(tile.ordinal);
+    let promised = rate_of_level(fpr_of_range, Level::Zero, highest_level);
+
+    // Odds are r / (1 - r) for a rate r. They can be five times as high even where the rate can't.
+    // Solving r / (1 - r) = OVERFULL · promised / (1 - promised) for r gives this.
+    let most_rate = OVERFULL * promised / (1.0 + (OVERFULL - 1.0) * promised);
+    let bits_of_column = tile.shape.blocks() as f64 * f64::from(tile.shape.block_bits());
+    greatest_load(bits_of_column, PRECISION, |keys| tile.shape.rate(keys) <= most_rate)
 }

@@ -44,12 +44,23 @@ struct OptionsRecord {
     ranges_per_page: u8,
     lines_per_range: u8,
     keys_per_range: u32,
-    /// Two numbers whose meaning depends on `levels`: [`LevelFields`].
-    level_numbers: [u32; 2],
+    level_numbers: LevelNumbers,
     table_pages: u32,
     levels: u8,
     may_split: u8,
     keys_per_row: u16,
+}
+
+/// Two numbers of the metapage. The field `levels` says which of two things each is, and
+/// [`LevelFields`] tells them apart.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct LevelNumbers {
+    /// With several levels the first tile of level 0 that has a slot in level 1; with one level the
+    /// first page of the table that is whole again, after pages that are split.
+    first_covered_0_or_end_page: u32,
+    /// With several levels the first tile of level 1 that has a slot in level 2; with one level the
+    /// first page of the table that is split.
+    first_covered_1_or_first_page: u32,
 }
 
 /// A run of tiles as it is stored.
@@ -65,58 +76,71 @@ struct RunRecord {
     first_page: PageNumber,
 }
 
+/// The value of `keys_per_row` if each row of the build had one key, or if there was no row.
+const ONE_KEY_PER_ROW: u16 = 0;
+/// The value of `keys_per_row` if the rows of the build had at least this number of keys on average.
+const KEYS_PER_ROW_OR_MORE: u16 = u16::MAX;
+/// The value of `fpr` if the rate follows the size of the table. No rate that can be chosen is 0.
+const FPR_FOLLOWS_TABLE: f64 = 0.0;
+
 /// The code of `levels` in the metapage of an index that may have several levels.
 const SEVERAL_LEVELS: u8 = 0;
 /// The code of `levels` in the metapage of an index that has level 0 only.
 const ONE_LEVEL: u8 = 1;
 
-/// What two numbers of the metapage mean.
+/// What an index has besides tiles of level 0: either levels above, or pages that are split among
+/// several ranges. [`LevelNumbers`] stores it.
 enum LevelFields {
     /// The first tile of levels 0 and 1 that has a slot in the level above; `None` if no tile has.
     /// No page is split.
-    Several { covered_0: Option<u32>, covered_1: Option<u32> },
+    Several { first_covered_0: Option<u32>, first_covered_1: Option<u32> },
     /// Which pages are split; `None` if all are whole. No tile has a slot above.
     One { split: Option<Split> },
 }
 
 impl LevelFields {
-    fn of_directory(directory: &Directory) -> LevelFields {
+    fn from_directory(directory: &Directory) -> LevelFields {
         if directory.options.is_flat {
             LevelFields::One { split: directory.options.split }
         } else {
             LevelFields::Several {
-                covered_0: directory.first_covered[Level::Zero],
-                covered_1: directory.first_covered[Level::One],
+                first_covered_0: directory.first_covered[Level::Zero],
+                first_covered_1: directory.first_covered[Level::One],
             }
         }
     }
 
-    /// Returns the two numbers as they are stored.
-    fn numbers(&self) -> [u32; 2] {
+    /// Returns the two numbers by which the metapage says this.
+    fn to_numbers(&self) -> LevelNumbers {
         match self {
-            LevelFields::Several { covered_0, covered_1 } => {
-                [covered_0.unwrap_or(NO_TILE), covered_1.unwrap_or(NO_TILE)]
-            }
-            LevelFields::One { split: Some(split) } => [split.end_page, split.first_page],
-            LevelFields::One { split: None } => [Split::NO_PAGE, Split::NO_PAGE],
+            LevelFields::Several { first_covered_0, first_covered_1 } => LevelNumbers {
+                first_covered_0_or_end_page: first_covered_0.unwrap_or(NO_TILE),
+                first_covered_1_or_first_page: first_covered_1.unwrap_or(NO_TILE),
+            },
+            LevelFields::One { split } => LevelNumbers {
+                first_covered_0_or_end_page: split.map_or(Split::NO_PAGE, |split| split.end_page),
+                first_covered_1_or_first_page: split
+                    .map_or(Split::NO_PAGE, |split| split.first_page),
+            },
         }
     }
 }
 
 impl OptionsRecord {
-    fn of_directory(directory: &Directory) -> OptionsRecord {
+    /// Returns the fields of the metapage that describe this directory, except for its runs of
+    /// tiles.
+    fn from_directory(directory: &Directory) -> OptionsRecord {
         let options = &directory.options;
         OptionsRecord {
-            // No rate is 0.
-            fpr: options.fpr.unwrap_or(0.0),
-            // At most MAX_PAGES_PER_RANGE, which is 1,024.
+            fpr: options.fpr.unwrap_or(FPR_FOLLOWS_TABLE),
+            // Fits: MAX_PAGES_PER_RANGE is 1,024.
             pages_per_range: options.pages_per_range as u16,
-            // At most MAX_RANGES_PER_PAGE, which is 128.
+            // Fits: MAX_RANGES_PER_PAGE is 128. Stored as 0 if all pages are whole.
             ranges_per_page: options.split.map_or(0, |split| split.ranges_per_page as u8),
-            // No page is split into ranges of more lines.
+            // Fits: Split::by_text makes no split with more than 255 lines in a range.
             lines_per_range: options.split.map_or(0, |split| split.lines_per_range as u8),
             keys_per_range: options.keys_per_range,
-            level_numbers: LevelFields::of_directory(directory).numbers(),
+            level_numbers: LevelFields::from_directory(directory).to_numbers(),
             table_pages: options.table_pages,
             levels: if options.is_flat { ONE_LEVEL } else { SEVERAL_LEVELS },
             may_split: options.may_split.into(),
@@ -124,18 +148,20 @@ impl OptionsRecord {
         }
     }
 
-    /// Returns the directory that these fields of the metapage describe, without its runs of tiles.
+    /// Returns the directory that these fields of the metapage describe: where the tiles of the
+    /// index are. It has no tiles yet, as these are stored behind the fields. `chain` has the fields
+    /// that indexes of every kind have, and `size` is the size of pages.
     ///
     /// Fails if a field is invalid, or if two fields contradict each other.
     fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
         let mut first_covered = PerLevel::default();
         let mut split = None;
         match self.level_fields()? {
-            LevelFields::Several { covered_0, covered_1 } => {
-                first_covered[Level::Zero] = covered_0;
-                first_covered[Level::One] = covered_1;
+            LevelFields::Several { first_covered_0, first_covered_1 } => {
+                first_covered[Level::Zero] = first_covered_0;
+                first_covered[Level::One] = first_covered_1;
             }
-            LevelFields::One { split: stored } => split = stored,
+            LevelFields::One { split: stored_split } => split = stored_split,
         }
 
         self.check_fpr()?;
@@ -159,29 +185,37 @@ impl OptionsRecord {
         Ok(directory)
     }
 
-    /// Returns what the two numbers mean. Fails if they, or the fields that go with them, are
-    /// invalid.
+    /// Returns what the metapage says about the levels of the index: with several levels, where
+    /// tiles begin to have slots in the level above; with one, which pages of the table are split.
+    ///
+    /// Fails if a field about levels or split pages is invalid.
     fn level_fields(&self) -> Result<LevelFields, WrongField> {
         check_field("levels", self.levels, matches!(self.levels, SEVERAL_LEVELS | ONE_LEVEL))?;
         if self.levels == ONE_LEVEL {
-            return Ok(LevelFields::One { split: self.split()? });
+            return Ok(LevelFields::One { split: self.split_of_flat_index()? });
         }
 
         // Pages are split only where there is one level.
         check_equal("ranges per page", self.ranges_per_page, 0u8)?;
         check_equal("lines per range", self.lines_per_range, 0u8)?;
-        let [covered_0, covered_1] =
-            self.level_numbers.map(|number| (number != NO_TILE).then_some(number));
-        Ok(LevelFields::Several { covered_0, covered_1 })
+        Ok(LevelFields::Several {
+            first_covered_0: stored_tile(self.level_numbers.first_covered_0_or_end_page),
+            first_covered_1: stored_tile(self.level_numbers.first_covered_1_or_first_page),
+        })
     }
 
-    /// Returns which pages of the table are split among several ranges, according to the metapage of
-    /// an index with one level; `None` if no page is.
+    /// Returns which pages of the table are divided into several ranges each, according to the
+    /// metapage of an index that has level 0 only; `None` if no page is. Only such an index may have
+    /// split pages.
     ///
-    /// Fails if a field is invalid.
-    fn split(&self) -> Result<Option<Split>, WrongField> {
-        let [end_page, first_page] = self.level_numbers;
-        if self.ranges_per_page == 0 {
+    /// Fails if a field about split pages is invalid.
+    fn split_of_flat_index(&self) -> Result<Option<Split>, WrongField> {
+        // An index with one level stores these two pages where others store tiles.
+        let first_page = self.level_numbers.first_covered_1_or_first_page;
+        let end_page = self.level_numbers.first_covered_0_or_end_page;
+
+        let has_no_split = self.ranges_per_page == 0;
+        if has_no_split {
             check_equal("lines per range", self.lines_per_range, 0u8)?;
             check_equal("first page that is split", first_page, Split::NO_PAGE)?;
             check_equal("first page that is whole again", end_page, Split::NO_PAGE)?;
@@ -203,8 +237,8 @@ impl OptionsRecord {
 
     /// Returns the rate that was chosen; `None` if it follows the size of the table.
     fn stored_fpr(&self) -> Option<f64> {
-        // A rate of -0.0 is not taken for one that follows the table.
-        let follows_table = self.fpr.to_bits() == 0.0f64.to_bits();
+        // Compares bits, so that -0.0 isn't taken for a rate that follows the table: it is damage.
+        let follows_table = self.fpr.to_bits() == FPR_FOLLOWS_TABLE.to_bits();
         (!follows_table).then_some(self.fpr)
     }
 
@@ -234,14 +268,22 @@ impl OptionsRecord {
     }
 }
 
+/// Returns the tile with a stored number; `None` if the number stands for "no tile".
+fn stored_tile(number: u32) -> Option<u32> {
+    (number != NO_TILE).then_some(number)
+}
+
 impl RunRecord {
-    fn of_run(run: &TileRun) -> RunRecord {
+    /// Returns the record of a run of tiles: neighbouring tiles of one shape, which are stored by the
+    /// place of the first tile and their number.
+    fn from_run(run: &TileRun) -> RunRecord {
         let TileAddress { shape, first_slot, first_page, .. } = run.first;
         RunRecord {
             level: shape.level as u8,
-            // At most MAX_WIDTH, which is 128.
+            // Fits: MAX_WIDTH is 128.
             width: shape.width.columns() as u8,
             num_hashes: shape.num_hashes,
+            // Each slot has at least one column; the others are stored.
             more_columns: shape.columns_per_slot - 1,
             pages: shape.pages,
             tiles: run.tiles,
@@ -250,9 +292,12 @@ impl RunRecord {
         }
     }
 
-    /// Returns the run that this record describes, some neighbouring tiles of one shape, as the next
-    /// one of `directory`. Its pages must begin with number `next_page`, and a tile must not have
-    /// more of them than `limits` allow.
+    /// Returns the run of tiles that this record describes: neighbouring tiles of one shape. It is
+    /// not added to the directory, which has all runs that are stored before it.
+    ///
+    /// The tiles must continue the slots of their level. Their pages must begin with `next_page`, the
+    /// first page of the index that belongs to nothing so far, and a tile must not have more pages
+    /// than `limits` allow.
     ///
     /// Fails if a field is invalid, or if the run does not continue the runs before it.
     fn into_run(
@@ -291,8 +336,9 @@ impl RunRecord {
         Ok(run)
     }
 
-    /// Checks that slots have one column more than stored, or as many as the options say for new
-    /// tiles at this place. An index may have tiles of before its pages were split.
+    /// Checks how many columns of a tile a slot has on average: as many as new tiles at this place
+    /// would have by the options, or one, since the tile may have been made before pages were split.
+    /// The field is one less than that.
     fn check_columns_per_slot(&self, level: Level, options: &Options) -> Result<(), WrongField> {
         let expected = options.columns_per_slot(level, self.first_slot.into());
         let is_valid = self.more_columns == 0 || self.more_columns == expected - 1;
@@ -317,7 +363,7 @@ impl IndexDirectory for Directory {
 
     fn metapage(&self) -> Vec<u8> {
         let mut fields = Vec::new();
-        write_fixed(&mut fields, &OptionsRecord::of_directory(self));
+        write_fixed(&mut fields, &OptionsRecord::from_directory(self));
         let records = encode_runs(&self.runs_of_metapage());
         self.chain.metapage(&FORM, self.options.size, &fields, &records)
     }
@@ -345,7 +391,7 @@ pub(super) const fn most_runs_of_metapage(size: PageSize) -> usize {
 fn encode_runs(runs: &[TileRun]) -> Vec<u8> {
     let mut records = Vec::new();
     for run in runs {
-        write_fixed(&mut records, &RunRecord::of_run(run));
+        write_fixed(&mut records, &RunRecord::from_run(run));
     }
     records
 }
@@ -360,34 +406,59 @@ struct DirectoryReader {
 }
 
 impl DirectoryReader {
-    /// Builds the directory from what is stored, in pages of `size` bytes.
+    /// Returns where the tiles of an index are, by the contents of its metapage and its directory
+    /// pages. `size` is the size of pages.
+    ///
+    /// Tiles are stored as runs: records of neighbouring tiles of one shape. The pages of runs follow
+    /// each other without a gap. When the metapage had no room for another run, all of its runs were
+    /// moved to a new directory page, which was allocated after theirs. So the oldest runs are on the
+    /// first directory page, and the newest ones on the metapage.
     ///
     /// Fails if a field or a run is invalid, if an allocated page belongs to nothing, or if the
     /// levels do not fit together.
     fn read(stored: StoredDirectory, size: PageSize) -> Result<Directory, Damage> {
-        let record: OptionsRecord =
-            read_fixed(&mut &stored.own_fields[..]).map_err(|wrong| wrong.on(META_PAGE))?;
-        let directory = record
-            .into_directory(stored.chain, size)
+        let mut reader = DirectoryReader::before_first_run(&stored.own_fields, stored.chain, size)
             .map_err(|wrong| wrong.on(META_PAGE))?;
-        let mut reader = DirectoryReader {
-            limits: TileLimits::before_first_run(&directory),
-            directory,
-            next_page: u64::from(META_PAGE) + 1,
-        };
 
-        for records in &stored.pages {
-            reader.add_runs(&records.bytes, records.page)?;
-            // A directory page is allocated after the tiles that it is about.
-            check_equal("page number of a directory page", records.page, reader.next_page)
-                .map_err(|wrong| wrong.on(records.page))?;
-            reader.next_page += 1;
+        for directory_page in &stored.pages {
+            reader.add_runs(&directory_page.bytes, directory_page.page)?;
+            reader
+                .add_directory_page(directory_page.page)
+                .map_err(|wrong| wrong.on(directory_page.page))?;
         }
         reader.add_runs(&stored.meta_records, META_PAGE)?;
+
         reader.finish().map_err(|wrong| wrong.on(META_PAGE))
     }
 
-    /// Adds the runs that a page has as records.
+    /// Returns a reader that has read the fields of the metapage, but no run of tiles.
+    ///
+    /// Fails if a field is invalid.
+    fn before_first_run(
+        own_fields: &[u8],
+        chain: Chain,
+        size: PageSize,
+    ) -> Result<DirectoryReader, WrongField> {
+        let record: OptionsRecord = read_fixed(&mut &own_fields[..])?;
+        let directory = record.into_directory(chain, size)?;
+        Ok(DirectoryReader {
+            limits: TileLimits::for_first_tiles(&directory),
+            directory,
+            next_page: u64::from(META_PAGE) + 1,
+        })
+    }
+
+    /// Takes note of a directory page, which is allocated after the pages of its runs.
+    ///
+    /// Fails if it is not the next page after them.
+    fn add_directory_page(&mut self, page: PageNumber) -> Result<(), WrongField> {
+        check_equal("page number of a directory page", page, self.next_page)?;
+        self.next_page += 1;
+        Ok(())
+    }
+
+    /// Adds the runs of tiles that are stored in a page, whose bytes of runs are `records`. Each
+    /// record has a fixed length.
     ///
     /// Fails if a record is incomplete or invalid, or does not continue the runs before it.
     fn add_runs(&mut self, records: &[u8], page: PageNumber) -> Result<(), Damage> {
@@ -406,14 +477,15 @@ impl DirectoryReader {
         let record: RunRecord = read_fixed(&mut record)?;
         let run = record.into_run(&self.directory, self.next_page, &self.limits)?;
         self.next_page = run.end_page();
-        self.limits.add(run.first.shape);
+        self.limits.raise_for_tiles_after(run.first.shape);
         self.directory.runs[run.first.shape.level].push(run);
         Ok(())
     }
 
-    /// Returns the directory, if its runs of tiles fit together.
+    /// Returns the directory, if its tiles fit together. All runs must have been added.
     ///
-    /// A tile of one level is a slot of a tile of the next level, except some tiles at the beginning.
+    /// A tile of one level has a slot in a tile of the next level, except some tiles at the
+    /// beginning.
     ///
     /// Fails if an allocated page belongs to nothing, if tiles that must have a slot above have
     /// none, or if pages are split in the middle of a tile.
@@ -434,16 +506,21 @@ impl DirectoryReader {
     }
 }
 
-/// Checks that tiles of a level have slots in the level `above`: all from the first *covered* one
-/// on. Also checks that no lookup probes more tiles than necessary: it probes all tiles of the
-/// highest level, and all tiles without a slot above.
+/// Checks that tiles of a level have slots in the level `above` where they must have them.
+///
+/// A slot above has the keys of the whole tile, so that a lookup may skip the tile. The first tiles
+/// of a level may have none; every lookup reads these, so they must be few. From the first *covered*
+/// tile on, whose number is stored, all tiles must have a slot.
+///
+/// Fails if a covered tile has no slot, if tiles above have slots for no tile, or if too many tiles
+/// are not covered.
 fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
     let tiles = u64::from(directory.tile_count(level));
     let slots_above = directory.end_slot(above);
     match directory.first_covered[level] {
         Some(first_covered) => {
             check_field("first covered tile", first_covered, u64::from(first_covered) < tiles)?;
-            // Slot number n above is tile number n.
+            // Slots above have the numbers of the tiles.
             check_field("tile without a slot above", slots_above, slots_above >= tiles)?;
         }
         None => {
@@ -478,7 +555,7 @@ fn uncovered_slots(directory: &Directory, level: Level) -> u64 {
 /// [`super::pending`].
 const MOST_PAGES_BY_ROUNDING: f64 = 64.0;
 /// A tile may keep the shape of the one before it, which may have a 32nd more pages: see
-/// [`super::rate::may_stay`].
+/// [`super::rate::may_keep_pages`].
 const MOST_TIMES_BY_STAYING: f64 = 1.1;
 /// A key of a text may have two hashes.
 const MOST_HASHES_PER_KEY: f64 = 2.0;
@@ -516,43 +593,39 @@ struct TileLimits {
 }
 
 impl TileLimits {
-    /// Returns the limits for the first tiles of a directory: how many keys a range may have been
-    /// expected to have when they were made.
-    fn before_first_run(directory: &Directory) -> TileLimits {
+    /// Returns the limits for the first tile of an index whose metapage says what is in
+    /// `directory`.
+    ///
+    /// That tile was sized either by the build of the index, for the keys that ranges of the table
+    /// had, or by an insertion into an empty index, for the number of keys per range in the options.
+    /// The larger of the two numbers counts, and at least one key.
+    fn for_first_tiles(directory: &Directory) -> TileLimits {
         let options = &directory.options;
-        let rows = directory.chain.rows_built as f64;
-        let keys_of_build = match directory.keys_per_row {
-            // Each row has one key, and a page has at most as many rows as line pointers fit.
-            0 => {
-                let lines_per_page = options.size.bytes() / LINE_POINTER_BYTES;
-                let lines_per_range = f64::from(options.pages_per_range) * lines_per_page as f64;
-                rows.min(lines_per_range)
-            }
-            // There may have been more keys than the field can say.
-            u16::MAX if rows > 0.0 => f64::INFINITY,
-            // The number is rounded.
-            keys => rows * MOST_HASHES_PER_KEY * (f64::from(keys) + 0.5),
-        };
+        let assumed_keys = f64::from(options.keys_per_range);
+        let most_keys_of_range = most_keys_of_built_range(directory).max(assumed_keys).max(1.0);
 
         let mut most_keys = PerLevel::default();
-        most_keys[Level::Zero] = keys_of_build.max(options.keys_per_range.into()).max(1.0);
+        most_keys[Level::Zero] = most_keys_of_range;
         TileLimits { size: options.size, most_keys }
     }
 
-    /// Returns the most pages of the next tile of this level and width.
+    /// Returns the most pages that the next tile of this level and width may have: those for the most
+    /// keys that its slots may have been expected to have, and some more, since the number of pages
+    /// is rounded up in two ways.
     fn most_pages(&self, level: Level, width: Width) -> u64 {
-        let bits = self.most_keys_of(level) * most_bits_per_key(self.size);
-        let blocks = bits / f64::from(self.size.block_bits());
-        let needed = blocks / f64::from(width.blocks_per_page());
-        let pages = needed * MOST_TIMES_BY_STAYING + MOST_PAGES_BY_ROUNDING;
+        let bits_of_column = self.most_keys_of(level) * most_bits_per_key(self.size);
+        let blocks_of_column = bits_of_column / f64::from(self.size.block_bits());
+        let pages_needed = blocks_of_column / f64::from(width.blocks_per_page());
+        let most_pages = pages_needed * MOST_TIMES_BY_STAYING + MOST_PAGES_BY_ROUNDING;
 
-        // A build rounds the pages of the narrowest tile above, and makes wider ones of as many
-        // blocks.
+        // The narrowest tile has at most MAX_TILE_PAGES. A build gives wider tiles as many blocks,
+        // which take more pages as a page then has fewer blocks of each column.
         let times_narrowest = Width::MIN.blocks_per_page() / width.blocks_per_page();
-        (pages as u64).min(MAX_TILE_PAGES * u64::from(times_narrowest))
+        (most_pages as u64).min(MAX_TILE_PAGES * u64::from(times_narrowest))
     }
 
-    /// Returns the most keys that a slot of a level may have been expected to have.
+    /// Returns the most keys that a slot of a level may have been expected to have when the next tile
+    /// was made.
     fn most_keys_of(&self, level: Level) -> f64 {
         let keys_of_tile_below = match level.below() {
             Some(below) => self.most_keys_of(below) * f64::from(MAX_WIDTH),
@@ -561,9 +634,10 @@ impl TileLimits {
         self.most_keys[level].max(keys_of_tile_below)
     }
 
-    /// Takes note of a run: the next tile of its level may have been sized for what the columns of
-    /// this one can have.
-    fn add(&mut self, shape: TileShape) {
+    /// Raises the limits for tiles that come after tiles of this shape. The next tile of the level
+    /// was sized by an estimate of the keys in the last one, which is highest if all of its bits are
+    /// set.
+    fn raise_for_tiles_after(&mut self, shape: TileShape) {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
         let keys_with_all_bits = estimated_keys(shape, bits, bits);
         let wider_slots = match shape.level {
@@ -573,6 +647,29 @@ impl TileLimits {
         };
         let most = keys_with_all_bits * f64::from(wider_slots);
         self.most_keys[shape.level] = self.most_keys[shape.level].max(most);
+    }
+}
+
+/// Returns the most keys that a range of the table can have had when the index was built. That follows
+/// from the number of rows and the average keys of a row at that time, which the metapage says;
+/// infinity if the average was too large for its field.
+fn most_keys_of_built_range(directory: &Directory) -> f64 {
+    let options = &directory.options;
+    let rows_of_table = directory.chain.rows_built as f64;
+    match directory.keys_per_row {
+        ONE_KEY_PER_ROW => {
+            // A page has at most as many rows as line pointers fit.
+            let lines_per_page = options.size.bytes() / LINE_POINTER_BYTES;
+            let lines_per_range = f64::from(options.pages_per_range) * lines_per_page as f64;
+            rows_of_table.min(lines_per_range)
+        }
+        KEYS_PER_ROW_OR_MORE if rows_of_table > 0.0 => f64::INFINITY,
+        keys_per_row => {
+            // The stored average is rounded, by up to one half. One range may have the keys of all
+            // rows, as a few rows may have nearly all of them.
+            let most_keys_per_row = f64::from(keys_per_row) + 0.5;
+            rows_of_table * most_keys_per_row * MOST_HASHES_PER_KEY
+        }
     }
 }
 

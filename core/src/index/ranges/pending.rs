@@ -88,21 +88,21 @@ impl PendingSlots {
         self.keys_per_slot.len()
     }
 
-    /// Takes the first slots out, `count` of them or all if there are fewer.
+    /// Removes the first slots, `count` of them or all if there are fewer, and returns them.
     pub fn take_first(&mut self, count: usize) -> PendingSlots {
         let count = count.min(self.count());
-        let left = PendingSlots {
+        let slots_left = PendingSlots {
             contents: match &mut self.contents {
                 SlotContents::Hashes(slots) => SlotContents::Hashes(slots.split_off(count)),
                 SlotContents::Bits(slots) => SlotContents::Bits(slots.split_off(count)),
             },
             keys_per_slot: self.keys_per_slot.split_off(count),
         };
-        std::mem::replace(self, left)
+        std::mem::replace(self, slots_left)
     }
 
-    /// Returns whether there are slots, and tiles of the least width for all of them would have
-    /// none left.
+    /// Returns whether the slots can be written as tiles without an unused column: as one or several
+    /// tiles of the least width. `false` if there are no slots.
     fn fill_tiles(&self) -> bool {
         let least_width = Width::MIN.columns() as usize;
         self.count() > 0 && self.count().is_multiple_of(least_width)
@@ -133,11 +133,13 @@ impl LevelPlan {
         }
     }
 
-    /// Returns how many blocks slots with these numbers of keys need. Tiles of every width have full
-    /// pages with it: those of the least width have a multiple of `pages` pages.
-    fn blocks_for(&self, keys_per_slot: &[f64], pages: u32) -> u64 {
+    /// Returns how many blocks each slot needs, if the slots of a tile have these numbers of keys.
+    ///
+    /// The number fills pages of tiles of every width: with it, a tile of the least width has a
+    /// multiple of `multiple_of_pages` pages.
+    fn blocks_for(&self, keys_per_slot: &[f64], multiple_of_pages: u32) -> u64 {
         let needed = sized_for(self.shape(Width::MIN, 0), self.target, keys_per_slot);
-        let rounded_pages = needed.pages.next_multiple_of(pages);
+        let rounded_pages = needed.pages.next_multiple_of(multiple_of_pages);
         u64::from(rounded_pages) * u64::from(Width::MIN.blocks_per_page())
     }
 
@@ -187,12 +189,16 @@ impl PendingLevelOne {
         }
     }
 
-    /// Adds a slot of level 1, which is a tile of level 0 with these hashes. It will have `keys` keys
-    /// when that tile is full.
-    pub fn add_slot(&mut self, hashes: Vec<u64>, keys: f64) {
-        memory::push(&mut self.slots.keys_per_slot, keys);
+    /// Adds a slot of level 1: the filter of a tile of level 0, whose keys have these distinct hashes.
+    /// `keys_if_full` is how many keys that tile will have when all of its ranges are full.
+    ///
+    /// Slots are kept as the hashes of their keys, by which their tile can be sized exactly. If these
+    /// are too many for the memory of the build, all slots are converted to bits, which take less.
+    pub fn add_slot(&mut self, hashes: Vec<u64>, keys_if_full: f64) {
+        memory::push(&mut self.slots.keys_per_slot, keys_if_full);
         match &mut self.slots.contents {
             SlotContents::Bits(slots) => {
+                // All slots that are kept as bits have the same number of blocks.
                 let shape = self.plan.shape(Width::MIN, slots[0].blocks());
                 memory::push(slots, ColumnBits::with_keys(&hashes, shape));
             }
@@ -200,24 +206,25 @@ impl PendingLevelOne {
                 self.hashes_kept += hashes.len();
                 memory::push(slots, hashes);
                 if self.hashes_kept > self.most_hashes {
-                    self.keep_bits();
+                    self.convert_hashes_to_bits();
                 }
             }
         }
     }
 
-    /// Fixes the number of blocks to what the slots so far need, and replaces their hashes by bits.
-    fn keep_bits(&mut self) {
+    /// Replaces the hashes of the slots by bits. The number of blocks of each slot is fixed to what
+    /// the slots so far need.
+    fn convert_hashes_to_bits(&mut self) {
         if let SlotContents::Hashes(slots) = &self.slots.contents {
             let complete = complete_columns(&self.slots.keys_per_slot);
-            let blocks = self.plan.blocks_for(&complete, 1);
+            let blocks = self.plan.blocks_for(&complete, ANY_PAGES);
             let shape = self.plan.shape(Width::MIN, blocks);
             let bits = slots.iter().map(|hashes| ColumnBits::with_keys(hashes, shape));
             self.slots.contents = SlotContents::Bits(memory::collect(bits));
         }
     }
 
-    /// Takes all slots out. The number of blocks of the next ones is not fixed.
+    /// Removes all slots and returns them. The number of blocks of the next ones is not fixed.
     pub fn take_slots(&mut self) -> PendingSlots {
         self.hashes_kept = 0;
         std::mem::take(&mut self.slots)
@@ -226,6 +233,10 @@ impl PendingLevelOne {
 
 /// How often a slot of level 2 can be folded in half: to a 64th.
 const MOST_FOLDS: u32 = 6;
+/// A tile with a multiple of so many pages can be folded as often as that.
+const PAGES_TO_FOLD: u32 = 1 << MOST_FOLDS;
+/// A tile that isn't folded may have every number of pages.
+const ANY_PAGES: u32 = 1;
 /// A slot of level 2 that is made for fewer keys isn't folded: there is little to save.
 const LEAST_KEYS_TO_FOLD: f64 = 65_536.0;
 
@@ -234,6 +245,16 @@ pub(super) struct ClosedSlot {
     pub bits: ColumnBits,
     /// About how many distinct keys it has.
     pub keys: f64,
+}
+
+/// Folds a column of bits in half as often as at least `needed_blocks` blocks are left, and these
+/// fill pages of a tile of the least width.
+fn fold_to(mut bits: ColumnBits, needed_blocks: u64) -> ColumnBits {
+    let blocks_of_two_pages = 2 * u64::from(Width::MIN.blocks_per_page());
+    while bits.blocks() >= 2 * needed_blocks && bits.blocks().is_multiple_of(blocks_of_two_pages) {
+        bits = bits.folded();
+    }
+    bits
 }
 
 /// The slots of level 2 whose tile is not written yet.
@@ -269,11 +290,13 @@ impl PendingLevelTwo {
     /// fill a tile, or take too much memory.
     pub fn is_full(&self) -> bool {
         let fills_widest = self.slots.len() == self.plan.width.columns() as usize;
-        let is_too_large = self.fills_tiles() && self.words_kept > self.most_words;
+        let is_too_large = self.fill_tiles() && self.words_kept > self.most_words;
         fills_widest || is_too_large
     }
 
-    fn fills_tiles(&self) -> bool {
+    /// Returns whether the slots can be written as tiles without an unused column. `false` if there
+    /// are none.
+    fn fill_tiles(&self) -> bool {
         let least_width = Width::MIN.columns() as usize;
         !self.slots.is_empty() && self.slots.len().is_multiple_of(least_width)
     }
@@ -282,7 +305,7 @@ impl PendingLevelTwo {
     /// since the number of blocks is too small.
     pub fn needs_other_tile(&self, keys: f64) -> bool {
         let is_overfull = |blocks| self.plan.would_be_overfull(keys, blocks);
-        self.fills_tiles() && self.blocks.is_some_and(is_overfull)
+        self.fill_tiles() && self.blocks.is_some_and(is_overfull)
     }
 
     /// Lets the next slot have another number of blocks than those before it. All slots must have
@@ -291,11 +314,15 @@ impl PendingLevelTwo {
         self.blocks = None;
     }
 
-    /// Adds the keys with these hashes to the slot that is open. It is expected to get
-    /// `expected_keys` keys in all.
+    /// Adds the keys with these hashes to the *open* slot of level 2: the filter of the keys of many
+    /// tiles of level 0, which gets them as these are written. Opens a slot if none is.
+    ///
+    /// `expected_keys` is how many keys the slot will get in all. The first slot of a tile fixes by it
+    /// how many blocks of bits each slot has, and if it is large, so many that it can be folded in
+    /// half several times.
     pub fn add_to_open_slot(&mut self, expected_keys: f64, hashes: &[u64]) {
-        let multiple_of_pages =
-            if expected_keys < LEAST_KEYS_TO_FOLD { 1 } else { 1 << MOST_FOLDS };
+        let can_be_folded = expected_keys >= LEAST_KEYS_TO_FOLD;
+        let multiple_of_pages = if can_be_folded { PAGES_TO_FOLD } else { ANY_PAGES };
         let blocks = self
             .blocks
             .unwrap_or_else(|| self.plan.blocks_for(&[expected_keys], multiple_of_pages));
@@ -307,28 +334,25 @@ impl PendingLevelTwo {
             .add_keys(hashes, shape);
     }
 
-    /// Takes the slot out that has the keys of the last tiles of level 0. There must be one.
+    /// Returns the open slot, the filter that gets the keys of tiles of level 0 as these are written,
+    /// and an estimate of its distinct keys. No slot is open afterwards. Panics if none was.
     ///
-    /// It may have far more blocks of bits than it needs, since its keys were taken to be all
-    /// different. So it is folded in half as long as half of its blocks are enough. If other slots of
-    /// the same tile are kept, it must have as many blocks as they have, and stays as it is.
+    /// The slot may have far more blocks of bits than it needs, since it was made for keys that are
+    /// all different. So it is folded in half as long as half of its blocks are enough. If other
+    /// slots of the same tile are kept, it must have as many blocks as they have, and stays as it is.
     pub fn close_slot(&mut self) -> ClosedSlot {
-        let mut bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
+        let bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
         let shape = self.plan.shape(Width::MIN, bits.blocks());
         let bits_of_slot = bits.blocks() * u64::from(self.plan.size.block_bits());
         let keys = estimated_keys(shape, bits_of_slot as f64, bits.ones() as f64);
 
-        if self.slots.is_empty() {
-            let needed_blocks = self.plan.blocks_for(&[keys], 1);
-            // Half of the blocks must fill pages, too.
-            let blocks_of_two_pages = 2 * u64::from(Width::MIN.blocks_per_page());
-            while bits.blocks() >= 2 * needed_blocks
-                && bits.blocks().is_multiple_of(blocks_of_two_pages)
-            {
-                bits = bits.folded();
-            }
-            self.blocks = Some(bits.blocks());
+        let is_first_of_tile = self.slots.is_empty();
+        if !is_first_of_tile {
+            return ClosedSlot { bits, keys };
         }
+        let needed_blocks = self.plan.blocks_for(&[keys], ANY_PAGES);
+        let bits = fold_to(bits, needed_blocks);
+        self.blocks = Some(bits.blocks());
         ClosedSlot { bits, keys }
     }
 
@@ -339,7 +363,8 @@ impl PendingLevelTwo {
         memory::push(&mut self.slots, bits);
     }
 
-    /// Takes all slots out. The next ones have as many blocks, since one of them may be open.
+    /// Removes all slots and returns them. The next ones have as many blocks, since one of them may
+    /// be open.
     pub fn take_slots(&mut self) -> PendingSlots {
         self.words_kept = 0;
         PendingSlots {

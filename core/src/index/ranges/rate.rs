@@ -59,9 +59,9 @@ const LEAST_TABLE_PAGES: u64 = 1 << 16;
 /// The share of each level in the logarithm of the rate, from level 0 up: a row for each highest
 /// level. The example `index_figures` shows the pages and bits that they lead to.
 const SHARES: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.575, 0.425, 0.0], [0.4, 0.3, 0.3]];
-/// Two hashes are only used if they need less than this share of the bits that one needs. They set
+/// Two hashes are only used if they need at most this share of the bits that one needs. They set
 /// twice as many bits, each of which is in the WAL.
-const WORTH_A_SECOND: f64 = 0.9;
+const MOST_BITS_OF_TWO_HASHES: f64 = 0.9;
 /// The most pages of a tile: far more than a heap of 2^32 pages needs at these rates.
 pub(super) const MAX_TILE_PAGES: u64 = 1 << 24;
 /// A column with a smaller estimate has no keys.
@@ -79,17 +79,24 @@ pub struct SlotTarget {
 }
 
 impl Options {
-    /// Returns the share of ranges near this one that a lookup of an absent key may find.
+    /// Returns the false positive rate that the index promises for ranges near this one: the share
+    /// of them that a lookup may find of a key that no row of the table has.
+    ///
+    /// That is the rate that was chosen, if one was. Otherwise it falls as the table grows, so that
+    /// a lookup reads about one page unnecessarily: 1 / n for the n pages that the table had at the
+    /// build, and for pages that were added later 0.08 pages for each doubling of the table.
     pub fn promised_fpr(&self, range: u64) -> f64 {
+        if let Some(chosen_fpr) = self.fpr {
+            return chosen_fpr;
+        }
+
         let page = range * u64::from(self.pages_per_range);
         let pages_at_build = LEAST_TABLE_PAGES.max(self.table_pages.into());
-        match self.fpr {
-            Some(fpr) => fpr,
-            None if page < pages_at_build => 1.0 / pages_at_build as f64,
-            None => {
-                let pages_before_doubling = 1u64 << page.ilog2();
-                PAGES_PER_DOUBLING / pages_before_doubling as f64
-            }
+        if page < pages_at_build {
+            1.0 / pages_at_build as f64
+        } else {
+            let pages_before_doubling = 1u64 << page.ilog2();
+            PAGES_PER_DOUBLING / pages_before_doubling as f64
         }
     }
 
@@ -108,20 +115,23 @@ pub fn rate_of_level(fpr: f64, level: Level, highest_level: Level) -> f64 {
 }
 
 impl SlotTarget {
-    /// Returns the number of hashes per key that needs the fewest bits for a false positive rate
-    /// below 1, and how many bits it needs for each key. It is one hash if a second saves little.
+    /// Returns how to reach a false positive rate below 1 with the fewest bits: the number of hashes
+    /// per key (k), and how many bits it needs for each key. `size` is that of the pages of the
+    /// index.
+    ///
+    /// One hash is chosen where two need hardly fewer bits, as each hash of a key is a bit to write.
     pub fn for_rate(size: PageSize, fpr: f64) -> SlotTarget {
         assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
         let mut best = SlotTarget { fpr, num_hashes: 1, bits_per_key: f64::INFINITY };
         for num_hashes in 1..=MAX_HASHES as u8 {
-            let bits_per_key = bits_per_key(size, num_hashes, fpr);
-            let most_bits = if num_hashes == 2 {
-                best.bits_per_key * WORTH_A_SECOND
+            let bits_per_key = least_bits_per_key(size, num_hashes, fpr);
+            let most_bits_per_key = if num_hashes == 2 {
+                best.bits_per_key * MOST_BITS_OF_TWO_HASHES
             } else {
                 best.bits_per_key
             };
-            // With more hashes from here on, the bits only grow.
-            if bits_per_key > most_bits {
+            // Bits fall with the number of hashes up to the best one, and then grow.
+            if bits_per_key > most_bits_per_key {
                 break;
             }
             best = SlotTarget { fpr, num_hashes, bits_per_key };
@@ -130,23 +140,28 @@ impl SlotTarget {
     }
 }
 
-/// Returns the bits per key at which `num_hashes` hashes give the rate `fpr`, in the limit of many
-/// blocks.
-fn bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
+/// Returns how many bits per key a filter needs to have the false positive rate `fpr` with
+/// `num_hashes` hashes per key, if it has many blocks. `size` is the size of a page, by which a block
+/// has its number of bits.
+fn least_bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
+    const PRECISION: f64 = 1e-9;
     let block_bits = size.block_bits();
     let k = f64::from(num_hashes);
 
-    // The textbook formula fpr = (1 - e^(-k · keys / bits))^k, solved for the keys of a block:
-    // bits · -ln(1 - fpr^(1/k)) / k. It takes all blocks as equally full, so it is too high.
-    let most_keys_per_block = f64::from(block_bits) * -(-(fpr.ln() / k).exp()).ln_1p() / k;
-    let keys_per_block = greatest_load(most_keys_per_block, 1e-9, |keys| {
+    // The textbook formula for a filter of one block, fpr = (1 - e^(-k · keys / bits))^k, solved for
+    // the keys: bits · -ln(1 - fpr^(1/k)) / k. Several blocks are filled unevenly, and have room for
+    // fewer keys on average.
+    let share_of_set_bits = (fpr.ln() / k).exp();
+    let most_keys_per_block = f64::from(block_bits) * -(-share_of_set_bits).ln_1p() / k;
+    let keys_per_block = greatest_load(most_keys_per_block, PRECISION, |keys| {
         rate::at_load_in_blocks(block_bits, u32::from(num_hashes), keys) <= fpr
     });
     f64::from(block_bits) / keys_per_block
 }
 
-/// Returns this shape with the fewest pages with which a tile keeps its rate, as a mean over
-/// columns with these numbers of keys.
+/// Returns this shape with as many pages as a tile needs to keep the false positive rate of the
+/// `target`. The rate is a mean over the columns of the tile, which are filters, and have these
+/// numbers of keys.
 ///
 /// Example: 128 columns with 500 keys each must keep a rate of 0.005, which takes 7 hashes and 11.54
 /// bits per key. So a column needs 5,770 bits, or 11.3 blocks of 510 bits. Each page has one block of
@@ -158,10 +173,10 @@ pub fn sized_for(shape: TileShape, target: SlotTarget, keys_per_column: &[f64]) 
         mean_rate(sized, keys_per_column) <= target.fpr
     };
 
-    // By the limit of many blocks; the exact number is near it.
+    // The search begins with the number that would be right if there were many blocks.
     let mean_keys = mean(keys_per_column).unwrap_or(0.0);
-    let blocks = mean_keys * target.bits_per_key / f64::from(shape.size.block_bits());
-    let likely_pages = blocks / f64::from(shape.width.blocks_per_page());
+    let likely_blocks = mean_keys * target.bits_per_key / f64::from(shape.size.block_bits());
+    let likely_pages = likely_blocks / f64::from(shape.width.blocks_per_page());
     let pages = least_number(likely_pages as u64, |pages| {
         pages >= MAX_TILE_PAGES || keeps_rate(pages as u32)
     });
@@ -209,10 +224,11 @@ pub fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// Returns whether tiles of `before` pages may be added where `needed` pages would suffice. Tiles of
-/// the shape of those before them are one run with these, which takes no further record.
-pub fn may_stay(before: u32, needed: u32) -> bool {
-    let Some(unneeded) = before.checked_sub(needed) else {
+/// Returns whether new tiles may have as many pages as the tile before them, though `needed` pages
+/// would suffice. Neighbouring tiles of one shape are stored as one record, so that some unneeded
+/// pages are worth it: a 32nd, or one page in seven.
+pub fn may_keep_pages(pages_of_last: u32, needed: u32) -> bool {
+    let Some(unneeded) = pages_of_last.checked_sub(needed) else {
         return false;
     };
     unneeded <= needed / 32 || unneeded == 1 && needed >= 6

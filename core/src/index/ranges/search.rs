@@ -169,15 +169,14 @@ fn walk_for_condition<P: Pages>(
 ) -> Result<(), P::Error> {
     let first_hash = condition.first_hash();
     let probe = |pages: &mut P, tile: &TileAddress, _candidates: &()| {
-        // A bit for each slot of the tile.
-        let all_slots = u128::MAX;
+        let all_slots = u128::MAX; // a bit for each slot of the tile
         let slots = condition.slots(all_slots, &mut |hash| {
-            let slots = slots_with_key(pages, tile, hash)?;
+            let slots_with_key = slots_with_key(pages, tile, hash)?;
             let is_first = Some(hash) == first_hash;
-            if is_first && slots != 0 {
+            if is_first && slots_with_key != 0 {
                 announce_other_keys(pages, tile, condition);
             }
-            Ok::<_, P::Error>(slots)
+            Ok::<_, P::Error>(slots_with_key)
         })?;
         let probed_slots =
             numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
@@ -186,8 +185,9 @@ fn walk_for_condition<P: Pages>(
     walk(directory, pages, extent, &(), |()| first_hash, probe, found)
 }
 
-/// Announces the pages of a tile that have the bits of a condition's other keys, if it needs several
-/// and some slots have the first.
+/// Announces the pages of a tile that a lookup reads next, if its condition needs several keys: the
+/// lookup has found that some slots of the tile, which are filters, have the first key. Does nothing
+/// for other conditions.
 fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) {
     let Condition::All(conditions) = condition else {
         return;
@@ -202,12 +202,13 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
     }
 }
 
-/// Probes tiles from the highest level of the index down, and calls `found` with the ranges of the
-/// table that may match, in ascending order.
+/// Searches the index from the highest level down, and calls `found` with the ranges of the table
+/// that may match, in ascending order.
 ///
-/// A tile of level 0 has a slot for each of its ranges, and a tile of another level has one for each
-/// of its tiles of the level below. So a tile is probed if its slot in the level above may match, or
-/// if it has no such slot.
+/// Each level consists of tiles, which have filters for their *slots*: the ranges of the table on
+/// level 0, the tiles of the level below on another level. So a tile is probed if its slot in the
+/// level above may match, or if it has no such slot. `extent` says whether all of these tiles are
+/// probed, or a sample.
 ///
 /// `probe` returns the slots of a tile that may match. *Candidates* are the conditions that may hold
 /// there, if there are several. `probe` is given those of the tile's own slot, and returns those of
@@ -238,16 +239,9 @@ fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
         let mut next_to_announce = 0;
         for number in 0..to_probe.count() {
             // The page that is read next need not be announced.
-            next_to_announce = next_to_announce.max(number + 1);
-            while next_to_announce < to_probe.count() && pages.can_announce() {
-                let next = to_probe.get(next_to_announce);
-                if let Some(tile) = directory.tile(level, next.ordinal)
-                    && let Some(hash) = first_hash(next.candidates)
-                {
-                    pages.announce(tile.probe(hash).page);
-                }
-                next_to_announce += 1;
-            }
+            let first_to_announce = next_to_announce.max(number + 1);
+            next_to_announce =
+                to_probe.announce_from(first_to_announce, directory, level, pages, &first_hash);
 
             let TileToProbe { ordinal, weight, candidates } = to_probe.get(number);
             // The level above may report a tile that was added after this directory was read.
@@ -280,7 +274,7 @@ struct TilesToProbe<'t, T> {
     all_candidates: &'t T,
 }
 
-/// One of these tiles.
+/// A tile that is probed.
 struct TileToProbe<'t, T> {
     ordinal: u32,
     /// How many tiles it stands for; 1 if all are probed.
@@ -289,11 +283,40 @@ struct TileToProbe<'t, T> {
 }
 
 impl<'t, T> TilesToProbe<'t, T> {
+    /// Returns how many tiles are probed.
     fn count(&self) -> u32 {
         self.uncovered.picked + self.covered.picked
     }
 
-    /// Returns the tile with this number, counted from 0. There must be so many.
+    /// Announces the pages of tiles of `level` that are read soon, from tile number `first` of the
+    /// list on: as many as `pages` allows now. Returns the number of the first tile whose page is not
+    /// announced yet.
+    ///
+    /// Each tile is announced by the page with the bits of the key that is looked for first, which
+    /// `first_hash` returns.
+    fn announce_from<P: Pages>(
+        &self,
+        first: u32,
+        directory: &Directory,
+        level: Level,
+        pages: &mut P,
+        first_hash: impl Fn(&T) -> Option<u64>,
+    ) -> u32 {
+        let mut number = first;
+        while number < self.count() && pages.can_announce() {
+            let next = self.get(number);
+            if let Some(tile) = directory.tile(level, next.ordinal)
+                && let Some(hash) = first_hash(next.candidates)
+            {
+                pages.announce(tile.probe(hash).page);
+            }
+            number += 1;
+        }
+        number
+    }
+
+    /// Returns the tile with this number in the list of all that are probed, counted from 0. There
+    /// must be so many. It has no slot in the level above, or is one that the level above reports.
     fn get(&self, number: u32) -> TileToProbe<'t, T> {
         match number.checked_sub(self.uncovered.picked) {
             None => TileToProbe {
@@ -301,8 +324,8 @@ impl<'t, T> TilesToProbe<'t, T> {
                 weight: self.uncovered.weight(),
                 candidates: self.all_candidates,
             },
-            Some(number) => {
-                let above = &self.reported[self.covered.index(number) as usize];
+            Some(number_of_covered) => {
+                let above = &self.reported[self.covered.index(number_of_covered) as usize];
                 TileToProbe {
                     ordinal: above.slot,
                     weight: above.weight * self.covered.weight(),
@@ -366,8 +389,11 @@ fn slots_with_key<P: Pages>(
 }
 
 /// Returns the slots of a tile in which at least one of several conditions may hold, in ascending
-/// order. `candidates` are the numbers of the conditions that are asked about, by their places in
-/// `alternatives`. Each slot is returned with the numbers of those that may hold there.
+/// order, each with the numbers of the conditions that may hold there. A slot is what the tile has a
+/// filter for: a range of the table, or a tile of the level below.
+///
+/// `alternatives` has the conditions by their numbers, and a condition `required` that must hold
+/// with each of them. `candidates` are the numbers of those that are asked about.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
 fn probe_alternatives<P: Pages>(
@@ -377,8 +403,7 @@ fn probe_alternatives<P: Pages>(
     candidates: &[u32],
 ) -> Result<Vec<ProbedSlot<Vec<u32>>>, P::Error> {
     let mut slots_with_key = |hash| slots_with_key(pages, tile, hash);
-    // A bit for each slot of the tile.
-    let all_slots = u128::MAX;
+    let all_slots = u128::MAX; // a bit for each slot of the tile
     let possible_slots = alternatives.required.slots(all_slots, &mut slots_with_key)?;
 
     let mut matches = Vec::new();

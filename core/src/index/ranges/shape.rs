@@ -205,8 +205,11 @@ impl SlotColumns {
         SlotColumns { firsts, width }
     }
 
-    /// Divides the columns of a tile among its slots, which have these numbers of keys. The keys of a
-    /// slot are spread over its columns, and the fullest column gets as few as possible. Panics if
+    /// Divides the columns of a tile, each of which is a filter, among the ranges of the table that
+    /// the tile is about, its *slots*. The keys of a slot are spread over its columns. So a slot with
+    /// more keys gets more columns, and the fullest column gets as few keys as possible.
+    ///
+    /// `width` is the number of columns, and `keys_per_slot` has a number for each slot. Panics if
     /// there are more slots than columns, or none.
     ///
     /// For example, four slots with 10, 70, 25 and 20 keys share eight columns. Each gets one, and
@@ -215,7 +218,8 @@ impl SlotColumns {
     /// and 1 columns, with 10, 17.5, 12.5 and 20 keys in each.
     pub fn by_keys(width: Width, keys_per_slot: &[f64]) -> SlotColumns {
         let mut columns_of_slots = vec![1u32; keys_per_slot.len()];
-        for _ in keys_per_slot.len()..width.columns() as usize {
+        let columns_left = (width.columns() as usize).saturating_sub(keys_per_slot.len());
+        for _ in 0..columns_left {
             let keys_per_column =
                 |slot: usize| keys_per_slot[slot] / f64::from(columns_of_slots[slot]);
             let fullest_slot = (0..keys_per_slot.len())
@@ -233,22 +237,24 @@ impl SlotColumns {
         SlotColumns { firsts, width }
     }
 
-    /// Returns which columns each slot of a tile has, as the last row of a block says: it has a bit
-    /// for each column, and the bit is set if a slot begins there. `page` is the number of the page
-    /// with the block, for errors.
+    /// Returns which columns each slot of a tile has, as a page of the tile says in the last row of
+    /// each block of bits: `row` has a bit for each column, which is set if the column is the first
+    /// one of a slot. Rows of zeros say that all slots have equally many columns.
     ///
-    /// Fails if no tile of this shape can have such slots.
+    /// `page` is the number of the page, for errors.
+    ///
+    /// Fails if column 0 begins no slot, or if there are more or fewer slots than the shape says.
     pub fn read(shape: TileShape, row: &[u8], page: PageNumber) -> Result<SlotColumns, Damage> {
+        // A narrow tile has rows of fewer bytes; columns that it doesn't have begin no slot.
         let mut bytes = [0; MAX_WIDTH as usize / 8];
         bytes[..row.len()].copy_from_slice(row);
         let firsts = u128::from_le_bytes(bytes);
-        // Not written: slots have equally many columns.
         if firsts == 0 {
             return Ok(SlotColumns::even(shape.width, shape.columns_per_slot));
         }
 
-        let begins_with_a_slot = firsts & 1 == 1;
-        if begins_with_a_slot && firsts.count_ones() == shape.slots() {
+        let column_0_begins_a_slot = firsts & 1 == 1;
+        if column_0_begins_a_slot && firsts.count_ones() == shape.slots() {
             Ok(SlotColumns { firsts, width: shape.width })
         } else {
             Err(Damage::new(page, "its slots cannot have the columns that it says"))
@@ -260,7 +266,8 @@ impl SlotColumns {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }
 
-    /// Returns the columns of each slot, beginning with the first slot.
+    /// Returns the columns of each slot of the tile, beginning with the first slot. They follow each
+    /// other: a slot ends where the next one begins, and the last one with the last column.
     pub fn slots(self) -> impl Iterator<Item = Range<u32>> {
         let mut firsts_left = self.firsts;
         std::iter::from_fn(move || {

@@ -75,13 +75,14 @@ impl Split {
         }
     }
 
-    /// Returns the split of all pages by which a range has about `range_bytes` of text, given what
-    /// a page has, in a table of `table_pages` pages.
+    /// Divides each page of a table among several ranges, so that a range has about `range_bytes`
+    /// bytes of text. A range gets neighbouring lines of a page. `page` says how many lines and how
+    /// much text a page has on average, and `table_pages` how many pages the table has.
     ///
-    /// `None` if a page has hardly more text than a range should have, or if there would be too
-    /// many ranges.
+    /// Returns `None` if pages should stay whole: they have hardly more text than a range should
+    /// have, or there would be too many ranges, or too many lines in a range.
     pub fn by_text(range_bytes: f64, page: PageContent, table_pages: u32) -> Option<Split> {
-        // A line has page.text_bytes / page.lines bytes.
+        // A line has page.text_bytes / page.lines bytes of text.
         let wanted_lines = (range_bytes * page.lines / page.text_bytes).floor();
         // With fewer lines in a range, a page would have too many ranges.
         let least_lines = (page.lines / f64::from(MAX_RANGES_PER_PAGE)).ceil();
@@ -90,12 +91,17 @@ impl Split {
 
         let has_much_text = page.text_bytes > LEAST_RANGES_OF_TEXT * range_bytes;
         let is_worth_it = has_much_text && ranges_per_page >= 2.0;
+
         let ranges_of_table = f64::from(table_pages) * ranges_per_page;
-        // The metapage has a byte for the number of lines.
-        let is_possible =
-            ranges_of_table <= MOST_RANGES_OF_BUILD && lines_per_range <= f64::from(u8::MAX);
-        (is_worth_it && is_possible)
-            .then(|| Split::of_all_pages(lines_per_range as u16, ranges_per_page as u16))
+        let leaves_ranges_to_append = ranges_of_table <= MOST_RANGES_OF_BUILD;
+        // The metapage stores the number of lines in a byte.
+        let can_be_stored = lines_per_range <= f64::from(u8::MAX);
+
+        if is_worth_it && leaves_ranges_to_append && can_be_stored {
+            Some(Split::of_all_pages(lines_per_range as u16, ranges_per_page as u16))
+        } else {
+            None
+        }
     }
 
     /// Returns whether all pages from the first split one on are split.
@@ -113,8 +119,8 @@ impl Split {
             + u64::from(split_pages_before) * u64::from(self.ranges_per_page)
     }
 
-    /// Returns the range of a row. Rows beyond the last possible range, which no index can have,
-    /// get the last one.
+    /// Returns the number of the range that a row is in. A row beyond the last possible number,
+    /// which no index can have, is in the last range.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
         let is_split = (self.first_page..self.end_page).contains(&row.page);
@@ -133,8 +139,10 @@ impl Split {
         split_ranges.contains(&range.into())
     }
 
-    /// Returns the page that a range is, or is a part of.
+    /// Returns the number of the page that has the rows of a range: a range is a whole page, or some
+    /// lines of a page that is split.
     pub fn page_of(&self, range: u32) -> u64 {
+        // Pages before the first split one have the numbers of their ranges.
         let range = u64::from(range);
         let first_page = u64::from(self.first_page);
         let end_page = u64::from(self.end_page);
@@ -148,8 +156,8 @@ impl Split {
         }
     }
 
-    /// Returns the lines of a range in ascending order; `None` if the range has all lines of its
-    /// page.
+    /// Returns the numbers of the lines that are in a range, in ascending order, up to the greatest
+    /// number that PostgreSQL gives a line; `None` if the range has all lines of its page.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
         if !self.is_split(range) {
             return None;

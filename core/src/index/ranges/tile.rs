@@ -63,13 +63,15 @@ impl TileAddress {
         self.first_page + (block / u64::from(self.shape.width.blocks_per_page())) as u32
     }
 
-    /// Returns where a lookup of the key with this hash reads the tile: the rows of one block, in one
-    /// page. A tile consists of pages, a page of blocks, a block of rows, and a row has a bit for
-    /// each column.
+    /// Returns where the bits of the key with this hash are in the tile: a page, and some rows of it.
+    ///
+    /// A tile has the filters of up to 128 slots, and each of its pages has some blocks of all of
+    /// these filters. A block is stored as rows, with a bit of each filter in a row. So the rows for
+    /// the k bits of the key, all in one page, answer for all slots.
     #[inline]
     pub fn probe(&self, hash: u64) -> TileProbe {
         let shape = self.shape;
-        let Footprint { block, positions, column_share } = Footprint::new(shape, hash);
+        let Footprint { block, positions, column_share } = Footprint::of_key(shape, hash);
         let blocks_per_page = u64::from(shape.width.blocks_per_page());
         let page_of_tile = (block / blocks_per_page) as u32;
         let block_in_page = (block % blocks_per_page) as u32;
@@ -77,7 +79,7 @@ impl TileAddress {
         let rows_per_block = shape.size.block_bits();
         let first_row = block_in_page * rows_per_block;
         let last_row = first_row + rows_per_block - 1;
-        // A payload has 128 · rows_per_block bits, so offsets stay below the size of a page.
+        // An offset fits: it is within a page, which has at most 32,768 bytes.
         let offset_of_row =
             |row: u32| (PAGE_HEADER_BYTES + row as usize * shape.width.row_bytes()) as u16;
         let row_offsets = positions.map(|position| offset_of_row(first_row + u32::from(position)));
@@ -90,18 +92,20 @@ impl TileAddress {
         }
     }
 
-    /// Returns the payload of a page of this tile; `None` if the page is all zero or after the end
-    /// of the file. `page` has its bytes, `None` after the end of the file; `at` is its number, for
+    /// Returns the bytes of a page of this tile that have bits, those between the page's header and
+    /// its end; `None` if the page has never been written.
+    ///
+    /// `page` has all bytes of the page, or is `None` if the file ends before it. `page_number` is for
     /// errors.
     ///
     /// Fails if it is not a page of this tile.
     pub fn payload<'p>(
         &self,
         page: Option<&'p [u8]>,
-        at: PageNumber,
+        page_number: PageNumber,
     ) -> Result<Option<&'p [u8]>, Damage> {
         let size = self.shape.size;
-        let written = self.special().written(page, size, at)?;
+        let written = self.special().written(page, size, page_number)?;
         Ok(written.map(|page| &page[size.payload()]))
     }
 }
@@ -129,30 +133,33 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns where the bits of the key with this hash are in each slot of a tile: in which block,
-    /// and at which positions there.
+    /// Returns which bits of a filter the key with this hash sets, in a tile of this shape: one block
+    /// of the filter, and k positions in that block. They are the same in each filter of the tile.
+    ///
+    /// All are chosen by words of 64 bits that are derived from the hash. The first word chooses the
+    /// block, and each further word four positions: 16 of its bits are scaled to the bits of a block.
     #[inline(always)]
-    pub fn new(shape: TileShape, hash: u64) -> Footprint {
+    pub fn of_key(shape: TileShape, hash: u64) -> Footprint {
         let block_bits = u64::from(shape.block_bits());
 
         let mut positions = [0; MAX_HASHES];
         let groups = positions.chunks_exact_mut(POSITIONS_PER_WORD as usize);
         let groups_used = usize::from(shape.num_hashes).div_ceil(POSITIONS_PER_WORD as usize);
         for (group, word_number) in groups.zip(first_word(shape) + 1..).take(groups_used) {
-            let bits = word(hash, word_number);
+            let random_bits = word(hash, word_number);
             for (position, i) in group.iter_mut().zip(0..) {
-                let sixteen_bits = bits >> (16 * i) & 0xFFFF;
+                let sixteen_bits = random_bits >> (16 * i) & 0xFFFF;
                 *position = ((sixteen_bits * block_bits) >> 16) as u16;
             }
         }
 
         // The highest bits choose the block. There are too few blocks for the lowest 32 bits to
         // matter, so these choose the column.
-        let bits = word_of_block(shape, hash);
+        let random_bits = word_of_block(shape, hash);
         Footprint {
-            block: reduce(bits, shape.blocks()),
+            block: reduce(random_bits, shape.blocks()),
             positions,
-            column_share: bits as u32,
+            column_share: random_bits as u32,
         }
     }
 }
@@ -177,12 +184,13 @@ impl TileProbe {
         &self.row_offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// Returns the slots of the tile that may have the key: bit i is set for slot i. `page` has the
-    /// bytes of the page to read, `None` after the end of the file. No slot of a page that was
-    /// never written has a key.
+    /// Returns which slots of the tile may have the key: bit i is set for slot i.
     ///
-    /// Fails if it is not the page of this tile, or if its slots can't have the columns that it
-    /// says.
+    /// `page` has the bytes of the page that must be read, or is `None` if the file ends before it.
+    /// A page that was never written has no keys.
+    ///
+    /// Fails if it is not the page of this tile, or if it contradicts itself about the columns of its
+    /// slots.
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let shape = self.tile.shape;
@@ -192,19 +200,20 @@ impl TileProbe {
 
         // A row may have fewer bytes than a u128. So the 16 bytes that end where the row ends are
         // read, and the row is in the highest bits. At least the header of the page is before it.
-        let mut common = u128::MAX;
+        let mut bits_of_all_rows = u128::MAX;
         for &offset in self.row_offsets() {
             let up_to_row_end = &page[..usize::from(offset) + shape.width.row_bytes()];
             let last_bytes = *up_to_row_end
                 .last_chunk()
                 .expect("the header of a page has more bytes");
-            common &= u128::from_le_bytes(last_bytes);
+            bits_of_all_rows &= u128::from_le_bytes(last_bytes);
         }
-        let columns_with_key = common >> (MAX_WIDTH - shape.width.columns());
+        let columns_with_key = bits_of_all_rows >> (MAX_WIDTH - shape.width.columns());
 
         if shape.columns_per_slot == 1 {
             return Ok(columns_with_key);
         }
+        // A slot has several columns. The hash of the key says which of them the key would be in.
         let mut slots_with_key = 0;
         for (columns, slot) in self.slot_columns(page)?.slots().zip(0..) {
             let has_key = columns_with_key >> column(&columns, self.column_share) & 1;
@@ -213,24 +222,27 @@ impl TileProbe {
         Ok(slots_with_key)
     }
 
-    /// Returns the columns of the tile's slots, according to the block of the key.
+    /// Returns which columns each slot of the tile has, as the last row of the key's block says.
     fn slot_columns(&self, page: &[u8]) -> Result<SlotColumns, Damage> {
         let shape = self.tile.shape;
         let last_row = &page[usize::from(self.last_row_offset)..][..shape.width.row_bytes()];
         SlotColumns::read(shape, last_row, self.page)
     }
 
-    /// Returns the column that has the key in a slot. `page` has the bytes of the page to read.
+    /// Returns the column of the tile that has the key's bits if the key is in this slot. `page` has
+    /// the bytes of the page that must be read.
+    ///
+    /// Fails if the page contradicts itself about the columns of its slots.
     fn column_in_slot(&self, slot: u8, page: &[u8]) -> Result<u8, Damage> {
         if self.tile.shape.columns_per_slot == 1 {
             return Ok(slot);
         }
-        let columns = self
+        let columns_of_slot = self
             .slot_columns(page)?
             .slots()
             .nth(slot.into())
             .expect("a mark is of a slot that the tile has");
-        Ok(column(&columns, self.column_share) as u8)
+        Ok(column(&columns_of_slot, self.column_share) as u8)
     }
 
     /// Returns the bits that the key must have in a slot of the tile.
@@ -281,36 +293,47 @@ impl Mark {
     /// Returns whether all of the bits are set. `page` has the bytes of the page, `None` after the
     /// end of the file.
     ///
-    /// Fails if it is another page, or if its slots can't have the columns that it says.
+    /// Fails if it is another page, or if it contradicts itself about the columns of its slots.
     pub fn is_set(&self, page: Option<&[u8]>) -> Result<bool, Damage> {
         let slots = self.probe.slots(page)?;
         Ok(slots >> self.slot & 1 == 1)
     }
 }
 
-/// Returns the changes to a page that add some keys to it: one for each byte that changes, in
-/// ascending order of offsets. Each mark says which bits a key must have in one slot of a tile; all
+/// Returns the changes to a page of a tile that add keys to it: one for each byte that changes, in
+/// ascending order of offsets; none if the page has all of the keys.
+///
+/// Each mark says which bits a key must have in one slot of the tile, in which rows of the page. All
 /// marks must be of this page.
 ///
-/// Fails if it is another page, or if its slots can't have the columns that it says.
+/// Fails if it is another page, or if it contradicts itself about the columns of its slots.
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> {
     let mut changes: Vec<ByteChange> = memory::with_capacity(MAX_HASHES);
     for mark in marks {
-        // Fails unless it is a page of the tile.
+        // Called for its check that the page is one of the tile.
         mark.probe.tile.payload(Some(page), mark.page())?;
+
+        // A row has a bit for each column: that of column c is bit c % 8 of byte c / 8.
         let column = mark.probe.column_in_slot(mark.slot, page)?;
+        let byte_of_row = u16::from(column / 8);
         let bit = 1 << (column % 8);
         for row_offset in mark.probe.row_offsets() {
-            let offset = row_offset + u16::from(column / 8);
-            let old = page[usize::from(offset)];
-            if old & bit == 0 {
-                memory::push(&mut changes, ByteChange { offset, value: old | bit });
+            let offset = row_offset + byte_of_row;
+            let old_value = page[usize::from(offset)];
+            if old_value & bit == 0 {
+                memory::push(&mut changes, ByteChange { offset, value: old_value | bit });
             }
         }
     }
 
-    // Several marks may change the same byte, and one mark may have the same bit twice.
     changes.sort_unstable_by_key(|change| change.offset);
+    unite_changes_of_same_byte(&mut changes);
+    Ok(changes)
+}
+
+/// Unites changes of the same byte, which must be neighbours, so that the byte gets the bits of all
+/// of them. Several keys may change one byte, and one key may have the same bit twice.
+fn unite_changes_of_same_byte(changes: &mut Vec<ByteChange>) {
     changes.dedup_by(|next, kept| {
         let is_same_byte = next.offset == kept.offset;
         if is_same_byte {
@@ -318,5 +341,4 @@ pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> 
         }
         is_same_byte
     });
-    Ok(changes)
 }
