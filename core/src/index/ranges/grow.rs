@@ -252,9 +252,12 @@ impl Directory {
         Ok(NewTiles { level_zero, needs_slots_above, level_one, level_two })
     }
 
-    /// Returns the shapes of the next tile of level 1, and of the next one of level 2 if that is
-    /// needed. `keys_per_tile` is the number of keys that a tile of level 0 should have, each
-    /// counted in every range that has it.
+    /// Returns the shapes of the next tile of level 1, which has filters for tiles of level 0, and of
+    /// the next tile of level 2, if the tile of level 1 needs a filter there and no tile has room for
+    /// it. `keys_per_tile` is how many keys a tile of level 0 should have, each counted in every range
+    /// that has it.
+    ///
+    /// `seen_keys` returns how many keys the columns of a level's last tile have.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles_above<E: From<Error>>(
@@ -262,26 +265,22 @@ impl Directory {
         seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
         keys_per_tile: f64,
     ) -> Result<NewTilesAbove, E> {
-        let first_range = self.end_slot(Level::Zero);
         let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
         let uncovered_width = width_of_uncovered_level_one(slots);
         let end_if_uncovered = slots + u64::from(uncovered_width.columns());
-        let needs_slot_above = self.first_covered[Level::One].is_some()
-            || end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE;
+        let is_beyond_uncovered = end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE;
+        let needs_slot_above = self.first_covered[Level::One].is_some() || is_beyond_uncovered;
         let highest_level = if needs_slot_above { Level::Two } else { Level::One };
-        let needs_level_two = needs_slot_above && self.free_slots(Level::Two) == 0;
+        let has_slot_above = self.free_slots(Level::Two) > 0;
 
-        // The slots of a tile of level 2 are for tiles of one width.
-        let width_below_level_two = self.width_below_last_of_level_two();
-        let width = match width_below_level_two {
-            Some(width) if self.free_slots(Level::Two) > 0 => width,
-            _ if end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE => {
-                Width::within(slots / SLOTS_PER_NEW_SLOT)
-            }
+        let width = match self.width_below_last_of_level_two() {
+            // The slots of a tile of level 2 are for tiles of one width.
+            Some(width_of_others) if has_slot_above => width_of_others,
+            _ if is_beyond_uncovered => Width::within(slots / SLOTS_PER_NEW_SLOT),
             _ => uncovered_width,
         };
         let ranges = u64::from(width.columns()) * u64::from(MAX_WIDTH);
-        let last_range = first_range + ranges - 1;
+        let last_range = self.end_slot(Level::Zero) + ranges - 1;
         let seen_keys_of_one = seen_keys(Level::One)?;
         let level_one = self.shape_of_next(NextTile {
             level: Level::One,
@@ -290,31 +289,52 @@ impl Directory {
             seen_keys: &seen_keys_of_one,
             expected_keys: keys_per_tile,
         });
-        if !needs_level_two {
-            return Ok(NewTilesAbove { level_one, level_two: None, highest_level });
-        }
 
-        let tiles_per_slot = f64::from(width.columns());
-        let keys_per_slot = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile) * tiles_per_slot;
+        let mut level_two = None;
+        if needs_slot_above && !has_slot_above {
+            let keys_per_slot = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile);
+            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_slot)?);
+        }
+        Ok(NewTilesAbove { level_one, level_two, highest_level })
+    }
+
+    /// Returns the shape of the next tile of level 2, which has filters for tiles of level 1. The
+    /// first of these is new, and all have `width_of_one` slots with about `keys_per_slot_of_one`
+    /// keys each.
+    ///
+    /// `seen_keys` returns how many keys the columns of a level's last tile have.
+    ///
+    /// Fails if `seen_keys` does.
+    fn plan_level_two<E: From<Error>>(
+        &self,
+        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        width_of_one: Width,
+        keys_per_slot_of_one: f64,
+    ) -> Result<TileShape, E> {
+        // The tile doubles the slots of level 1, or nearly so.
+        let slots_of_one = self.end_slot(Level::One) - self.first_slot(Level::One);
+        let width = Width::within(slots_of_one / u64::from(width_of_one.columns()));
+
         // A slot of the last tile of level 2 stands for tiles of another width.
-        let times_wider = width_below_level_two
-            .map_or(1.0, |before| tiles_per_slot / f64::from(before.columns()));
+        let slots_per_tile = f64::from(width_of_one.columns());
+        let times_wider = self
+            .width_below_last_of_level_two()
+            .map_or(1.0, |before| slots_per_tile / f64::from(before.columns()));
         let seen_keys_of_two: Vec<f64> = seen_keys(Level::Two)?
             .into_iter()
             .map(|keys| keys * times_wider)
             .collect();
 
-        let width_of_two = Width::within(slots / u64::from(width.columns()));
-        let ranges = u64::from(width_of_two.columns()) * ranges;
-        let last_range = first_range + ranges - 1;
-        let level_two = self.shape_of_next(NextTile {
+        let slots_of_one_below = u64::from(width.columns()) * u64::from(width_of_one.columns());
+        let ranges = slots_of_one_below * u64::from(MAX_WIDTH);
+        let last_range = self.end_slot(Level::Zero) + ranges - 1;
+        Ok(self.shape_of_next(NextTile {
             level: Level::Two,
-            width: width_of_two,
-            target: self.options.target(Level::Two, highest_level, last_range),
+            width,
+            target: self.options.target(Level::Two, Level::Two, last_range),
             seen_keys: &seen_keys_of_two,
-            expected_keys: keys_per_slot,
-        });
-        Ok(NewTilesAbove { level_one, level_two: Some(level_two), highest_level })
+            expected_keys: keys_per_slot_of_one * slots_per_tile,
+        }))
     }
 
     /// Returns the width of the tiles of level 1 that are the slots of the last tile of level 2;

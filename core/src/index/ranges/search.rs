@@ -171,12 +171,12 @@ fn walk_for_condition<P: Pages>(
     let probe = |pages: &mut P, tile: &TileAddress, _candidates: &()| {
         let all_slots = u128::MAX; // a bit for each slot of the tile
         let slots = condition.slots(all_slots, &mut |hash| {
-            let slots_with_key = slots_with_key(pages, tile, hash)?;
+            let slots_with_this_key = slots_with_key(pages, tile, hash)?;
             let is_first = Some(hash) == first_hash;
-            if is_first && slots_with_key != 0 {
+            if is_first && slots_with_this_key != 0 {
                 announce_other_keys(pages, tile, condition);
             }
-            Ok::<_, P::Error>(slots_with_key)
+            Ok::<_, P::Error>(slots_with_this_key)
         })?;
         let probed_slots =
             numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
