@@ -210,7 +210,7 @@ impl Special {
 pub trait Pages {
     type Error: From<Damage>;
 
-    /// Calls `read` with the bytes of a page, which is locked in share mode meanwhile, or with `None`
+    /// Calls `read` with the bytes of a page, which is locked for reading meanwhile, or with `None`
     /// if the file ends before the page. Returns the result of `read`.
     ///
     /// Fails if the page can't be read.

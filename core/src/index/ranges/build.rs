@@ -421,6 +421,7 @@ impl Build {
         width: Width,
         input: Input,
     ) -> Result<(), S::Error> {
+        // The tile is sized for full ranges.
         let keys_per_range = self.note_expected_keys(gathered, ranges.clone(), input);
         let filled = self.divide_columns(width, keys_per_range);
         let complete = complete_columns(&filled.keys_per_column);

@@ -371,6 +371,7 @@ impl Directory {
             grown.first_covered[Level::Zero].get_or_insert(self.tile_count(Level::Zero));
         }
 
+        // Tiles of levels 2 and 1 come first, as those of level 0 take slots of the new ones.
         for shape in [new.level_two, new.level_one].into_iter().flatten() {
             grown.add_tiles(shape, 1)?;
         }

@@ -173,7 +173,7 @@ pub fn sized_for(shape: TileShape, target: SlotTarget, keys_per_column: &[f64]) 
         mean_rate(sized, keys_per_column) <= target.fpr
     };
 
-    // The search begins with the number that would be right if there were many blocks.
+    // The search begins with the number of pages that would be right if there were many blocks.
     let mean_keys = mean(keys_per_column).unwrap_or(0.0);
     let likely_blocks = mean_keys * target.bits_per_key / f64::from(shape.size.block_bits());
     let likely_pages = likely_blocks / f64::from(shape.width.blocks_per_page());
