@@ -27,9 +27,19 @@ impl Database {
             .expect("a database can be made");
         let mut database = Database { client: connect(&name), name };
         database.run("CREATE EXTENSION pg_bloom");
-        database.run("SET max_parallel_workers_per_gather = 0");
-        database.run("SET max_parallel_maintenance_workers = 0");
+        database.without_workers();
         database
+    }
+
+    fn without_workers(&mut self) {
+        self.run("SET max_parallel_workers_per_gather = 0");
+        self.run("SET max_parallel_maintenance_workers = 0");
+    }
+
+    /// Begins another session, after the server was started again.
+    pub fn reconnect(&mut self) {
+        self.client = connect(&self.name);
+        self.without_workers();
     }
 
     /// One more session.

@@ -13,6 +13,7 @@ mod filters;
 mod find;
 mod index;
 mod keys;
+mod memory;
 mod page;
 mod redis_bloom;
 mod server;
@@ -115,7 +116,10 @@ fn table(rows: &[Row]) -> String {
 /// A part of the page: what `ONLY` calls it, its title, and what it measures.
 type Part = (&'static str, &'static str, fn(usize) -> (String, Vec<Row>));
 
-const PARTS: [Part; 12] = [
+/// The part that needs control groups and the right to make them.
+const MEMORY: &str = "memory";
+
+const PARTS: [Part; 13] = [
     ("server", "In the server", |rows| {
         let mut server = server::Server::new(rows);
         let version = server.database.version();
@@ -188,6 +192,7 @@ const PARTS: [Part; 12] = [
         let machine = machine::describe();
         (format!("{machine}.\n\n{}", keys::growth::by_rows(rows / 10)), Vec::new())
     }),
+    (MEMORY, "Larger than memory", memory::measure),
 ];
 
 fn main() {
@@ -203,6 +208,12 @@ fn main() {
         if !wanted.split_whitespace().any(|part| part == name) {
             continue;
         }
+        if name == MEMORY
+            && let Err(reason) = memory::can_be_measured()
+        {
+            println!("{title}: left out, since {reason}");
+            continue;
+        }
         let (run, measured) = measure(rows);
         let missed = measured.iter().filter(|row| row.ratio > row.bar).count();
         let table = if measured.is_empty() { String::new() } else { table(&measured) };
@@ -212,6 +223,7 @@ fn main() {
     }
     let text = format!(
         "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. The last run on each kind of CPU is kept.\n\
+         `growth`, `many`, `parts`, `text`, `alternations` and `memory` are measured only when they are named.\n\
          Medians of {ROUNDS} measurements of two things in turn: timings on a shared machine vary, ratios less so. The bar\n\
          is what the ratio may be at most; one that was missed is bold.\n{}",
         page.text(&PARTS.map(|(_, title, _)| title))
