@@ -119,7 +119,10 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     }
 }
 
-/// The name of a kind without what follows `@` in it: how the types are hashed.
+/// Returns the name of a key kind without the functions that hash its types. Such a function
+/// follows an `@`, up to the comma or the parenthesis that ends the type: `public.pair(a
+/// public.tick@pg_catalog.hashint8extended(pg_catalog.int8), b text)` becomes `public.pair(a
+/// public.tick, b text)`. Within double quotes these characters mean nothing.
 fn without_hash(kind: &str) -> String {
     let mut rest = String::new();
     let mut is_quoted = false;

@@ -16,9 +16,10 @@ pub struct KindedBuilder {
 }
 
 impl KindedBuilder {
-    /// Starts a new filter. `kind` is the name of the kind of its elements, or empty.
+    /// Starts a new filter. `kind` is the name of the key kind, which says how elements are hashed:
+    /// for instance "text", or "array of text". If it is empty, the first element decides.
     ///
-    /// Fails if the request is impossible, or if there is no such kind.
+    /// Fails if no filter can have the size that is requested, or if there is no such kind.
     pub fn new(request: &Request, kind: &[u8]) -> Outcome<KindedBuilder> {
         let builder = Builder::new(request)?;
         let kind =

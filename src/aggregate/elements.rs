@@ -105,7 +105,8 @@ pub struct ElementSite {
 }
 
 impl ElementSite {
-    /// Makes the data that a call site keeps, from the arguments of the first row.
+    /// Makes what PostgreSQL keeps for one call of an aggregate in a query, from the arguments of
+    /// the first row: the type of the elements, how they are hashed, and the header of the filter.
     ///
     /// Fails with 0A000 for a type that can't be an element, with 22023 or 54000 for invalid
     /// parameters, and with 55000 outside an aggregate.

@@ -27,7 +27,11 @@ pub struct Chains {
 }
 
 impl Chains {
-    /// Follows all chains of a page. Each line is followed once, so this ends whatever the page has.
+    /// Finds the HOT chains of a page: the versions of a row that were updated on the page, each of
+    /// which leads to the next one. Indexes have only the line of a chain's first version, its
+    /// root.
+    ///
+    /// A line that is in a chain already isn't followed again, so this ends on any page.
     pub fn of(page: &PageBytes) -> Chains {
         let mut chains = Chains {
             roots: [0; MOST_ROWS + 1],
@@ -37,7 +41,8 @@ impl Chains {
         for line in 1..=page.lines().min(MOST_ROWS) {
             match page.line(line) {
                 Line::Redirect(target) => {
-                    // The version that was there is gone, and who wrote the next one with it.
+                    // PostgreSQL has removed the first version, and with it the number of the
+                    // transaction that wrote the next one.
                     let next = NextVersion { line: target, inserted_by: None };
                     chains.follow(page, line as u16, Some(next));
                 }

@@ -64,12 +64,16 @@ impl RowsOfScan {
         }
     }
 
-    /// Calls `visit` with the elements of up to `most` rows, from the one on that the scan is at, and
-    /// with the number of rows between both. Leaves out rows without a value and damaged ones. An
-    /// element may be compressed or out of line, and is there until the scan goes to the next page.
+    /// Looks at the row that a sequential scan is at and at those that it will return next, up to
+    /// `most` rows of the same page. Calls `visit` with the value of each, and before it with the
+    /// row's distance from the scan's own: 0 for the row that the scan is at, 1 for the next one.
     ///
-    /// Returns how many rows it looked at: fewer than `most` at the end of the page; none where the
-    /// scan keeps no list of visible rows, since its snapshot isn't one of MVCC.
+    /// Rows whose value is NULL, and damaged rows, are left out. A value may be compressed or out
+    /// of line, and stays until the scan goes to the next page.
+    ///
+    /// Returns how many rows were looked at: fewer than `most` at the end of the page, and 0 if the
+    /// scan has no list of the rows that it will return, which only scans with an MVCC snapshot
+    /// have.
     #[inline(always)]
     pub fn visit_next(&self, most: usize, mut visit: impl FnMut(usize, SqlValue)) -> usize {
         let progress = self.progress();

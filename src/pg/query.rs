@@ -24,9 +24,9 @@ pub struct Output<'c> {
 }
 
 impl<'c> Output<'c> {
-    /// Begins the result of a call, a set of rows of a table, without rows. Raises 0A000 if the
-    /// query doesn't accept a set from the function. Fails with 55000 if the table was altered
-    /// since the query was planned.
+    /// Begins the result of a function that returns rows of a table, with no rows yet. Raises 0A000
+    /// if the query calls it where a set of rows isn't possible. Fails with 55000 if the table was
+    /// altered after the query was planned.
     pub fn new(call: &'c Call, parent: Relation<'c>) -> Result<Output<'c>> {
         let set = call.begin_set();
         if !set.expectedDesc.is_null() {

@@ -30,10 +30,11 @@ const MOST_PROBED: usize = 1_000;
 /// A larger filter that is stored out of line isn't fetched for an estimate.
 const MOST_FETCHED_BYTES: usize = 1 << 20;
 
-/// Returns the share of rows for which a clause holds whose operator probes a filter: argument
-/// `filter` of the operator is a constant filter, and the other one a column of elements.
+/// Estimates the share of rows for which a condition such as `filter @> column` holds, where the
+/// filter is a constant. `filter` says which argument of the operator it is, 0 or 1.
 ///
-/// `None` if the clause has another form, or the filter can't be probed for elements of this type.
+/// Returns `None` if the condition has another form, or if the filter can't be probed for elements
+/// of the column's type.
 ///
 /// # Safety
 /// The call must be that of a restriction estimator.
@@ -50,7 +51,7 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
         let arguments = without_casts_to_text(arguments);
         let mut clause = Clause::new(root, arguments, relation)?;
         let share = clause.share_of_rows(call, filter_type, filter, operator);
-        // After an error it isn't released: the planner's memory ends.
+        // After an error this is skipped, and PostgreSQL frees the planner's memory.
         clause.release();
         share
     }

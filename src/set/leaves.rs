@@ -26,9 +26,12 @@ pub struct HashedElement {
 }
 
 impl Set {
-    /// Reads the row of the set that covers each element, its leaf, and calls `on_read` with the
-    /// row and the element. The elements must be in the order of their hashes; the calls may come
-    /// in another one.
+    /// Calls `on_read` for each element, with the row of the set's table that has the elements with
+    /// such hashes. These rows are the leaves of a tree: each covers the hashes that begin with
+    /// some bits. The elements must be in the order of their hashes; `on_read` may get them in
+    /// another order.
+    ///
+    /// Rows are read in batches, since one query for many rows takes less time than many queries.
     ///
     /// Must be called within [`connected`](crate::pg::sql::connected). Reads with the snapshot of
     /// the calling query, without locks. Fails with 55000 if a hash has no row, or several; with

@@ -49,11 +49,15 @@ impl Parameters {
         Some(SetForm { bits, forgets: self.keep.is_some() })
     }
 
-    /// Returns the parameters in the arguments of a constraint that calls `bloom_set_check`; `None`
-    /// if these aren't arguments that `bloom_set_create` writes for a table with these columns.
+    /// Reads the parameters of a set from the CHECK constraint of its table, in which
+    /// `bloom_set_create` has written them as arguments of `bloom_set_check`. `columns` are the two
+    /// columns that the table should have.
+    ///
+    /// Returns `None` if the constraint isn't one that `bloom_set_create` writes for these columns.
+    /// A set without a capacity has NULL or 0 there.
     ///
     /// # Safety
-    /// The constants must be of the types that they say.
+    /// Each constant must have the type that it says.
     pub unsafe fn in_constraint(
         arguments: &[CheckArgument],
         columns: SetColumns,

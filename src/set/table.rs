@@ -208,8 +208,10 @@ impl Set {
             .hint(advice))
     }
 
-    /// Returns the error 42804 for a set whose elements, of type `own_type`, are hashed otherwise
-    /// now than when earlier ones were added; or the error of finding out why.
+    /// Returns the error 42804 for a set whose elements are now hashed in another way than the ones
+    /// that it has, and says why: the database has another encoding, or the type or its operator
+    /// classes were altered. If finding out why fails, returns that error. `own_type` is the type
+    /// of the elements.
     #[cold]
     fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
         let set = self.quoted_name();

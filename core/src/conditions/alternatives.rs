@@ -111,8 +111,13 @@ const LEAST_WATCHED_BITS: usize = 1 << 12;
 const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
 
 impl RowTest {
-    /// Returns a test for these alternatives that isn't in any range yet: [`RowTest::begin_range`]
-    /// must follow.
+    /// Prepares to test many rows against these alternatives. Call [`RowTest::begin_range`] before
+    /// the rows of each range.
+    ///
+    /// All hashes that the alternatives mention are put into a hash table, and conditions name them
+    /// by their places in it: so a row's hashes are noted by place, and a condition is tested
+    /// without comparing hashes. A bitmap of some bits of these hashes, the watched bits, rules out
+    /// most other hashes first.
     pub fn new(alternatives: &Alternatives) -> RowTest {
         let mut hashes = Vec::new();
         for condition in alternatives.choices.iter().chain([&alternatives.required]) {

@@ -150,8 +150,12 @@ impl LastCharacters {
         self.visit_mixed_windows(visit);
     }
 
-    /// Calls `visit` with each window of two to four characters that ends with the last character,
-    /// shortest first. [`LastCharacters::add`] calls it where one of them is wide.
+    /// Calls `visit` with each window that ends with the last character, shortest first.
+    ///
+    /// The characters of a window weigh 4 together: a narrow character, such as a Latin letter,
+    /// weighs 1, and a wide one, from U+2000 on, 2. A narrow and a wide character that follow each
+    /// other, which weigh 3, are a window as well. [`LastCharacters::add`] calls this if one of the
+    /// last characters is wide.
     #[inline(never)]
     fn visit_mixed_windows(&self, visit: &mut impl FnMut(Window)) {
         // The last character for 0, the one before it for 1, and so on; 0 before the run's first.

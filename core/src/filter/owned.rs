@@ -370,8 +370,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the hashes that are kept to the filter, unless it has all of them already, and forgets
-    /// them.
+    /// Adds the pending hashes to the filter and empties the list of them. A filter that seems to
+    /// have all of them already stays as it is.
     ///
     /// Fails if the filter would have more than [`MAX_STORED_BYTES`].
     fn add_kept(&mut self) -> Result<()> {

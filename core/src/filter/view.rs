@@ -150,11 +150,12 @@ pub(super) fn parse_start(bytes: &[u8], value_bytes: usize) -> Result<FilterStar
     Ok(FilterStart { header, hashes: None })
 }
 
-/// Checks that a filter with this header may be sparse and have a payload of `payload_bytes` bytes
-/// of hashes.
+/// Checks that a filter with this header may be sparse, that is, a list of hashes, and that the
+/// list may have `payload_bytes` bytes.
 ///
-/// Fails if these are no whole hashes, if a filter with so many hashes would be dense, if it has
-/// elements but no key kind, or if it is a state of a build that must have bits.
+/// Fails if that isn't a whole number of hashes, if a filter with that many hashes would have bits
+/// instead of a list, if there are hashes and no key kind, or if the filter is the state of a build
+/// that always has bits.
 fn check_list(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
     require(payload_bytes.is_multiple_of(8), || {
         format!("{payload_bytes} bytes of hashes are no multiple of 8")

@@ -53,8 +53,8 @@ impl Error {
         self
     }
 
-    /// Reports it to the client and the log, in the encoding of the database. At level ERROR it
-    /// unwinds from here.
+    /// Sends the message to the client and to the server's log, in the encoding of the database. At
+    /// level ERROR it doesn't return: it unwinds to PostgreSQL's error handler.
     fn report(self, level: PgLogLevel) {
         let Report { sqlstate, message, detail, hint } = *self.0;
         let message = encoding::message(message);

@@ -174,12 +174,12 @@ pub struct ScannedColumn {
 }
 
 impl ScannedColumn {
-    /// Returns the column that argument `i` of a call is, if a sequential scan of the column's
-    /// table evaluates the call as one of its conditions.
+    /// Returns the column of a table that is argument `i` of a call, if a sequential scan of that
+    /// table evaluates the call in its WHERE condition.
     ///
-    /// `None` if the argument isn't a plain column, if another argument depends on a column, if the
-    /// call isn't a condition or within AND, OR and NOT of one, and in queries that started before
-    /// [`define`].
+    /// Returns `None` if the argument isn't a plain column, if another argument depends on a
+    /// column, or if the call is elsewhere than in the condition or in AND, OR and NOT within it.
+    /// Also returns `None` in queries that started before [`define`] was called.
     ///
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what

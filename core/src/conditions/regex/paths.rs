@@ -132,16 +132,19 @@ impl Paths<'_> {
         windows
     }
 
-    /// Returns what a text must have, whichever path it takes through a section, a part of the
-    /// graph between two nodes, whose paths cross: they have no node between its ends in common,
-    /// nor does the section fall into parts beside each other.
+    /// Returns what a text must contain to match a section of the expression's graph, whichever
+    /// path of the section it takes. A section is the part of the graph between two nodes.
     ///
-    /// If this takes much work, the result says less than the paths require, which is never wrong:
-    /// more texts have it.
+    /// This is for sections that can't be divided any further: no node is on all of their paths,
+    /// and their paths don't fall into separate groups. What all paths have in common is found by
+    /// cuts: edges of which each path has one.
+    ///
+    /// If that takes too much work, the result requires less than it could. That is never wrong:
+    /// more texts meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
-        // These are within other crossing paths: they use up the work that is left to the outermost
-        // ones, and require nothing if that isn't enough.
+        // This section is within another one with crossing paths. It shares the work that is left
+        // to the outermost one, and requires nothing if that isn't enough.
         if self.is_in_crossing {
             let requirement = self.requirement_by_cut_edges(section, &edges, depth);
             return requirement.unwrap_or_default();
@@ -155,7 +158,8 @@ impl Paths<'_> {
             return requirement;
         }
 
-        // That was too much work. It has moved nodes of the section to smaller sections.
+        // The work was used up. Nodes that were moved to smaller sections are put back for a second
+        // way, which takes less work and finds less.
         self.sections.put_back(section, &edges);
         self.work_left = MOST_WORK;
         self.requirement_by_cuts(section, &edges)
@@ -257,9 +261,13 @@ impl Paths<'_> {
         edges
     }
 
-    /// Returns the fewest edges for which `can_be_cut` is true and of which each path of a section
-    /// has one. Returns `None` if there are none, more than [`MOST_EDGES_OF_CUT`], or if
-    /// `work_left` was used up to find them. `edges` must be all edges of the section.
+    /// Returns the narrowest cut of a section: the fewest edges such that each path of the section
+    /// has one of them. Only edges for which `can_be_cut` is true may be in it. `edges` must be all
+    /// edges of the section.
+    ///
+    /// Returns `None` if there is no such cut, if it has more than [`MOST_EDGES_OF_CUT`] edges, or
+    /// if the search has taken more than `work_left`: the limit is for the sections that follow as
+    /// well, so a cut that was found beyond it isn't used.
     fn narrowest_cut(
         &mut self,
         section: Section,

@@ -141,11 +141,11 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Checks that a filter with this header can be merged with those before. Updates what is kept
-    /// once for all filters: their key kind, the greatest common divisor of their base blocks, the
-    /// least common multiple of their blocks, and the largest header of no size.
+    /// Adds a filter's header to what is known of all filters to merge: their key kind, the
+    /// greatest common divisor of their base blocks, the least common multiple of their blocks,
+    /// and, of filters without a size, the largest header.
     ///
-    /// Fails as [`MergedFilters::add`].
+    /// Fails, as [`MergedFilters::add`] does, if the filter can't be merged with those before.
     fn check_header(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {

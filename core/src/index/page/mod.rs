@@ -181,9 +181,9 @@ impl Special {
         }
     }
 
-    /// Returns what is wrong with a page, in the words of the error message. The page should have
-    /// `size` bytes and end with this special space, the eight bytes that say what a page is, but has
-    /// not.
+    /// Returns what is wrong with a page, in the words of the error message. The caller has found
+    /// that the page doesn't have `size` bytes, or doesn't end with this special space: eight bytes
+    /// that say what the page is.
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
         if page.len() != size.bytes() {

@@ -272,9 +272,13 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps the keys of a tile of level 0 in memory for the levels above. `gathered` has the ranges
-    /// of the tile. On level 1 the tile gets a filter of its own, a *slot*; on level 2 many tiles
-    /// share one slot. Writes tiles of these levels that become full.
+    /// Keeps the keys of a tile of level 0 in memory, until the levels above are written.
+    /// `gathered` has the keys of the tile's ranges.
+    ///
+    /// An index has up to three levels. A filter on level 1, a *slot*, covers all ranges of one
+    /// tile of level 0, so that a lookup can skip the tile. A slot on level 2 covers as many tiles
+    /// as a tile of level 1 has slots. Whenever a tile of level 1 or 2 has all its slots, it is
+    /// written.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.

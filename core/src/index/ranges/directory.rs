@@ -352,7 +352,8 @@ impl Directory {
         Some(slots)
     }
 
-    /// Adds `count` tiles of one shape after the others of their level, and allocates their pages.
+    /// Adds `count` tiles of one shape behind the last tile of their level, and allocates their
+    /// pages.
     ///
     /// Neighbouring tiles of one shape whose pages follow each other are a *run*, and are stored as
     /// one record. The new tiles become part of the level's last run if they can; otherwise they are

@@ -466,12 +466,13 @@ impl Directory {
         }
     }
 
-    /// Returns the shape of the next tile of a level: `width` columns, which are filters and have
-    /// these numbers of keys, and the fewest pages with which their mean false positive rate is at
-    /// most that of the `target`.
+    /// Returns the shape of the next tile of a level. A tile has `width` columns, each of which is
+    /// a filter; `keys_per_column` says how many keys each filter has. The tile gets the fewest
+    /// pages with which the mean false positive rate of its filters is at most that of the
+    /// `target`.
     ///
-    /// Returns the shape of the last tile if that has only a few pages more: neighbouring tiles of
-    /// one shape are stored as one record.
+    /// If the last tile of the level has only a few pages more, its shape is returned instead,
+    /// since neighbouring tiles of one shape are stored as one record.
     pub(super) fn shape_for(
         &self,
         level: Level,

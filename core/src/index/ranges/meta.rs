@@ -185,10 +185,12 @@ impl OptionsRecord {
         Ok(directory)
     }
 
-    /// Returns what the metapage says about the levels of the index: with several levels, where
-    /// tiles begin to have slots in the level above; with one, which pages of the table are split.
+    /// Reads the fields of the metapage whose meaning depends on the number of levels. In an index
+    /// with several levels two of them say from which tile on levels 0 and 1 have slots in the
+    /// level above. In an index with one level the same two say which pages of the table are split
+    /// among several ranges.
     ///
-    /// Fails if a field about levels or split pages is invalid.
+    /// Fails if one of these fields is invalid.
     fn level_fields(&self) -> Result<LevelFields, WrongField> {
         check_field("levels", self.levels, matches!(self.levels, SEVERAL_LEVELS | ONE_LEVEL))?;
         if self.levels == ONE_LEVEL {

@@ -192,8 +192,9 @@ impl RowComparison {
     }
 }
 
-/// Returns how many rows match, at least 1: by statistics, but for a condition with so many
-/// alternatives that the scan hashes rows, at most as many as the index shows.
+/// Estimates how many rows match, at least 1, by the statistics of the table. If the scan hashes
+/// rows itself, as it does for a condition with many alternatives, the estimate is limited by what
+/// a look into the index shows: statistics overestimate such conditions.
 fn matching_rows(
     planned: &Planned,
     known: Option<KnownIndex>,

@@ -39,17 +39,18 @@ pub struct Probes {
 impl Probes {
     pub const NONE: Probes = Probes { per_tile: 0.0, per_match: 0.0 };
 
-    /// Returns how many pages are probed for a condition, in the mean. They are an estimate from
-    /// the form of the condition alone, without a look at the index.
+    /// Estimates how many pages of the index a lookup probes for a condition, by the form of the
+    /// condition alone: `per_tile` in each tile, a part of the index that has the filters of many
+    /// ranges, and `per_match` for each range that may match.
     pub fn of(condition: &Condition) -> Probes {
         match condition {
             Condition::Unknown => Probes::NONE,
             Condition::Has(_) => Probes { per_tile: 1.0, per_match: 0.0 },
             Condition::All(conditions) => {
                 let complete = Probes::sum(conditions);
-                // The search in a tile ends early, unless a range matches: then the probes that
-                // were saved are made, too. But before one of several alternatives is found to be
-                // in no range, all of them are probed.
+                // If no range of a tile matches, the search finds that out after the first few
+                // conditions and skips the others. If one matches, all conditions are probed. A
+                // condition of several alternatives is only known to fail when all were probed.
                 let first = Probes::sum(&conditions[..conditions.len().min(CONDITIONS_IN_VAIN)]);
                 let saved_without_match = complete.per_tile - first.per_tile;
                 Probes {
