@@ -50,8 +50,6 @@
 //! - PostgreSQL uses a call site in two calls at once only for support functions of operator
 //!   classes that it found by a type. Those of the extension remember nothing.
 //! - Statements and names are in the encoding of the database.
-//! - PostgreSQL 19 may set the checksum in the header of a page that is being read. Nothing here
-//!   reads it.
 //! - What may run outside of a transaction uses nothing that needs one, though much of `catalog`
 //!   and `sql` takes no `Call`: `_PG_init`, what [`catalog::invalidation`] is given to call, and
 //!   `drop` of what a call site remembers, or a thread-local variable has. Nor does a destructor of

@@ -9,6 +9,10 @@
 //! of the extension's own indexes; one of a table, where others set bits under a share lock, is a
 //! [`TablePage`]: an address, no bytes.
 //!
+//! Under a share lock nobody changes a byte of these pages, with one exception: PostgreSQL 19 sets
+//! the checksum in the header of a page while it writes the page to disk. Older versions set it in
+//! a copy. So on 19 the bytes under a share lock are a copy without the checksum.
+//!
 //! An error of PostgreSQL arrives as a panic. It has given back locks and pins itself by the time
 //! that the transaction ends, so guards do nothing while a panic is under way.
 
@@ -63,6 +67,11 @@ unsafe extern "C-unwind" fn subtransaction_ends(
 pub struct Locked<P> {
     pub(super) buffer: pg_sys::Buffer,
     pin: P,
+    /// The bytes of the page under a share lock, once they were asked for.
+    #[cfg(not(feature = "before_pg19"))]
+    copy: std::cell::OnceCell<Box<[u8; PAGE_BYTES]>>,
+    #[cfg(not(feature = "before_pg19"))]
+    is_exclusive: bool,
 }
 
 /// A page under a share lock: other sessions may read it, too.
@@ -141,7 +150,7 @@ impl<'r> Pin<'r> {
     pub fn shared(&self) -> Shared<'_> {
         let is_exclusive = false;
         self.lock(is_exclusive);
-        Locked { buffer: self.0, pin: self }
+        Locked::new(self.0, self, is_exclusive)
     }
 
     /// Waits for an exclusive lock of the page and returns the page under it. Panics if this
@@ -149,7 +158,7 @@ impl<'r> Pin<'r> {
     pub fn exclusive(self) -> Exclusive<'r> {
         let is_exclusive = true;
         self.lock(is_exclusive);
-        Locked { buffer: self.0, pin: self }
+        Locked::new(self.0, self, is_exclusive)
     }
 
     /// Locks the page, and notes the lock. Panics if this session would wait for itself: for a lock
@@ -193,13 +202,61 @@ impl<P> Drop for Locked<P> {
     }
 }
 
+#[cfg(feature = "before_pg19")]
+impl<P> Locked<P> {
+    fn new(buffer: pg_sys::Buffer, pin: P, _is_exclusive: bool) -> Locked<P> {
+        Locked { buffer, pin }
+    }
+}
+
+#[cfg(feature = "before_pg19")]
 impl<P> Deref for Locked<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         // SAFETY: a page has this number of bytes, and none of them changes under the lock: nobody
-        // sets hint bits in the extension's pages. A checksum is set in a copy; version 19 may set
-        // it in place, in two bytes of the header that nothing here reads.
+        // sets hint bits in the extension's pages, and a checksum is set in a copy.
+        unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
+    }
+}
+
+#[cfg(not(feature = "before_pg19"))]
+impl<P> Locked<P> {
+    fn new(buffer: pg_sys::Buffer, pin: P, is_exclusive: bool) -> Locked<P> {
+        let copy = std::cell::OnceCell::new();
+        Locked { buffer, pin, copy, is_exclusive }
+    }
+
+    /// Copies the page, with zeros in place of its checksum.
+    fn copy(&self) -> Box<[u8; PAGE_BYTES]> {
+        const CHECKSUM: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_checksum);
+        const AFTER_CHECKSUM: usize = CHECKSUM + size_of::<u16>();
+
+        let mut copy = Box::new([0; PAGE_BYTES]);
+        let page: *const u8 = start(self.buffer);
+        // SAFETY: a page has this number of bytes. Under the lock none of them changes but the
+        // checksum, which isn't read.
+        unsafe {
+            page.copy_to_nonoverlapping(copy.as_mut_ptr(), CHECKSUM);
+            page.add(AFTER_CHECKSUM).copy_to_nonoverlapping(
+                copy.as_mut_ptr().add(AFTER_CHECKSUM),
+                PAGE_BYTES - AFTER_CHECKSUM,
+            );
+        }
+        copy
+    }
+}
+
+#[cfg(not(feature = "before_pg19"))]
+impl<P> Deref for Locked<P> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if !self.is_exclusive {
+            return &self.copy.get_or_init(|| self.copy())[..];
+        }
+        // SAFETY: a page has this number of bytes, which nobody else reads or writes under an
+        // exclusive lock.
         unsafe { std::slice::from_raw_parts(start(self.buffer), PAGE_BYTES) }
     }
 }
