@@ -38,7 +38,7 @@ impl Index<'_> {
         page: &RowPage,
         visit: impl FnMut(u16, SlotState, RowId),
     ) -> Result<()> {
-        self.read(page.page, |bytes| page.rows(bytes, 0..page.slots, visit))
+        self.read(page.number, |bytes| page.rows(bytes, 0..page.slots, visit))
     }
 }
 

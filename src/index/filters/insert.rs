@@ -93,7 +93,7 @@ fn claim_in(
         let number = index.checked(page.first_free(Some(bytes)))?;
         Ok(number.and_then(|number| directory.slot(page, number)))
     };
-    let pin = index.pages().existing(page.page, &directory.chain)?;
+    let pin = index.pages().existing(page.number, &directory.chain)?;
     let Some(free_slot) = first_free_slot(&pin.shared())? else {
         return Ok(None);
     };
@@ -112,7 +112,7 @@ fn claim_in(
         return claim_in(index, directory, page, row);
     }
 
-    prepare(index.relation, page.special(), page.page, &mut locked)?;
+    prepare(index.relation, page.special(), page.number, &mut locked)?;
     wal::change(&mut [Edit::new(
         &mut locked,
         Change::Bytes(&page.claim(slot.number, row)),
@@ -147,12 +147,12 @@ fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
 /// row's any more.
 fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
     let ClaimedSlot { directory, page, slot } = claimed;
-    let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
+    let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (SlotState::Claimed, row) {
         let message = format!(
             "slot {} of block {} of index \"{}\" was taken",
             slot.number,
-            page.page,
+            page.number,
             index.relation.name()
         );
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));

@@ -126,7 +126,7 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
     for row_page in directory.all_row_pages() {
         index
             .pages()
-            .check_each(row_page.page..row_page.page + 1, row_page.special())?;
+            .check_each(row_page.number..row_page.number + 1, row_page.special())?;
         index.each_slot(row_page, |slot, state, row| {
             if state == SlotState::Used {
                 slots.entry(row).or_default().push((*row_page, slot));
@@ -157,7 +157,7 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
         interrupt::check_for_interrupts();
         let table_page = TablePage::read(table, row.page);
         for (row_page, number) in slots_of_row {
-            let is_sound = index.read(row_page.page, |bytes| {
+            let is_sound = index.read(row_page.number, |bytes| {
                 let Some(bytes) = row_page.written(bytes)? else {
                     return Ok(true);
                 };

@@ -55,7 +55,7 @@ fn free_slots(
     slots: &[OccupiedSlot],
 ) -> Result<()> {
     for slots_of_record in slots.chunks(wal::MAX_PIECES) {
-        let mut locked = index.pages().existing(page.page, &directory.chain)?.exclusive();
+        let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
         let mut changes = memory::with_capacity(slots_of_record.len());
         for slot in slots_of_record {
             // No other VACUUM runs on this table, and the place of a dead row gets no other row before

@@ -51,7 +51,7 @@ pub struct Build {
 impl PendingGroup {
     /// Returns a group without filters.
     fn new(group: FilterGroup, size: PageSize) -> PendingGroup {
-        let address = RowPage { page: 0, group: 0, slots: 0, size };
+        let address = RowPage { number: 0, group: 0, slots: 0, size };
         PendingGroup {
             group,
             number: None,

@@ -95,10 +95,10 @@ impl Directory {
         // with it or before it.
         let tiles = self.tiles(page.group);
         let tiles_begun =
-            tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= (page.page, number));
+            tiles.partition_point(|tile| (tile.row_page, tile.first_slot) <= (page.number, number));
         let tile = tiles[..tiles_begun].last()?;
 
-        let is_in_tile = tile.row_page == page.page && tile.slots().contains(&number);
+        let is_in_tile = tile.row_page == page.number && tile.slots().contains(&number);
         is_in_tile.then_some(Slot { tile: *tile, number })
     }
 
@@ -117,7 +117,7 @@ impl Directory {
         let entry = &mut self.groups[tile.group as usize];
         if tile.first_slot == 0 {
             entry.row_pages.push(RowPage {
-                page: tile.row_page,
+                number: tile.row_page,
                 group: tile.group,
                 slots: 0,
                 size: self.size,

@@ -78,7 +78,7 @@ impl Directory {
         if let Some(last) = self.row_pages(group).last()
             && last.slots + width <= slots_per_row_page
         {
-            return Ok(SlotPlace { row_page: last.page, first_slot: last.slots });
+            return Ok(SlotPlace { row_page: last.number, first_slot: last.slots });
         }
 
         let new_page = self.chain.allocate(1)?;

@@ -218,8 +218,8 @@ impl TileRecord {
     fn check_slots(&self, directory: &Directory) -> Result<(), WrongField> {
         let mut next_slot = 0;
         if let Some(last) = directory.row_pages(self.group).last() {
-            check_field("a row page out of order", self.row_page, self.row_page >= last.page)?;
-            if self.row_page == last.page {
+            check_field("a row page out of order", self.row_page, self.row_page >= last.number)?;
+            if self.row_page == last.number {
                 next_slot = last.slots;
             }
         }

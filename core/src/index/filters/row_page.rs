@@ -42,7 +42,7 @@ pub(super) const fn slots_per_row_page(size: PageSize) -> u16 {
 /// A row page: where it is, and how many slots the tiles that use it have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPage {
-    pub page: PageNumber,
+    pub number: PageNumber,
     /// The number of the group that it belongs to.
     pub group: u32,
     /// How many slots the tiles have so far: those with smaller numbers.
@@ -71,7 +71,7 @@ impl RowPage {
     ///
     /// Fails if it is another page.
     pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
-        self.special().written(page, self.size, self.page)
+        self.special().written(page, self.size, self.number)
     }
 
     /// Returns the first free slot; `None` if all slots that tiles have are taken. `page` has the
@@ -95,7 +95,7 @@ impl RowPage {
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(SlotState, RowId), Damage> {
         let code = page[usize::from(self.state_offset(slot))];
         let state = SlotState::from_code(code)
-            .ok_or_else(|| Damage::field(self.page, "the state of a slot", code))?;
+            .ok_or_else(|| Damage::field(self.number, "the state of a slot", code))?;
 
         let row = page[usize::from(self.row_offset(slot))..]
             .first_chunk()

@@ -171,7 +171,7 @@ fn search_row_page<P: Pages>(
 
     // Rows are read after blocks: a row that was given a slot since then is not visible to this
     // lookup.
-    pages.with(row_page.page, |bytes| {
+    pages.with(row_page.number, |bytes| {
         let matching_slots = (0..row_page.slots).filter(|&slot| may_match[usize::from(slot)]);
         row_page.rows(bytes, matching_slots, |_slot, state, row| {
             if state == SlotState::Used {

@@ -84,9 +84,10 @@ fn check(index: &Index) {
             taken.extend(tile.pages());
         }
         for page in index.directory.row_pages(number) {
-            taken.push(page.page);
+            taken.push(page.number);
             for slot in 0..=page.slots {
-                let has = |tile: &&Tile| tile.row_page == page.page && tile.slots().contains(&slot);
+                let has =
+                    |tile: &&Tile| tile.row_page == page.number && tile.slots().contains(&slot);
                 let tile = index.directory.tiles(number).iter().find(has);
                 assert_eq!(index.directory.slot(page, slot).map(|slot| slot.tile), tile.copied());
             }

@@ -86,7 +86,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
         .directory
         .row_pages(tile.group)
         .iter()
-        .find(|page| page.page == tile.row_page)
+        .find(|page| page.number == tile.row_page)
         .unwrap();
     for bit in 0..64 {
         let flipped = |page: PageNumber| {
@@ -94,7 +94,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
             page[1016 + bit / 8] ^= 1 << (bit % 8);
             page
         };
-        let (rows, blocks) = (flipped(row_page.page), flipped(tile.first_page));
+        let (rows, blocks) = (flipped(row_page.number), flipped(tile.first_page));
         assert!(
             row_page.first_free(Some(&rows)).is_err()
                 && row_page.rows(Some(&rows), 0..row_page.slots, |_, _, _| ()).is_err()

@@ -57,7 +57,7 @@ impl Index {
         loop {
             let number = self.directory.group_number(&group);
             for &page in number.map_or(&[][..], |number| self.directory.row_pages(number)) {
-                let bytes = self.memory.pages.get(page.page as usize).map(Vec::as_slice);
+                let bytes = self.memory.pages.get(page.number as usize).map(Vec::as_slice);
                 let Some(free) = page.first_free(bytes)? else {
                     continue;
                 };
@@ -103,7 +103,7 @@ impl Index {
         let (mut removed, mut left) = (0, 0);
         for page in pages {
             let mut dead = Vec::new();
-            self.memory.with(page.page, |bytes| {
+            self.memory.with(page.number, |bytes| {
                 page.rows(bytes, 0..page.slots, |slot, _, row| {
                     if is_dead(row) { dead.push(slot) } else { left += 1 }
                 })
@@ -127,7 +127,7 @@ impl Index {
     }
 
     fn change(&mut self, page: &RowPage, change: ByteChange) {
-        self.write(page.page, page.special(), change.offset, &[change.value]);
+        self.write(page.number, page.special(), change.offset, &[change.value]);
     }
 
     fn write(&mut self, at: PageNumber, special: Special, offset: u16, bytes: &[u8]) {
