@@ -432,10 +432,11 @@ fn a_tile_that_every_lookup_probes_costs_one_page() {
         index_scan_cost(&mut client, "SELECT id FROM t WHERE x = md5('77')")
     };
     for random in [4.0, 1.5, 1.1] {
+        // EXPLAIN rounds costs to two decimals.
         let random_pages = (cost_with(random, 0.0) - cost_with(0.0, 0.0)) / random;
-        assert!((2.0..2.1).contains(&random_pages), "{random_pages} at {random}");
+        assert!((1.98..2.1).contains(&random_pages), "{random_pages} at {random}");
         let next_pages = cost_with(random, 1.0) - cost_with(random, 0.0);
-        assert!((7.0..7.5).contains(&next_pages), "{next_pages} at {random}");
+        assert!((6.98..7.5).contains(&next_pages), "{next_pages} at {random}");
     }
 }
 
