@@ -30,11 +30,14 @@ const MOST_PROBED: usize = 1_000;
 /// A larger filter that is stored out of line isn't fetched for an estimate.
 const MOST_FETCHED_BYTES: usize = 1 << 20;
 
-/// Estimates the share of rows for which a condition such as `filter @> column` holds, where the
-/// filter is a constant. `filter` says which argument of the operator it is, 0 or 1.
+/// Estimates the share of rows, from 0 to 1, for which a condition such as `filter @> column`
+/// holds. The filter must be a constant, and the other side a column of elements. `filter` says
+/// which argument of the operator the filter is, 0 or 1.
 ///
-/// Returns `None` if the condition has another form, or if the filter can't be probed for elements
-/// of the column's type.
+/// The filter is probed for values that PostgreSQL's statistics have of the column. Returns `None`,
+/// for a default estimate, if the filter isn't a constant or is large and stored out of line, if
+/// the other side isn't a column, or if the filter can't be probed for the column's type. Fails
+/// never, but may raise an error of evaluating the other argument.
 ///
 /// # Safety
 /// The call must be that of a restriction estimator.
@@ -51,14 +54,16 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
         let arguments = without_casts_to_text(arguments);
         let mut clause = Clause::new(root, arguments, relation)?;
         let share = clause.share_of_rows(call, filter_type, filter, operator);
-        // After an error this is skipped, and PostgreSQL frees the planner's memory.
+        // If an error is raised before this, PostgreSQL releases the statistics at the end of the
+        // failed transaction.
         clause.release();
         share
     }
 }
 
-/// Returns a copy of a clause's arguments without casts of `char(n)` and `name` to text. Columns of
-/// these types have statistics, and their values are the same elements as the texts.
+/// Returns a copy of the list of a clause's arguments, without casts of `char(n)` and `name` to
+/// text. Columns of these types have statistics, which the planner finds for a column but not for a
+/// cast; and their values are the same elements as the texts.
 ///
 /// # Safety
 /// `arguments` must be null or a list of expressions.
@@ -84,8 +89,9 @@ struct Clause {
 }
 
 impl Clause {
-    /// Returns a clause with these two arguments; `None` unless exactly one of them has columns of
-    /// the relation. The clause must be released.
+    /// Splits a clause with these two arguments into a column and the other argument. Returns
+    /// `None` unless exactly one of both has columns of the relation, the table with this number in
+    /// the query. The caller must release the clause.
     ///
     /// # Safety
     /// The arguments must be what the planner passes to a restriction estimator.
@@ -120,7 +126,11 @@ impl Clause {
         is_found.then_some(Clause { arguments, column, column_argument, other })
     }
 
-    /// Returns the share of rows for which the clause holds, as [`share_of_clause`] does.
+    /// Returns the share of rows, from 0 to 1, for which the clause holds. `filter_argument` says
+    /// which side of its operator should be the filter, 0 or 1.
+    ///
+    /// Returns `None`, for a default estimate, if that side is the column, if the filter isn't a
+    /// constant, or if it can't be probed for the column's type.
     ///
     /// # Safety
     /// The clause must not have been released; `operator` must be its operator.
@@ -136,6 +146,7 @@ impl Clause {
         }
         // SAFETY: the arguments are valid expressions.
         let filter = match unsafe { constant_filter(call, self.other, filter_type) }? {
+            // The clause is NULL then, which holds for no row.
             ConstantFilter::Null => return Some(0.0),
             ConstantFilter::Value(filter) => filter,
         };
@@ -154,7 +165,7 @@ impl Clause {
         statistics.share_in_filter(call, filter_type, filter.bytes())
     }
 
-    /// Gives the statistics back to PostgreSQL.
+    /// Gives the column's statistics back to PostgreSQL, which counts who uses them.
     ///
     /// # Safety
     /// The clause must not have been released.
@@ -174,8 +185,9 @@ enum ConstantFilter<'a> {
     Value(Value<'a>),
 }
 
-/// Returns the filter that an expression is; `None` if it isn't a constant of this type, or of a
-/// domain over the type, or if it is too large to be fetched.
+/// Returns the filter that an expression is, or that it is NULL; `None` if it isn't a constant of
+/// this type of filters, or of a domain over it, and if it is stored out of line and larger than a
+/// megabyte, which would take too long to fetch.
 ///
 /// # Safety
 /// `node` must be null or a valid expression.
@@ -242,8 +254,13 @@ struct ProbedBounds {
 }
 
 impl ColumnStatistics<'_> {
-    /// Returns the share of rows whose element may be in a filter; `None` if the filter is damaged,
-    /// or of another kind than the elements.
+    /// Returns the share of rows, from 0 to 1, whose element may be in a filter, given by its
+    /// stored bytes. `None` if the filter is damaged, or of another kind than the elements.
+    ///
+    /// PostgreSQL's statistics have the most common values of a column with their shares of rows,
+    /// and a histogram: a sample of the other values. The filter is probed for both: `common values
+    /// found + other rows · share of the histogram's bounds found`. The second share is at most
+    /// what the filter's number of elements allows.
     fn share_in_filter(&self, call: &Call, filter_type: FilterType, filter: &[u8]) -> Option<f64> {
         let filter = filter_type.whole(filter).ok()?;
         let element_type = ElementType::of_type(call, 0, self.element_type).ok()?;
@@ -255,29 +272,32 @@ impl ColumnStatistics<'_> {
         let contains =
             |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
-        let most = self
+        let most_of_values = self
             .distinct_values()
             .map(|distinct| share_of_values(&filter, distinct));
         let common = self.probe_common_values(contains);
         let share_of_others = match self.probe_bounds(contains) {
             Some(probed) => {
-                // A share that so few bounds can't show is half of one bound.
+                // If no bound is in the filter, the true share is probably not 0, but below that of
+                // one bound. Half of a bound is assumed.
                 let bounds = probed.bounds as f64;
                 let seen = probed.found.max(0.5 / bounds);
 
-                // Of few bounds the share is mixed with what is expected without them.
+                // Few bounds are a bad sample: their share is averaged with the estimate without a
+                // histogram. With 100 bounds or more, it counts alone.
                 let weight = (bounds / BOUNDS_OF_FAIR_SAMPLE).min(1.0);
-                let mixed = weight * seen + (1.0 - weight) * most.unwrap_or(DEFAULT_SHARE);
-                mixed.min(most.unwrap_or(1.0))
+                let mixed = weight * seen + (1.0 - weight) * most_of_values.unwrap_or(DEFAULT_SHARE);
+                mixed.min(most_of_values.unwrap_or(1.0))
             }
-            None => most.unwrap_or(DEFAULT_SHARE),
+            None => most_of_values.unwrap_or(DEFAULT_SHARE),
         };
 
         let other_rows = (1.0 - self.share_of_nulls() - common.probed_rows).max(0.0);
         Some((common.found_rows + other_rows * share_of_others).clamp(0.0, 1.0))
     }
 
-    /// Returns how many distinct values the column has; `None` if PostgreSQL only guesses.
+    /// Returns how many distinct values the column has; `None` if PostgreSQL has no statistics and
+    /// only guesses.
     fn distinct_values(&self) -> Option<f64> {
         let column = std::ptr::from_ref(self.column).cast_mut();
         let mut is_guess = false;
@@ -299,8 +319,9 @@ impl ColumnStatistics<'_> {
         share.into()
     }
 
-    /// Calls `contains` with the column's most common values, and adds up the rows that have these,
-    /// and the rows with a value in the filter. Both are 0 without such statistics.
+    /// Calls `contains` with up to 1,000 of the column's most common values. Returns the share of
+    /// rows that have one of these values, and the share that have one for which `contains` is
+    /// true. Both are 0 without such statistics.
     fn probe_common_values(&self, contains: impl Fn(SqlValue) -> bool) -> ProbedCommonValues {
         let parts = pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS;
         self.with_values(pg_sys::STATISTIC_KIND_MCV, parts, |values, shares_of_rows| {
@@ -318,15 +339,16 @@ impl ColumnStatistics<'_> {
         .unwrap_or_default()
     }
 
-    /// Calls `contains` with bounds of the column's histogram, a sample of its values, to find out
-    /// how many are in the filter. `None` if there is no histogram, or if it has too few bounds.
+    /// Calls `contains` with about 1,000 bounds of the column's histogram, which are a sample of
+    /// its values, and returns the share for which it is true, and how many bounds there are.
+    /// `None` if there is no histogram, or if it has fewer than ten bounds.
     fn probe_bounds(&self, contains: impl Fn(SqlValue) -> bool) -> Option<ProbedBounds> {
         let parts = pg_sys::ATTSTATSSLOT_VALUES;
         self.with_values(pg_sys::STATISTIC_KIND_HISTOGRAM, parts, |bounds, _| {
             if bounds.len() < FEWEST_BOUNDS {
                 return None;
             }
-            // The least and the largest value are not a sample.
+            // The least and the largest bound are extreme values, not a sample.
             let inner = &bounds[1..bounds.len() - 1];
             let sample = inner.iter().step_by(inner.len().div_ceil(MOST_PROBED));
 
@@ -340,11 +362,13 @@ impl ColumnStatistics<'_> {
         })
     }
 
-    /// Calls `read` with the values of one kind of statistics, and the numbers that belong to the
-    /// values, and returns its result. `parts` says which of both are wanted.
+    /// Calls `read` with the values of one kind of the column's statistics, such as the most common
+    /// values, and with the number that belongs to each value, and returns its result. `kind` and
+    /// `parts` are PostgreSQL's constants: the kind, and whether values, numbers or both are
+    /// wanted. Numbers are empty if they aren't.
     ///
     /// `None` if there are no such statistics, if the user may not read them, or if the values
-    /// can't be read as the clause's elements.
+    /// can't be read as elements of the clause's type.
     fn with_values<T>(
         &self,
         kind: u32,
@@ -386,8 +410,8 @@ impl ColumnStatistics<'_> {
     }
 }
 
-/// Returns the largest share of a column's distinct values that may be in a filter: those that it
-/// has elements for, and its false positives.
+/// Returns the largest share of a column's distinct values that may be in a filter: as many as the
+/// filter has elements, and a share of the values that is its false positive rate.
 fn share_of_values(filter: &Whole<'_>, distinct_values: f64) -> f64 {
     let share = |bits: &View<'_>| cardinality(bits) / distinct_values + current_fpr(bits);
     filter.with_bits(share).min(1.0)

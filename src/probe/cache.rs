@@ -97,10 +97,11 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns for each of these elements, in their order, whether it may be in the filter. With
-    /// `until`, the list ends with the first answer that equals it.
+    /// Probes the filter for each of these elements, and returns in their order whether it may be
+    /// in the filter. If `until` is given, the list ends with the first answer that equals it, as
+    /// the caller needs no others.
     ///
-    /// Fails with 22P03 for a damaged filter.
+    /// Can be cancelled between two elements. Fails with 22P03 for a damaged filter.
     ///
     /// # Safety
     /// The elements must be of the type that the hasher was made for.
@@ -135,9 +136,10 @@ impl Filter<'_> {
     }
 
     /// Returns whether the element with this hash may be in the filter. `None` is the hash of an
-    /// element that no filter of this kind can have.
+    /// element that no filter of this kind can have, and gives false.
     ///
-    /// Fails with 22P03 for a damaged filter.
+    /// If only the start of the filter was fetched, this reads the few bytes that it needs from the
+    /// TOAST table. Fails with 22P03 for a damaged filter.
     #[inline(always)]
     pub fn contains(&mut self, hash: Option<u64>) -> Result<bool> {
         let Some(hash) = hash else {
@@ -155,9 +157,10 @@ impl Filter<'_> {
     }
 
     /// Returns how many copies of the element with this hash are in the filter. `None` is the hash
-    /// of an element that no filter of this kind can have.
+    /// of an element that no filter of this kind can have, and gives 0.
     ///
-    /// Fails with 22P03 for a damaged filter.
+    /// If only the start of the filter was fetched, this reads the few bytes that it needs from the
+    /// TOAST table. Fails with 22P03 for a damaged filter.
     pub fn count(&mut self, hash: Option<u64>) -> Result<u8> {
         let Some(hash) = hash else {
             return Ok(0);
@@ -173,7 +176,8 @@ impl Filter<'_> {
     }
 }
 
-/// Returns `length` bytes of a value out of line from byte `from` on, and counts the slice.
+/// Reads `length` bytes, from byte `from` on, of a value in the TOAST table, and adds 1 to
+/// `slices`, the number of such reads.
 ///
 /// # Safety
 /// The pointer must be that of a value out of line.
@@ -198,9 +202,13 @@ impl FilterCache {
         FilterCache { filter_type, filters: std::array::from_fn(|_| None), last: 0 }
     }
 
-    /// Returns the filter in argument `i`, which will be probed `probes` times; `None` if the
-    /// argument is NULL. A filter that is stored out of line is fetched whole once its probes, with
-    /// the ones of earlier calls, would cost more by slices; before, only its start is fetched.
+    /// Returns the filter in argument `i` of the call, which the caller will probe `probes` times;
+    /// `None` if the argument is NULL.
+    ///
+    /// A filter that is stored out of line (TOAST) is either fetched whole, and kept in this cache,
+    /// or only its start is fetched, and each probe reads a *slice*, the few bytes that it needs.
+    /// It is fetched whole as soon as its slices, those of earlier calls included, would take as
+    /// long as the whole.
     ///
     /// Fails with 22P03 for a damaged filter.
     pub fn filter<'a>(
@@ -212,6 +220,8 @@ impl FilterCache {
         let Some(datum) = call.datum(i) else {
             return Ok(None);
         };
+        // A value that isn't out of line has no identity: all of it is in the argument, and nothing
+        // is kept.
         let Some(identity) = call.identity(i) else {
             let Some(value) = call.value(i) else {
                 return Ok(None);
@@ -238,9 +248,10 @@ impl FilterCache {
         })))
     }
 
-    /// Returns the filter that argument `i` is, and how elements are hashed for it, if it was
-    /// probed last, was fetched whole, and [`FilterCache::remember_hasher`] was called: in a scan,
-    /// for most rows.
+    /// Returns the filter in argument `i` and how elements are hashed for it, if nothing must be
+    /// fetched or found out: the filter was probed last, is in this cache as a whole, and
+    /// [`FilterCache::remember_hasher`] was called for it. This holds for most rows of a scan.
+    /// `None` if the caller must use [`FilterCache::filter`].
     #[inline(always)]
     pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
@@ -257,7 +268,7 @@ impl FilterCache {
         }
     }
 
-    /// Returns the filter at the last place, which must be there.
+    /// Returns the filter that was probed last. Panics if no filter was.
     fn last_cached(&mut self) -> &mut CachedFilter {
         self.filters[self.last].as_mut().expect("the last filter is there")
     }
@@ -268,8 +279,9 @@ impl FilterCache {
             .is_some_and(|cached| cached.identity == identity)
     }
 
-    /// Makes the place of a filter the last one. Fetches its start, or all of a short filter, if it
-    /// isn't remembered.
+    /// Makes the filter in `datum`, which is out of line and has this identity, the last one of the
+    /// cache. If the cache doesn't have the filter, fetches its start, or all of a short filter,
+    /// into the next place in turn.
     ///
     /// Fails with 22P03 for a damaged filter.
     #[inline(never)]
@@ -283,6 +295,7 @@ impl FilterCache {
             self.last = found;
             return Ok(());
         }
+        // The places are used in turn.
         self.last = (self.last + 1) % MOST_FILTERS;
         self.forget(self.last);
         // SAFETY: the datum is a value out of line, as it has an identity.
@@ -321,8 +334,8 @@ impl FilterCache {
         Ok(())
     }
 
-    /// Forgets all filters except the one that was probed last, if they have too many bytes
-    /// together.
+    /// Forgets all filters except the one that was probed last, if all of them together take more
+    /// than [`MOST_BYTES`] of memory.
     fn make_room(&mut self) {
         let bytes: usize = self.filters.iter().flatten().map(CachedFilter::bytes).sum();
         if bytes <= MOST_BYTES {
@@ -335,7 +348,7 @@ impl FilterCache {
         }
     }
 
-    /// Forgets the filter at a place, if there is one, and frees its memory.
+    /// Removes the filter at a place of the cache, if there is one, and frees its memory.
     fn forget(&mut self, place: usize) {
         if let Some(cached) = self.filters[place].take() {
             cached.fetched.free();
@@ -348,8 +361,9 @@ impl FilterCache {
 }
 
 impl CachedFilter {
-    /// Fetches the start of a filter, or all of one that is short or compressed, into the memory of
-    /// the call site.
+    /// Fetches the start of a filter that is stored out of line, or all of one that is short or
+    /// compressed, into the memory of the call site, and returns it as an entry of the cache. Of a
+    /// compressed value no part can be fetched alone.
     ///
     /// Fails with 22P03 for a damaged filter.
     ///
@@ -406,8 +420,9 @@ impl CachedFilter {
         })
     }
 
-    /// Returns whether slices, those for so many probes more included, cost as much as the whole
-    /// filter, and that wasn't fetched yet.
+    /// Returns whether the whole filter is to be fetched now: it wasn't yet, and the slices, parts
+    /// that were fetched for single probes, have taken as long as the whole would. One slice more
+    /// is expected for each of the `probes` to come.
     fn is_worth_fetching_whole(&self, probes: usize) -> bool {
         let bytes_for_slices = (probes + self.slices) * BYTES_PER_SLICE;
         self.whole.is_none() && bytes_for_slices >= self.length

@@ -25,9 +25,11 @@ struct ProbeSite {
     read_ahead: Option<ReadAhead>,
 }
 
-/// Returns the data that the call site keeps, which its first call makes. Argument `filter` of the
-/// call is the filter, and the other one is the element. Fails with 0A000 for a type or collation
-/// that can't be an element.
+/// Returns the data that a call site, one place in a query where a function is called, keeps
+/// between its calls; the first call makes it. The call has two arguments: argument `filter`, 0 or
+/// 1, is the filter, and the other one is the element.
+///
+/// Fails with 0A000 for a type or collation that can't be an element.
 #[inline(always)]
 #[allow(
     clippy::mut_from_ref,
@@ -46,11 +48,12 @@ fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut Prob
     })
 }
 
-/// Returns whether an element may be in a filter; `None` if one of them is NULL. The call has two
-/// arguments: argument `filter` is the filter, and the other one is the element.
+/// Probes a filter for an element, and returns whether the element may be in it; `None` if one of
+/// them is NULL. The call has two arguments: argument `filter`, 0 or 1, is the filter, and the
+/// other one is the element.
 ///
-/// Fails with 42804 for an element of another kind than the filter's, 0A000 for a type or collation
-/// that can't be an element, and 22P03 for a damaged filter.
+/// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
+/// collation that can't be an element, and with 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;
@@ -67,8 +70,10 @@ pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Opti
     probe_any(call, site, filter_type, filter)
 }
 
-/// Does what [`probe`] does, also for a filter that the call site didn't probe last, was not
-/// fetched whole yet, or is no stored one.
+/// Probes any filter for an element, and returns whether the element may be in it; `None` if one of
+/// them is NULL. [`probe`] calls this for all filters except the one of the last call that was
+/// fetched whole. The arguments and the errors are those of [`probe`]; `site` is the data of the
+/// call site.
 #[inline(never)]
 fn probe_any(
     call: &Call,
@@ -96,17 +101,18 @@ fn probe_any(
     };
     let found = probed.contains(hash)?;
 
+    // Only filters out of line are kept in the cache, with their hasher.
     if call.identity(filter).is_some() {
         site.filters.remember_hasher(hasher);
     }
     Ok(Some(found))
 }
 
-/// Returns how many copies of argument 1, an element, are in argument 0, a `counting_bloom`; `None`
-/// if either is NULL. `function` is the name of the SQL function.
+/// Returns how many copies of an element, argument 1 of the call, are in a `counting_bloom`,
+/// argument 0; `None` if either is NULL. `function` is the name of the SQL function, for messages.
 ///
-/// Fails for an element of another kind than the filter's (42804), for what can't be an element
-/// (0A000), and for a damaged filter (22P03).
+/// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
+/// collation that can't be an element, and with 22P03 for a damaged filter.
 pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
     let site = site(call, FilterType::CountingBloom, 0)?;
     let Some(element) = call.element(1) else {
@@ -121,8 +127,9 @@ pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
     filter.count(unsafe { hasher.hash(element) }).map(Some)
 }
 
-/// Returns the hash of an element that a call probes for in a filter, computed ahead where that is
-/// possible; `None` if no filter of this kind can have it.
+/// Returns the hash of the element for which a call probes a filter that is in memory as a whole;
+/// `None` if no filter of this kind can have the element. If `read_ahead` has computed the hash
+/// already, with those of the following rows, it is taken from there.
 ///
 /// # Safety
 /// The element must be the argument of the call that the read-ahead is for, and the hasher be made

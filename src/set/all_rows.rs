@@ -26,7 +26,9 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds a row of a set to the totals. `now` is the present time slice.
+    /// Adds a row of a set to the totals: its bucket, which is the number of the row, and those of
+    /// its hashes that the set still remembers. `now` is the present time, as a number of time
+    /// slices.
     fn add(&mut self, row: &Row, form: SetForm, now: i64) {
         memory::push(&mut self.buckets, row.bucket);
         for entry in &row.entries {
@@ -40,9 +42,11 @@ impl Totals {
     }
 }
 
-/// Implements `bloom_set_info(set)`: returns one row that says how full a set is, after reading all
-/// of its rows; NULL for NULL. Fails if the rows aren't the leaves of one tree, as in a damaged
-/// set.
+/// Implements `bloom_set_info(set)`: reads all rows of a set, and returns one row that says how
+/// full the set is; NULL for NULL.
+///
+/// Fails for a table that isn't a set that the user may read, with XX001 for a damaged row, and
+/// with 55000 if the rows don't cover each possible hash exactly once, as in a damaged set.
 fn info(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -53,6 +57,7 @@ fn info(call: &Call) -> Outcome {
     let made_for = &set.parameters;
     let rate = set.form.rate(totals.hashes as f64);
     let capacity = made_for.capacity.map(|capacity| capacity as i64);
+    // When the first time slice in which an element was added began, in microseconds.
     let oldest = set
         .time_slice_length
         .zip(totals.oldest)
@@ -72,8 +77,11 @@ fn info(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
-/// Reads all rows of a set with the snapshot of the calling query, and returns what they have in
-/// all. Fails if a row is damaged, or if the rows aren't the leaves of one tree.
+/// Reads all rows of a set with the snapshot of the calling query, and returns their bucket
+/// numbers, how many hashes they have, and the time of the oldest one.
+///
+/// Each row covers the hashes that begin with certain bits, as a leaf of a binary tree. Fails with
+/// XX001 if a row is damaged, and with 55000 if a hash is covered by no row, or by two.
 fn totals_of_tree(set: &Set) -> Result<Totals> {
     let form = set.form;
     let now = set.now();
@@ -97,7 +105,8 @@ fn totals_of_tree(set: &Set) -> Result<Totals> {
     })
 }
 
-/// Returns the bytes on disk of a set with its indexes and partitions.
+/// Returns how many bytes a set's table takes on disk, with its indexes and partitions. Fails if
+/// the statement does.
 fn bytes_on_disk(set: &Set) -> Result<i64> {
     const SIZE: &[u8] = b"SELECT COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)) \
         FROM pg_catalog.pg_partition_tree($1)), pg_catalog.pg_total_relation_size($1))::pg_catalog.int8";
@@ -112,8 +121,10 @@ fn bytes_on_disk(set: &Set) -> Result<i64> {
 /// Implements `bloom_set_expire(set)`: drops hashes that a set has forgotten, joins rows that
 /// became small, and returns how many hashes were dropped; NULL for NULL.
 ///
-/// Rows that other sessions have locked are left out. Since this waits for no row, it can lock rows
-/// in any order without a deadlock.
+/// Rows that other sessions have locked are left as they are. As it waits for no row, it can lock
+/// rows in any order without a deadlock. Rows that it changes stay locked until the transaction
+/// ends. Fails for a table that isn't a set that the user may change, and if reading or writing
+/// rows does.
 fn expire(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -128,7 +139,8 @@ fn expire(call: &Call) -> Outcome {
                 forgotten += outcome.forgotten;
                 Ok(outcome.joined)
             })?;
-            // Each pass joins one level of the tree.
+            // Rows are joined in pairs. The joined rows may be small enough to be joined again,
+            // which takes another pass.
             if joined == 0 {
                 return Ok(());
             }
@@ -146,8 +158,10 @@ struct Improvement {
     joined: usize,
 }
 
-/// Drops what some rows have forgotten, and joins halves that have become small, except rows that
-/// others have locked. The rows must be in the order of their buckets.
+/// Drops from some rows what the set has forgotten, joins pairs of rows that have become small, and
+/// returns how many hashes and pairs these were. Rows that other sessions have locked are left as
+/// they are. The rows must be in the order of their buckets, the numbers of rows, in which the two
+/// halves of a divided row follow each other.
 ///
 /// Must be called while connected. Fails if locking or writing the rows does.
 fn improve(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
@@ -156,8 +170,8 @@ fn improve(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
         return Ok(Improvement::default());
     }
 
-    // What was read may have changed until the rows are locked, and some may not be locked. So it
-    // is decided again what becomes of them.
+    // The rows were read without locks. They may have changed before they were locked, and some
+    // weren't locked. So what to write is determined again, from the locked versions.
     let lock_free = &set.changes()?.lock_free;
     let mut locked_rows = set.fetch_rows(lock_free, Parameter::I64s(&buckets), Sees::Now)?;
     locked_rows.sort_unstable_by_key(|row| row.bucket);
@@ -182,9 +196,12 @@ struct CurrentRow {
     forgotten: usize,
 }
 
-/// Returns the rows to be written in place of some rows: without forgotten hashes, and joined if
-/// two halves of one row have become small. Rows that need no change are left out. The rows must be
-/// in the order of their buckets, in which two halves follow each other.
+/// Returns what is to be written in place of some rows of a set: rows without the hashes that the
+/// set has forgotten, and one row instead of two small ones that are the halves of a divided row.
+/// Rows that need no change are left out. Reads and writes nothing.
+///
+/// The rows must be in the order of their buckets, the numbers of rows: the halves of row b are
+/// rows 2b and 2b + 1, so they follow each other.
 fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
     let form = set.form;
     let now = set.now();
@@ -196,7 +213,7 @@ fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
     let mut improved = ImprovedRows::default();
     while let Some(CurrentRow { mut row, forgotten }) = current_rows.next() {
         improved.forgotten += forgotten;
-        // A set has at least the leaves that it begins with.
+        // A set never has fewer rows than the 1,024 that it begins with, which are at this depth.
         let may_join = tree::depth(row.bucket) > tree::FIRST_DEPTH;
         let next = current_rows.peek().filter(|_| may_join);
         let parent = next.and_then(|next| Row::join(&row, &next.row, form, MOST_BYTES));
@@ -208,6 +225,8 @@ fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
             memory::push(&mut improved.replacement.deleted, right_half.row.bucket);
             memory::push(&mut improved.replacement.inserted, parent);
         } else if forgotten > 0 {
+            // A row stores times as distances from a first one. Makes sure that all distances are
+            // small enough for the stored form.
             row.rebase();
             memory::push(&mut improved.replacement.updated, row);
         }

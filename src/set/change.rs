@@ -56,12 +56,13 @@ pub enum Verb {
     Remove,
 }
 
-/// Adds elements to a set or removes them, and calls `on_changed` with the array index of each
-/// element that was new, or that was removed.
+/// Adds elements to a set or removes them, as `verb` says, and calls `on_changed` with the array
+/// index of each element that was new, or that was removed.
 ///
-/// The elements must be in the order of their hashes. Rows of the set's table that may need a
-/// change are locked until the transaction ends; this waits for other sessions that have locked
-/// them. A warning is raised if the set becomes overfull.
+/// The elements must be in the order of their hashes. The table's rows that may need a change are
+/// locked until the transaction ends; this waits for other sessions that have locked the same rows.
+/// Of two sessions that add one element at the same time, only one gets it as new. A warning is
+/// raised if the set becomes overfull.
 ///
 /// Fails if a statement does, with 55000 for a damaged set or a row that can't be locked, and with
 /// 22023 for an overfull set if the setting `pg_bloom.overfill` is `error`.
@@ -122,11 +123,13 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts a failure for a leaf, a row of the set, that was read and was gone when it was to be
-    /// locked: another session may have split the row in the meantime.
+    /// Counts a failed attempt to change some elements. It failed because `leaf`, a row of the set
+    /// given by its number, was visible when it was read, and gone when it was to be locked:
+    /// another session may have split the row in the meantime.
     ///
     /// Failures are counted for each leaf, since several may fail by turns. Fails with 55000 for
-    /// the twentieth failure of a leaf: a policy or an extension then hides the row from locking.
+    /// the twentieth failure of a leaf: so many can't be chance, so a row-level security policy or
+    /// an extension hides the row from locking.
     fn count(&mut self, set: &Set, leaf: u64) -> Result<()> {
         let failures = self.by_leaf.entry(leaf).or_default();
         *failures += 1;
@@ -137,7 +140,9 @@ impl Failures {
     }
 }
 
-/// Returns the first elements of a list, up to the number of leaves that one statement can lock.
+/// Returns the first of the candidates, with all of up to 1,024 different leaves: one statement
+/// locks at most this number of rows. Candidates are elements with their leaf, the row of the set
+/// that covers them, in the order of their hashes.
 fn first_leaves(candidates: &[Candidate]) -> &[Candidate] {
     let leaves = by_leaf(candidates).take(MOST_ROWS_AT_ONCE);
     &candidates[..leaves.map(<[Candidate]>::len).sum()]
@@ -162,9 +167,16 @@ struct SetChange<'a> {
 }
 
 impl SetChange<'_> {
-    /// Adds or removes some elements of a call, which are in the order of their hashes. Calls
-    /// `on_changed` with the array index of each element that was new, or that was removed. Fails
-    /// as [`change_elements`] does.
+    /// Adds or removes some elements of a call, which are in the order of their hashes, and calls
+    /// `on_changed` with the array index of each element that was new, or that was removed.
+    ///
+    /// The rows that cover the elements, called leaves, are first read without locks. Then up to
+    /// 1,024 of these rows at a time are locked and written. If another session has split or joined
+    /// one of them since it was read, the attempt is given up, and the elements that remain are
+    /// read again.
+    ///
+    /// Fails if a statement does, with 55000 for a damaged set or a row that can't be locked, and
+    /// with 22023 for an overfull set if the setting `pg_bloom.overfill` is `error`.
     fn change_part(
         &mut self,
         elements: &[HashedElement],
@@ -184,6 +196,7 @@ impl SetChange<'_> {
                     }
                     let written = candidates.len();
                     remaining.drain(..written);
+                    // Progress was made: what failed before was another session's doing.
                     failures = Failures::default();
                 }
                 Attempt::LeafGone(leaf) => {
@@ -198,12 +211,16 @@ impl SetChange<'_> {
         Ok(())
     }
 
-    /// Reads the rows of the set that cover elements, with a new snapshot and without locking the
-    /// rows. Returns the elements that may need a change, each with its leaf, the row that covers
-    /// the element, in the order of their hashes.
+    /// Finds out which elements may need a change, by reading the rows of the set that cover them,
+    /// with a new snapshot and without locks. Returns these elements in the order of their hashes,
+    /// each with its *leaf*, the bucket number of the row that covers the element.
     ///
-    /// An element to add that is found is left out for the rest of the call, unless the set renews
-    /// elements that are added again. An element to remove that isn't found is left out, too.
+    /// The caller locks these rows next and looks again, since they may have changed by then. The
+    /// other elements are left out for the rest of the call: elements to add that the set has
+    /// already, unless it renews the time of those that are added again, and elements to remove
+    /// that it doesn't have.
+    ///
+    /// Fails with 55000 if an element has no row or two, and if reading fails.
     fn read(&self, elements: &[HashedElement]) -> Result<Vec<Candidate>> {
         let form = self.set.form;
         let now = self.set.now();
@@ -211,8 +228,8 @@ impl SetChange<'_> {
         with_new_snapshot(|| {
             self.set.read_leaves(elements, |row, element| {
                 let added_at = row.time_slice_of(form.prefix(element.hash));
-                let remembered = added_at.filter(|&added_at| form.remembers(added_at, now));
-                if self.needs_change(remembered, now) {
+                let remembered_since = added_at.filter(|&added_at| form.remembers(added_at, now));
+                if self.needs_change(remembered_since, now) {
                     let leaf = row.bucket;
                     memory::push(&mut candidates, Candidate { element, leaf });
                 }
@@ -222,8 +239,12 @@ impl SetChange<'_> {
         Ok(candidates)
     }
 
-    /// Returns whether an element must be added, renewed or removed. `added_at` is the time of its
-    /// last addition, `None` if it isn't in the set. Times are numbers of time slices.
+    /// Returns whether an element must be written into its row, for this call's verb: to add it, to
+    /// renew its time, or to remove it.
+    ///
+    /// `added_at` is the time of its last addition, `None` if it isn't in the set, and `now` the
+    /// present time. Times are numbers of time slices, of which a set that forgets remembers the
+    /// last eight.
     fn needs_change(&self, added_at: Option<i64>, now: i64) -> bool {
         match (self.verb, added_at) {
             (Verb::Add, Some(added_at)) => self.set.parameters.renews && added_at < now,
@@ -233,18 +254,24 @@ impl SetChange<'_> {
     }
 
     /// Locks the rows of the set that cover some elements, and writes them with the elements added
-    /// or removed. Says so, or which leaf, one of these rows, is gone since it was read.
+    /// or removed. `part` has the elements, in the order of their hashes, each with its leaf, the
+    /// number of the row that covered it when it was read.
     ///
-    /// If the rows are written, the transaction holds their locks until it ends. If a leaf is gone,
-    /// nothing is written, and the transaction holds no more locks than before, so that starting
-    /// again can't be a deadlock.
+    /// Returns [`Attempt::Written`] if all rows are written; the transaction then holds their locks
+    /// until it ends. Returns [`Attempt::LeafGone`] if another session has split or joined one of
+    /// the rows since it was read. Then nothing is written, and the transaction holds no more locks
+    /// than before: while it holds no locks of this attempt, starting again can't be a deadlock.
+    ///
+    /// Fails if locking or writing does, with 55000 if two rows cover one hash, and with 22023 if
+    /// the set is overfull and the setting `pg_bloom.overfill` is `error`.
     fn lock_and_write(&mut self, part: &[Candidate]) -> Result<Attempt> {
         // An attempt that fails for its only leaf has locked nothing, so nothing must be undone.
         let has_one_leaf = by_leaf(part).count() == 1;
         if has_one_leaf {
             return self.attempt(part);
         }
-        // SAFETY: the attempt leaves nothing open, and its result is numbers only.
+        // SAFETY: the attempt leaves nothing open that a rollback would close, and its result is
+        // numbers only.
         unsafe {
             in_subtransaction(|| {
                 Ok(match self.attempt(part)? {
@@ -256,14 +283,17 @@ impl SetChange<'_> {
     }
 
     /// Locks the rows of the set that cover some elements, and writes them with the elements added
-    /// or removed.
+    /// or removed. `part` has the elements, in the order of their hashes, each with its leaf, the
+    /// number of the row that covered it when it was read.
     ///
-    /// If a leaf, one of these rows, is gone since it was read, nothing is written, but other
-    /// leaves may be locked: the caller must undo the attempt, to release the locks. Fails with
-    /// 55000 if two rows cover one hash, and if locking or writing fails.
+    /// If one of these rows is gone, nothing is written, and its number is returned as
+    /// [`Attempt::LeafGone`]. Other rows may be locked then: the caller must roll back a
+    /// subtransaction around this call, to release the locks. Fails with 55000 if two rows cover
+    /// one hash, and if locking or writing fails.
     fn attempt(&mut self, part: &[Candidate]) -> Result<Attempt> {
         let mut locked = self.lock(part, &self.set.changes()?.lock)?;
-        // With at most one lock to give up, starting again costs no more than following.
+        // If some rows are gone, others are locked: locking what replaced the gone ones saves all
+        // of these. With at most one lock to give up, starting again costs no more.
         if locked.leaves.len() > 1 && !locked.not_locked.is_empty() {
             locked = self.follow(locked)?;
         }
@@ -276,20 +306,22 @@ impl SetChange<'_> {
         Ok(Attempt::Written { changed_indexes })
     }
 
-    /// Locks the rows of the leaves of some elements, which are in the order of their hashes.
+    /// Locks the rows of the set that cover some elements, which are in the order of their hashes,
+    /// each with its leaf, the number of its row.
     ///
-    /// `statement` is the one that locks rows by their buckets, and either waits for rows that
-    /// other sessions have locked or leaves these out. Returns the newest versions of the rows that
-    /// are locked now, and the elements whose row isn't: it is gone, or was left out.
+    /// `statement` locks rows by their numbers. The caller chooses whether it waits for rows that
+    /// other sessions have locked, or leaves these out. Returns the newest versions of the rows
+    /// that are locked now, each with its elements, and the elements whose row isn't locked: it is
+    /// gone, or was left out.
     ///
-    /// Fails if the statement does, and if a leaf has two rows (55000).
+    /// Fails if the statement does, and with 55000 if one leaf has two rows.
     fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<Locked> {
         let leaves = by_leaf(candidates).map(|leaf_candidates| leaf_candidates[0].leaf);
         let buckets: Vec<u64> = memory::collect(leaves);
         let mut rows = self.set.fetch_rows(statement, Parameter::I64s(&buckets), Sees::Now)?;
 
-        // Rows and leaves are now in the same order, so each leaf takes the next row if it is its
-        // own.
+        // Sorted by the first hash that they cover, rows are in the order of the candidates. So
+        // each leaf takes the next row, if that has its number.
         rows.sort_unstable_by_key(|row| tree::first_hash(row.bucket));
         let mut untaken_rows = rows.into_iter().peekable();
 
@@ -306,21 +338,22 @@ impl SetChange<'_> {
             }
         }
 
-        // Every leaf has taken one row, if it has any: a row that is left is the second of its
-        // leaf.
+        // Every leaf has taken one row, if it has any. A row that is left stopped the others behind
+        // it: it is the second of its leaf.
         if let Some(second_row) = untaken_rows.next() {
             return Err(self.set.ambiguous(second_row.bucket, second_row.bucket));
         }
         Ok(locked)
     }
 
-    /// Locks the rows that have replaced rows that are gone, and returns them with the rows that
-    /// were locked before. Since another session's split is followed so, this session hardly ever
-    /// has to start again.
+    /// Locks the rows that have replaced rows which are gone, and returns these with the rows that
+    /// were locked before. Another session's split is followed in this way: this session hardly
+    /// ever has to release its locks and start again.
     ///
-    /// A row that another session has locked is left out. Sessions wait for rows in the order of
-    /// hashes only, and this row may come before one that is locked already, so that waiting could
-    /// be a deadlock.
+    /// `locked` has the locked rows, and the elements whose row was gone. A replacing row that
+    /// another session has locked is left out, and its elements stay in `not_locked`. Sessions wait
+    /// for rows in the order of hashes only, and this row may come before one that is locked
+    /// already, so that waiting could be a deadlock. Fails if reading or locking does.
     fn follow(&self, mut locked: Locked) -> Result<Locked> {
         let candidates = self.read(&elements_of(&locked.not_locked))?;
         let followed = self.lock(&candidates, &self.set.changes()?.lock_free)?;
@@ -333,8 +366,9 @@ impl SetChange<'_> {
         Ok(locked)
     }
 
-    /// Checks that no locked row covers hashes of the next one. Reading the rows finds this damage
-    /// only if it reads both with one snapshot. Fails with 55000 if a row does.
+    /// Checks that no two locked rows cover the same hashes, as in a damaged set. `leaves` are in
+    /// the order of the first hash that they cover, so it suffices to compare neighbours. Reading
+    /// the rows finds this damage only if one snapshot sees both. Fails with 55000 for such rows.
     fn check_overlap(&self, leaves: &[LockedLeaf]) -> Result<()> {
         for pair in leaves.windows(2) {
             let bucket = pair[0].row.bucket;
@@ -346,8 +380,12 @@ impl SetChange<'_> {
         Ok(())
     }
 
-    /// Writes locked rows with their elements added or removed, and splits those that become too
+    /// Writes locked rows with their elements added or removed, and divides those that become too
     /// large. Returns the array indexes of the elements that were new, or that were removed.
+    ///
+    /// Whether an element is new is decided here, by the newest version of its row, which no other
+    /// session can change before this transaction ends. What the set has forgotten is dropped from
+    /// a row that is written anyway.
     ///
     /// Fails, before anything is written, for an overfull set, if the setting `pg_bloom.overfill`
     /// is `error` (22023). Fails while writing if a statement does, and if the table stores other
@@ -393,8 +431,9 @@ impl SetChange<'_> {
         Ok(changed_indexes)
     }
 
-    /// Returns what must be changed in a row for elements that it covers, which are in the order of
-    /// their hashes. `now` is a number of time slices.
+    /// Returns how a row changes for elements that it covers, which are in the order of their
+    /// hashes: the hashes to add, renew or remove, and the array indexes of the elements that count
+    /// as new or removed. `now` is the present time, as a number of time slices.
     ///
     /// A set stores only the first bits of hashes, so it can't tell elements apart that have these
     /// in common. Of such elements, only the one that comes first in the caller's array counts as

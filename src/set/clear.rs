@@ -11,8 +11,12 @@ use pgrx::pg_sys::Datum;
 /// Implements `bloom_set_clear(set)`: makes a set empty, whatever rows its table has. NULL for
 /// NULL.
 ///
-/// TRUNCATE locks out all other sessions until the transaction ends. It also removes rows that
-/// can't be rows of a set: damaged ones, and rows of tables that inherit from this one.
+/// The table is emptied by TRUNCATE, which locks out all other sessions until the transaction ends,
+/// and also removes rows that can't be rows of a set: damaged ones, and rows of tables that inherit
+/// from this one. Then the rows of a set without elements are inserted.
+///
+/// Fails for a table that isn't a set that the user may truncate and insert into, and with 27000 if
+/// it has other rows afterwards, because of a trigger, a rule or a policy.
 fn clear(call: &Call) -> Outcome {
     let Some(oid) = call.oid(0) else {
         return Ok(None);
@@ -31,6 +35,7 @@ fn clear(call: &Call) -> Outcome {
         Ok(())
     })?;
 
+    // What the session has noted about the set's earlier rows no longer holds.
     set.depth.set(Some(tree::FIRST_DEPTH));
     set.has_warned.set(false);
     let void = Datum::from(0);
@@ -43,9 +48,11 @@ fn first_buckets() -> impl Iterator<Item = u64> {
 }
 
 /// Inserts the rows that a set without elements has into a table without rows, and returns how many
-/// rows PostgreSQL inserted. `table` is its name as SQL writes it.
+/// rows PostgreSQL inserted. `table` is the table's name as SQL writes it, and `form` says how the
+/// rows' hashes are stored.
 ///
-/// The caller needs no right to read the table. Fails if the statement does.
+/// The statement returns no rows, so that the caller needs no right to read the table. Fails if the
+/// statement does.
 pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
     let buckets: Vec<u64> = memory::collect(first_buckets());
     let rows: Vec<PgBuffer> =
@@ -60,11 +67,11 @@ pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
 }
 
 impl Set {
-    /// Checks, by reading all rows of the table, that they are the rows of a set without elements:
-    /// triggers, rules and partitions may store other rows than a statement inserts.
+    /// Checks, by reading all rows of the table, that they are the rows of a set without elements,
+    /// each once: triggers, rules and partitions may store other rows than a statement inserts.
     ///
-    /// Must be called while connected. Fails if the table has other rows (27000), or if the caller
-    /// may not read it.
+    /// Must be called while connected. Fails with 27000 if the table has other rows, and if the
+    /// caller may not read it.
     fn check_is_empty(&self) -> Result<()> {
         let mut expected = first_buckets();
         self.each_page(Sees::Now, |rows| {

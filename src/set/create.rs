@@ -22,8 +22,13 @@ use pgrx::pg_sys::Datum;
 const FILLFACTOR: &str = "70";
 
 /// Implements `bloom_set_create(name, element, capacity, fpr, keep, renew, if_not_exists)`: creates
-/// the table of a set, with the rows of a set without elements, and returns the table's identifier.
-/// With `if_not_exists`, the identifier of an equal set that exists is returned with a notice.
+/// the table of a filter set, fills it with the rows of a set without elements, and returns the
+/// table's identifier. With `if_not_exists`, an equal set with this name is left as it is: its
+/// identifier is returned, with a notice.
+///
+/// Fails with 22004 or 22023 for arguments that no set can have, with 0A000 for a type that
+/// elements can't have, with 54000 for a capacity that is too large for the rate, with 25006 in a
+/// transaction that may only read, and with 42P07 if the name belongs to anything else.
 fn create(call: &Call) -> Outcome {
     let name = required(call.value(0), "name")?;
     let made_for = requested_parameters(call)?;
@@ -53,9 +58,13 @@ fn create(call: &Call) -> Outcome {
     Ok(new.relation().map(Datum::from))
 }
 
-/// Returns the parameters of the set that the arguments of `bloom_set_create` ask for: type of
-/// elements, capacity, rate, and how long the set remembers. Fails with 22004 or 22023 for
-/// arguments that no set can have, and with 0A000 for a type that elements can't have.
+/// Returns the parameters of the set that the arguments of `bloom_set_create` ask for: the type of
+/// its elements, how many it can have (argument 2), at which false positive rate (3), for how long
+/// it remembers them (4), and whether adding an element again renews its time (5). The rate
+/// that isn't given is that of the setting `pg_bloom.default_fpr`.
+///
+/// Fails with 22004 if the type is NULL, with 22023 for values that no set can have, and with 0A000
+/// for a type that elements can't have.
 fn requested_parameters(call: &Call) -> Result<Parameters> {
     let element = required(call.oid(1), "element type")?;
     let capacity = call.i64(2).map(check_capacity).transpose()?;
@@ -71,8 +80,9 @@ fn requested_parameters(call: &Call) -> Result<Parameters> {
     Ok(Parameters { element, kind, capacity, fpr, keep, renews })
 }
 
-/// Returns the form of the rows of a set. Fails if they would need too many bits of each hash
-/// (54000).
+/// Returns how the rows of a requested set are stored: how many bits of each hash they keep, and
+/// whether they keep times. Fails with 54000 if the capacity at this rate would need more than 60
+/// bits of each hash.
 fn requested_form(made_for: &Parameters) -> Result<SetForm> {
     let capacity = made_for.capacity_or_default();
     let fpr = made_for.fpr;
@@ -86,8 +96,11 @@ fn requested_form(made_for: &Parameters) -> Result<SetForm> {
     })
 }
 
-/// Creates the table of a set, without rows. Fails if PostgreSQL doesn't create it: the name may be
-/// taken (42P07).
+/// Creates the table of a set, without rows: the columns `bucket` (the primary key) and `hashes`,
+/// and a CHECK constraint that calls `bloom_set_check` for each row. The further arguments of this
+/// call are constants, the set's parameters: this is where a set stores them.
+///
+/// Fails if PostgreSQL doesn't create the table: with 42P07 if the name is taken.
 fn create_table(call: &Call, new: &NewName, made_for: &Parameters) -> Result<()> {
     let own_schema = catalog::namespace_of_function(call.function()?);
     let set_check = qualified(own_schema, c"bloom_set_check").unwrap_or_default();
@@ -117,7 +130,8 @@ fn create_table(call: &Call, new: &NewName, made_for: &Parameters) -> Result<()>
     Ok(())
 }
 
-/// Checks that a set that exists is made for what the caller wants. Fails if it isn't (42P07).
+/// Checks that an existing set was made with the parameters that the caller wants. Fails with 42P07
+/// if not; the message names the first parameter that differs.
 fn require_same(existing: &Set, wanted: &Parameters) -> Result<()> {
     let Some(difference) = difference(&existing.parameters, wanted) else {
         return Ok(());
@@ -128,8 +142,9 @@ fn require_same(existing: &Set, wanted: &Parameters) -> Result<()> {
         .hint("Ask for a set as it is, or choose another name."))
 }
 
-/// Returns the first parameter in which two sets differ, with both values, as the end of a sentence
-/// for a message; `None` if the sets have equal parameters.
+/// Returns the first parameter in which an existing set differs from a wanted one, as the end of a
+/// sentence that begins "It is a set … its", with both values: "capacity is 1000, not 2000". `None`
+/// if the sets have equal parameters.
 fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
     let capacity = existing.capacity_or_default();
     let wanted_capacity = wanted.capacity_or_default();
@@ -157,7 +172,7 @@ fn difference(existing: &Parameters, wanted: &Parameters) -> Option<String> {
     }
 }
 
-/// Checks a false positive rate. Fails unless a set can be made for it (22023).
+/// Checks that a set can be made for this false positive rate. Fails with 22023 if not.
 fn check_fpr(fpr: f64) -> Result<()> {
     sizing::check_fpr(Layout::Blocked, fpr).map_err(|error| {
         let error = Error::from(error);
@@ -170,8 +185,9 @@ fn check_fpr(fpr: f64) -> Result<()> {
     })
 }
 
-/// Checks for how long a set is to remember elements, if it forgets them. Fails if that time can't
-/// be cut into time slices, or if there is none and elements are to be renewed (22023).
+/// Checks for how long a set is to remember its elements; `None` if it doesn't forget them. The
+/// time is divided into eight time slices, so it can be too short or too long. Fails with 22023 if
+/// it is, and if `renews` is set without a time: only a set that forgets can renew elements.
 fn check_keep(keep: Option<Interval>, renews: bool) -> Result<()> {
     match keep {
         None if renews => Err(invalid_parameter("elements of a filter set can only be renewed if they are forgotten")
@@ -194,7 +210,8 @@ fn check_capacity(capacity: i64) -> Result<u64> {
         .hint("The capacity is the number of elements at which the rate is reached; without it, ten billion."))
 }
 
-/// Returns an argument that can't be NULL. Fails if it is (22004); `what` names it.
+/// Returns the value of an argument of the SQL function that must not be NULL. `what` names it in
+/// the message. Fails with 22004 for NULL.
 fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     argument.ok_or_else(|| {
         Error::new(
@@ -204,9 +221,13 @@ fn required<T>(argument: Option<T>, what: &str) -> Result<T> {
     })
 }
 
-/// Implements `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`, the
-/// CHECK constraint of a set's table: returns whether a row can be one of a set with these
-/// parameters. NULL if the row or the rate is.
+/// Implements `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`, which
+/// the CHECK constraint of a set's table calls for each row: returns whether `hashes` can be parsed
+/// as the row with the number `bucket` of a set with these parameters.
+///
+/// Only `capacity`, `fpr` and `keep` decide about the stored form of rows; the other parameters are
+/// here to be stored in the constraint. A capacity that is NULL stands for ten billion. Returns
+/// NULL if the bucket, the hashes or the rate is NULL.
 fn check(call: &Call) -> Outcome {
     let (Some(bucket), Some(hashes), Some(fpr)) = (call.i64(0), call.value(1), call.f64(5)) else {
         return Ok(None);

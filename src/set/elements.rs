@@ -41,8 +41,13 @@ enum Selection {
     NotFound,
 }
 
-/// Executes a function of a set and one element: returns whether the element may be in the set, or
-/// was new or removed; NULL if an argument is. `function` is the function's name in SQL.
+/// Implements the functions of a set and one element, such as `bloom_set_add(set, element)`:
+/// argument 0 of the call is the table's OID, and argument 1 the element. Returns a boolean:
+/// whether the element may be in the set, was new, or was removed, depending on `action`; NULL if
+/// an argument is. `function` is the function's name in SQL, for messages.
+///
+/// Fails for a table that isn't a set that the user may use, with 42804 for an element of another
+/// kind than the set's, and if reading or changing the set does.
 fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
         return Ok(None);
@@ -54,6 +59,7 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     let mut is_found = false;
     // SAFETY: the type is that of the argument.
     let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
+    // An element without a hash can be in no set. It is neither found nor added.
     if let Some(hash) = hash {
         let hashed = HashedElement { hash, array_index: 0 };
         look_or_change(&set, action, &[hashed], &mut |_| is_found = true)?;
@@ -61,9 +67,14 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     Ok(Some(Datum::from(is_found)))
 }
 
-/// Executes a function of a set and an array: returns an array of the elements that `selection`
-/// names, in their order; NULL if an argument is. Of equal elements only the first is changed.
-/// `function` is the function's name in SQL.
+/// Implements the functions of a set and an array of elements, such as `bloom_set_add_all(set,
+/// elements)`: argument 0 of the call is the table's OID, and argument 1 the array. Returns an
+/// array of the elements that `selection` names, in their order: those that may be in the set, or
+/// that were changed, or else the others. Returns NULL if an argument is.
+///
+/// If the set is changed, only the first of equal elements is. `function` is the function's name in
+/// SQL, for messages. Fails for a table that isn't a set that the user may use, with 42804 for
+/// elements of another kind than the set's, and if reading or changing the set does.
 fn elements_of_array(call: &Call, function: &str, action: Action, selection: Selection) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
@@ -74,6 +85,7 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
 
     let mut elements = elements(call, 1, element_type.oid);
     let hashed = hashed_elements(&elements, element_type, action);
+    // By array index. An element that isn't found keeps what it begins with.
     let mut are_returned: Vec<bool> =
         memory::collect(elements.iter().map(|_| selection == Selection::NotFound));
     look_or_change(&set, action, &hashed, &mut |array_index| {
@@ -88,9 +100,10 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
     Ok(Some(unsafe { array_of(array_type, elements) }))
 }
 
-/// Returns the elements of an array with their hashes, in the order of the hashes. Elements that no
-/// set can have are left out. If the set is to be changed, only the first of elements with equal
-/// hashes is returned.
+/// Returns the elements of an array with their hashes and their array indexes, in the order of the
+/// hashes, in which a set reads and locks its rows. Elements without a hash, which no set can have,
+/// are left out. If `action` changes the set, only the first of elements with equal hashes is
+/// returned: the others aren't new any more.
 fn hashed_elements(
     elements: &[SqlValue],
     element_type: &ElementType,
@@ -105,7 +118,7 @@ fn hashed_elements(
         }
     }
 
-    // Equal hashes are in the order of the array.
+    // Of equal hashes, the one with the lower array index comes first.
     hashed.sort_unstable_by(|a, b| {
         check_for_interrupts();
         a.cmp(b)
@@ -116,8 +129,12 @@ fn hashed_elements(
     hashed
 }
 
-/// Looks up elements with the snapshot of the calling query, or changes them, and calls `on_found`
-/// with the array index of each that may be in the set, or that was changed.
+/// Looks up elements in a set, with the snapshot of the calling query and without locks, or adds or
+/// removes them, as `action` says. Calls `on_found` with the array index of each element that may
+/// be in the set, that was new, or that was removed.
+///
+/// The elements must be in the order of their hashes. In a set that forgets, an element counts only
+/// while it is remembered. Fails if reading or changing the set does.
 fn look_or_change(
     set: &Set,
     action: Action,

@@ -54,8 +54,8 @@ impl RowSample {
         self.hashes as f64 / self.share
     }
 
-    /// Returns whether the sample has too many hashes for a set of `hashes_of_set` hashes, even if
-    /// the sampled rows are denser than others by chance.
+    /// Returns whether the sampled rows have more hashes than they would have in a set of
+    /// `hashes_of_set` hashes, even if the sampled rows are denser than others by chance.
     fn shows_more_than(&self, hashes_of_set: f64) -> bool {
         let expected_hashes = hashes_of_set * self.share;
         is_more_than_chance(self.hashes as f64, expected_hashes)
@@ -69,12 +69,14 @@ impl RowSample {
     }
 }
 
-/// Returns how many elements a set can have before it is overfull.
+/// Returns how many elements a set can have before it is overfull, which is when a warning is due.
 ///
-/// It has its promised rate with `fpr · 2^B` elements, where B is the number of bits that it keeps
-/// of each hash. B is the least with which that is the capacity at least, so it is less than twice
-/// the capacity, except in the smallest sets: they have 16 bits. A set is overfull with 1.75 times
-/// its capacity in any case, so that it is noticed before it has twice its capacity.
+/// A set keeps the first B bits of each hash. Its false positive rate is the share of the `2^B`
+/// possible prefixes that it has, so it reaches the rate `fpr` that it was made for with `fpr ·
+/// 2^B` elements. B is the smallest number with which this is at least the capacity. So this is
+/// less than twice the capacity, except in the smallest sets, which have 16 bits. For these the
+/// limit is 1.75 times the capacity, so that an overfull set is noticed before it has twice its
+/// capacity. A set without a capacity has only the first limit.
 pub fn most_elements(made_for: &Parameters, form: SetForm) -> f64 {
     let rate_of_one_element = form.rate(1.0);
     let elements_at_rate = made_for.fpr / rate_of_one_element;
@@ -109,7 +111,8 @@ pub struct Addition {
 }
 
 impl<'a> Fullness<'a> {
-    /// Begins to watch how full a set becomes by one call.
+    /// Begins to watch how full a set becomes by one call that adds elements. The setting
+    /// `pg_bloom.overfill` is read now.
     pub fn new(set: &'a Set) -> Fullness<'a> {
         Fullness {
             set,
@@ -121,23 +124,29 @@ impl<'a> Fullness<'a> {
         }
     }
 
-    /// Returns whether the set is to be counted when the element with this 64-bit hash is added.
+    /// Returns whether all rows of the set are to be counted when the element with this 64-bit hash
+    /// is added. Of a small set, up to a capacity of 200,000, that holds on average for 64 of as
+    /// many elements as its capacity. For a larger set, or one without a capacity, it never does: a
+    /// sample of its rows tells enough.
     ///
-    /// That depends on the hash, so that it needs no memory of what was added before, by whichever
-    /// session.
+    /// The hash decides, as a random number: so nothing needs to be stored about earlier additions,
+    /// in whichever session.
     pub fn is_count_due(&self, hash: u64) -> bool {
         let Some(capacity) = self.set.parameters.capacity else {
             return false;
         };
-        // The last 32 bits are a random number below 2^32, which is made one below the capacity.
+        // The last 32 bits are a random number below 2^32. Multiplied by the capacity and divided
+        // by 2^32, it is a random number below the capacity.
         let random = (u64::from(hash as u32) * capacity.min(MOST_COUNTED_CAPACITY)) >> 32;
         capacity <= MOST_COUNTED_CAPACITY && random < COUNTS_PER_CAPACITY
     }
 
-    /// Judges whether the set is overfull with an addition, which is going to be written.
+    /// Judges whether the set is overfull once `addition`, elements that are about to be written,
+    /// is in it. Must be called before the elements are written, while connected.
     ///
-    /// Must be called while connected. Fails if the set is overfull and `pg_bloom.overfill` is
-    /// `error` (22023), and if counting the set does.
+    /// Nothing is judged if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and the
+    /// session was warned about this set before. Fails with 22023 if the set is overfull and the
+    /// setting is `error`, and if counting the set does.
     pub fn add(&mut self, addition: &Addition) -> Result<()> {
         self.rows_before.add_sample(addition.rows_before);
         self.added += addition.new;
@@ -170,8 +179,10 @@ impl<'a> Fullness<'a> {
         added > most || self.rows_before.shows_more_than(most - added)
     }
 
-    /// Counts the set, if that is due and may show something new, and returns whether the set is
-    /// overfull with an addition. Fails if reading its rows does.
+    /// Counts the hashes in all rows of the set, and returns whether it is overfull with the
+    /// elements of this call. Returns false without counting if no count is due for this addition,
+    /// or if the sampled rows are no denser than in a set that isn't overfull. Fails if reading the
+    /// rows does.
     fn is_overfull_by_count(&mut self, addition: &Addition) -> Result<bool> {
         let most = most_elements(&self.set.parameters, self.set.form);
         let is_suspicious = self.rows_before.suggests_more_than(most - self.added as f64);
@@ -202,7 +213,7 @@ impl<'a> Fullness<'a> {
     }
 
     /// Returns the error or the warning for a set with more elements than its capacity, with
-    /// estimates of its elements and its false positive rate.
+    /// estimates of its number of elements and its false positive rate.
     fn overfull(&self) -> Error {
         let capacity = self.set.parameters.capacity_or_default();
         let fpr = self.set.parameters.fpr;
@@ -224,15 +235,15 @@ impl<'a> Fullness<'a> {
     }
 }
 
-/// Returns whether a sample with `found` hashes is too large to come by chance from a set where
-/// `expected` hashes are in such a sample.
+/// Returns whether a sample with `found` hashes is too large to be chance, in a set where a sample
+/// of this size has `expected` hashes on average.
 ///
 /// By Chernoff's bound for Poisson's distribution, the probability of finding at least `found` is
 /// at most `e^(found - expected) · (expected / found)^found`. Chance is ruled out below e^-18,
 /// which is six standard deviations of a large number.
 ///
 /// Example: 268,000 hashes are expected. Finding 270,000 has an exponent of -7.4 and may be chance;
-/// finding 275,000 has an exponent of -90.6 and is none.
+/// finding 275,000 has an exponent of -90.6 and can't be.
 fn is_more_than_chance(found: f64, expected: f64) -> bool {
     if found <= expected {
         return false;

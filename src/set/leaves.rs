@@ -26,12 +26,15 @@ pub struct HashedElement {
 }
 
 impl Set {
-    /// Calls `on_read` for each element, with the row of the set's table that has the elements with
-    /// such hashes. These rows are the leaves of a tree: each covers the hashes that begin with
-    /// some bits. The elements must be in the order of their hashes; `on_read` may get them in
-    /// another order.
+    /// Reads for each element the row of the set's table that covers it, and calls `on_read` with
+    /// the row and the element. The elements must be in the order of their hashes; `on_read` may
+    /// get them in another order.
     ///
-    /// Rows are read in batches, since one query for many rows takes less time than many queries.
+    /// A row covers all hashes that begin with certain bits. The rows are the leaves of a binary
+    /// tree, and the number of these bits is a leaf's *depth*, which isn't known before the leaf is
+    /// found. So each batch is looked for at the depth where the last leaf was found, and at other
+    /// depths if that fails. Rows are read in batches, of at most 1,024 rows at the likely depth,
+    /// since one query for many rows takes less time than many queries.
     ///
     /// Must be called within [`connected`](crate::pg::sql::connected). Reads with the snapshot of
     /// the calling query, without locks. Fails with 55000 if a hash has no row, or several; with
@@ -51,9 +54,13 @@ impl Set {
         Ok(())
     }
 
-    /// Returns the depth in the tree that the leaf of an element probably has, the row that covers
-    /// the element: the depth of the leaf that this session has found last or, if there is none,
-    /// the true one. Fails if the element has no leaf, or if reading fails.
+    /// Returns at which depth of the tree the leaf of an element probably is. The leaf is the row
+    /// that covers the element, and its depth the number of first bits that all hashes in this row
+    /// have in common.
+    ///
+    /// Nearly all leaves of a set have one of two neighbouring depths. So this is the depth of the
+    /// leaf that the session has found last. If it has found none yet, the element's leaf is looked
+    /// for at all depths. Fails if the element has no leaf then, or if reading fails.
     fn likely_depth(&self, element: HashedElement) -> Result<u32> {
         if self.depth.get().is_none() {
             let mut search = LeafSearch::new(std::slice::from_ref(&element));
@@ -65,13 +72,15 @@ impl Set {
         }
     }
 
-    /// Reads the leaves of some elements, which at `depth`, where leaves are likely, are in at most
-    /// [`MOST_ROWS_AT_ONCE`] buckets. Calls `on_read` with each element and the row that is its
-    /// leaf.
+    /// Reads for each element its leaf, the row of the set that covers the element, and calls
+    /// `on_read` with the row and the element. `depth` is where the leaves are likely to be in the
+    /// tree; there the elements must have at most [`MOST_ROWS_AT_ONCE`] different buckets, which
+    /// are numbers of possible rows.
     ///
-    /// Leaves are looked for around the depth of the leaf that was read last, then at all depths
-    /// for a few elements, and so on. Fails with 55000 if an element has no leaf, or two, and if
-    /// reading fails.
+    /// Three depths are tried for all elements: that of the leaf that was read last, and its
+    /// neighbours. If this doesn't find all, all depths are tried for a few elements, which gives a
+    /// better hint for the others, and so on. Fails with 55000 if an element has no leaf, or two,
+    /// and if reading fails.
     fn read_batch(
         &self,
         elements: &[HashedElement],
@@ -89,7 +98,7 @@ impl Set {
             };
 
             // The leaves of a few elements are found at any depth. This gives a better hint for the
-            // others.
+            // others. The first element is among the few: if it still has no leaf, it has none.
             self.read_at_depths(&mut search, 0..=deepest, MOST_AT_ALL_DEPTHS, on_read)?;
             if search.leaves[first_without_leaf].is_none() {
                 let hash = elements[first_without_leaf].hash;
@@ -98,9 +107,10 @@ impl Set {
         }
     }
 
-    /// Reads the rows at some depths of the tree that cover the first `most` elements without a
-    /// leaf, notes each row as the leaf of all elements that it covers, and calls `on_read` with
-    /// the row and each of these elements.
+    /// Looks for the leaves of the first `most` elements that have none yet, at some depths of the
+    /// tree: reads all rows that could cover these elements there, notes each row that exists as
+    /// the leaf of all elements of the search that it covers, and calls `on_read` with the row and
+    /// each of these elements.
     ///
     /// Fails with 55000 if an element has another row as its leaf already, and if reading fails.
     fn read_at_depths(
@@ -125,8 +135,9 @@ impl Set {
     }
 }
 
-/// Returns how many elements, from the first on, have at most [`MOST_ROWS_AT_ONCE`] buckets at this
-/// depth.
+/// Returns how many elements, from the first on, one statement can look for at this depth of the
+/// tree: they have at most [`MOST_ROWS_AT_ONCE`] different buckets there, numbers of possible rows.
+/// The elements must be in the order of their hashes.
 fn batch_len(elements: &[HashedElement], depth: u32) -> usize {
     let by_bucket =
         elements.chunk_by(|a, b| tree::covering(a.hash, depth) == tree::covering(b.hash, depth));
@@ -153,8 +164,9 @@ impl<'a> LeafSearch<'a> {
         self.leaves.iter().position(Option::is_none)
     }
 
-    /// Returns the buckets, numbers of possible leaves, at some depths that cover the first `most`
-    /// elements without a leaf, each bucket once.
+    /// Returns the buckets at some depths of the tree that cover the first `most` elements whose
+    /// leaf isn't found yet, each bucket once. A *bucket* is the number of a possible row: it is
+    /// determined by a depth and by this number of first bits of a hash.
     fn buckets_without_leaf(&self, depths: RangeInclusive<u32>, most: usize) -> Vec<u64> {
         let hashes = self
             .elements
@@ -166,6 +178,7 @@ impl<'a> LeafSearch<'a> {
 
         let mut buckets = Vec::new();
         for depth in depths {
+            // Hashes are in order, so those of one bucket follow each other.
             let mut last_at_depth = None;
             for &hash in &hashes {
                 let bucket = tree::covering(hash, depth);
@@ -178,7 +191,8 @@ impl<'a> LeafSearch<'a> {
         buckets
     }
 
-    /// Returns which elements a bucket covers.
+    /// Returns the range of indexes of the elements that a bucket, a row with this number, covers.
+    /// They follow each other, as elements are in the order of their hashes.
     fn covered_by(&self, bucket: u64) -> std::ops::Range<usize> {
         let first_hash = tree::first_hash(bucket);
         let start = self.elements.partition_point(|element| element.hash < first_hash);

@@ -49,15 +49,18 @@ impl Parameters {
         Some(SetForm { bits, forgets: self.keep.is_some() })
     }
 
-    /// Reads the parameters of a set from the CHECK constraint of its table, in which
-    /// `bloom_set_create` has written them as arguments of `bloom_set_check`. `columns` are the two
-    /// columns that the table should have.
+    /// Parses the parameters of a filter set from the CHECK constraint of its table, a call of
+    /// `bloom_set_check(bucket, hashes, element, kind, capacity, fpr, keep, renew)`. `arguments`
+    /// are the arguments of this call, as `bloom_set_create` has written them: two columns, and
+    /// constants. `columns` are the two columns that they must be.
     ///
-    /// Returns `None` if the constraint isn't one that `bloom_set_create` writes for these columns.
-    /// A set without a capacity has NULL or 0 there.
+    /// A capacity of NULL or 0 means that the set was made without one, and a `keep` of NULL that
+    /// the set doesn't forget. Returns `None` if the arguments are of other types or columns, or
+    /// the capacity is negative: `bloom_set_create` writes no such constraint. Other values aren't
+    /// checked.
     ///
     /// # Safety
-    /// Each constant must have the type that it says.
+    /// Each constant in `arguments` must have the type that it says.
     pub unsafe fn in_constraint(
         arguments: &[CheckArgument],
         columns: SetColumns,
@@ -82,15 +85,15 @@ impl Parameters {
 
         let capacity = match capacity {
             CheckArgument::Null => None,
-            given => {
-                let number = u64::try_from(i64_in(given)?).ok()?;
+            not_null => {
+                let number = u64::try_from(i64_in(not_null)?).ok()?;
                 if number > 0 { Some(number) } else { None }
             }
         };
         let keep = match keep {
             CheckArgument::Null => None,
             // SAFETY: a constant of this type points to an interval.
-            given => Some(unsafe { Interval::of(given.constant(pg_sys::INTERVALOID)?) }),
+            not_null => Some(unsafe { Interval::of(not_null.constant(pg_sys::INTERVALOID)?) }),
         };
         Some(Parameters {
             element: Oid::from(element.constant(pg_sys::REGTYPEOID)?.value() as u32),
@@ -109,17 +112,20 @@ fn i64_in(argument: &CheckArgument) -> Option<i64> {
     Some(datum.value() as i64)
 }
 
-/// Returns the length of a time slice, in microseconds, of a set that remembers for this time;
-/// `None` if the time is too short or too long.
+/// Returns the length of a time slice, in microseconds, of a set that remembers its elements for
+/// the time `keep`. The set remembers when an element was added by the number of the time slice, an
+/// eighth of this time. `None` if `keep` is too short or too long.
 pub fn time_slice_length(keep: Interval) -> Option<Timestamp> {
     let microseconds = keep.microseconds()?;
     let length = microseconds / TIME_SLICES;
     (microseconds <= LONGEST_KEEP && length >= SHORTEST_TIME_SLICE).then_some(length)
 }
 
-/// Returns a number that stands for the kind of elements of a type.
+/// Returns a number that stands for how elements of a type are hashed, to be stored in the
+/// constraint of a set.
 ///
-/// Kinds have long names. Types can be altered, and the number of their elements' kind with them.
+/// The *kind* of elements has a long name, which is hashed. If a type is altered, for example by a
+/// new column, the kind of its values changes, and so does this number.
 pub fn kind_code(element: &ElementType) -> i64 {
     let kind = element.kind(Layout::Blocked);
     let tag = kind.tag as u8;

@@ -6,7 +6,8 @@ use crate::pg::call::{Error, Result, SqlState};
 use crate::pg::sql::{Parameter, Sees, execute};
 
 impl Set {
-    /// Returns the error for a row that can't be parsed. `damage` says why.
+    /// Returns the error XX001 for a row of the set that can't be parsed. `bucket` is the row's
+    /// number, and `damage` says why, as the end of a sentence.
     #[cold]
     pub fn damaged(&self, bucket: i64, damage: &str) -> Error {
         let message =
@@ -16,10 +17,13 @@ impl Set {
             .hint("Restore the row from a backup, or make a new set.")
     }
 
-    /// Fails because neither a bucket nor one above or below it has a row that the call sees.
+    /// Fails because a hash isn't covered by any row that the call sees. `bucket` is the number of
+    /// one row that would cover the hash; rows above or below it in the tree of rows were looked
+    /// for as well.
     ///
-    /// Must be called while connected, with the snapshot by which the rows were read. The error is
-    /// 40001 if the table got its rows after that snapshot, and otherwise 55000.
+    /// Finds out why, to fail with a helpful error: 40001, which a retry resolves, if the table got
+    /// its rows after the snapshot; otherwise 55000, for a deleted or hidden row, or for a table
+    /// without rows. Must be called while connected, with the snapshot by which the rows were read.
     #[cold]
     pub fn fail_for_missing_row<T>(&self, bucket: u64) -> Result<T> {
         if self.has_visible_rows(Sees::CallingQuery)? {
@@ -55,8 +59,8 @@ impl Set {
         Ok(count > 0)
     }
 
-    /// Returns the error for a bucket without a row, in a table that has other rows, or whose rows
-    /// policies may hide.
+    /// Returns the error 55000 for a hash without a row: the table has other rows, or row-level
+    /// security may hide some. `bucket` is the number of a row that would cover the hash.
     fn missing_row(&self, bucket: u64) -> Error {
         let message = format!("filter set {} has no row for bucket {bucket}", self.quoted_name());
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
@@ -65,7 +69,7 @@ impl Set {
                 empty the set with bloom_set_clear.")
     }
 
-    /// Returns the error for a table without any row.
+    /// Returns the error 55000 for a table without any row, which even a set without elements has.
     fn without_rows(&self) -> Error {
         let message = format!("filter set {} has no rows", self.quoted_name());
         Error::new(SqlState::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
@@ -74,7 +78,8 @@ impl Set {
             .hint("Make it an empty set with bloom_set_clear, or restore its rows from a backup.")
     }
 
-    /// Returns the error for two rows that cover the same hashes: rows of two buckets, or of one.
+    /// Returns the error 55000 for two rows that cover the same hashes. The arguments are the rows'
+    /// buckets, their numbers, in any order; both are the same if one bucket has two rows.
     #[cold]
     pub fn ambiguous(&self, bucket: u64, other: u64) -> Error {
         let message = format!("filter set {} has two rows for the same hashes", self.quoted_name());
@@ -83,7 +88,8 @@ impl Set {
             .hint("Delete the row that was not in the set before, also from tables that inherit from it.")
     }
 
-    /// Returns the error for a row that is visible, but that can't be locked.
+    /// Returns the error 55000 for a row that is visible, but that can't be locked. `bucket` is its
+    /// number.
     #[cold]
     pub fn cannot_lock(&self, bucket: u64) -> Error {
         let message = format!(
@@ -97,7 +103,8 @@ impl Set {
             .hint("Let the policies for SELECT and UPDATE be the same.")
     }
 
-    /// Returns the error for rows that a statement didn't store or return as they were given to it.
+    /// Returns the error 27000 for rows that a statement didn't store or return as they were given
+    /// to it.
     #[cold]
     pub fn changed_otherwise(&self) -> Error {
         let message = format!(

@@ -24,9 +24,12 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Adds the result of [`Row::split`] for the row of a bucket, the number of the row. If the row
-    /// was divided, it is deleted, and its parts are inserted as rows of their own buckets. A
-    /// single row wasn't divided, and replaces the row of the bucket.
+    /// Adds the result of [`Row::split`], which divides a row of a set if it is too large to be
+    /// stored. `bucket` is the number of the row that was split, and `rows` are the rows that take
+    /// its place.
+    ///
+    /// If there are several, the old row is deleted, and its parts are inserted under their own
+    /// bucket numbers. A single row wasn't divided: it updates the row with its bucket.
     pub fn add_split(&mut self, bucket: u64, rows: Vec<Row>) {
         if rows.len() > 1 {
             memory::push(&mut self.deleted, bucket);
@@ -46,12 +49,15 @@ impl Replacement {
         memory::collect(self.deleted.iter().copied().chain(updated))
     }
 
-    /// Takes out pairs of a deletion and an insertion that one UPDATE of a row's bucket can do, and
-    /// returns these moves.
+    /// Takes out pairs of a deletion and an insertion that one UPDATE can do, which gives a stored
+    /// row another bucket number, and returns these pairs as moves. The lists `deleted` and
+    /// `inserted` keep the others.
     ///
-    /// An inserted row takes the place of a deleted one if both begin with the same hash. Example:
-    /// row 5 was divided, so 5 is deleted, and 10 and 11 are inserted. Row 10 covers the first half
-    /// of 5: it takes the place of 5, and only 11 is still inserted.
+    /// A *bucket* is the number of a row; each row has the hashes that begin with certain bits, so
+    /// a range of hashes. An inserted row takes the place of a deleted one if the ranges of both
+    /// begin with the same hash. Example: row 5 was divided, so 5 is deleted, and 10 and 11 are
+    /// inserted. Row 10 covers the first half of 5: it takes the place of 5, and only 11 is still
+    /// inserted.
     fn take_moves(&mut self) -> Vec<Move> {
         self.deleted.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
 
@@ -83,9 +89,12 @@ struct Move {
 }
 
 impl Set {
-    /// Executes a statement that returns rows of the set, and calls `visit` with each of them.
-    /// Returns how many rows there were. Must be called within
-    /// [`connected`](crate::pg::sql::connected).
+    /// Executes a prepared statement that returns rows of the set, as pairs (bucket, hashes), and
+    /// calls `visit` with each of them. `values` are the statement's parameters, and `sees` says
+    /// which snapshot it uses. Returns how many rows there were.
+    ///
+    /// Must be called within [`connected`](crate::pg::sql::connected). Afterwards the table's name
+    /// is checked: if the table was renamed, the rows may be another table's.
     ///
     /// Fails if the statement or `visit` does, with 23502 for a null value, with XX001 for a
     /// damaged row, and with 40001 if the table was renamed or altered in the meantime.
@@ -101,8 +110,9 @@ impl Set {
         Ok(count)
     }
 
-    /// Parses the bucket and the hashes in a row of a statement's result. Fails for a null value
-    /// (23502) and for a damaged row (XX001).
+    /// Parses one row of a set from a statement's result, whose first column is the bucket, the
+    /// row's number, and whose second one has the row's hashes in their stored form. Fails with
+    /// 23502 for a null value, and with XX001 for a damaged row.
     fn parse_row(&self, result: &ResultRow) -> Result<Row> {
         let bucket = result.number(1, pg_sys::INT8OID)?;
         let hashes = result.value(2, pg_sys::BYTEAOID)?;
@@ -117,9 +127,12 @@ impl Set {
         Ok(row)
     }
 
-    /// Executes a statement with one parameter that returns rows of the set, and returns them in
-    /// the statement's order. Must be called within [`connected`](crate::pg::sql::connected). Fails
-    /// as [`Set::each_row`] does.
+    /// Executes a prepared statement that returns rows of the set, and returns these in the
+    /// statement's order. `value` is its only parameter, and `sees` says which snapshot it uses.
+    ///
+    /// Must be called within [`connected`](crate::pg::sql::connected). Fails if the statement does,
+    /// with 23502 for a null value, with XX001 for a damaged row, and with 40001 if the table was
+    /// renamed in the meantime.
     pub fn fetch_rows(
         &self,
         statement: &Prepared,
@@ -134,10 +147,15 @@ impl Set {
         Ok(rows)
     }
 
-    /// Calls `visit` with all rows of the set, up to 1,024 at a time, in the order of their
-    /// buckets, the numbers of rows. Two rows that could be joined are always in one call. Returns
-    /// the sum of the results of `visit`. Must be called within
-    /// [`connected`](crate::pg::sql::connected). Fails if reading or `visit` does.
+    /// Reads all rows of the set, and calls `visit` with lists of up to 1,024 of them, in the order
+    /// of their buckets, the numbers of rows. `sees` says which snapshot the statements use.
+    /// Returns the sum of the numbers that `visit` returns.
+    ///
+    /// The two halves of a divided row have the buckets 2b and 2b + 1, and are always in one list,
+    /// so that `visit` may join them. Between two lists the call can be cancelled.
+    ///
+    /// Must be called within [`connected`](crate::pg::sql::connected). Fails if reading or `visit`
+    /// does.
     pub fn each_page(
         &self,
         sees: Sees,
@@ -150,8 +168,8 @@ impl Set {
             let mut rows = self.fetch_rows(&self.page, Parameter::I64(first_bucket), sees)?;
             let is_last_page = rows.len() < MOST_ROWS_AT_ONCE;
             if !is_last_page {
-                // An even bucket is a left half. Its right half comes next, so both are left to
-                // the next page.
+                // A full list may end between two halves: a row with an even bucket is a left half,
+                // whose right half comes next. The next statement reads both.
                 rows.pop_if(|row| row.bucket % 2 == 0);
             }
             let Some(last_row) = rows.last() else {
@@ -170,19 +188,20 @@ impl Set {
     /// Deletes, updates and inserts rows of the set. The transaction must have locked the rows that
     /// are deleted and updated. Must be called within [`connected`](crate::pg::sql::connected).
     ///
-    /// In a plain table, the row of a bucket that is split isn't deleted, but becomes the row of
-    /// its first half, by an UPDATE that PostgreSQL stores in the same page. Space that a DELETE
-    /// frees is used only after VACUUM, so a set that doubles would leave all its old pages empty.
-    /// In a partitioned table the first half may belong to another partition. Sessions that wait
-    /// for a row fail if it moves to another partition, so there the row is deleted.
+    /// In a plain table, a row that is divided isn't deleted, but becomes the row of its first
+    /// half, by an UPDATE that PostgreSQL can store in the same page. Space that a DELETE frees is
+    /// used only after VACUUM, so a set that doubles would leave all its old pages empty. In a
+    /// partitioned table the first half may belong to another partition. Sessions that wait for a
+    /// row fail if it moves to another partition, so there the row is deleted.
     ///
-    /// Fails if a statement does, and if a trigger, a rule or a policy skipped a row or stored
-    /// something else (27000).
+    /// Fails if a statement does, and with 27000 if a trigger, a rule or a policy skipped a row or
+    /// stored something else.
     pub fn replace(&self, mut replacement: Replacement) -> Result<()> {
         let changes = self.changes()?;
         // Partitions, rules and triggers may store rows other than the statements return.
         let may_store_others = self.is_changed_after;
 
+        // Partitioned tables are among those that may store others: there no row moves.
         if !may_store_others {
             let moves = replacement.take_moves();
             self.move_rows(&changes.replace, &moves)?;
@@ -199,8 +218,9 @@ impl Set {
         Ok(())
     }
 
-    /// Updates each row that moves, found by its old bucket, to its new bucket and hashes. Fails if
-    /// the statement does, and with 27000 if the table stores other rows.
+    /// Executes one UPDATE that gives each row in `moves`, found by its old bucket number, a new
+    /// bucket number and new hashes. `statement` is this UPDATE. Does nothing without moves. Fails
+    /// if the statement does, and with 27000 if the table stores other rows.
     fn move_rows(&self, statement: &Prepared, moves: &[Move]) -> Result<()> {
         if moves.is_empty() {
             return Ok(());
@@ -217,8 +237,9 @@ impl Set {
         self.execute_for_rows(statement, &values, rows)
     }
 
-    /// Deletes the rows of these buckets. Fails if the statement does, and if not all rows are
-    /// deleted (27000).
+    /// Deletes the rows with these bucket numbers by one DELETE, the `statement`. Does nothing
+    /// without buckets. Fails if the statement does, and with 27000 if it doesn't delete all of the
+    /// rows.
     fn delete_rows(&self, statement: &Prepared, buckets: &[u64]) -> Result<()> {
         if buckets.is_empty() {
             return Ok(());
@@ -230,8 +251,9 @@ impl Set {
         Ok(())
     }
 
-    /// Executes a statement that inserts or updates rows, given their buckets and hashes. Fails if
-    /// the statement does, and if the table stores other rows (27000).
+    /// Executes `statement`, an INSERT or UPDATE, for some rows at once: its parameters are an
+    /// array of the rows' bucket numbers, and one of their hashes in stored form. Does nothing
+    /// without rows. Fails if the statement does, and with 27000 if the table stores other rows.
     fn write_rows(&self, statement: &Prepared, rows: &[Row]) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -248,9 +270,10 @@ impl Set {
         memory::collect(rows.iter().map(|row| row.write(self.form)))
     }
 
-    /// Checks that the table has the updated and inserted rows, and none of the deleted ones, by
-    /// reading them back. Triggers, rules and partitions may store rows other than the statements
-    /// returned. Fails if they did (27000), and if reading does.
+    /// Reads rows back that were just written, and checks that the table has the updated and
+    /// inserted ones as they were given, and none of the deleted ones. Triggers, rules and
+    /// partitions may store rows other than the statements returned. Fails with 27000 if they did,
+    /// and if reading fails.
     fn check_stored(&self, written: &Replacement) -> Result<()> {
         let written_rows = written.updated.iter().chain(&written.inserted);
         let rows: Vec<&Row> = memory::collect(written_rows);
@@ -261,9 +284,10 @@ impl Set {
         self.execute_for_rows(&self.read, &[Parameter::I64s(&buckets)], rows)
     }
 
-    /// Executes a statement that must return exactly `expected_rows`, in any order. Must be called
-    /// within [`connected`](crate::pg::sql::connected). Fails if the statement does, and with 27000
-    /// if it returns other rows.
+    /// Executes a prepared statement with these parameters, and checks that it returns exactly
+    /// `expected_rows`, in any order. Must be called within
+    /// [`connected`](crate::pg::sql::connected). Fails if the statement does, and with 27000 if it
+    /// returns other rows.
     fn execute_for_rows(
         &self,
         statement: &Prepared,

@@ -46,7 +46,8 @@ pub const PAGE: &str =
     "SELECT s.bucket, s.hashes FROM {set} AS s WHERE s.bucket OPERATOR(pg_catalog.>=) $1
     ORDER BY s.bucket LIMIT 1024";
 
-/// Prepares a statement about the table with this name, which is in the encoding of the database.
+/// Prepares a statement on the table of a set. `{set}` in the statement is replaced by `table`, the
+/// table's quoted name in the encoding of the database; `types` are the types of its parameters.
 ///
 /// The statement is planned with the index of the primary key. A plan that was made while the table
 /// was small would otherwise read all of it when the table has grown. Fails if preparing does.
@@ -72,7 +73,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Prepares the statements for the table with this name. Fails if preparing does.
+    /// Prepares the statements that lock and change rows of the set whose table has this quoted
+    /// name. Fails if preparing does.
     pub fn new(table: &[u8]) -> Result<Changes> {
         let buckets = pg_sys::INT8ARRAYOID;
         let hashes = pg_sys::BYTEAARRAYOID;

@@ -103,11 +103,16 @@ session_locals! {
 }
 
 impl Set {
-    /// Locks the table of a set until the transaction ends, and returns the session's knowledge of
-    /// the set, for a call that uses its rows.
+    /// Opens a filter set, a table of sorted hashes, for a function that reads or changes its rows.
+    /// Locks the table until the transaction ends, and returns the `Set` that the session caches:
+    /// the parameters with which the set was made, and the prepared statements.
     ///
-    /// Fails as [`Set::lock`] does, and with 40001 if the CHECK constraint of the table, which says
-    /// how rows are to be read, is newer than the snapshot with which the call reads them.
+    /// `oid` is that of the table, and `purpose` says what the function will do, which decides
+    /// about the lock and the rights that are required.
+    ///
+    /// Fails if the table isn't a set that the user may open ([`Set::lock`] has the codes), and
+    /// with 40001 if the CHECK constraint of the table, which says how rows are to be read, is
+    /// newer than the snapshot with which the call reads them.
     pub fn open(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         let set = Set::lock(call, oid, purpose)?;
         if purpose != Purpose::Clear {
@@ -115,7 +120,9 @@ impl Set {
         }
         let reads_by_snapshot_of_query = match purpose {
             Purpose::Ask => true,
-            // A change takes a snapshot after the table was locked, unless the transaction has one.
+            // At READ COMMITTED, a change takes a snapshot after the table was locked, which sees
+            // every committed constraint. At the stricter isolation levels the transaction keeps
+            // one snapshot, which may be older.
             Purpose::Change => sql::has_one_snapshot(),
             Purpose::Clear => false,
         };
@@ -125,20 +132,27 @@ impl Set {
         Ok(set)
     }
 
-    /// Locks the table of a set until the transaction ends, checks that it is a set, and returns
-    /// the session's knowledge of the set, which is read from the catalogs if it is new or
-    /// outdated.
+    /// Locks the table of a filter set until the transaction ends, checks that it is a set, and
+    /// returns the `Set` that the session caches for it. The catalogs are read only if the session
+    /// hasn't used the set yet, or if the table was changed since.
+    ///
+    /// `oid` is that of the table, and `purpose` says what the caller will do, which decides about
+    /// the lock and the rights that are required. Waits for other sessions that hold a conflicting
+    /// lock. Unlike [`Set::open`], doesn't check that the snapshot of the query sees the table's
+    /// present constraint.
     ///
     /// Fails with 42P01 if there is no such table, with 42501 if the user lacks a right, with 42809
-    /// if the table isn't a set, with 40001 if it was renamed while the call waited for it, and,
-    /// unless the purpose is to ask, with 25006 in a transaction that may only read.
+    /// if the table isn't a set, with 40001 if it was renamed while the call waited for the lock,
+    /// and, unless the purpose is to ask, with 25006 in a transaction that may only read.
     pub fn lock(call: &Call, oid: Oid, purpose: Purpose) -> Result<Rc<Set>> {
         if purpose != Purpose::Ask {
             sql::require_writable(c"changing a filter set");
         }
+        // The name is read before and after waiting for the lock: if it differs, two tables may
+        // have been swapped, and the caller meant the other one.
         let name_before = sql::relation(oid);
         if name_before.is_some() {
-            // Without the rights a caller must not be able to lock out others.
+            // Rights come first: a user without them must not be able to lock out others.
             owner::require_usage_of_schema(oid);
             for &right in purpose.rights() {
                 owner::require(oid, right);
@@ -159,16 +173,20 @@ impl Set {
         }
     }
 
-    /// Checks that the snapshot of the query sees the constraints that the table has now. If the
-    /// set was replaced after the snapshot, its old rows would be read as rows of the new one.
-    /// Fails with 40001 if the snapshot doesn't.
+    /// Checks that the snapshot of the calling query sees the CHECK constraints that the table has
+    /// now. If the set was replaced after the snapshot was taken, the old rows that the snapshot
+    /// sees would be read as rows of the new set.
+    ///
+    /// The check costs two reads of pg_constraint. So the set keeps the last transaction that wrote
+    /// a constraint, and the check ends early for snapshots that were taken after this transaction.
+    /// Fails with 40001 if the snapshot sees other constraints.
     fn check_snapshot_of_constraint(&self) -> Result<()> {
         if self.written_by.get().is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
-        let seen = definition::checks_written_by(self.oid, Sees::CallingQuery)?;
+        let seen_by_query = definition::checks_written_by(self.oid, Sees::CallingQuery)?;
         let present = definition::checks_written_by(self.oid, Sees::Catalogs)?;
-        if seen != present {
+        if seen_by_query != present {
             let set = self.quoted_name();
             return Err(retried(
                 "change",
@@ -181,11 +199,14 @@ impl Set {
         Ok(())
     }
 
-    /// Checks that elements of a type have the key kind of the set, so that equal elements have the
-    /// hashes that the set stores. `function` is the SQL function that is called, for messages.
+    /// Checks that elements of type `element` are hashed as the set's own elements are, so that an
+    /// element that is in the set is found. Two types match if they have one *kind*, a name for how
+    /// values are turned into hashes: `text` and `varchar` have the same.
     ///
-    /// Fails with 42804 if they have another kind, or if a command has altered how elements of the
-    /// set's own type are hashed.
+    /// `function` is the name of the SQL function that is called, for messages.
+    ///
+    /// Fails with 42804 if the kinds differ, or if a command has changed how elements of the set's
+    /// own type are hashed since the set was made.
     pub fn check_kind(&self, call: &Call, element: &ElementType, function: &str) -> Result<()> {
         let own_type = self.element.borrow();
         if kind_code(&own_type) != self.parameters.kind {
@@ -216,8 +237,8 @@ impl Set {
     fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
         let set = self.quoted_name();
         let type_name = catalog::display_name(self.parameters.element);
-        let is_kind_of_set = |there: &ElementType| kind_code(there) == self.parameters.kind;
-        let error = match own_type.encoding_where(call, is_kind_of_set) {
+        let has_kind_of_set = |type_there: &ElementType| kind_code(type_there) == self.parameters.kind;
+        let error = match own_type.encoding_where(call, has_kind_of_set) {
             Err(error) => return error,
             Ok(Some(encoding)) => {
                 let own_encoding = database_encoding_name();
@@ -262,11 +283,16 @@ impl Set {
     }
 }
 
-/// Reads the parameters of a set from the catalogs, prepares the statements that read its rows, and
-/// keeps both for later calls of the session.
+/// Makes the `Set` of a table that the session hasn't used yet, or that was changed since: reads
+/// the parameters of the set from the catalogs, prepares the statements that read its rows, and
+/// caches the result for later calls of the session.
 ///
-/// `name` is the table's name as statements have it, and `outdated` the session's knowledge of the
-/// table from before it was changed. Fails with 42809 if the table isn't a set.
+/// `table` is locked by the caller; `name` is its quoted name with the schema, as the statements
+/// have it; `outdated` is the `Set` from before the table was changed, if there is one. Two hints
+/// are taken from it if the set is still the same: the depth of its rows, and that a warning was
+/// raised.
+///
+/// Fails with 42809 if the table isn't a filter set.
 fn learn(
     call: &Call,
     table: Relation,
@@ -294,8 +320,9 @@ fn learn(
             "Its constraint that calls bloom_set_check has impossible arguments.",
         ));
     };
-    // A set with the same parameters is still the same one.
-    let before = outdated.filter(|outdated| outdated.parameters == parameters);
+    // With the same parameters, the table is still the same set, and the hints from before still
+    // hold.
+    let same_set_before = outdated.filter(|outdated| outdated.parameters == parameters);
     let set = Rc::new(Set {
         oid: table.oid(),
         read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
@@ -308,8 +335,8 @@ fn learn(
         is_changed_after: definition::is_changed_afterwards(table),
         may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
-        depth: Cell::new(before.as_ref().and_then(|before| before.depth.get())),
-        has_warned: Cell::new(before.is_some_and(|before| before.has_warned.get())),
+        depth: Cell::new(same_set_before.as_ref().and_then(|same_set_before| same_set_before.depth.get())),
+        has_warned: Cell::new(same_set_before.is_some_and(|same_set_before| same_set_before.has_warned.get())),
         written_by: Cell::new(None),
         is_current: Cell::new(true),
     });
@@ -317,7 +344,8 @@ fn learn(
     Ok(set)
 }
 
-/// Adds a set to the sets that the session knows, in place of an older version of it.
+/// Puts a set into the cache of this session, in place of an older version of it. If the cache is
+/// full, all other sets are dropped first.
 fn remember(set: &Rc<Set>) {
     // Dropping a set frees its plans, which must not happen while `KNOWN` is borrowed.
     let mut dropped_later = Vec::new();
@@ -342,8 +370,9 @@ fn forget(oid: Oid) {
     });
 }
 
-/// Returns the numbers of the columns `bucket` and `hashes`. Fails unless the table has exactly
-/// these, of the types that a set has (42809).
+/// Returns the numbers of the columns `bucket` and `hashes` of a table that should be a filter set.
+/// Fails with 42809 unless these two are its only columns, NOT NULL, and of the types that a set
+/// has, and with 55000 for a set in the form of old versions of this extension.
 fn check_columns(table: Relation) -> Result<SetColumns> {
     let columns: Vec<NamedColumn> = table
         .columns()
@@ -351,6 +380,7 @@ fn check_columns(table: Relation) -> Result<SetColumns> {
         .map(|column| NamedColumn { name: encoding::name(&column.attname), column })
         .collect();
     let has_column = |name: &str| columns.iter().any(|column| column.name == name);
+    // Old versions stored each set as rows of filters, in these two columns.
     if has_column("shard") && has_column("filter") {
         let message =
             format!("filter set \"{}\" has a form that is no longer supported", table.name());
@@ -376,8 +406,8 @@ struct NamedColumn {
     column: pg_sys::FormData_pg_attribute,
 }
 
-/// Returns the number of the column with this name and type. Fails if there is none that is NOT
-/// NULL (42809).
+/// Returns the number of the column with this name and type among the `columns` of a table. Fails
+/// with 42809 if the table has none, or if the column may be NULL.
 fn number_of_column(
     table: Relation,
     columns: &[NamedColumn],
@@ -397,10 +427,12 @@ fn number_of_column(
     }
 }
 
-/// Returns what a set was made for, as the constraint of its table says.
+/// Returns the parameters with which a filter set was made. `bloom_set_create` writes them into a
+/// CHECK constraint of the set's table, as the arguments of a call of `bloom_set_check`; `columns`
+/// are the two columns that this call must name.
 ///
-/// Fails if the table has no constraint that calls `bloom_set_check` as `bloom_set_create` writes
-/// it, or several that disagree (42809).
+/// Several such constraints may stand in a table, if they agree: a partition may have its own and
+/// one that it inherits. Fails with 42809 if there is no such constraint, or if two disagree.
 fn parameters_of(call: &Call, table: Relation, columns: SetColumns) -> Result<Parameters> {
     let own_function = call.function()?;
     let mut found = None;
@@ -408,7 +440,8 @@ fn parameters_of(call: &Call, table: Relation, columns: SetColumns) -> Result<Pa
         if !catalog::is_beside(check.function, own_function, c"bloom_set_check") {
             continue;
         }
-        // SAFETY: they are the arguments of a constraint.
+        // SAFETY: the arguments are from a constraint that PostgreSQL has parsed, so each constant
+        // has the type that it says.
         let parameters = unsafe { Parameters::in_constraint(&check.arguments, columns) };
         let Some(parameters) = parameters else {
             continue;
