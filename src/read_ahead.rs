@@ -84,9 +84,11 @@ struct KnownHash {
 }
 
 impl ReadAhead {
-    /// Prepares a call site to read ahead for the elements in argument `element`. `None` where that
-    /// is impossible, because the argument isn't a column of a sequential scan that has the call as
-    /// a condition, and where `pg_bloom.read_ahead` is off.
+    /// Prepares a call site, the place in a query where a filter is probed, to hash and prefetch
+    /// ahead for the elements of the following rows. Argument `element` of the call is the element.
+    ///
+    /// `None` if that is impossible, because the argument isn't a column of a sequential scan that
+    /// has the call as a condition, and if the setting `pg_bloom.read_ahead` is off.
     ///
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what
@@ -97,6 +99,7 @@ impl ReadAhead {
         }
         // SAFETY: promised by the caller.
         let column = unsafe { ScannedColumn::of_argument(call, element) }?;
+        // No row is on an invalid page, so the first probe begins a group.
         let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };
         Some(ReadAhead {
             rows: RowsOfScan::new(column)?,
@@ -106,9 +109,10 @@ impl ReadAhead {
         })
     }
 
-    /// Returns the hash of the element that is being probed in this filter, if it was computed
-    /// ahead; if not, the caller computes it. Reads ahead first where the scan has come to a row
-    /// after the last group.
+    /// Returns the hash of `element`, for which the current row of the scan probes `filter`, if it
+    /// was computed ahead; otherwise `None`, and the caller computes it. If the scan has come to a
+    /// row behind the *group*, the rows that were hashed together last, the next group is hashed
+    /// first.
     ///
     /// # Safety
     /// The element must be the argument of this call, and the hasher be made for its type.
@@ -128,15 +132,17 @@ impl ReadAhead {
         self.group.hash(position, element, hasher)
     }
 
-    /// Makes a group of the row that the scan is at and those after it: hashes their elements and
-    /// prefetches the memory that their probes will read.
+    /// Makes a group of `first`, the row that the scan is at, and the rows after it on the page:
+    /// hashes their elements, and prefetches the memory that their probes in `filter` will read. If
+    /// the filter is small, or the elements can't be hashed where they are, a group without hashes
+    /// lasts until the next page.
     ///
     /// # Safety
     /// The hasher must be made for the column's type.
     #[inline(never)]
     unsafe fn read_group(&mut self, first: ScanPosition, hasher: &Hasher, filter: &Whole<'_>) {
         if !hasher.is_in_place() || filter.probed_bytes() < LEAST_BYTES {
-            // Asked again at the next page: the filter may be another one then.
+            // A group of any length ends with the page. On the next one the filter may be another.
             self.group = Group::without_hashes(first, usize::MAX);
             return;
         }
@@ -154,8 +160,8 @@ impl ReadAhead {
             }
         });
 
-        // Not while hashing: the processor looks up the addresses of several places at a time only
-        // if they follow each other closely.
+        // Prefetches come together, not each after its hash: the processor looks up several
+        // addresses at a time only if they follow each other closely.
         for known in hashes.iter().flatten() {
             filter.prefetch(known.hash);
         }
@@ -169,9 +175,10 @@ impl ReadAhead {
         };
     }
 
-    /// Returns twice as many rows as last time if more than half of those were probed, or else half
-    /// as many; at least one. So little is hashed for nothing where a query wants only few rows, or
-    /// conditions before the probe reject most of them.
+    /// Returns how many rows to hash together next, from 1 to 32: twice as many as last time if
+    /// more than half of the last group's rows were probed, otherwise half as many. Thus little is
+    /// hashed for nothing if a query wants only few rows, or if conditions before the probe reject
+    /// most of them.
     fn size_of_next_group(&self) -> usize {
         let are_most_probed = 2 * self.group.probes > self.group.len;
         let size = if are_most_probed { 2 * self.size } else { self.size / 2 };
@@ -180,7 +187,7 @@ impl ReadAhead {
 }
 
 impl Group {
-    /// Returns a group of so many rows for which nothing is known.
+    /// Returns a group of `len` rows, from `first` on, in which no hash is known.
     fn without_hashes(first: ScanPosition, len: usize) -> Group {
         Group {
             first,
@@ -198,13 +205,13 @@ impl Group {
         is_on_page && is_after_first && position.row - self.first.row < self.len
     }
 
-    /// Returns the hash of an element of the row at this position, if it is known.
+    /// Returns the hash of an element of the row at this position of the scan, if it is known.
     ///
     /// The element must be the very datum that was hashed. A number is then the same number. Of
     /// other types a datum is an address on the page, and the row at a position of a scan is always
-    /// the same one, since the scan has one snapshot: what the snapshot sees doesn't change, even if
-    /// the scan was begun again in the meantime and the page read again. The hasher must make the
-    /// same form of hash, since the filter may be another one than before.
+    /// the same one, since the scan has one snapshot: what the snapshot sees doesn't change, even
+    /// if the scan was begun again in the meantime and the page read again. The hasher must make
+    /// the same form of hash, since the filter may be another one than before.
     #[inline(always)]
     fn hash(&self, position: ScanPosition, element: SqlValue, hasher: &Hasher) -> Option<u64> {
         let row = position.row.wrapping_sub(self.first.row);

@@ -44,9 +44,10 @@ pub struct IndexableKeys {
 }
 
 impl<'c> ColumnCondition<'c> {
-    /// Makes the condition on a column of the parent, given by its number, from argument 2 of the
-    /// call: a key or an array of keys, as `key_argument` says. `None` if the argument is NULL. The
-    /// condition is allocated in the memory of the call.
+    /// Makes the condition `column = key` or `column = ANY (keys)`, as PostgreSQL's parser resolves
+    /// it in a query on `parent`, the table that is searched. The column is given by its number.
+    /// Argument 2 of the call is the key or the array of keys, as `key_argument` says. `None` if
+    /// this argument is NULL. The condition is allocated in the memory of the call.
     ///
     /// Raises PostgreSQL's own errors for types that can't be compared, and for text that is not a
     /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with
@@ -86,8 +87,8 @@ impl<'c> ColumnCondition<'c> {
         }
     }
 
-    /// Returns a copy of the condition, allocated in the current memory context, that is about some
-    /// of its keys: `may_have` says for each key, in their order, whether the copy has it. With
+    /// Returns a copy of the condition, allocated in the current memory context, in which only some
+    /// keys are left: `may_have` says for each key, in their order, whether the copy has it. With
     /// `None`, and for a condition with one key, the copy has all.
     pub fn on_keys(&self, may_have: Option<&[bool]>) -> *mut Node {
         // SAFETY: the condition is a valid expression. If an index may be asked for its keys, its
@@ -112,7 +113,9 @@ impl<'c> ColumnCondition<'c> {
     }
 }
 
-/// Returns the expression of a column of the parent, given with its number: the parent is table 1.
+/// Returns the expression of a column as the parser has it in a query on the searched table alone,
+/// which is table 1 of that query. `attribute` describes the column, and `number` is its number in
+/// the table.
 fn parsed_column(attribute: &pg_sys::FormData_pg_attribute, number: i16) -> *mut Node {
     let parent = 1;
     let levels_up = 0;
@@ -130,9 +133,9 @@ fn parsed_column(attribute: &pg_sys::FormData_pg_attribute, number: i16) -> *mut
     column.cast()
 }
 
-/// Returns `left = right`, or `left = ANY (right)` for an array of keys, with the operator and the
-/// casts that the parser chooses by the search_path. Raises PostgreSQL's errors if there is no such
-/// operator.
+/// Returns the expression `left = right`, or `left = ANY (right)` for an array of keys, with the
+/// operator and the casts that PostgreSQL's parser chooses by the search_path. `state` is the
+/// parser's state. Raises PostgreSQL's errors if there is no such operator.
 ///
 /// # Safety
 /// The state must be the parser's, and both sides expressions.
@@ -175,9 +178,10 @@ unsafe fn parsed_equality(
     }
 }
 
-/// Returns a constant for the parser. A text becomes a literal, which has no type yet. An array of
-/// texts becomes the literal of an empty array: [`set_elements`] fills it once the parser has
-/// decided about its type.
+/// Returns a value as the constant that the parser would see in a query. A text becomes a literal,
+/// which has no type yet, so that it is read as a value of the column's type. An array of texts
+/// becomes the literal of an empty array, since the type of its elements isn't known either:
+/// [`set_elements`] fills it once the parser has decided about the type.
 ///
 /// # Safety
 /// The datum must be of the type.
@@ -191,7 +195,8 @@ unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
             _ => {}
         }
         let Storage { len, by_value, .. } = catalog::storage(value_type);
-        // Values of variable length are made whole, for hashing.
+        // A value of variable length (its type has the length -1) may be compressed or out of line.
+        // Hashing needs all of it.
         let whole_value = if len == -1 {
             Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr()))
         } else {
@@ -211,11 +216,12 @@ unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
     }
 }
 
-/// Returns a C string as the parser has a literal, before its type is known.
+/// Returns a C string as a literal that the parser has read, before its type is decided.
 ///
 /// # Safety
 /// The datum must be a C string, in memory that lasts as long as the call's.
 unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
+    // PostgreSQL's length of types whose values are C strings.
     let c_string_length = -2;
     // SAFETY: the datum is a C string, as the caller promises and as a literal has one.
     unsafe {
@@ -240,11 +246,12 @@ unsafe fn c_string(text: SqlValue) -> *mut std::ffi::c_char {
     unsafe { pg_sys::text_to_cstring(text.datum.cast_mut_ptr()) }
 }
 
-/// Fills the empty array with which a condition compares its column. Each text is read as a literal
-/// of the type that the array's elements have. A text that is NULL is left out: nothing is equal to
-/// NULL. Raises the errors of reading literals.
+/// Fills the empty array with which a condition compares its column, now that the parser has
+/// decided about the type of its elements. Each of the `texts` is read as a literal of this type. A
+/// text that is NULL is left out: nothing is equal to NULL. Raises the errors of reading literals.
 ///
-/// An array literal would not do: whether it can have a NULL depends on the setting `array_nulls`.
+/// A literal of the whole array would not do: whether it can have a NULL depends on the setting
+/// `array_nulls`.
 ///
 /// # Safety
 /// The condition must be as the parser made it from an array literal, and `texts` an array of
@@ -274,8 +281,9 @@ unsafe fn set_elements(condition: *mut Node, texts: Datum) {
     }
 }
 
-/// Returns the keys that a condition compares its column with; `None` if it compares an expression
-/// of the column, or if the keys aren't constants.
+/// Returns the keys that a condition compares its column with, and the operator, for looking them
+/// up in an index. `None` if the condition compares an expression of the column, or if the keys
+/// aren't constants: an index can't be asked then.
 ///
 /// # Safety
 /// The node must be an expression.

@@ -28,8 +28,9 @@ use crate::pg::value::encoding;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// Returns the table that the call searches, opened and locked for reading: argument 0 has its row
-/// type. The user may read all of its columns.
+/// Opens the table that a call of `bloom_find` searches, and locks it for reading: argument 0 of
+/// the call is a value of the table's row type, usually `NULL::table`. Checks that the user may
+/// read all of its columns.
 ///
 /// Fails with 42804 if argument 0 has no table's row type, with 42809 for a view, with 42501 if the
 /// user may not read the table, and with 0A000 if row-level security applies to the user or Citus
@@ -48,7 +49,8 @@ fn searched_table(call: &Call) -> Result<Opened<'_>> {
     };
 
     let table = opened.relation();
-    // Tables, partitioned ones, materialized views and foreign tables.
+    // PostgreSQL's letters for tables (r), partitioned ones (p), materialized views (m) and foreign
+    // tables (f).
     if !b"rpmf".contains(&table.kind()) {
         let message = format!("\"{}\" is not a table", table.name());
         let error = Error::new(SqlState::ERRCODE_WRONG_OBJECT_TYPE, message);
@@ -63,8 +65,8 @@ fn searched_table(call: &Call) -> Result<Opened<'_>> {
     Ok(opened)
 }
 
-/// Returns the name and the number of the column that argument 1 names. Fails with 22004 for NULL,
-/// and with 42703 if the table has no such column.
+/// Returns the name and the number of the column that argument 1 of the call names. Fails with
+/// 22004 for NULL, and with 42703 if the table has no such column.
 fn searched_column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     let Some(name) = call.name(1) else {
         return Err(Error::new(
@@ -82,8 +84,8 @@ fn searched_column(call: &Call, table: Relation) -> Result<(CString, i16)> {
     Ok((name, number))
 }
 
-/// Checks that no policies of row-level security restrict which rows of the table the user sees.
-/// Fails with 0A000 if some do.
+/// Checks that row-level security doesn't restrict which rows of the table the user sees. Fails
+/// with 0A000 if it does.
 fn require_no_row_security(table: Relation) -> Result<()> {
     if owner::has_policies_for_user(table) {
         let message =
@@ -93,9 +95,12 @@ fn require_no_row_security(table: Relation) -> Result<()> {
     Ok(())
 }
 
-/// Returns for each key of the condition, in the same order, whether a leaf may have rows with it,
-/// by an index of the leaf. `None` if no index of the leaf can be asked, so that any key may be
-/// there. Fails with XX002 if the index is damaged.
+/// Asks an index of a leaf which of the condition's keys the leaf may have: returns for each key,
+/// in their order, whether some row may have it. A *leaf* is a table that has rows of its own: the
+/// searched table, a partition or a child. `column` is the name of the condition's column.
+///
+/// `None` if no index of the leaf can be asked, so that any key may be there. Fails with XX002 if
+/// the index is damaged.
 ///
 /// # Safety
 /// The leaf must be the parent of the condition or below it, and the column the condition's.
@@ -126,9 +131,10 @@ unsafe fn keys_leaf_may_have(
     Ok(None)
 }
 
-/// Returns the type as which an index takes keys that are compared with a column of its table,
-/// given the column's number. `None` if the planner would not use the index for a query on this
-/// column and these keys.
+/// Returns the type as which an index takes the keys that a condition compares with a column of the
+/// index's table, given by the column's number. `None` if the planner would not use the index for a
+/// query on this column and these keys: it is of another method or column, partial, not valid, or
+/// has another collation or no such operator.
 fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Option<pg_sys::Oid> {
     let is_usable = index::is_over_elements(index)
         && index.column_number() == column
@@ -148,9 +154,12 @@ fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Opti
     }
 }
 
-/// Adds the rows of a leaf that meet the condition to the output. Reads no row if an index of the
-/// leaf says that no key is there. `is_compressed` says that some rows of the leaf are elsewhere,
-/// compressed by TimescaleDB: the indexes don't have these, and so aren't asked.
+/// Adds the rows of a leaf that meet the condition to the output of the call. A *leaf* is a table
+/// that has rows of its own: the searched table, a partition or a child. If an index of the leaf
+/// says that none of the keys is there, no row is read.
+///
+/// `is_compressed` says that TimescaleDB has stored some rows of the leaf elsewhere, compressed:
+/// the leaf's indexes don't have these, so they aren't asked.
 ///
 /// Fails with XX002 if an index is damaged, and raises the errors of a query on the leaf.
 ///
@@ -182,15 +191,16 @@ unsafe fn add_matching_rows(
     unsafe { in_scratch(search) }
 }
 
-/// Implements `bloom_find(anyelement, name, anycompatible) → SETOF anyelement` and
-/// `bloom_find_all(anyelement, name, anycompatiblearray) → SETOF anyelement`: returns the rows of
-/// the table with row type argument 0, and of all tables below it, whose column of the name in
-/// argument 1 equals the key, or one of the keys, in argument 2. Without a key no rows are
-/// returned.
+/// Implements `bloom_find(anyelement, name, anycompatible)` and `bloom_find_all(anyelement, name,
+/// anycompatiblearray)`, which return SETOF anyelement: the rows of a table, and of all tables
+/// below it, whose column equals a key, or one of several keys. Argument 0 has the table's row
+/// type, argument 1 names the column, and argument 2 is the key, or the array of keys as
+/// `key_argument` says. Without a key no rows are returned.
 ///
-/// Fails with 42804, 42809, 42501 or 0A000 for a table that can't be searched, with 22004 or 42703
-/// for a missing column, with 42P18 or 42P21 for a key that can't be compared, and with XX002 for a
-/// damaged index.
+/// The rows are added to the call's output, so the result itself is `None`. Fails with 42804,
+/// 42809, 42501 or 0A000 for a table that can't be searched, with 22004 or 42703 for a missing
+/// column, with 42P18 or 42P21 for a key that can't be compared, and with XX002 for a damaged
+/// index.
 fn find(call: &Call, key_argument: KeyArgument) -> Outcome {
     let opened = searched_table(call)?;
     let parent = opened.relation();
@@ -212,7 +222,8 @@ fn find(call: &Call, key_argument: KeyArgument) -> Outcome {
     for opened_leaf in parent.inheritors() {
         interrupt::check_for_interrupts();
         let leaf = opened_leaf.relation();
-        // A query on the parent leaves out temporary tables of other sessions.
+        // A query on the parent leaves out temporary tables of other sessions, whose rows can't be
+        // read.
         if !has_rows(leaf) || leaf.is_of_other_session() {
             continue;
         }

@@ -66,10 +66,11 @@ const MOST_PAGES_FETCHED_WHOLE: f64 = 2.0;
 /// How many slices a probe fetches of a longer value: its start, and the bits of the element.
 const SLICES_PER_PROBE: f64 = 2.0;
 
-/// Estimates the share of rows that a condition keeps, from 0 to 1. Argument `filter` of its
-/// operator is a filter, and the other one an element.
+/// Implements the restriction estimators of the operators between a filter and an element: returns
+/// the share of rows that a condition such as `filter @> element` keeps, from 0 to 1. Argument
+/// `filter` of the operator, 0 or 1, is the filter, and the other one the element.
 ///
-/// Never fails: what is planned may never be executed.
+/// Never fails itself, since a query that is planned may never be executed.
 ///
 /// # Safety
 /// The arguments must be those of a restriction estimator.
@@ -79,7 +80,8 @@ unsafe fn selectivity(call: &Call, filter_type: FilterType, filter: usize) -> Ou
     Ok(Some(Datum::from(share.unwrap_or(DEFAULT_SHARE).to_bits())))
 }
 
-/// Returns the cost of fetching a value out of line that has so many pages.
+/// Returns the cost, in the planner's units, of fetching all of a value out of line that has
+/// `pages` pages.
 fn cost_of_whole_value(pages: f64) -> f64 {
     // SAFETY: settings of the session.
     let (page_cost, operator_cost) = unsafe { (pg_sys::seq_page_cost, pg_sys::cpu_operator_cost) };
@@ -87,7 +89,8 @@ fn cost_of_whole_value(pages: f64) -> f64 {
     pages * page_cost + operators * operator_cost
 }
 
-/// Returns the cost of fetching what one probe needs of a value out of line that has so many pages.
+/// Returns the cost, in the planner's units, of fetching what one probe needs of a filter out of
+/// line that has `pages` pages: two slices, parts of the value, or all of a short one.
 fn cost_of_probe(pages: f64) -> f64 {
     if pages <= MOST_PAGES_FETCHED_WHOLE {
         return cost_of_whole_value(pages);
@@ -98,8 +101,11 @@ fn cost_of_probe(pages: f64) -> f64 {
     SLICES_PER_PROBE * (page_cost + OPERATORS_PER_SLICE * operator_cost)
 }
 
-/// Answers a request to the support function of a function that has a filter as an argument;
-/// returns a null pointer, by which the planner uses its defaults, for a request that isn't known.
+/// Implements the support functions of SQL functions that have a filter as an argument. Argument 0
+/// is a request of the planner, a node: for a condition by which an index finds the rows of a call,
+/// or for the cost of a call. Returns the answer; a null pointer, by which the planner uses its
+/// defaults, for another request.
+///
 /// `cost_of_fetching` returns the cost of fetching what a call needs of a filter of so many pages.
 ///
 /// # Safety

@@ -33,12 +33,15 @@ const SMALLEST_FILTER: i32 = 48;
 /// probes the filters that have these for the other elements.
 const MOST_LOOKED_UP: usize = 4;
 
-/// Answers the planner's request for the cost of a call that has a filter as one of its first two
-/// arguments. The cost is that of the script, and `cost_of_fetching` the filter, which takes pages
-/// of a value out of line.
+/// Answers the planner's request for the cost of calling a function that has a filter as one of its
+/// first two arguments. A *request* is a node in which PostgreSQL asks, argument 0 of this support
+/// function. The cost is written into it, and the node is returned.
 ///
-/// `None` if argument 0 of the support function is another request, or if the filter isn't a column
-/// whose filters are out of line.
+/// The cost is the declared one of the function, in units of `cpu_operator_cost`, and
+/// `cost_of_fetching` the filter, which is given the mean number of TOAST pages of a filter.
+///
+/// `None` if argument 0 is another request, or if the filter isn't a column whose values are stored
+/// out of line: the planner then uses the declared cost alone.
 ///
 /// # Safety
 /// Argument 0 must be a node.
@@ -58,6 +61,7 @@ pub unsafe fn cost(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datu
         let filter = (0..2).find_map(|i| filter_column(call, node, i))?;
         let pages = toast_pages(root, filter)?;
 
+        // What the function was declared to cost, in units of cpu_operator_cost.
         let operators = catalog::function_cost((*request).funcid);
         (*request).per_tuple = operators * pg_sys::cpu_operator_cost + cost_of_fetching(pages);
         (*request).startup = 0.0;
@@ -65,7 +69,8 @@ pub unsafe fn cost(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datu
     }
 }
 
-/// Returns argument `i` of a call if it is a column of filters.
+/// Returns argument `i` of a call, an expression, if it is a column of type `bloom` or
+/// `counting_bloom`; otherwise `None`.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -84,10 +89,12 @@ unsafe fn filter_column(
     is_of_filters.then_some(column)
 }
 
-/// Answers the planner's request for the number of rows that a call of `bloom_find_all` returns.
+/// Answers the planner's request for the number of rows that a call of `bloom_find_all` returns: 3
+/// for each key of the array in argument 2 of that call. A *request* is a node in which PostgreSQL
+/// asks, argument 0 of this support function. The number is written into it, and the node is
+/// returned.
 ///
-/// `None` if argument 0 of the support function is another request, or the planner doesn't know the
-/// keys, which are argument 2 of the call.
+/// `None` if argument 0 is another request, or if the planner doesn't know the call's arguments.
 ///
 /// # Safety
 /// Argument 0 must be a node.
@@ -120,11 +127,13 @@ unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
     has_tag.then_some(node.cast())
 }
 
-/// Returns how many pages the TOAST table of a column's table has for each row of the table; `None`
-/// if the values of this column aren't stored there, or if it isn't a column of a table.
+/// Returns how many TOAST pages the values of a column have for each row of the column's table.
+/// They are estimated as all pages of the table's TOAST table, divided by the number of rows.
+/// `None` if the values of this column aren't stored there, or if it isn't a column of a table.
 ///
-/// In PostgreSQL's statistics, values in a TOAST table are as wide as the pointers to them, which
-/// is less than any filter. Wider values are stored in the table itself.
+/// Whether they are is told by the column's mean width in PostgreSQL's statistics. A value in the
+/// TOAST table has the width of the pointer to it, which is less than any filter has; a wider one
+/// is stored in the table itself.
 ///
 /// # Safety
 /// `root` must be that of a query that is being planned, and `column` a column in the query.
@@ -156,8 +165,9 @@ struct PlannedTable {
 }
 
 impl PlannedTable {
-    /// Returns the table that a column is of; `None` for a column of something else, such as a
-    /// subquery, or of a query around this one.
+    /// Returns the table that a column belongs to, with the number of rows that the planner expects
+    /// in it. `None` for a column of something else, such as a subquery, or of a query around the
+    /// one that is planned.
     ///
     /// # Safety
     /// `root` must be that of a query that is being planned, and `column` a column in the query.
@@ -228,10 +238,13 @@ const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
 ];
 
 /// Answers the planner's request for conditions by which an index over a column of filters finds
-/// the rows for which a call is true. The answer is a list of conditions, all of which must hold.
+/// the rows for which a call is true, such as `bloom_contains(column, element)`. The answer is a
+/// list of conditions, all of which must hold, such as `column @=> bloom_key(element)`. A *request*
+/// is a node in which PostgreSQL asks, argument 0 of this support function.
 ///
-/// `None` if argument 0 of the support function is another request; if the index can't find the
-/// rows of this call; or if what is probed for isn't the same for all rows of the scan.
+/// `None` if argument 0 is another request; if the index can't find the rows of this call; or if
+/// what is probed for isn't the same for all rows of the scan. PostgreSQL evaluates the call itself
+/// for the rows that the index finds, so the conditions may be weaker than the call.
 ///
 /// # Safety
 /// Argument 0 must be a node.
@@ -243,6 +256,7 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
         let request: &pg_sys::SupportRequestIndexCondition =
             &*request(call, NodeTag::T_SupportRequestIndexCondition)?;
         let indexed_argument = usize::try_from(request.indexarg).ok()?;
+        // The indexed column must be the argument of the call that is the filter.
         let function = PROBING_FUNCTIONS.iter().find(|function| {
             function.filter_argument == indexed_argument
                 && catalog::is_beside(request.funcid, own_function, function.name)
@@ -272,7 +286,8 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
 }
 
 /// Returns the first elements of a constant array that aren't NULL, up to [`MOST_LOOKED_UP`], as
-/// constants; none for an array that isn't constant.
+/// constants. Returns none for a NULL, and for an array whose value isn't known when the query is
+/// planned.
 ///
 /// # Safety
 /// The node must be an expression of an array type.
@@ -297,7 +312,8 @@ unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
     }
 }
 
-/// Returns a constant with the default collation of its type, allocated by `palloc`.
+/// Returns a constant with this element as its value, with the default collation of the type,
+/// allocated by `palloc`.
 ///
 /// # Safety
 /// The element must be of this type.

@@ -36,8 +36,8 @@ const MOST_FETCHED_BYTES: usize = 1 << 20;
 ///
 /// The filter is probed for values that PostgreSQL's statistics have of the column. Returns `None`,
 /// for a default estimate, if the filter isn't a constant or is large and stored out of line, if
-/// the other side isn't a column, or if the filter can't be probed for the column's type. Fails
-/// never, but may raise an error of evaluating the other argument.
+/// the other side isn't a column, or if the filter can't be probed for the column's type.
+/// PostgreSQL may raise an error while it evaluates the side that isn't the column.
 ///
 /// # Safety
 /// The call must be that of a restriction estimator.

@@ -281,7 +281,7 @@ impl FilterCache {
 
     /// Makes the filter in `datum`, which is out of line and has this identity, the last one of the
     /// cache. If the cache doesn't have the filter, fetches its start, or all of a short filter,
-    /// into the next place in turn.
+    /// and keeps it in place of another one: the places of the cache are used in turn.
     ///
     /// Fails with 22P03 for a damaged filter.
     #[inline(never)]
@@ -295,7 +295,6 @@ impl FilterCache {
             self.last = found;
             return Ok(());
         }
-        // The places are used in turn.
         self.last = (self.last + 1) % MOST_FILTERS;
         self.forget(self.last);
         // SAFETY: the datum is a value out of line, as it has an identity.
