@@ -122,8 +122,8 @@ impl CountingState<'_> {
         }
     }
 
-    /// Returns the counters, which are allocated if there are none yet. Fails with 55000 outside an
-    /// aggregate.
+    /// Returns the counters of the filter that is being built. The first call allocates them, all
+    /// 0, in the memory of the aggregate. Fails with 55000 outside an aggregate.
     #[inline(always)]
     fn counters(&mut self, call: &Call) -> Result<&mut [u8]> {
         let bytes = self.header.blocks as usize * BLOCK_BYTES;
@@ -133,7 +133,8 @@ impl CountingState<'_> {
         }
     }
 
-    /// Increments the counters of the hashes in the batch, and empties the batch.
+    /// Increments the counters of the hashes in the batch, which were collected while the memory of
+    /// their counters was prefetched, and empties the batch.
     #[inline(never)]
     fn count_batch(&mut self) {
         let head = self.head();
@@ -156,8 +157,10 @@ impl CountingState<'_> {
     }
 }
 
-/// Adds the counters of the filter in argument 1 to the state in argument 0. A NULL filter adds
-/// nothing. Fails as [`add_filter`] does.
+/// Implements the transition function of `counting_bloom_union_agg`: adds the counters of the
+/// filter in argument 1 to the state in argument 0, and returns the state. A NULL filter adds
+/// nothing. Fails with 22023 if the parameters of the filters differ so that they can't be added,
+/// with 42804 if the kinds of elements differ, and with 55000 outside an aggregate.
 fn union_transition(call: &Call) -> Outcome {
     // SAFETY: transition functions are declared with the state as argument 0.
     let state = unsafe { CountingState::argument(call, 0)? };
@@ -172,10 +175,11 @@ fn union_transition(call: &Call) -> Outcome {
 }
 
 /// Adds the counters of a counting filter to the state of an aggregate, and returns the state; a
-/// new one for `None`.
+/// new one for `None`. `aggregate` says which of two aggregates is called: `counting_bloom_agg`,
+/// whose states must all have the same parameters, or `counting_bloom_union_agg`.
 ///
-/// Fails with 22023 if the parameters differ, with 42804 if the key kinds do, and with 55000
-/// outside an aggregate.
+/// Fails with 22023 if the parameters differ, with 42804 if the kinds of elements do, and with
+/// 55000 outside an aggregate.
 fn add_filter<'c>(
     call: &'c Call,
     existing_state: Option<CountingState<'c>>,
@@ -203,7 +207,9 @@ fn add_filter<'c>(
     Ok(state)
 }
 
-/// Merges a serialised state into another one, for either aggregate.
+/// Implements the combine functions of both aggregates: merges the state in argument 1, a counting
+/// filter's bytes from another process, into the state in argument 0. Fails with 22023 if the
+/// parameters differ, with 42804 if the kinds of elements do, and with 55000 outside an aggregate.
 fn combine_states(call: &Call, aggregate: CountingAggregate) -> Outcome {
     combine(call, |own, bytes| {
         let other = Counting::parse(bytes)?;
@@ -217,8 +223,9 @@ fn serialise(call: &Call) -> Outcome {
     Ok(bytes.map(PgBuffer::into_datum))
 }
 
-/// Returns the filter of either aggregate, with a warning or an error if it is overfull; an empty
-/// filter for no rows.
+/// Implements the final function of both aggregates: returns the filter of the state in argument 0,
+/// or an empty filter for NULL, as without rows. Raises a warning, or an error as
+/// `pg_bloom.overfill` says, if the filter is overfull.
 fn finish(call: &Call) -> Outcome {
     match with_state(call, |state: &mut CountingState| Ok(state.filter()))? {
         Some(filter) => overfull::finish(call, overfull::COUNTING, filter),

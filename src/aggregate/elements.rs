@@ -105,11 +105,13 @@ pub struct ElementSite {
 }
 
 impl ElementSite {
-    /// Makes what PostgreSQL keeps for one call of an aggregate in a query, from the arguments of
-    /// the first row: the type of the elements, how they are hashed, and the header of the filter.
+    /// Makes the data that PostgreSQL keeps between the rows of one call of an aggregate in a
+    /// query, from the arguments of the first row: argument 1 is the element, whose type says how
+    /// elements are hashed; the arguments from 2 on are the parameters of the filter.
     ///
-    /// Fails with 0A000 for a type that can't be an element, with 22023 or 54000 for invalid
-    /// parameters, and with 55000 outside an aggregate.
+    /// Whether the parameters can differ in other rows is found out here, so that most aggregates
+    /// needn't read them again. Fails with 0A000 for a type that can't be an element, with 22023 or
+    /// 54000 for invalid parameters, and with 55000 outside an aggregate.
     fn new<H: ElementState>(call: &Call) -> Result<ElementSite> {
         aggregate_context(call)?;
         let element = ElementType::of_argument(call, 1)?;
@@ -128,11 +130,12 @@ impl ElementSite {
         })
     }
 
-    /// Reads again what may differ from the row before: the parameters, and the definition of the
-    /// elements' type.
+    /// Reads again, for the next row, what may differ from the row before: the parameters of the
+    /// filter, the arguments from 2 on, and the definition of the elements' type, which another
+    /// command may have altered.
     ///
-    /// Fails with 42804 if the key kind has changed, and with 22023 or 54000 for invalid
-    /// parameters.
+    /// Fails with 42804 if the type was altered so that its values are hashed in another way, and
+    /// with 22023 or 54000 for invalid parameters.
     #[inline(never)]
     fn read_arguments<H: ElementState>(&mut self, call: &Call) -> Result<()> {
         if let Some(type_before) = self.element.refresh(call)? {
@@ -154,11 +157,11 @@ impl ElementSite {
         Ok(())
     }
 
-    /// Returns the hash of the element in argument 1 without calling PostgreSQL and without a way
-    /// to fail, for a state with this header.
+    /// Returns the hash of the element in argument 1, for a state whose filter has this header,
+    /// without calling PostgreSQL and without a way to fail.
     ///
     /// `None` if that isn't possible: the element is NULL or must be converted first, or the row
-    /// may have other parameters than the state.
+    /// may have other parameters than the state. The caller then takes the general way.
     #[inline(always)]
     pub fn hash_in_place(&self, call: &Call, state_header: &Header<'_>) -> Option<u64> {
         if !self.is_same_for_all_rows || !have_same_parameters(state_header, &self.header) {
@@ -177,7 +180,8 @@ fn have_same_parameters(a: &Header<'_>, b: &Header<'_>) -> bool {
     a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements()
 }
 
-/// Checks that the rows of a group have the same parameters. Fails with 22023 if they differ.
+/// Checks that two headers of filters come from the same parameters of an aggregate, whose rows of
+/// one group must not differ in them. Fails with 22023 if they do.
 pub fn require_same_parameters<H: ElementState>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
     if have_same_parameters(a, b) {
         return Ok(());
@@ -197,8 +201,8 @@ fn parameters_in_words(header: &Header<'_>) -> String {
     format!("capacity {capacity}, rate {}, layout \"{}\"", header.fpr, header.layout.name())
 }
 
-/// Copies a header, and the name in its key kind, to a memory context, where the copy lives as long
-/// as the context.
+/// Copies a filter's header, and the name of its kind of elements, into one allocation of a memory
+/// context, where the copy lives as long as the context.
 fn copy_header(context: Context<'_>, header: &Header<'_>) -> BuildHeader {
     let name = header.kind.name;
     // The name follows the header in the same allocation.
@@ -229,10 +233,12 @@ impl HeaderCache {
         call.remembered(|| Ok(HeaderCache::default()))
     }
 
-    /// Returns a copy of this header that lives as long as a state of the call. Fails with 55000
-    /// outside an aggregate.
+    /// Returns a copy of this header that lives as long as a state of the call. All states whose
+    /// header is equal to the first one that this cache was given share a copy, which saves memory
+    /// for each of a million groups. Fails with 55000 outside an aggregate.
     fn header_in_memory(&mut self, call: &Call, header: &Header<'_>) -> Result<BuildHeader> {
-        // Where an extension calls the function by hand, the call site may end before the state.
+        // Another extension may call the function with a call site of its own, which may end before
+        // the state does.
         if call.is_prepared() {
             let site_context = call.site_context()?;
             let first = *self.0.get_or_insert_with(|| copy_header(site_context, header));
@@ -243,11 +249,11 @@ impl HeaderCache {
         Ok(copy_header(aggregate_context(call)?, header))
     }
 
-    /// Returns the header for a state that had the header `own` and was merged with another state,
-    /// whose common header is `header`. The result lives as long as the state.
+    /// Returns the header for a state that had the header `own`, and was merged with another state
+    /// into a filter with `header`. The result lives as long as the state.
     ///
-    /// If `header` has no key kind, since neither state has elements, the result has the key kind
-    /// of `own`, which the elements that are still to come have. Fails with 55000 outside an
+    /// If neither state has elements, `header` has no kind of elements. The result then has the
+    /// kind of `own`, which the elements that are still to come have. Fails with 55000 outside an
     /// aggregate.
     pub fn merged_header_in_memory(
         &mut self,

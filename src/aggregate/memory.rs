@@ -47,7 +47,8 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Allocates `len` zero bytes that begin at a cache line.
+    /// Allocates `len` zero bytes in a memory context, such that they begin at a line of the
+    /// processor's cache. The length, and the address that must be freed, are stored before them.
     pub fn zeroed_in(context: Context<'static>, len: usize) -> Payload {
         let prefix_bytes = size_of::<PayloadPrefix>();
         let (allocated, prefix) =
@@ -118,7 +119,8 @@ impl<T> PgList<T> {
         list
     }
 
-    /// Makes room for `room` items, more than now.
+    /// Reallocates the list, so that it has room for `room` items, which must be more than now.
+    /// PostgreSQL raises an error if there is no memory.
     #[inline(never)]
     fn grow(&mut self, room: usize) {
         let bytes = room.saturating_mul(size_of::<T>());

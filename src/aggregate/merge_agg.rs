@@ -54,8 +54,10 @@ impl<'c> MergeState<'c> {
         AggregateState::new(call, MergeHead { tag: StateTag::Merge, filters })
     }
 
-    /// Calls `use_filters` with the merged filters and with the memory to allocate more in, and
-    /// returns its result. An error of `use_filters` is given the name of the aggregate.
+    /// Calls `use_filters` with the filters that the state has merged so far, and with the memory
+    /// context in which they may allocate, and returns its result. An error of `use_filters` is
+    /// given the name of the SQL aggregate. Fails if `use_filters` does, and with 55000 outside an
+    /// aggregate.
     fn with_filters<T>(
         &mut self,
         call: &Call,
@@ -74,11 +76,13 @@ impl<'c> MergeState<'c> {
     }
 }
 
-/// Adds the filter in argument 1 to the state in argument 0. A NULL filter adds nothing.
+/// Implements the transition functions of `bloom_union_agg` and `bloom_intersection_agg`: adds the
+/// filter in argument 1 to the state in argument 0, and returns the state. A NULL filter adds
+/// nothing.
 ///
 /// Filters whose sizes don't divide each other are no error yet: a later filter may have a size
-/// that is a multiple of both. Fails with 22023 or 42804 for filters that can't be merged, and with
-/// 54000 for a result that would be too large.
+/// that is a multiple of both. Fails with 22023 or 42804 for filters that can't be merged, with
+/// 54000 for a result that would be too large, and with 55000 outside an aggregate.
 fn transition(call: &Call, operation: Operation) -> Outcome {
     // SAFETY: transition functions are declared with the state as argument 0.
     let existing_state = unsafe { MergeState::argument(call, 0)? };
@@ -95,7 +99,10 @@ fn transition(call: &Call, operation: Operation) -> Outcome {
     Ok(Some(state.into_datum()))
 }
 
-/// Merges a serialised state into another one.
+/// Implements the combine functions of both aggregates: merges the state in argument 1, which
+/// another process has sent as bytes, into the state in argument 0; into a new one for NULL. Fails
+/// with 22023 or 42804 for filters that can't be merged, with 54000 for a result that would be too
+/// large, and with 55000 outside an aggregate.
 fn combine_states(call: &Call, operation: Operation) -> Outcome {
     combine(call, |own, bytes| {
         let other = PartialMerge::parse(bytes)?;

@@ -185,10 +185,10 @@ impl<H> Deref for AggregateState<'_, H> {
     }
 }
 
-/// Implements a deserialise function: returns the bytes in argument 0 as a state that only
-/// [`combine`] accepts, or NULL for NULL.
-///
-/// Fails with 55000 outside an aggregate.
+/// Implements a deserialise function, by which PostgreSQL gets the state of another process:
+/// returns the bytes in argument 0 as a state that only [`combine`] accepts, or NULL for NULL. The
+/// bytes are neither copied nor read yet; PostgreSQL passes the result to the combine function at
+/// once. Fails with 55000 outside an aggregate.
 pub fn deserialise<H: StateHead>(call: &Call) -> Outcome {
     aggregate_context(call)?;
     let Some(value) = call.value(0) else {
@@ -202,8 +202,9 @@ pub fn deserialise<H: StateHead>(call: &Call) -> Outcome {
     Ok(Some(AggregateState::new_in(call.context(), head).into_datum()))
 }
 
-/// Implements a combine function: merges the serialised state in argument 1 into the state in
-/// argument 0, by calling `merge` with that state (`None` for NULL) and with the bytes.
+/// Implements a combine function, by which PostgreSQL merges the states of several processes: calls
+/// `merge` with the state in argument 0 (`None` for NULL), and with the bytes of the state in
+/// argument 1, which another process has sent, and returns the merged state.
 ///
 /// If argument 1 is NULL, the result is argument 0. Fails with 55000 outside an aggregate or for a
 /// state of another aggregate, and if `merge` fails.

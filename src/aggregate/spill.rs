@@ -46,7 +46,9 @@ struct FilePart {
 }
 
 impl SpillRun {
-    /// Returns where the hashes of some consecutive ranges are.
+    /// Returns where the file has the hashes of this run that belong to some consecutive ranges. A
+    /// *run* is a list of ascending hashes that was appended to the file at once, and a *range* the
+    /// number of the hashes' first six bits.
     fn part(&self, ranges: Range<usize>) -> FilePart {
         let start = match ranges.start {
             0 => 0,
@@ -73,8 +75,9 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Creates an empty file for a state of the aggregate that is being called. It is kept, and
-    /// freed, with the memory of the aggregate. Fails with 55000 outside an aggregate.
+    /// Creates an empty temporary file for a state of the aggregate that is being called. The
+    /// result is allocated in the memory of the aggregate, and the file is deleted when this memory
+    /// is freed. Fails with 55000 outside an aggregate.
     pub fn new(call: &Call) -> Result<*mut Spill> {
         let context = aggregate_memory(call)?;
         // SAFETY: an aggregate runs within a transaction. The struct that has the file is kept in
@@ -90,13 +93,14 @@ impl Spill {
         Ok(keep(context, spill))
     }
 
-    /// Appends hashes, which must be ascending, to the file. Once in a while, when the file has
-    /// doubled, it is rewritten without repeated hashes if a quarter of a sample repeat others.
-    /// Fails with 58030 if the file can't be written or read.
+    /// Appends hashes, each in eight little-endian bytes, to the file. They must be ascending. Each
+    /// time the file has doubled, a sample of it is searched for repeated hashes. If at least a
+    /// quarter of them repeat others, the file is rewritten without repetitions. Fails with 58030
+    /// if the file can't be written or read.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         let range_ends = std::array::from_fn(|range| {
             let end = hashes.partition_point(|&hash| range_of(sparse::hash_in(&hash)) <= range);
-            // A state has fewer hashes than a u32 can count.
+            // A state writes at most as many hashes at once as a u32 can count.
             end as u32
         });
         let run = SpillRun { first: self.file.len(), range_ends };
@@ -119,8 +123,9 @@ impl Spill {
         self.file.len() as usize
     }
 
-    /// Returns whether fewer than a quarter of the hashes repeat others. One range is searched for
-    /// all, since it has every copy of its hashes. Fails with 58030 if the file can't be read.
+    /// Returns whether fewer than a quarter of the hashes in the file repeat others. Judged by the
+    /// hashes of range 0, those that begin with six zero bits: the file has all copies of them
+    /// there. Fails with 58030 if the file can't be read.
     fn has_few_repetitions(&mut self) -> Result<bool> {
         let mut hashes = Vec::new();
         self.read_ranges(0..1, &[], &mut hashes)?;
@@ -128,8 +133,9 @@ impl Spill {
         Ok(!hashes.is_empty() && num_distinct * 4 >= hashes.len() * 3)
     }
 
-    /// Rewrites the file without repeated hashes, all in the order in which one write would have
-    /// stored them. Fails with 58030 if the file can't be read or written.
+    /// Rewrites the file without repeated hashes. Afterwards it is one run, a list of all hashes in
+    /// ascending order. The old file is kept for the next time. Fails with 58030 if a file can't be
+    /// read or written.
     fn drop_repetitions(&mut self) -> Result<()> {
         let mut new_file = match self.spare_file.take() {
             Some(file) => file,
@@ -149,6 +155,7 @@ impl Spill {
             with_entries(distinct, |entries| new_file.append(entries))
         })?;
 
+        // Added up, the numbers of hashes are the ends of the ranges.
         let mut range_ends = hashes_of_range;
         for range in 1..RANGES {
             range_ends[range] += range_ends[range - 1];
@@ -160,8 +167,9 @@ impl Spill {
     }
 
     /// Calls `visit` with all hashes of the file and with `more_hashes`, which must be ascending,
-    /// about half a megabyte of hashes at a time. Within a call they are in any order and may
-    /// repeat. All hashes of later calls are greater, so that equal hashes always come in one call.
+    /// about half a megabyte of hashes at a time. In one batch they are in any order and may
+    /// repeat. All hashes of later batches are greater, so that equal hashes always come in one
+    /// batch. `visit` may sort the batch in place.
     ///
     /// Fails with 58030 if the file can't be read, and if `visit` fails.
     pub fn for_each_batch(
@@ -184,9 +192,9 @@ impl Spill {
         Ok(())
     }
 
-    /// Fills `hashes` with all hashes of some ranges, numbers of their first six bits: from the
-    /// file, and from `more_hashes`, which must be ascending. They are in no order, and may repeat.
-    /// Fails with 58030 if the file can't be read.
+    /// Fills `hashes` with all hashes of some ranges, numbers of their first six bits: from every
+    /// run in the file, and from `more_hashes`, which must be ascending. The hashes are in no
+    /// order, and may repeat. Fails with 58030 if the file can't be read.
     fn read_ranges(
         &mut self,
         ranges: Range<usize>,

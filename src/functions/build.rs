@@ -12,13 +12,21 @@ use pg_bloom_core::filter::{build, sparse};
 use pg_bloom_core::{Header, Layout, hash};
 use pgrx::pg_sys::Datum;
 
-/// `bloom_empty()`, `bloom_empty(capacity, fpr, layout)`.
+/// Implements `bloom_empty()` and `bloom_empty(capacity, fpr, layout)`: returns a filter without
+/// elements. Fails with 22023 for invalid arguments, and with 54000 if the filter would be too
+/// large.
 fn empty(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 0))?.header(settings::max_filter_bytes())?;
     Ok(Some(header.sparse::<PgBuffer>(0).into_datum()))
 }
 
-/// `bloom_from_array(elements, capacity, fpr, layout)`.
+/// Implements `bloom_from_array(elements, capacity, fpr, layout)`: returns a filter of the elements
+/// of an array; NULL for a NULL array. Without a capacity, the filter is sized for its number of
+/// distinct elements. With one, it may become overfull, which raises a warning, or an error as
+/// `pg_bloom.overfill` says.
+///
+/// Fails with 22023 for invalid arguments, with 0A000 for a type that can't be an element, and with
+/// 54000 if the filter would be too large.
 fn from_array(call: &Call) -> Outcome {
     let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
     let (kind, hashes) = hashes_of(call, 0, Given::Array, &header, "bloom_from_array")?;
@@ -28,7 +36,7 @@ fn from_array(call: &Call) -> Outcome {
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
     let filter: PgBuffer =
         build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;
-    // One that was sized for its elements is overfull by chance at most.
+    // A filter that was sized for its elements can only be overfull by chance: no warning is due.
     if header.is_to_be_sized() {
         Ok(Some(filter.into_datum()))
     } else {
@@ -36,36 +44,49 @@ fn from_array(call: &Call) -> Outcome {
     }
 }
 
+/// Returns the distinct hashes of these, in ascending order.
 fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
     let distinct = sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     hashes
 }
 
-/// The filter that argument 0 is, with what argument 1 is, which this SQL function adds.
+/// Implements `bloom_add(filter, element)` and `bloom_add_all(filter, elements)`: returns the
+/// filter in argument 0 with the elements of argument 1, an element or an array as `given` says.
+/// The filter itself is returned if it has all of them already; NULL for a NULL filter. `function`
+/// is the SQL function's name, for messages.
+///
+/// An overfull result raises a warning, or an error as `pg_bloom.overfill` says. Fails with 42804
+/// for elements of another kind than the filter's, and with 54000 if the filter would be too large.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
-    let Some(view) = bloom(call, 0)? else {
+    let Some(filter) = bloom(call, 0)? else {
         return Ok(None);
     };
-    let (kind, hashes) = hashes_of(call, 1, given, &view.header, function)?;
-    if hashes.iter().all(|&hash| build::contains(&view, hash)) {
+    let (kind, hashes) = hashes_of(call, 1, given, &filter.header, function)?;
+    if hashes.iter().all(|&hash| build::contains(&filter, hash)) {
         return Ok(call.datum(0));
     }
-    let added = build::add_hashes(&view, kind, &distinct(hashes), settings::max_filter_bytes())
-        .during(function)?;
-    overfull::finish(call, overfull::ADDED, added)
+    let enlarged =
+        build::add_hashes(&filter, kind, &distinct(hashes), settings::max_filter_bytes())
+            .during(function)?;
+    overfull::finish(call, overfull::ADDED, enlarged)
 }
 
-/// `bloom_shard(element, shards)`.
+/// Implements `bloom_shard(element, shards)`: returns which one of `shards` filters an element
+/// belongs to, a number from 0 on that depends on its hash only. NULL if an argument is, or for an
+/// element that no filter can have. Fails with 22023 if `shards` is less than 1.
 fn shard(call: &Call) -> Outcome {
     let element_type = ElementType::remembered(call, 0, Given::Element)?;
     let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else {
         return Ok(None);
     };
-    let shards = u32::try_from(shards).ok().filter(|&n| n > 0).ok_or_else(|| {
-        invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
-            .hint("Give the number of filters that the elements are spread over.")
-    })?;
+    let shards = u32::try_from(shards)
+        .ok()
+        .filter(|&shards| shards > 0)
+        .ok_or_else(|| {
+            invalid_parameter(format!("number of shards must be at least 1, not {shards}"))
+                .hint("Give the number of filters that the elements are spread over.")
+        })?;
     // SAFETY: the type is that of the argument.
     let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
     Ok(hash.map(|hash| Datum::from(hash::shard(hash, shards) as i32)))

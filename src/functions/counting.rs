@@ -14,7 +14,9 @@ use pg_bloom_core::counting;
 use pg_bloom_core::filter;
 use pgrx::pg_sys::Datum;
 
-/// `counting_bloom_empty()`, `counting_bloom_empty(capacity, fpr)`.
+/// Implements `counting_bloom_empty()` and `counting_bloom_empty(capacity, fpr)`: returns a
+/// counting filter without elements. Fails with 22023 for invalid arguments, and with 54000 if the
+/// filter would be too large.
 fn empty(call: &Call) -> Outcome {
     if call.nargs() == 0 {
         return empty_counting().map(Some);
@@ -24,8 +26,12 @@ fn empty(call: &Call) -> Outcome {
     Ok(Some(filter.into_datum()))
 }
 
-/// Returns the filter in argument 0 with a copy more of the elements in argument 1, which is an
-/// element or an array. `function` is the name in SQL.
+/// Implements `counting_bloom_add` and `counting_bloom_add_all`: returns the counting filter in
+/// argument 0 with one copy more of the elements in argument 1, an element or an array as `given`
+/// says. NULL for a NULL filter. `function` is the name in SQL, for messages.
+///
+/// An overfull result raises a warning, or an error as `pg_bloom.overfill` says. Fails with 42804
+/// for elements of another kind than the filter's.
 fn add(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
@@ -34,25 +40,30 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
-    let added = counting.add(kind, &hashes).during(function)?;
-    overfull::finish(call, overfull::COUNTING, added)
+    let enlarged = counting.add(kind, &hashes).during(function)?;
+    overfull::finish(call, overfull::COUNTING, enlarged)
 }
 
-/// Returns the filter in argument 0 with a copy less of the elements in argument 1, which is an
-/// element or an array. `function` is the name in SQL.
+/// Implements `counting_bloom_remove` and `counting_bloom_remove_all`: returns the counting filter
+/// in argument 0 with one copy less of the elements in argument 1, an element or an array as
+/// `given` says. Elements that aren't there change nothing. NULL for a NULL filter. `function` is
+/// the name in SQL, for messages. Fails with 42804 for elements of another kind than the filter's.
 fn remove(call: &Call, function: &str, given: Given) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
     let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
     match counting.remove::<PgBuffer>(&hashes) {
-        Some(removed) => Ok(Some(removed.into_datum())),
+        Some(reduced) => Ok(Some(reduced.into_datum())),
         // None of the elements is there: the filter stays as it is.
         None => Ok(call.datum(0)),
     }
 }
 
-/// `counting_bloom_union(filter, filter)`, `filter + filter`.
+/// Implements `counting_bloom_union(filter, filter)` and `filter + filter`: returns the filter
+/// whose counters are the sums of those of both; NULL if one is. An overfull result raises a
+/// warning, or an error as `pg_bloom.overfill` says. Fails with 22023 or 42804 if the filters'
+/// parameters or kinds of elements differ.
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (counting_bloom(call, 0)?, counting_bloom(call, 1)?) else {
         return Ok(None);
@@ -61,7 +72,8 @@ fn union(call: &Call) -> Outcome {
     overfull::finish(call, overfull::COUNTING, sum)
 }
 
-/// `counting_bloom_to_bloom(filter)`: the cast to `bloom`.
+/// Implements the cast of `counting_bloom` to `bloom`: returns the filter that has a bit set for
+/// each counter that isn't 0. NULL for NULL.
 fn to_bloom(call: &Call) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
@@ -78,13 +90,15 @@ fn cardinality(call: &Call) -> Outcome {
     Ok(Some(Datum::from(counting.cardinality().to_bits())))
 }
 
-/// `counting_bloom_info(filter)`: the columns that sql/pg_bloom.sql declares, in their order.
+/// Implements `counting_bloom_info(filter)`: returns one row that says what a counting filter is
+/// and how full it is. Its columns are those that sql/pg_bloom.sql declares, in their order. NULL
+/// for NULL.
 fn info(call: &Call) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
     let header = &counting.header;
-    let found = counting.info();
+    let measured = counting.info();
     let kind = if header.kind.is_none() {
         ResultColumn::Null
     } else {
@@ -95,23 +109,23 @@ fn info(call: &Call) -> Outcome {
         None => ResultColumn::Null,
     };
     // A filter of no size has no counters.
-    let share_set = match found.num_counters {
+    let share_set = match measured.num_counters {
         0 => 0.0,
-        num_counters => found.tally.set as f64 / num_counters as f64,
+        num_counters => measured.tally.set as f64 / num_counters as f64,
     };
     let columns = [
         ResultColumn::I32(i32::from(filter::VERSION)),
         kind,
         capacity,
         ResultColumn::F64(header.fpr),
-        ResultColumn::I64(found.num_counters as i64),
+        ResultColumn::I64(measured.num_counters as i64),
         ResultColumn::I32(header.num_hashes as i32),
-        ResultColumn::I64(found.tally.set as i64),
-        ResultColumn::I64(found.tally.saturated as i64),
+        ResultColumn::I64(measured.tally.set as i64),
+        ResultColumn::I64(measured.tally.saturated as i64),
         ResultColumn::F64(share_set),
-        ResultColumn::F64(found.cardinality),
-        found.copies.map_or(ResultColumn::Null, ResultColumn::F64),
-        ResultColumn::F64(found.current_fpr),
+        ResultColumn::F64(measured.cardinality),
+        measured.copies.map_or(ResultColumn::Null, ResultColumn::F64),
+        ResultColumn::F64(measured.current_fpr),
         ResultColumn::I64(counting::stored_bytes(header) as i64),
     ];
     Ok(Some(row(call, &columns)))

@@ -13,11 +13,16 @@ use pg_bloom_core::{MAX_STORED_BYTES, hash, interrupt};
 use pgrx::pg_sys::Datum;
 use std::cmp::Ordering;
 
+/// Implements the input functions of `bloom` and `counting_bloom`: parses a filter from text, `\x`
+/// and the hexadecimal digits of the stored bytes. Fails with 22P02 for any other text, and for
+/// bytes that aren't a filter of this type.
 fn input(call: &Call, filter_type: FilterType) -> Outcome {
     const INVALID: SqlState = SqlState::ERRCODE_INVALID_TEXT_REPRESENTATION;
     let text = call.cstring(0).to_bytes();
-    let is_possible = text.len() as u64 <= 2 * (MAX_STORED_BYTES + 1);
-    let filter: Option<PgBuffer> = if is_possible { from_hex(text) } else { None };
+    // The digits are two for each byte, and `\x` is two characters. A longer text can be no filter,
+    // and is refused before memory is allocated for its bytes.
+    let may_fit = text.len() as u64 <= 2 * (MAX_STORED_BYTES + 1);
+    let filter: Option<PgBuffer> = if may_fit { from_hex(text) } else { None };
     let filter = filter.ok_or_else(|| {
         let message = format!(
             "invalid input syntax for type {}: \"{}\"",
@@ -33,6 +38,7 @@ fn input(call: &Call, filter_type: FilterType) -> Outcome {
     Ok(Some(filter.into_datum()))
 }
 
+/// Returns the first 40 characters of a text, for a message, with `...` if there are more.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
     let start = encoding::start_of(text);
@@ -42,17 +48,23 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// `bloom(bytea)`: the cast from `bytea`.
+/// Implements the casts from `bytea`: returns the filter whose stored bytes argument 0 has; NULL
+/// for NULL. Fails with 22P03 for bytes that aren't a filter of this type.
 fn from_bytea(call: &Call, filter_type: FilterType) -> Outcome {
     call.value(0)
         .map_or(Ok(None), |bytes| validated(bytes.bytes(), filter_type))
 }
 
+/// Implements the binary input functions: checks the bytes of a message, which are the stored bytes
+/// of a filter, and returns them as a filter. Fails with 22P03 for bytes that aren't a filter of
+/// this type.
 fn receive(call: &Call, filter_type: FilterType) -> Outcome {
     // SAFETY: PostgreSQL calls it with the buffer of a message.
     validated(unsafe { call.message(0) }, filter_type)
 }
 
+/// Checks that bytes are the stored bytes of a filter of this type, and returns a copy of them as a
+/// filter. Fails with 22P03 if they aren't.
 fn validated(bytes: &[u8], filter_type: FilterType) -> Outcome {
     filter_type.check(bytes)?;
     Ok(Some(PgBuffer::copy_of(bytes).into_datum()))
@@ -65,12 +77,14 @@ fn to_bytea(call: &Call) -> Outcome {
         .map(|filter| PgBuffer::copy_of(filter.bytes()).into_datum()))
 }
 
-/// Compares two filters by their stored bytes: equal if and only if they are the same filter.
+/// Compares the filters in arguments 0 and 1 by their stored bytes, as `memcmp` does, and then by
+/// their lengths; they are equal if and only if they are the same filter. `None` if one is NULL.
 fn compare(call: &Call) -> Result<Option<Ordering>> {
     let (Some(a), Some(b)) = (call.value(0), call.value(1)) else {
         return Ok(None);
     };
     let (a, b) = (a.bytes(), b.bytes());
+    // A filter may have hundreds of megabytes: between two strides, the call can be cancelled.
     let strides = a
         .chunks(interrupt::STRIDE_BYTES)
         .zip(b.chunks(interrupt::STRIDE_BYTES))
@@ -79,17 +93,19 @@ fn compare(call: &Call) -> Result<Option<Ordering>> {
     Ok(Some(differs.unwrap_or_else(|| a.len().cmp(&b.len()))))
 }
 
-/// Whether the order of two filters is one of those that an operator holds for.
+/// Implements the comparison operators: returns whether `holds` is true of the order of the filters
+/// in arguments 0 and 1; NULL if one is.
 fn compared(call: &Call, holds: fn(Ordering) -> bool) -> Outcome {
     Ok(compare(call)?.map(|ordering| Datum::from(holds(ordering))))
 }
 
-/// `bloom_hash_extended(bloom, bigint)`: as `bloom_hash`, for hash joins and grouping, with a seed.
+/// Implements `bloom_hash_extended(bloom, bigint)`: returns a hash of 64 bits of a filter, with a
+/// seed, for hash joins and grouping. NULL if an argument is.
 fn hash_64(call: &Call) -> Outcome {
     let (Some(filter), Some(seed)) = (call.value(0), call.i64(1)) else {
         return Ok(None);
     };
-    // PostgreSQL wants the low half to be the hash without a seed.
+    // PostgreSQL requires that with seed 0 the low 32 bits are the result of `bloom_hash`.
     let hash = hash::hash_long(filter.bytes());
     let seeded = if seed == 0 {
         hash

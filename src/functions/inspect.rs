@@ -15,11 +15,16 @@ fn float(value: f64) -> Option<Datum> {
     Some(Datum::from(value.to_bits()))
 }
 
+/// Implements the functions that return an estimate about the filter in argument 0, such as its
+/// number of elements; NULL for NULL.
 fn of_one(call: &Call, estimate: fn(&View<'_>) -> f64) -> Outcome {
     Ok(bloom(call, 0)?.and_then(|view| float(estimate(&view))))
 }
 
-/// An estimate from the cardinalities of two filters and of their union.
+/// Implements the functions that return an estimate about the filters in arguments 0 and 1
+/// together; NULL if one is. `estimate` is given the numbers of elements of the first filter, of
+/// the second one, and of their union. `function` is the name in SQL, for messages. Fails for
+/// filters that can't be merged.
 fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Outcome {
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
@@ -28,7 +33,8 @@ fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Ou
     Ok(float(estimate(estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
 
-/// The columns that header and length tell, except for the length.
+/// Returns the columns that `bloom_header` and `bloom_info` have in common, from a filter's header.
+/// `is_sparse` says whether the filter is stored as a list of hashes.
 fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
     vec![
         ResultColumn::I32(i32::from(filter::VERSION)),
@@ -48,8 +54,10 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
     ]
 }
 
-/// `bloom_header(filter)`: what needs no more than the start of the value. Of a value out of line
-/// only the first slice is fetched, of a compressed one only the start is made.
+/// Implements `bloom_header(filter)`: returns one row with the parameters of a filter, for which
+/// the start of the value suffices. Of a value out of line only its first bytes are fetched, and of
+/// a compressed one only these are decompressed. NULL for NULL. Fails with 22P03 for a damaged
+/// start.
 fn header(call: &Call) -> Outcome {
     let Some(datum) = call.datum(0) else {
         return Ok(None);
@@ -73,18 +81,20 @@ fn header(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
+/// Implements `bloom_info(filter)`: returns one row with the parameters of a filter and how full it
+/// is, for which all of the filter is read. NULL for NULL.
 fn info(call: &Call) -> Outcome {
     let Some(view) = bloom(call, 0)? else {
         return Ok(None);
     };
-    let found = estimate::info(&view);
+    let measured = estimate::info(&view);
     let mut columns = header_columns(&view.header, matches!(view.body, Body::Sparse(_)));
     columns.extend([
-        ResultColumn::I64(found.bits_set as i64),
-        ResultColumn::F64(found.fill_ratio),
-        ResultColumn::F64(found.cardinality),
-        ResultColumn::F64(found.current_fpr),
-        ResultColumn::Bool(found.saturated),
+        ResultColumn::I64(measured.bits_set as i64),
+        ResultColumn::F64(measured.fill_ratio),
+        ResultColumn::F64(measured.cardinality),
+        ResultColumn::F64(measured.current_fpr),
+        ResultColumn::Bool(measured.saturated),
         ResultColumn::I64(view.stored_bytes() as i64),
     ]);
     Ok(Some(row(call, &columns)))

@@ -18,7 +18,9 @@ fn input(_: &Call) -> Outcome {
     Err(unsupported("cannot accept a value of type bloom_key", "Make it with bloom_key(element)."))
 }
 
-/// `bloom_key(element)`.
+/// Implements `bloom_key(element)`: returns an element in a form, a *probe key*, with which filters
+/// of any layout can be probed; NULL for NULL. Fails with 0A000 for a type that can't be an
+/// element.
 fn key(call: &Call) -> Outcome {
     let Some(element) = call.element(0) else {
         return Ok(None);
@@ -28,8 +30,12 @@ fn key(call: &Call) -> Outcome {
     Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
 }
 
-/// `bloom_keys(anyarray)`, without NULLs. If there are none, one of no element: other kinds are an
-/// error still.
+/// Implements `bloom_keys(anyarray)`: returns the elements of an array in a form, the *probe keys*,
+/// with which filters of any layout can be probed. NULLs are left out. If there are no others, the
+/// result has one probe key of no element: it is found in no filter, but still has the kind of the
+/// elements, so that filters of other kinds are an error.
+///
+/// Fails with 0A000 for a type that can't be an element.
 fn keys(call: &Call) -> Outcome {
     let element_type = ElementType::remembered(call, 0, Given::Array)?;
     let elements = elements(call, 0, element_type.oid);
@@ -50,7 +56,10 @@ fn keys(call: &Call) -> Outcome {
     Ok(Some(unsafe { array_of(array, keys) }))
 }
 
-/// `bloom_contains_key(filter, key)`, `filter @=> key`: what `filter @> element` is.
+/// Implements `bloom_contains_key(filter, key)` and `filter @=> key`: returns whether the element
+/// that a probe key, made by `bloom_key`, stands for may be in the filter, as `filter @> element`
+/// does. NULL if an argument is. Fails with 42804 for an element of another kind than the filter's,
+/// and with 22P03 for a damaged filter.
 fn contains(call: &Call) -> Outcome {
     // SAFETY: remembered by the site of this call.
     let filters = call.remembered(|| Ok(unsafe { FilterCache::new(FilterType::Bloom) }))?;

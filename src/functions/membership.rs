@@ -12,8 +12,10 @@ use crate::probe::{self, FilterCache, probe};
 use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::Datum;
 
-/// `bloom_contains(filter, element)`, `filter @> element`, `element <@ filter`; the same of a
-/// `counting_bloom`.
+/// Implements `bloom_contains(filter, element)`, its operators `filter @> element` and `element <@
+/// filter`, and those of `counting_bloom`: returns whether the element may be in the filter.
+/// Argument `filter` of the call, 0 or 1, is the filter, and the other one the element. NULL if one
+/// is.
 #[inline(always)]
 fn contains(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
     Ok(probe(call, filter_type, filter)?.map(Datum::from))
@@ -25,9 +27,13 @@ fn count(call: &Call) -> Outcome {
     Ok(copies.map(|copies| Datum::from(i32::from(copies))))
 }
 
-/// The elements of the array that is argument 1, and for each in turn whether it may be in the
-/// filter that is argument 0, for this SQL function; `until` is an answer after which the others
-/// aren't needed. `None` if the filter is NULL.
+/// Probes the filter in argument 0 for the elements of the array in argument 1. Returns the
+/// elements without NULLs, and in their order whether each may be in the filter. `None` if the
+/// filter is NULL; a NULL array counts as an empty one.
+///
+/// If `until` is given, the answers end with the first that equals it, as the caller needs no
+/// others. `function` is the SQL function's name, for messages. Fails with 42804 for elements of
+/// another kind than the filter's, and with 22P03 for a damaged filter.
 fn probe_array(
     call: &Call,
     function: &str,
@@ -48,14 +54,17 @@ fn probe_array(
     Ok(Some((elements, answers)))
 }
 
-/// `bloom_contains_any(filter, elements)`, which one "yes" decides, and `bloom_contains_all`, which
-/// one "no" does.
+/// Implements `bloom_contains_any(filter, elements)` and `bloom_contains_all(filter, elements)`. A
+/// single `answer` decides about both: the first is true as soon as one element is in the filter,
+/// and the second false as soon as one isn't. NULL if the filter is.
 fn decided_by(call: &Call, function: &str, answer: bool) -> Outcome {
     Ok(probe_array(call, function, Some(answer))?
         .map(|(_, answers)| Datum::from(answers.contains(&answer) == answer)))
 }
 
-/// The elements of an array for which the filter gives this answer, in their order.
+/// Implements `bloom_present(filter, elements)` and `bloom_absent(filter, elements)`: returns an
+/// array of the elements for which the filter gives the `wanted` answer, in their order. NULL if
+/// the filter is. `function` is the SQL function's name, for messages.
 fn elements_answered(call: &Call, function: &str, wanted: bool) -> Outcome {
     let Some((mut elements, answers)) = probe_array(call, function, None)? else {
         return Ok(None);
@@ -67,16 +76,24 @@ fn elements_answered(call: &Call, function: &str, wanted: bool) -> Outcome {
     Ok(Some(unsafe { array_of(array, elements) }))
 }
 
-/// `bloom_query(filter, element)`.
+/// Implements `bloom_query(filter, element)`: returns one row that says whether the element may be
+/// in the filter, and how certain that is, from 0 to 1. A "no" is always right; a "yes" is wrong
+/// with the probability of the filter's present false positive rate. NULL if an argument is.
 fn query(call: &Call) -> Outcome {
-    let Some(yes) = probe(call, Bloom, 0)? else {
+    let Some(may_contain) = probe(call, Bloom, 0)? else {
         return Ok(None);
     };
-    let Some(view) = bloom(call, 0)? else {
+    let Some(filter) = bloom(call, 0)? else {
         return Ok(None);
     };
-    let confidence = if yes { 1.0 - estimate::current_fpr(&view) } else { 1.0 };
-    Ok(Some(row(call, &[ResultColumn::Bool(yes), ResultColumn::F64(confidence)])))
+    let confidence = if may_contain { 1.0 - estimate::current_fpr(&filter) } else { 1.0 };
+    Ok(Some(row(
+        call,
+        &[
+            ResultColumn::Bool(may_contain),
+            ResultColumn::F64(confidence),
+        ],
+    )))
 }
 
 pg_functions! {

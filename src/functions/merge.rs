@@ -9,7 +9,10 @@ use pg_bloom_core::error::InvalidParameter;
 use pg_bloom_core::filter::{estimate, merge, resize};
 use pg_bloom_core::{Problem, View, sizing};
 
-/// `bloom_union(filter, filter)`, `filter | filter`.
+/// Implements `bloom_union(filter, filter)` and `filter | filter`: returns the filter of the
+/// elements of both; NULL if one is. An overfull result raises a warning, or an error as
+/// `pg_bloom.overfill` says. Fails with 22023 or 42804 for filters that can't be merged, and with
+/// 54000 if the result would be too large.
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
@@ -36,7 +39,12 @@ fn fold(call: &Call) -> Outcome {
     Ok(Some(result.into_datum()))
 }
 
-/// `bloom_resize(filter, capacity)`.
+/// Implements `bloom_resize(filter, capacity)`: returns a filter of the same elements as if built
+/// for another capacity. With a NULL capacity, a sparse filter, a list of hashes, is sized for its
+/// number of elements. NULL for a NULL filter.
+///
+/// Fails with 22023 for a capacity whose size the filter can't be resized to; the hint has one that
+/// is possible.
 fn resize(call: &Call) -> Outcome {
     let Some(view) = bloom(call, 0)? else {
         return Ok(None);
@@ -50,8 +58,9 @@ fn resize(call: &Call) -> Outcome {
     overfull::finish(call, overfull::BUILT, resized)
 }
 
-/// The error of resizing a filter without a capacity. If its bits have no exact number of elements, the
-/// hint has the capacity that is nearest to what they hold.
+/// Returns the error of resizing a filter without a given capacity, with a better hint: if only its
+/// bits are stored, which don't tell how many elements it has, the hint names the possible capacity
+/// that is nearest to the estimated number of elements.
 #[cold]
 fn name_capacity(view: &View<'_>, error: pg_bloom_core::Error) -> Error {
     let is_without_capacity =
@@ -60,10 +69,10 @@ fn name_capacity(view: &View<'_>, error: pg_bloom_core::Error) -> Error {
     if !is_without_capacity {
         return described;
     }
-    let held = (estimate::cardinality(view).ceil() as u64).max(1);
-    let resized = resize::resize::<PgBuffer>(view, Some(held), settings::max_filter_bytes());
+    let estimated = (estimate::cardinality(view).ceil() as u64).max(1);
+    let resized = resize::resize::<PgBuffer>(view, Some(estimated), settings::max_filter_bytes());
     let possible = match resized.as_ref().err().map(pg_bloom_core::Error::problem) {
-        None => Some(held),
+        None => Some(estimated),
         Some(&Problem::InvalidParameter(InvalidParameter::ResizeDoesNotDivide {
             possible,
             ..
@@ -72,7 +81,7 @@ fn name_capacity(view: &View<'_>, error: pg_bloom_core::Error) -> Error {
     };
     match possible {
         Some(capacity) => described.hint(format!(
-            "It has about {held} elements: use capacity {capacity} for a size that holds them."
+            "It has about {estimated} elements: use capacity {capacity} for a size that holds them."
         )),
         None => described,
     }

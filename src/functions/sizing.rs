@@ -28,7 +28,8 @@ fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
     ]
 }
 
-/// `bloom_sizing_table(layout)`.
+/// Implements `bloom_sizing_table(layout)`: returns the rows (bits for each element, hashes, false
+/// positive rate) of the table by which filters are sized. Fails with 22023 for an unknown layout.
 fn sizing_table(call: &Call) -> Outcome {
     let cells = |row: table::SizingRow| {
         row.cells()
@@ -37,8 +38,10 @@ fn sizing_table(call: &Call) -> Outcome {
     rows(call, table::rows(layout(call, 0)?).flat_map(cells))
 }
 
-/// `bloom_parameters(capacity, fpr, layout)`: NULL for a NULL capacity, since the size then depends
-/// on what is seen.
+/// Implements `bloom_parameters(capacity, fpr, layout)`: returns one row with the size of a filter,
+/// in bits, hashes and bytes, and the false positive rate that it has at its capacity. NULL for a
+/// NULL capacity, since the size then depends on the elements that are added. Fails with 22023 for
+/// invalid arguments.
 fn parameters(call: &Call) -> Outcome {
     let request = request(&Arguments::of(call, 0))?;
     let Some(capacity) = request.capacity else {
@@ -54,7 +57,8 @@ fn parameters(call: &Call) -> Outcome {
     Ok(Some(row(call, &columns)))
 }
 
-/// `bloom_capacity(bytes, fpr, layout)`.
+/// Implements `bloom_capacity(bytes, fpr, layout)`: returns the largest capacity whose filter takes
+/// at most this number of bytes; NULL for NULL. Fails with 22023 for invalid arguments.
 fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else {
         return Ok(None);
@@ -67,7 +71,10 @@ fn capacity(call: &Call) -> Outcome {
     Ok(Some(Datum::from(filter::capacity_for_bytes(request.layout, bytes, request.fpr)? as i64)))
 }
 
-/// `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`.
+/// Implements `bloom_expected_fpr(elements, num_bits, num_hashes, layout)`: returns the false
+/// positive rate of a filter of this size with this number of distinct elements; NULL if one of the
+/// numbers is. Bits that are no whole block are left out. Fails with 22023 for numbers that no
+/// filter of the layout can have.
 fn expected_fpr(call: &Call) -> Outcome {
     let (Some(elements), Some(bits), Some(hashes)) = (call.i64(0), call.i64(1), call.i32(2)) else {
         return Ok(None);

@@ -286,7 +286,8 @@ impl ColumnStatistics<'_> {
                 // Few bounds are a bad sample: their share is averaged with the estimate without a
                 // histogram. With 100 bounds or more, it counts alone.
                 let weight = (bounds / BOUNDS_OF_FAIR_SAMPLE).min(1.0);
-                let mixed = weight * seen + (1.0 - weight) * most_of_values.unwrap_or(DEFAULT_SHARE);
+                let mixed =
+                    weight * seen + (1.0 - weight) * most_of_values.unwrap_or(DEFAULT_SHARE);
                 mixed.min(most_of_values.unwrap_or(1.0))
             }
             None => most_of_values.unwrap_or(DEFAULT_SHARE),

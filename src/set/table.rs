@@ -237,7 +237,8 @@ impl Set {
     fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
         let set = self.quoted_name();
         let type_name = catalog::display_name(self.parameters.element);
-        let has_kind_of_set = |type_there: &ElementType| kind_code(type_there) == self.parameters.kind;
+        let has_kind_of_set =
+            |type_there: &ElementType| kind_code(type_there) == self.parameters.kind;
         let error = match own_type.encoding_where(call, has_kind_of_set) {
             Err(error) => return error,
             Ok(Some(encoding)) => {
@@ -335,8 +336,14 @@ fn learn(
         is_changed_after: definition::is_changed_afterwards(table),
         may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
-        depth: Cell::new(same_set_before.as_ref().and_then(|same_set_before| same_set_before.depth.get())),
-        has_warned: Cell::new(same_set_before.is_some_and(|same_set_before| same_set_before.has_warned.get())),
+        depth: Cell::new(
+            same_set_before
+                .as_ref()
+                .and_then(|same_set_before| same_set_before.depth.get()),
+        ),
+        has_warned: Cell::new(
+            same_set_before.is_some_and(|same_set_before| same_set_before.has_warned.get()),
+        ),
         written_by: Cell::new(None),
         is_current: Cell::new(true),
     });

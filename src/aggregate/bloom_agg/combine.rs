@@ -23,12 +23,14 @@ use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 
 impl BloomState<'_> {
-    /// Adds the elements of another state of `bloom_agg`, read from the bytes that a parallel
-    /// worker has sent, to this state. Both must have the same parameters. Each has either a list
-    /// of hashes or the bits of a filter, and the result has bits if one of them does.
+    /// Adds the elements of another state of `bloom_agg`, which a parallel worker has sent as
+    /// bytes, to this state. Both must have the same parameters. Each state has either a list of
+    /// hashes (it is *sparse*) or the bits of a filter (it is *dense*), and the result has bits if
+    /// one of them does. An *unsized* filter has no size yet, since no capacity was given.
     ///
-    /// Fails with 42804 if the key kinds differ, with 54000 if the result would be too large, and
-    /// with 58030 if a file can't be read or written.
+    /// `header_cache` has the header that the states of this call share. Fails with 42804 if the
+    /// kinds of elements differ, with 54000 if the result would be too large, and with 58030 if a
+    /// temporary file can't be read or written.
     pub fn absorb(
         &mut self,
         call: &Call,
@@ -38,7 +40,8 @@ impl BloomState<'_> {
         let other_header = other.header;
         let other_is_dense = matches!(other.body, Body::Dense(_));
         if other_is_dense && other_header.is_to_be_sized() && !self.is_dense() {
-            // Both must have bits, which are folded in the end.
+            // The other state's hashes are gone, so this one must have bits, too. They are folded
+            // to the final size in the end.
             self.become_dense_before_sizing(call, header_cache, &other_header)?;
         }
 
@@ -61,15 +64,20 @@ impl BloomState<'_> {
                     self.become_dense(call, &merged)?;
                 }
                 self.set_header(call, header_cache, &merged)?;
+                // This sets the bits that the other state has, or those of its hashes.
                 or_into(self.flush_batch(), merged.blocks, other);
                 Ok(())
             }
         }
     }
 
-    /// Makes a list without a known size dense: with the blocks of another state, or with as many
-    /// as the largest filter may have, if that is more. The bits are folded to their final size
-    /// later.
+    /// Replaces the list of hashes of this state by the bits of a filter, before the size of the
+    /// filter is known: another state, with `other_header`, has bits already, and both are merged.
+    /// This state gets as many blocks of bits as the other one, or as many as the largest filter
+    /// may have, if these are more. The bits are folded to their final size in the end.
+    ///
+    /// Fails with 42804 if the kinds of elements differ, with 54000 if the bits are too many, and
+    /// with 58030 if the temporary file can't be read.
     fn become_dense_before_sizing(
         &mut self,
         call: &Call,
@@ -89,8 +97,9 @@ impl BloomState<'_> {
         self.set_header(call, header_cache, header)
     }
 
-    /// Sets the bits of all hashes of a state that isn't dense, in a zeroed payload that has the
-    /// size of `header`. Fails with 58030 if the file can't be read.
+    /// Sets the bits of all hashes of a state that isn't dense, those in its list and in its
+    /// temporary file, in `payload`: the bits of a filter with this header, all of which are 0.
+    /// Fails with 58030 if the file can't be read.
     pub fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
         let shape = header.shape();
         match self.file_and_list() {
@@ -105,7 +114,10 @@ impl BloomState<'_> {
         }
     }
 
-    /// Adds all hashes of another state, which are ascending.
+    /// Adds all hashes of another state, which are ascending, each in eight little-endian bytes.
+    /// Many hashes of an unsized state, which has no size yet, go to the temporary file at once.
+    /// Fails with 54000 if the state can't become larger, and with 58030 if a file can't be read or
+    /// written.
     fn add_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
         let is_unsized_list = self.header.is_unsized() && !self.is_dense();
         if is_unsized_list && size_of_val(entries) > most_bytes_in_memory() {
@@ -118,7 +130,8 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// Gives the state the header that merging with another one results in.
+    /// Replaces the state's header by the one that merging with another state results in. Fails
+    /// with 55000 outside an aggregate.
     fn set_header(
         &mut self,
         call: &Call,
@@ -131,9 +144,10 @@ impl BloomState<'_> {
     }
 
     /// Returns the state as bytes, for another process of a parallel query: a list of hashes, or
-    /// the bits of a filter if these are fewer bytes. The state can still be used.
+    /// the bits of a filter if these take fewer bytes. If the filter has no size yet, the bits are
+    /// those of the largest filter that is allowed. The state can still be used.
     ///
-    /// Fails with 54000 for too many elements, and with 58030 if the file can't be read.
+    /// Fails with 54000 for too many elements, and with 58030 if the temporary file can't be read.
     pub fn serialise(&mut self) -> Result<PgBuffer> {
         let header = self.present_header();
         if header.is_unsized() {
@@ -158,7 +172,8 @@ impl BloomState<'_> {
     }
 
     /// Calls `visit` with all hashes of a state that isn't dense, in ascending order and each once,
-    /// many at a time. Fails with 58030 if the file can't be read, and if `visit` fails.
+    /// many at a time. Those of a state with a temporary file are read from there and from its
+    /// list. Fails with 58030 if the file can't be read, and if `visit` fails.
     fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         match self.file_and_list() {
             Some((spill, list)) => spill.for_each_batch(list, |hashes| {
@@ -172,10 +187,11 @@ impl BloomState<'_> {
         }
     }
 
-    /// Returns the hashes of a state that isn't dense as a sparse value with this header.
+    /// Returns the hashes of a state that isn't dense as a stored filter in sparse form: this
+    /// header, and the distinct hashes in ascending order.
     ///
-    /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the file
-    /// can't be read.
+    /// Fails with 54000 if that would exceed what a value can have, and with 58030 if the temporary
+    /// file can't be read.
     fn finish_sparse(&mut self, header: &Header<'_>) -> Result<PgBuffer> {
         let most_hashes = self.num_hashes();
         let most_bytes = header.prefix_bytes() as u64 + most_hashes as u64 * 8;
@@ -228,8 +244,10 @@ impl BloomState<'_> {
         }
     }
 
-    /// Returns the finished filter of a spilled state. The file is read twice: first to count the
-    /// distinct hashes, so that the filter can be allocated with its final size.
+    /// Returns the finished filter of a state whose hashes are in a temporary file. The file is
+    /// read twice: first to count the distinct hashes, so that the filter can be allocated with its
+    /// final size. Fails with 54000 if the filter would be too large, and with 58030 if the file
+    /// can't be read.
     fn finish_spilled(&mut self) -> Result<PgBuffer> {
         let mut num_distinct = 0;
         self.each_distinct(|hashes| {
@@ -247,11 +265,12 @@ impl BloomState<'_> {
     }
 }
 
-/// Returns how many elements a dense filter should be sized for, if only its bits are known.
+/// Returns how many elements a filter should be sized for, if only its bits are known: at least as
+/// many as it has, almost certainly.
 ///
-/// That is the estimate from its bits plus four standard errors, so that more elements are very
-/// unlikely. If the estimate is within the filter's capacity, so is the result: the filter is as
-/// large as one may be, and a larger number would only fail.
+/// That is the estimate from its bits plus four standard errors. If the estimate is within the
+/// filter's capacity, so is the result: the filter is as large as one may be, and a larger number
+/// would only fail.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds. The estimate of a full filter is infinite.
     const MOST: f64 = 1e12;

@@ -134,7 +134,8 @@ impl BloomState<'_> {
         matches!(self.beyond_list, BeyondList::Bits(_))
     }
 
-    /// Returns the file and the sorted list of a spilled state; `None` in another form.
+    /// Returns the temporary file of a state that has one, and the state's list of those hashes
+    /// that aren't in the file, ascending and each once. `None` for a state without a file.
     fn file_and_list(&mut self) -> Option<(&mut Spill, &[u64])> {
         let BeyondList::File(spill) = self.beyond_list else {
             return None;
@@ -146,7 +147,8 @@ impl BloomState<'_> {
         Some((spill, self.list()))
     }
 
-    /// Returns how many hashes a state that isn't dense has, repeated ones included.
+    /// Returns how many hashes a state that isn't dense has, in its list and in its temporary file,
+    /// repeated ones included.
     fn num_hashes(&self) -> usize {
         let hashes_in_file = match self.beyond_list {
             // SAFETY: the file lives as long as the state.
@@ -167,8 +169,10 @@ impl BloomState<'_> {
         }
     }
 
-    /// Appends a hash to the list if there is room, and returns whether there was. It neither fails
-    /// nor calls PostgreSQL.
+    /// Appends a hash to the list behind the state's head if there is room, and returns whether
+    /// there was. In a dense state, which has the bits of a filter, the list is a batch whose bits
+    /// are set later: the memory that they need is prefetched now. Neither fails nor calls
+    /// PostgreSQL.
     #[inline(always)]
     fn add_if_room(&mut self, hash: u64) -> bool {
         let len = self.len;
@@ -185,7 +189,8 @@ impl BloomState<'_> {
         true
     }
 
-    /// Sets the bits of the batch of a dense state, and empties the batch. Returns the payload.
+    /// Sets the bits of all hashes in the list of a dense state, which are a batch, and empties the
+    /// list. Returns the filter's bits. Panics if the state isn't dense.
     fn flush_batch(&mut self) -> &mut [u8] {
         let shape = self.header.shape();
         let batch: *const [u64] = self.list();
@@ -199,7 +204,9 @@ impl BloomState<'_> {
         payload
     }
 
-    /// Makes room for at least one more hash, in whichever form suits the number of hashes.
+    /// Makes room for at least one more hash in the list of a state. Depending on its form and on
+    /// the number of hashes, the list gets longer, repeated hashes are dropped, hashes go to a
+    /// temporary file, or their bits are set in the filter.
     ///
     /// Fails with 54000 if the state can't become larger, and with 58030 if a file can't be read or
     /// written.
@@ -213,17 +220,19 @@ impl BloomState<'_> {
             self.grow_sized(call)?;
         }
 
-        // A state that has just become dense has no room for a batch yet. It gets that only with
-        // the next hash, since many groups get none.
+        // A state that has just become dense, by merging, has no room for a batch of hashes. It
+        // gets room only with its next hash, since many groups get none.
         if self.room == 0 {
             self.resize(DENSE_STATE_BYTES)?;
         }
         Ok(())
     }
 
-    /// Makes room in the list of a filter with a known size, or makes the state dense.
+    /// Makes room in the list of a state whose filter has a known size. If the list would take more
+    /// bytes than the bits of the filter, the state becomes dense: the bits replace the list. Fails
+    /// with 54000 if the filter is too large.
     fn grow_sized(&mut self, call: &Call) -> Result<()> {
-        // A longer list takes more bytes than the payload.
+        // A longer list takes more bytes than the filter's bits, its payload.
         let most_hashes = self.header.payload_bytes() as usize / size_of::<u64>();
 
         if self.len as usize > most_hashes {
@@ -242,8 +251,10 @@ impl BloomState<'_> {
         Ok(())
     }
 
-    /// Makes room in the list of a filter without a known size: the list grows, up to half of
-    /// `work_mem`, or its hashes go to the file.
+    /// Makes room in the list of a state whose filter has no size yet: repeated hashes are dropped,
+    /// the list grows, up to half of `work_mem`, or its hashes go to a temporary file. Fails with
+    /// 54000 if the list has more hashes than can be counted, and with 58030 if the file can't be
+    /// read or written.
     fn grow_unsized(&mut self, call: &Call) -> Result<()> {
         if !self.is_full_without_repetitions() {
             return Ok(());
@@ -276,7 +287,8 @@ impl BloomState<'_> {
         head.sorted_len = 0;
     }
 
-    /// Returns the file of a state that isn't dense, which is created if there is none yet.
+    /// Returns the temporary file of a state that isn't dense, which is created if there is none
+    /// yet. Fails with 55000 outside an aggregate.
     fn file(&mut self, call: &Call) -> Result<&mut Spill> {
         let spill = match self.beyond_list {
             BeyondList::File(spill) => spill,
@@ -376,10 +388,12 @@ fn too_many_elements() -> Error {
     .hint("Give the aggregate a capacity: bloom_agg(element, capacity).")
 }
 
-/// Does what the transition function does for most rows: those whose element can be hashed in
-/// place, and whose state has room. `None` leaves the row to the transition function.
+/// Adds the element of one row to the state, as the transition function does, in the most frequent
+/// case: the element can be hashed in place, without calling PostgreSQL, and the state has room for
+/// the hash. Returns the state. `None` leaves the row to the transition function, and nothing is
+/// changed.
 ///
-/// This neither calls PostgreSQL nor fails or panics, so it can run without the guard that catches
+/// Neither calls PostgreSQL nor fails or panics, so it can run without the guard that catches
 /// PostgreSQL's errors, which would take a good part of its time.
 #[inline(always)]
 fn add_row_in_place(call: &Call) -> Option<Datum> {
@@ -391,7 +405,12 @@ fn add_row_in_place(call: &Call) -> Option<Datum> {
     state.add_if_room(hash).then(|| state.into_datum())
 }
 
-/// Merges a serialised state into another one.
+/// Implements the combine function of `bloom_agg`: merges the state in argument 1, which another
+/// process has sent as bytes, into the state in argument 0; into a new one for NULL.
+///
+/// Fails with 22023 if the parameters of both differ, with 42804 if the kinds of their elements do,
+/// with 54000 if the result would be too large, with 58030 if a temporary file can't be read or
+/// written, and with 55000 outside an aggregate.
 fn combine_states(call: &Call) -> Outcome {
     pointer::combine(call, |own: Option<BloomState>, bytes| {
         let header_cache = HeaderCache::of_site(call)?;
@@ -418,7 +437,10 @@ struct FinishedFilter {
     may_be_overfull: bool,
 }
 
-/// Returns the finished filter, with a warning or an error if it is overfull.
+/// Implements the final function of `bloom_agg`: returns the filter of the state in argument 0, or
+/// an empty filter for NULL, as without rows. Raises a warning, or an error as `pg_bloom.overfill`
+/// says, if the filter is overfull. Fails with 54000 if the filter would be too large, and with
+/// 58030 if a temporary file can't be read.
 fn finish(call: &Call) -> Outcome {
     let finished = with_state(call, |state: &mut BloomState| {
         let filter = state.finish()?;
