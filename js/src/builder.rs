@@ -16,8 +16,9 @@ pub struct KindedBuilder {
 }
 
 impl KindedBuilder {
-    /// Starts a new filter. `kind` is the name of the key kind, which says how elements are hashed:
-    /// for instance "text", or "array of text". If it is empty, the first element decides.
+    /// Starts a new filter whose elements have a given kind. `kind` is the name of the kind, in
+    /// UTF-8, which says how values are hashed: "text", for instance, or "array of text" (also
+    /// "text[]"). If it is empty, the first element decides.
     ///
     /// Fails if no filter can have the size that is requested, or if there is no such kind.
     pub fn new(request: &Request, kind: &[u8]) -> Outcome<KindedBuilder> {
@@ -26,18 +27,20 @@ impl KindedBuilder {
             std::str::from_utf8(kind).map_err(|_| Failure::range("unknown kind of elements"))?;
         let (tag, name) = if kind.is_empty() {
             (Tag::None, String::new())
-        } else if let Some(members) = kind_of_members(kind) {
-            let members = kind_by_name(members)?;
-            (Tag::Array, format!("array of {}", members.name()))
+        } else if let Some(member_kind) = kind_of_members(kind) {
+            // The kinds of all arrays have one tag; their name has that of the members.
+            let member_tag = kind_by_name(member_kind)?;
+            (Tag::Array, format!("array of {}", member_tag.name()))
         } else {
             (kind_by_name(kind)?, String::new())
         };
+        // The core's builder takes its kind from the first element, even if one was named here.
         Ok(KindedBuilder { builder, tag, name, has_kind: false })
     }
 
-    /// Adds a value, unless it is null.
-    ///
-    /// Fails if the value is of another kind, or out of the range of the kind's type.
+    /// Adds a value to the filter, unless it is null. A value becomes an element of the filter's
+    /// kind: `2026-02-28` is a day in a filter of dates. Fails if the value is of another kind, or
+    /// out of the range of the kind's type.
     pub fn add(&mut self, value: &Value<'_>) -> Outcome<()> {
         let kind = Kind { tag: self.tag, name: &self.name };
         let Some(element) = element(value, kind)? else {
@@ -49,9 +52,10 @@ impl KindedBuilder {
         Ok(self.builder.add(&element)?)
     }
 
-    /// Takes the kind of the first element, if none was named.
-    ///
-    /// Fails if another one was named.
+    /// Finds out the kind of the filter from its first element, if none was named when the build
+    /// began; otherwise checks that the element is of the named kind. An array whose members are
+    /// all NULL doesn't tell its kind: the next element decides then. Fails if the element is of
+    /// another kind than the named one.
     fn adopt_kind(&mut self, element: &Element<'_>) -> Result<(), Failure> {
         // Elements are compared by their general kinds, whatever the layout: those of Parquet have
         // other names.

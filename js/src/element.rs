@@ -13,10 +13,8 @@ const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 /// What the names of kinds of arrays begin with.
 const ARRAY_PREFIX: &str = "array of ";
 
-/// Returns the kind with this name, if values of the caller can be its elements: `integer`, or
-/// `array of integer`, which may be written `integer[]`.
-///
-/// Fails for other names.
+/// Returns the tag of the kind of elements with this name, such as `integer` or `date`, if values
+/// of the caller can be its elements. Arrays aren't among these kinds. Fails for other names.
 pub fn kind_by_name(name: &str) -> Outcome<Tag> {
     let tag = (0..=u8::MAX)
         .filter_map(Tag::from_code)
@@ -35,11 +33,12 @@ pub fn kind_of_members(name: &str) -> Option<&str> {
     name.strip_prefix(ARRAY_PREFIX).or_else(|| name.strip_suffix("[]"))
 }
 
-/// Returns the element that a value is in a filter of this kind; `None` for null. A value that can't
-/// be of the kind is returned as an element of its own kind, which the filter refuses.
+/// Returns the element that a value stands for in a filter of this kind; `None` for null. A value
+/// that can't be of the kind is returned as an element of its own kind, which the filter refuses.
 ///
-/// Fails if the value is out of the range of the kind's type, and if the kind is not known but the
-/// value doesn't tell it.
+/// Fails if the value is out of the range of the kind's type, or if a text isn't written as the
+/// kind requires. If the filter has no kind yet, fails for a number, which may be an integer or a
+/// float.
 pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>> {
     let Value::Array { lengths, members } = value else {
         return scalar(value, kind);
@@ -56,7 +55,8 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
     Ok(Some(Array::new(lengths.clone(), elements)?.into()))
 }
 
-/// Does the same for a value that is not an array.
+/// Returns the element that a value, which is not an array, stands for in a filter of this kind;
+/// `None` for null. Fails as [`element`] does.
 fn scalar<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>> {
     let element = match *value {
         Value::Null => return Ok(None),
@@ -78,7 +78,9 @@ fn scalar<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>>
     Ok(Some(element))
 }
 
-/// Returns the element that a number is: an integer where the filter has integers.
+/// Returns the element that a number of 64 bits (a float) stands for in a filter of this kind: an
+/// integer if the filter has integers and the number is whole. Fails if the filter has no kind yet,
+/// and for a whole number that is too large to be exact.
 fn by_number<'a>(number: f64, kind: Kind<'_>) -> Outcome<Element<'a>> {
     match kind.tag {
         Tag::None => Err(Failure::kind(
@@ -96,19 +98,24 @@ fn by_number<'a>(number: f64, kind: Kind<'_>) -> Outcome<Element<'a>> {
     }
 }
 
-/// Returns the element that an integer of more than 64 bits is.
+/// Returns the element that an integer of more than 64 bits, given by its decimal digits, stands
+/// for in a filter of this kind. Fails if the filter has integers or no kind yet: no element is so
+/// large.
 fn by_large_integer<'a>(digits: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     match kind.tag {
         Tag::Numeric => numeric(digits, kind),
         Tag::None | Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
             Err(Failure::range(format!("{digits} is out of range for an integer of 64 bits")))
         }
-        // It is of the wrong kind whatever its value is.
+        // The filter has no integers and refuses any, so the value is irrelevant.
         _ => Ok(Element::Integer(0)),
     }
 }
 
-/// Returns the element that a text is.
+/// Returns the element that a text stands for in a filter of this kind: the text is parsed as an
+/// integer, a numeric, a UUID, a date, a time and so on if the filter has such elements. Otherwise
+/// the element is the text itself. Fails if the text isn't written as the kind requires, or is out
+/// of its range.
 fn by_text<'a>(text: &'a str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     let read = match kind.tag {
         Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
@@ -129,19 +136,25 @@ fn by_text<'a>(text: &'a str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     read.map_err(|unread| unreadable(text, kind, unread))
 }
 
-/// Returns the numeric element that a text is.
+/// Returns the element of kind numeric that a text stands for, a decimal number. Fails if the text
+/// isn't a number, or has more digits than PostgreSQL's type.
 fn numeric<'a>(text: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     if let Some(numeric) = Numeric::parse(text) {
         return Ok(numeric.into());
     }
     // A number that is too long for the type is still a number.
     let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
-    let has_only_these = text.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
-    let unread = if has_digits && has_only_these { Unread::Range } else { Unread::Syntax };
+    let has_only_number_characters = text.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
+    let unread = if has_digits && has_only_number_characters {
+        Unread::Range
+    } else {
+        Unread::Syntax
+    };
     Err(unreadable(text, kind, unread))
 }
 
-/// Returns the failure for a text that can't be read as an element of a kind.
+/// Returns the failure for a text that can't be parsed as an element of a kind. `unread` says why:
+/// it is written in another way, which the message explains with an example, or out of range.
 #[cold]
 fn unreadable(text: &str, kind: Kind<'_>, unread: Unread) -> Failure {
     const MOST_BYTES_SHOWN: usize = 40;
@@ -157,7 +170,7 @@ fn unreadable(text: &str, kind: Kind<'_>, unread: Unread) -> Failure {
     }
 }
 
-/// Returns how elements of a kind are written as text.
+/// Returns an example of how elements of a kind are written as text, for a message.
 fn written_form(tag: Tag) -> &'static str {
     match tag {
         Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => "42",

@@ -53,7 +53,8 @@ impl From<Error> for Failure {
 /// The bytes that could not be allocated; 0 if memory never ran out.
 static MISSING_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes the core trap if memory runs out, so that [`missing_bytes`] tells the reason.
+/// Makes the core abort, which is a trap of WebAssembly, if memory runs out, and remember how many
+/// bytes were missing for [`missing_bytes`].
 pub fn install() {
     memory::set_hook(|bytes| {
         MISSING_BYTES.store(bytes.max(1), Ordering::Relaxed);

@@ -62,8 +62,8 @@ thread_local! {
     };
 }
 
-/// Calls `work`, and returns the number that it returns. If it fails, leaves the message in the
-/// output and returns the negative number of the error's class.
+/// Calls `work` with the state of the module, and returns the number that `work` returns. If it
+/// fails, leaves the message in the output and returns the negative number of the error's class.
 fn call(work: impl FnOnce(&mut Module) -> Outcome<i32>) -> i32 {
     MODULE.with_borrow_mut(|module| match work(module) {
         Ok(number) => number,
@@ -74,8 +74,8 @@ fn call(work: impl FnOnce(&mut Module) -> Outcome<i32>) -> i32 {
     })
 }
 
-/// Makes room for `length` bytes, and returns where the caller is to write them. What was written
-/// before may be lost.
+/// Returns the address of the input, with room for `length` bytes, which the caller then writes
+/// there for the next call. What was written before may be lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
     MODULE.with_borrow_mut(|module| {
@@ -106,11 +106,14 @@ pub extern "C" fn missing_bytes() -> usize {
     failure::missing_bytes()
 }
 
-/// Reads a stored filter, which is `length` bytes of input, and returns its handle.
+/// Parses a stored filter, whose bytes are the first `length` bytes of the input, and returns its
+/// handle, by which other functions name it. Returns a negative number, and leaves a message in the
+/// output, if the bytes are no filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_parse(length: usize) -> i32 {
     call(|module| {
-        // A large filter is not copied, and a small one doesn't keep a large input.
+        // If the filter fills the input, it takes the input's memory: a large filter isn't copied.
+        // Otherwise it is copied, so that a small one doesn't keep a large input.
         let stored = if module.input.len() == length {
             std::mem::take(&mut module.input)
         } else {
@@ -139,14 +142,18 @@ pub extern "C" fn filter_length(filter: i32) -> usize {
     MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().len())
 }
 
-/// Returns the element that a value is in a filter of this kind; `None` if it is in no filter.
+/// Returns the element that a value stands for in a filter whose elements are of this kind, such as
+/// a day for the text `2026-02-28`; `None` if no filter has such an element. Fails if the value
+/// can't be read as one of this kind.
 fn element_in<'a>(kind: Kind<'_>, value: &Value<'a>) -> Outcome<Option<Element<'a>>> {
     // A filter without a kind never had an element, whatever the value stands for.
     if kind.is_none() { Ok(None) } else { element::element(value, kind) }
 }
 
-/// Probes a filter for one value, which is `length` bytes of input. Returns 1 if it may be in the
-/// filter, else 0.
+/// Probes a filter, given by its handle, for one value. The value is in the first `length` bytes of
+/// the input, in the form that `js/src/value.rs` describes. Returns 1 if the value may be in the
+/// filter, else 0. Returns a negative number, and leaves a message in the output, for a value that
+/// can't be an element of this filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
     call(|module| {
@@ -160,13 +167,19 @@ pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
     })
 }
 
-/// Probes a filter for values, which are `length` bytes of input. Returns how many values there are;
-/// the output has a byte for each, in their order: 1 if it may be in the filter, else 0.
+/// Probes a filter, given by its handle, for many values. They are in the first `length` bytes of
+/// the input, one after the other, in the form that `js/src/value.rs` describes. Returns how many
+/// values there are, and leaves in the output a byte for each, in their order: 1 if the value may
+/// be in the filter, else 0.
+///
+/// Returns a negative number, and leaves a message in the output, if one of the values can't be an
+/// element of this filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
     call(|module| {
         let filter = module.filters.get(filter);
-        // Read once: that takes longer than a probe.
+        // The kind is parsed from the stored header, which takes longer than a probe, so it is read
+        // once for all values.
         let kind = filter.header().kind;
         let mut prober = filter.prober();
         let mut values = &module.input[..length];
@@ -197,7 +210,9 @@ pub extern "C" fn filter_intersection(a: i32, b: i32) -> i32 {
     })
 }
 
-/// Returns the handle of a filter as if built for another capacity; 0 stands for none.
+/// Returns the handle of a filter of the same elements, as if built for another capacity; the
+/// capacity 0 stands for none. Returns a negative number, and leaves a message in the output, if
+/// the filter can't be resized to it.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
     call(|module| {
@@ -250,9 +265,14 @@ fn layout(code: u32) -> Outcome<Layout> {
     layout.ok_or_else(|| Failure::range(format!("layout {code} is unknown")))
 }
 
-/// Starts a new filter, and returns the handle of its builder. The capacity 0 stands for none. The
-/// first `kind_length` bytes of input are the name of its kind; without any, the filter gets the
-/// kind of its first element.
+/// Starts a build of a new filter, and returns the handle of its builder, by which the functions
+/// that follow name it. The capacity 0 stands for none; `fpr` is the false positive rate, and
+/// `layout_code` the number of a layout as stored filters have it. The first `kind_length` bytes of
+/// the input name the kind of the elements, in UTF-8; without any, the filter gets the kind of its
+/// first element.
+///
+/// Returns a negative number, and leaves a message in the output, if there is no such layout, kind
+/// or filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn builder_new(
     capacity: u64,
@@ -280,7 +300,10 @@ pub extern "C" fn builder_from(filter: i32) -> i32 {
     })
 }
 
-/// Adds values, which are `length` bytes of input. Nulls are skipped.
+/// Adds values to the filter that a builder makes. They are in the first `length` bytes of the
+/// input, one after the other, in the form that `js/src/value.rs` describes. Nulls are skipped.
+/// Returns 0. Returns a negative number, and leaves a message in the output, for a value that can't
+/// be an element of this filter; the values before it were added.
 #[unsafe(no_mangle)]
 pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
     call(|module| {
@@ -293,7 +316,9 @@ pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
     })
 }
 
-/// Ends a build, forgets its builder, and returns the handle of the filter.
+/// Ends a build, forgets its builder, and returns the handle of the filter. Returns a negative
+/// number, and leaves a message in the output, if the filter would be too large, or if its elements
+/// are only arrays of nulls, whose kind isn't known; the builder is forgotten then, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn builder_finish(builder: i32) -> i32 {
     call(|module| {
@@ -326,8 +351,9 @@ pub extern "C" fn best_practices(max_fpr: f64, layout_code: u32) -> i32 {
     })
 }
 
-/// Leaves in the output the false positive rate of a filter with these numbers of distinct elements,
-/// bits and hashes, as a JSON number.
+/// Leaves in the output the false positive rate of a filter with these numbers of distinct
+/// elements, bits and hashes, as a JSON number, and returns 0. Returns a negative number, and
+/// leaves a message there, for numbers that no filter of the layout can have.
 #[unsafe(no_mangle)]
 pub extern "C" fn expected_fpr(
     elements: u64,

@@ -7,11 +7,13 @@ use pg_bloom_core::sizing::{self, rate, table};
 use pg_bloom_core::{Filter, Header, Kind, Layout};
 use std::fmt::Write;
 
-/// Returns what `bloom_header` returns.
+/// Returns the parameters of a filter as a JSON object, those that SQL's `bloom_header` returns.
 pub fn header(filter: &Filter) -> String {
     format!("{{{}}}", header_fields(filter))
 }
 
+/// Returns the parameters of a filter as the fields of a JSON object, without its braces: layout,
+/// kind of elements, capacity, size and so on.
 fn header_fields(filter: &Filter) -> String {
     let Header { layout, kind, fpr, num_hashes, blocks, capacity, .. } = filter.header();
     let layout_name = layout.name();
@@ -27,33 +29,37 @@ fn header_fields(filter: &Filter) -> String {
     )
 }
 
-/// Returns what `bloom_info` returns. An infinite cardinality is null.
+/// Returns the parameters of a filter and how full it is, as a JSON object with what SQL's
+/// `bloom_info` returns. The estimated number of elements is null if it is infinite, as all bits
+/// are set.
 pub fn info(filter: &Filter) -> String {
     let header = header_fields(filter);
-    let found = estimate::info(&filter.view());
-    let cardinality = if found.cardinality.is_finite() {
-        format!("{}", found.cardinality)
+    let measured = estimate::info(&filter.view());
+    let cardinality = if measured.cardinality.is_finite() {
+        format!("{}", measured.cardinality)
     } else {
         "null".to_owned()
     };
     format!(
         "{{{header},\"bitsSet\":{},\"fillRatio\":{},\"cardinality\":{cardinality},\
          \"currentFpr\":{},\"saturated\":{}}}",
-        found.bits_set, found.fill_ratio, found.current_fpr, found.saturated
+        measured.bits_set, measured.fill_ratio, measured.current_fpr, measured.saturated
     )
 }
 
-/// Returns what `bloom_parameters` returns.
+/// Returns the size of a filter for this capacity and false positive rate, as a JSON object with
+/// what SQL's `bloom_parameters` returns.
 ///
-/// Fails if the layout can't keep the rate, or if the filter would have 2^63 bits or more.
+/// Fails if filters of the layout can't keep the rate, or if the filter would have 2^63 bits or
+/// more.
 pub fn parameters(layout: Layout, capacity: u64, fpr: f64) -> Outcome<String> {
     let size = sizing::size_for_capacity(layout, capacity, fpr)?;
     let num_bits = size.blocks * layout.block_bits();
     let bytes = Header::with_size(size, Kind::NONE).dense_bytes();
-    let fpr = rate::expected(size.shape(), capacity as f64);
+    let rate_at_capacity = rate::expected(size.shape(), capacity as f64);
     let num_hashes = size.num_hashes;
     Ok(format!(
-        "{{\"numBits\":{num_bits},\"numHashes\":{num_hashes},\"bytes\":{bytes},\"fpr\":{fpr}}}"
+        "{{\"numBits\":{num_bits},\"numHashes\":{num_hashes},\"bytes\":{bytes},\"fpr\":{rate_at_capacity}}}"
     ))
 }
 
@@ -65,9 +71,11 @@ pub fn best_practices(layout: Layout, max_fpr: f64) -> Outcome<String> {
     Ok(format!("{{\"bitsPerElement\":{bits},\"numHashes\":{num_hashes},\"fpr\":{fpr}}}"))
 }
 
-/// Returns what `bloom_expected_fpr` returns.
+/// Returns the false positive rate of a filter of this size with this number of distinct elements,
+/// as a JSON number. Bits that are no whole block are left out.
 ///
-/// Fails if filters of the layout can't have that number of hashes, or have more bits.
+/// Fails if filters of the layout can't have this number of hashes, or if the bits are less than a
+/// block.
 pub fn expected_fpr(
     layout: Layout,
     num_hashes: u32,
@@ -94,7 +102,7 @@ pub fn expected_fpr(
     Ok(format!("{rate}"))
 }
 
-/// Returns a text as JSON writes it.
+/// Returns a text as a JSON string, with its quotes and escapes.
 fn string(text: &str) -> String {
     let mut json = String::from("\"");
     for character in text.chars() {

@@ -82,7 +82,8 @@ impl<'a> Scanner<'a> {
         self.take_while(u8::is_ascii_alphabetic)
     }
 
-    /// Reads a number that has between `least` and `most` digits.
+    /// Parses a decimal number without a sign that has between `least` and `most` digits. Fails
+    /// with [`Unread::Syntax`] for more or fewer.
     fn number(&mut self, least: usize, most: usize) -> Reading<i64> {
         let digits = self.digits();
         if digits.len() < least || digits.len() > most {
@@ -93,9 +94,11 @@ impl<'a> Scanner<'a> {
             .fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
     }
 
-    /// Reads the digits after a point, if there is one, as microseconds.
+    /// Parses the fraction of a second, a point and up to six digits, and returns it in
+    /// microseconds; 0 if no point follows.
     ///
-    /// Fails with [`Unread::Range`] if there are more than six.
+    /// Fails with [`Unread::Syntax`] for a point without digits, and with [`Unread::Range`] for
+    /// more than six.
     fn fraction(&mut self) -> Reading<i64> {
         if !self.skip(b'.') {
             return Ok(0);
@@ -121,7 +124,8 @@ fn in_range<T>(value: T, is_possible: bool) -> Reading<T> {
     if is_possible { Ok(value) } else { Err(Unread::Range) }
 }
 
-/// Reads a decimal integer of 64 bits.
+/// Parses a decimal integer of 64 bits, with or without a sign. Fails with [`Unread::Syntax`] for
+/// any other text, and with [`Unread::Range`] for a larger integer.
 pub fn integer(text: &str) -> Reading<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -130,8 +134,9 @@ pub fn integer(text: &str) -> Reading<i64> {
     text.parse().map_err(|_| Unread::Range)
 }
 
-/// Reads a UUID in the forms that PostgreSQL reads: 32 hexadecimal digits of either case, with or
-/// without hyphens after each four, and with or without braces.
+/// Parses a UUID in the forms that PostgreSQL reads: 32 hexadecimal digits of either case, with or
+/// without hyphens after each four, and with or without braces. Returns its 16 bytes. Fails with
+/// [`Unread::Syntax`] for any other text.
 pub fn uuid(text: &str) -> Reading<[u8; 16]> {
     let inner = match text.strip_prefix('{') {
         Some(inner) => inner.strip_suffix('}').ok_or(Unread::Syntax)?,
@@ -168,8 +173,12 @@ impl Era<'_> {
     }
 }
 
-/// Reads a day, and returns it in days since 2000-01-01. Years have four digits or more; a year with
-/// a sign is one of ISO 8601, whose year 0 is 1 BC.
+/// Parses a date such as `2026-02-28`, and returns it in days since 2000-01-01. Years have four to
+/// seven digits. A year with a sign is one of ISO 8601, whose year 0 is 1 BC. `is_before_christ`
+/// says that ` BC` stood at the end of the text, as PostgreSQL writes such dates.
+///
+/// Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] for a day that no
+/// calendar has. Doesn't check that PostgreSQL's type has the date.
 fn day(scanner: &mut Scanner<'_>, is_before_christ: bool) -> Reading<i64> {
     let is_negative = scanner.skip(b'-');
     let has_sign = is_negative || scanner.skip(b'+');
@@ -188,8 +197,9 @@ fn day(scanner: &mut Scanner<'_>, is_before_christ: bool) -> Reading<i64> {
         (false, true) => 1 - written_year,
         (false, false) => written_year,
     };
-    let is_possible = (1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day);
-    in_range(days_since_1970(year, month, day) - EPOCH_DAYS, is_possible)
+    let is_in_calendar =
+        (1..=12).contains(&month) && (1..=days_of_month(year, month)).contains(&day);
+    in_range(days_since_1970(year, month, day) - EPOCH_DAYS, is_in_calendar)
 }
 
 fn days_of_month(year: i64, month: i64) -> i64 {
@@ -219,7 +229,12 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * DAYS_PER_400_YEARS + day_of_era - DAYS_BEFORE_1970
 }
 
-/// Reads a date, and returns it in days since 2000-01-01.
+/// Parses a date as PostgreSQL or ISO 8601 writes it, such as `2026-02-28` or `0044-03-15 BC`, and
+/// returns it in days since 2000-01-01. `infinity` and `-infinity` are the greatest and the least
+/// number.
+///
+/// Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] for a date that
+/// PostgreSQL's type doesn't have.
 pub fn date(text: &str) -> Reading<i32> {
     match text {
         "infinity" => return Ok(i32::MAX),
@@ -228,13 +243,15 @@ pub fn date(text: &str) -> Reading<i32> {
     }
     let Era { text, is_before_christ } = Era::of(text);
     let mut scanner = Scanner::of(text);
-    let day = day(&mut scanner, is_before_christ)?;
+    let days = day(&mut scanner, is_before_christ)?;
     scanner.expect_end()?;
-    in_range(day as i32, (FIRST_DAY..END_OF_DAYS).contains(&day))
+    in_range(days as i32, (FIRST_DAY..END_OF_DAYS).contains(&days))
 }
 
-/// Reads a time of day, and returns it in microseconds since midnight. `24:00` is the end of the
-/// day.
+/// Parses a time of day such as `12:34`, `12:34:56` or `12:34:56.789`, and returns it in
+/// microseconds since midnight. `24:00` is the end of the day. Fails with [`Unread::Syntax`] for
+/// another form, and with [`Unread::Range`] for a time that no day has, or more than six digits
+/// after the point.
 fn time_of_day(scanner: &mut Scanner<'_>) -> Reading<i64> {
     let hours = scanner.number(2, 2)?;
     scanner.expect(b':')?;
@@ -249,8 +266,9 @@ fn time_of_day(scanner: &mut Scanner<'_>) -> Reading<i64> {
     in_range(total, minutes < 60 && seconds < 60 && total <= MICROSECONDS_PER_DAY)
 }
 
-/// Reads the offset of a zone from UTC: `Z`, `+02`, `+02:00`, `+0200` or `+02:00:00`. Returns it in
-/// seconds, positive to the east.
+/// Parses the offset of a time zone from UTC: `Z`, `+02`, `+02:00`, `+0200` or `+02:00:00`. Returns
+/// it in seconds, positive to the east. Fails with [`Unread::Syntax`] for another form, and with
+/// [`Unread::Range`] for 16 hours or more.
 fn offset(scanner: &mut Scanner<'_>) -> Reading<i64> {
     if scanner.skip(b'Z') {
         return Ok(0);
@@ -259,6 +277,7 @@ fn offset(scanner: &mut Scanner<'_>) -> Reading<i64> {
     if !is_west {
         scanner.expect(b'+')?;
     }
+    // Four digits are hours and minutes without a colon: `+0200`.
     let hours = scanner.number(2, 4)?;
     let (hours, minutes) = if hours > 99 { (hours / 100, hours % 100) } else { (hours, 0) };
     let minutes = if scanner.skip(b':') { scanner.number(2, 2)? } else { minutes };
@@ -277,14 +296,16 @@ pub fn time(text: &str) -> Reading<i64> {
     Ok(microseconds)
 }
 
-/// Reads a time with the offset of its zone.
+/// Parses a time of day with the offset of its zone, such as `12:34:56+02:00`. Fails with
+/// [`Unread::Syntax`] for another form, and with [`Unread::Range`] for a time or an offset that
+/// PostgreSQL's type doesn't have.
 pub fn timetz<'a>(text: &str) -> Reading<Element<'a>> {
     let mut scanner = Scanner::of(text);
     let microseconds = time_of_day(&mut scanner)?;
-    let offset = offset(&mut scanner)?;
+    let seconds_eastward = offset(&mut scanner)?;
     scanner.expect_end()?;
     // PostgreSQL counts the zone westward.
-    Ok(Element::Timetz { microseconds, zone: -offset as i32 })
+    Ok(Element::Timetz { microseconds, zone: -seconds_eastward as i32 })
 }
 
 /// Returns whether PostgreSQL has this timestamp, in microseconds since 2000-01-01.
@@ -292,7 +313,10 @@ pub fn is_timestamp(microseconds: i64) -> bool {
     (FIRST_TIMESTAMP..END_OF_TIMESTAMPS).contains(&microseconds)
 }
 
-/// Reads a day, `T` or a blank, and a time of day. Returns the microseconds from 2000-01-01.
+/// Parses a day, `T` or a blank, and a time of day, such as `2026-02-28T12:34:56`. Returns the
+/// microseconds from 2000-01-01, in the zone in which the text is written. `is_before_christ` says
+/// that ` BC` stood at the end of the text. Fails with [`Unread::Syntax`] for another form, and
+/// with [`Unread::Range`] for a time that no day has, or one too far away for 64 bits.
 fn day_and_time(scanner: &mut Scanner<'_>, is_before_christ: bool) -> Reading<i64> {
     let day = day(scanner, is_before_christ)?;
     if !scanner.skip(b'T') {
@@ -312,7 +336,12 @@ fn infinite_timestamp(text: &str) -> Option<i64> {
     }
 }
 
-/// Reads a timestamp without a zone, and returns it in microseconds since 2000-01-01.
+/// Parses a timestamp without a time zone, such as `2026-02-28T12:34:56.789` or `2026-02-28
+/// 12:34:56`, and returns it in microseconds since 2000-01-01. `infinity` and `-infinity` are the
+/// greatest and the least number.
+///
+/// Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] for a time that
+/// PostgreSQL's type doesn't have.
 pub fn timestamp(text: &str) -> Reading<i64> {
     if let Some(infinite) = infinite_timestamp(text) {
         return Ok(infinite);
@@ -324,8 +353,12 @@ pub fn timestamp(text: &str) -> Reading<i64> {
     in_range(microseconds, is_timestamp(microseconds))
 }
 
-/// Reads a timestamp with the offset of its zone, and returns it in microseconds since 2000-01-01 in
-/// UTC.
+/// Parses a timestamp with the offset of its time zone, such as `2026-02-28T12:34:56Z` or
+/// `2026-02-28 12:34:56+02`, and returns it in microseconds since 2000-01-01 in UTC. `infinity` and
+/// `-infinity` are the greatest and the least number.
+///
+/// Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] for a time that
+/// PostgreSQL's type doesn't have.
 pub fn timestamptz(text: &str) -> Reading<i64> {
     if let Some(infinite) = infinite_timestamp(text) {
         return Ok(infinite);
@@ -333,10 +366,10 @@ pub fn timestamptz(text: &str) -> Reading<i64> {
     let Era { text, is_before_christ } = Era::of(text);
     let mut scanner = Scanner::of(text);
     let local = day_and_time(&mut scanner, is_before_christ)?;
-    let offset = offset(&mut scanner)?;
+    let seconds_eastward = offset(&mut scanner)?;
     scanner.expect_end()?;
     let utc = local
-        .checked_sub(offset * MICROSECONDS_PER_SECOND)
+        .checked_sub(seconds_eastward * MICROSECONDS_PER_SECOND)
         .ok_or(Unread::Range)?;
     in_range(utc, is_timestamp(utc))
 }
@@ -373,8 +406,9 @@ fn add(part: &mut i64, count: i64, unit: i64) -> Reading<()> {
     Ok(())
 }
 
-/// Reads an interval: `P1Y2M3DT4H5M6.789S`, or as PostgreSQL writes it by default,
-/// `1 year 2 mons 3 days 04:05:06.789`.
+/// Parses an interval: `P1Y2M3DT4H5M6.789S`, as ISO 8601 writes it, or `1 year 2 mons 3 days
+/// 04:05:06.789`, as PostgreSQL does by default. Fails with [`Unread::Syntax`] for another form,
+/// and with [`Unread::Range`] if a part is too large for PostgreSQL's type.
 pub fn interval<'a>(text: &str) -> Reading<Element<'a>> {
     // PostgreSQL 17 and later have infinite intervals: all parts are the greatest or the least.
     match text {
@@ -404,15 +438,18 @@ pub fn interval<'a>(text: &str) -> Reading<Element<'a>> {
     parts.into_element()
 }
 
-/// Reads what follows the `P` of an interval as ISO 8601 writes it. Each number may have a sign; a
-/// minus before the `P`, which `is_negative` tells, counts for all. Seconds may have a fraction.
+/// Parses an interval as ISO 8601 writes it, behind its `P`: `1Y2M3DT4H5M6.789S`. Each number may
+/// have a sign; a minus before the `P`, which `is_negative` tells, counts for all. Only seconds may
+/// have a fraction. Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] if a
+/// part has more than 64 bits.
 fn iso_interval(scanner: &mut Scanner<'_>, is_negative: bool) -> Reading<Parts> {
     let mut parts = Parts::default();
-    let mut is_time = false;
+    let mut is_behind_t = false;
     let mut has_number = false;
     while !scanner.rest.is_empty() {
-        if !is_time && scanner.skip(b'T') {
-            is_time = true;
+        // Behind the `T` come hours, minutes and seconds: an `M` means months before it.
+        if !is_behind_t && scanner.skip(b'T') {
+            is_behind_t = true;
             has_number = false;
             continue;
         }
@@ -424,7 +461,7 @@ fn iso_interval(scanner: &mut Scanner<'_>, is_negative: bool) -> Reading<Parts> 
 
         let (&unit, rest) = scanner.rest.split_first().ok_or(Unread::Syntax)?;
         scanner.rest = rest;
-        match (is_time, unit) {
+        match (is_behind_t, unit) {
             (true, b'S') => {
                 add(&mut parts.microseconds, count, MICROSECONDS_PER_SECOND)?;
                 add(&mut parts.microseconds, fraction, 1)?;
@@ -442,7 +479,10 @@ fn iso_interval(scanner: &mut Scanner<'_>, is_negative: bool) -> Reading<Parts> 
     if has_number { Ok(parts) } else { Err(Unread::Syntax) }
 }
 
-/// Reads an interval as PostgreSQL writes it by default: numbers with their units, and a time.
+/// Parses an interval as PostgreSQL writes it by default: numbers with their units, separated by
+/// blanks, and a time of any length: `1 year -2 mons 3 days 04:05:06.789`. Each may have a sign.
+/// Fails with [`Unread::Syntax`] for another form, and with [`Unread::Range`] if a part is too
+/// large.
 fn written_interval(scanner: &mut Scanner<'_>) -> Reading<Parts> {
     let mut parts = Parts::default();
     loop {

@@ -35,14 +35,15 @@ pub enum Value<'a> {
     },
 }
 
-/// Reads one value, and moves `bytes` behind it.
-///
-/// Fails if the bytes begin with no value.
+/// Parses one value from the start of `bytes`, in the form that this file's page describes, and
+/// moves `bytes` behind it. Fails if they begin with no value.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Outcome<Value<'a>> {
     read_value(bytes).ok_or_else(|| Failure::range("the bytes of a value are damaged"))
 }
 
-/// Does the same; returns `None` if there is no value.
+/// Parses one value from the start of `bytes`, and moves `bytes` behind it; `None` if they begin
+/// with no value. The first byte says which form the value has. An array (form 8) has the number of
+/// its dimensions, the length of each, and then its members, which are no arrays.
 fn read_value<'a>(bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     let [form] = take_array(bytes)?;
     if form != 8 {
@@ -67,7 +68,8 @@ fn read_value<'a>(bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     Some(Value::Array { lengths, members })
 }
 
-/// Reads the rest of a value that is not an array.
+/// Parses the rest of a value that is not an array, whose first byte, `form`, was read; `None` if
+/// there is no such form or the bytes end early.
 fn read_scalar<'a>(form: u8, bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     let value = match form {
         0 => Value::Null,

@@ -59,8 +59,9 @@ fn has_floats_of_numpy(values: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(module.starts_with("numpy") && numpy::kind_of(values)? == "f")
 }
 
-/// Returns a Series, an Index or an array of pandas as a list, with None for missing values. Fails
-/// with ValueError for nanoseconds.
+/// Converts a Series, an Index or an array of pandas to a list of Python's values, with None for
+/// missing ones. Fails with ValueError for nanoseconds in a column of one of pyarrow's types, and
+/// with the exceptions that pandas raises.
 fn list_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     let series = py.import("pandas")?.call_method1("Series", (values,))?;
@@ -78,7 +79,8 @@ fn list_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
         .call_method0("tolist")
 }
 
-/// Fails with ValueError for a Series of polars that has nanoseconds, also in its lists.
+/// Checks that a Series of polars has no times with parts of microseconds, also in its lists. Fails
+/// with ValueError if it has: polars would cut these off.
 fn refuse_nanoseconds_of_polars(series: &Bound<'_, PyAny>) -> PyResult<()> {
     let mut series = series.clone();
     if !series.hasattr("dtype")? {
@@ -99,15 +101,16 @@ fn refuse_nanoseconds_of_polars(series: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 
     let numbers = series.call_method0("to_physical")?;
-    let rests = numbers.rem(NANOSECONDS_OF_MICROSECOND)?;
-    let has_rest = rests.call_method1("__ne__", (0,))?.call_method0("any")?;
+    let nanoseconds_left = numbers.rem(NANOSECONDS_OF_MICROSECOND)?;
+    let has_rest = nanoseconds_left.call_method1("__ne__", (0,))?.call_method0("any")?;
     if has_rest.is_truthy()? {
         return Err(has_nanoseconds("this Series"));
     }
     Ok(())
 }
 
-/// Fails with ValueError for an array of pyarrow that has nanoseconds, also in its lists.
+/// Checks that an array of pyarrow has no times with parts of microseconds, also in its lists.
+/// Fails with ValueError if it has: pyarrow's own conversion would cut these off.
 fn refuse_nanoseconds_of_pyarrow(array: &Bound<'_, PyAny>) -> PyResult<()> {
     // A ChunkedArray is a list of arrays.
     if let Some(chunks) = array.getattr_opt("chunks")? {
@@ -142,8 +145,9 @@ fn refuse_nanoseconds_of_pyarrow(array: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// Returns the members of all lists, for an array of lists of pyarrow; and the distinct or repeated
-/// values, for an array that is encoded by a dictionary or by runs.
+/// Returns the array of the values that an array of pyarrow is made of: the members of all lists,
+/// for an array of lists; the distinct values, for one that is encoded by a dictionary; and one
+/// value for each run, for one that is encoded by runs.
 fn inner_array<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if array.hasattr("flatten")? {
         return array.call_method0("flatten");

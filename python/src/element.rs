@@ -112,8 +112,10 @@ pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>>
     rarer_element(value)
 }
 
-/// Returns the element that a value is, as [`element`] does, for a value that is neither a str nor
-/// an int nor None. These come first since they are the most frequent.
+/// Returns the element that a value of Python stands for, if the value is neither a str nor an int
+/// nor None, for which [`element`] returns early since they are the most frequent. `None` for a
+/// missing value of numpy or pandas. Fails with TypeError for a value that can't be an element, and
+/// otherwise as [`element`] does.
 fn rarer_element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Some(element) = builtin(value)? {
         return Ok(Some(element));
@@ -303,35 +305,35 @@ fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
     Ok(Array::new(lengths, members).map_err(exception)?.into())
 }
 
-/// Appends the members of a list and of the lists in it to `members`, and the length of the first
-/// list of each depth to `lengths`: for `[[1, 2], [3, 4]]` the members 1 to 4 and the lengths 2, 2.
-/// `depth` says in how many other lists this one is.
+/// Appends the members of a list, and of the lists in it, to `members`, and the length of the first
+/// list of each depth to `lengths`: for `[[1, 2], [3, 4]]`, the members 1 to 4 and the lengths 2,
+/// 2. `depth` says in how many other lists this one is, 0 for the outermost.
 ///
 /// # Errors
-/// Fails with ValueError for lists of one depth with different lengths, and for lists beside other
-/// members.
+/// Fails with ValueError for lists of one depth with different lengths, for lists beside other
+/// members, and for more than six dimensions, and as [`element`] does for a member.
 fn flatten(
     list: &Bound<'_, PyList>,
     depth: usize,
     lengths: &mut Vec<i32>,
     members: &mut Vec<Option<Element<'_>>>,
 ) -> PyResult<()> {
-    let ragged =
+    let not_an_array =
         || PyValueError::new_err("lists in a list must have one length and depth, as an array has");
     let length = i32::try_from(list.len())?;
     match lengths.get(depth) {
-        Some(&first_length) if first_length != length => return Err(ragged()),
+        Some(&first_length) if first_length != length => return Err(not_an_array()),
         Some(_) => {}
         // Members were seen before that were no lists.
-        None if !members.is_empty() || depth == MOST_DIMENSIONS => return Err(ragged()),
+        None if !members.is_empty() || depth == MOST_DIMENSIONS => return Err(not_an_array()),
         None => lengths.push(length),
     }
     for member in list.iter() {
         if let Ok(inner) = member.cast::<PyList>() {
             flatten(inner, depth + 1, lengths, members)?;
         } else if lengths.len() > depth + 1 {
-            // The other members are lists.
-            return Err(ragged());
+            // A list was seen before at this depth, beside which no other member may stand.
+            return Err(not_an_array());
         } else {
             members.push(element(&member)?.map(Element::into_owned));
         }
@@ -349,12 +351,12 @@ fn date<'a>(date: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     Ok(Element::Date(days.ok_or_else(|| PyOverflowError::new_err("date is out of range"))?))
 }
 
-/// Returns the element that a datetime is: a timestamptz if it has a zone, else a timestamp. Both
-/// count microseconds from 2000-01-01.
+/// Returns the element that a datetime stands for: a timestamptz if it has a zone, else a
+/// timestamp. Both count microseconds from 2000-01-01.
 ///
 /// # Errors
-/// Fails as [`offset_from_utc`] does, with ValueError for nanoseconds, and with OverflowError for a
-/// time that is out of range.
+/// Fails with ValueError for nanoseconds, and for a zone whose offset isn't known or isn't whole
+/// seconds, and with OverflowError for a time that is out of range.
 fn timestamp<'a>(datetime: &Bound<'_, PyAny>, library: &Library) -> PyResult<Element<'a>> {
     let has_zone = offset_from_utc(datetime)?.is_some();
     let epoch = if has_zone { &library.epoch_in_utc } else { &library.epoch };
@@ -370,10 +372,12 @@ fn timestamp<'a>(datetime: &Bound<'_, PyAny>, library: &Library) -> PyResult<Ele
     })
 }
 
-/// Returns the element that a time of day is: a timetz if it has a zone, else a time.
+/// Returns the element that a time of day stands for: a timetz if it has a zone, else a time. Both
+/// count microseconds from midnight.
 ///
 /// # Errors
-/// Fails as [`offset_from_utc`] does.
+/// Fails with ValueError for a zone whose offset isn't known, isn't whole seconds, or is 16 hours
+/// or more.
 fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     let field = |name: &str| -> PyResult<i64> { Ok(time.getattr(name)?.extract::<i32>()?.into()) };
     let minutes = field("hour")? * 60 + field("minute")?;

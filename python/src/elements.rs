@@ -12,11 +12,13 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 /// Elements that are read before other threads and handlers of signals get a turn.
 pub const ELEMENTS_BETWEEN_PAUSES: usize = 1 << 14;
 
-/// Calls `add` with the element that each value is, in order; with `None` for a missing one.
+/// Calls `add` with the element that each of many values stands for, in order; with `None` for a
+/// missing value. `values` is a list or another iterable, an array of numpy or pyarrow, or a Series
+/// of pandas or polars.
 ///
 /// # Errors
-/// Fails as [`element`] and `add` do, with TypeError for one str or bytes and for what isn't
-/// iterable, and with what a handler of a signal raises.
+/// Fails as [`element`] does for a value, and if `add` does; with TypeError for one str or bytes
+/// and for a value that isn't iterable; and with the exception that a signal's handler raises.
 pub fn for_each_element(
     values: &Bound<'_, PyAny>,
     mut add: impl FnMut(Option<&Element<'_>>) -> PyResult<()>,

@@ -20,8 +20,8 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// Lets the core unwind where memory is missing, and where a handler of a signal raised an
-/// exception. [`guarded`] makes exceptions of both.
+/// Makes the core unwind when memory is missing, and when a handler of a signal has raised an
+/// exception. [`guarded`] turns both panics into exceptions.
 pub fn install() {
     memory::set_hook(|bytes| resume_unwind(Box::new(OutOfMemory(bytes))));
     interrupt::set_hook(|| {

@@ -44,12 +44,13 @@ pub fn array_of_bools<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<
     array.call_method0("copy")
 }
 
-/// Returns Python's value for a scalar of numpy, which is Python's None for `NaT`. Returns Rust's
-/// `None` for a value that isn't a scalar of numpy, and for a scalar without a value in Python,
-/// such as a longdouble.
+/// Converts a scalar of numpy to Python's own value, such as an int for `numpy.int16(7)`, and None
+/// for `NaT`, a missing time. Returns Rust's `None` for a value that isn't a scalar of numpy, and
+/// for a scalar that has no equal in Python, such as a longdouble.
 ///
 /// # Errors
-/// Fails as [`python_times`] does.
+/// Fails with ValueError for nanoseconds and for dates that Python doesn't have, and with TypeError
+/// for durations of months and years.
 pub fn python_scalar<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if value.get_type().module()? != "numpy" || is_array(value)? || !value.hasattr("dtype")? {
         return Ok(None);
@@ -66,13 +67,13 @@ pub fn python_scalar<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'p
     }
 }
 
-/// Calls `add` with each element of an array of integers or texts, and returns true. The array is
-/// read as bytes, which is quicker than making a value of Python of each element. Returns false,
-/// and calls nothing, for arrays of other types.
+/// Calls `add` with each element of an array of numpy that has integers or texts, and returns true.
+/// The array is read as bytes, which is quicker than making a value of Python of each element.
+/// Returns false, and calls nothing, for arrays of other types.
 ///
 /// # Errors
-/// Fails as `add` does, with ValueError for an array of several dimensions and for a text that has
-/// surrogates, and with what a handler of a signal raises.
+/// Fails if `add` does, with ValueError for an array of several dimensions and for a text that has
+/// surrogates, and with the exception that a signal's handler raises.
 pub fn for_each_fast(
     array: &Bound<'_, PyAny>,
     add: &mut impl FnMut(Option<&Element<'_>>) -> PyResult<()>,
@@ -107,11 +108,12 @@ fn for_each_integer(
     })
 }
 
-/// Calls `add` with each element of an array of texts, which have `size` bytes each.
+/// Calls `add` with each element of an array of texts of numpy. Each text takes `size` bytes, in
+/// UTF-32, and is filled up with zeros.
 ///
 /// # Errors
-/// Fails as `add` does, with ValueError for a text that has surrogates, and with the exception that
-/// a handler of a signal raises.
+/// Fails if `add` does, with ValueError for a text that has surrogates, and with the exception that
+/// a signal's handler raises.
 fn for_each_text(
     array: &Bound<'_, PyAny>,
     size: usize,
@@ -128,11 +130,11 @@ fn for_each_text(
     })
 }
 
-/// Calls `read` with the bytes of some members of an array at a time, converted to numpy's type
-/// `dtype`.
+/// Converts an array of numpy to its type `dtype`, some members at a time, and calls `read` with
+/// the bytes of these. Between them, other threads and handlers of signals can run.
 ///
 /// # Errors
-/// Fails as `read` does, and with the exception that a handler of a signal raises.
+/// Fails if `read` does, and with the exception that a signal's handler raises.
 fn for_each_chunk(
     array: &Bound<'_, PyAny>,
     dtype: &str,
@@ -149,16 +151,16 @@ fn for_each_chunk(
     Ok(())
 }
 
-/// Writes a text that is given in UTF-32, little-endian, into `text`, in place of what it has.
-/// Zeros at the end aren't part of the text.
+/// Decodes a text that is given in UTF-32, little-endian, into `text`, in place of its contents.
+/// Zeros at the end aren't part of the text: numpy fills up texts with them.
 ///
 /// # Errors
 /// Fails with ValueError for surrogates.
 fn decode_utf32(bytes: &[u8], text: &mut String) -> PyResult<()> {
-    let with_padding = bytes.as_chunks::<BYTES_OF_CHARACTER>().0;
-    let last = with_padding.iter().rposition(|character| *character != [0; 4]);
+    let padded_characters = bytes.as_chunks::<BYTES_OF_CHARACTER>().0;
+    let last = padded_characters.iter().rposition(|character| *character != [0; 4]);
     let characters = match last {
-        Some(last) => &with_padding[..=last],
+        Some(last) => &padded_characters[..=last],
         None => &[],
     };
 
@@ -181,12 +183,12 @@ fn decode_utf32(bytes: &[u8], text: &mut String) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns an array of dates, timestamps or durations of numpy as a list of Python's values, with
-/// None for `NaT`. Times whose unit is a day or longer become dates.
+/// Converts an array of dates, timestamps or durations of numpy to a list of Python's values, with
+/// None for `NaT`, a missing one. Times whose unit is a day or longer become dates.
 ///
 /// # Errors
-/// Fails with ValueError for nanoseconds and for dates that Python doesn't have, and with TypeError
-/// for durations of months and years.
+/// Fails with ValueError for nanoseconds that aren't whole microseconds and for dates that Python
+/// doesn't have, and with TypeError for durations of months and years.
 pub fn python_times<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let numpy = py.import("numpy")?;
@@ -207,13 +209,17 @@ pub fn python_times<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
         ))
     };
     // Newer versions of numpy raise this error themselves.
-    let renamed = |error: PyErr| {
+    let with_same_message = |error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(py) { out_of_range() } else { error }
     };
 
     // If a conversion there and back gives an equal array, nothing was lost.
-    let converted = array.call_method1("astype", (python_dtype,)).map_err(renamed)?;
-    let back = converted.call_method1("astype", (&dtype,)).map_err(renamed)?;
+    let converted = array
+        .call_method1("astype", (python_dtype,))
+        .map_err(with_same_message)?;
+    let back = converted
+        .call_method1("astype", (&dtype,))
+        .map_err(with_same_message)?;
     let nat_is_itself = [("equal_nan", true)].into_py_dict(py)?;
     let is_same: bool = numpy
         .call_method("array_equal", (array, back), Some(&nat_is_itself))?

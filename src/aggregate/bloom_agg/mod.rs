@@ -220,8 +220,8 @@ impl BloomState<'_> {
             self.grow_sized(call)?;
         }
 
-        // A state that has just become dense, by merging, has no room for a batch of hashes. It
-        // gets room only with its next hash, since many groups get none.
+        // A state that has just become dense has no room for a batch of hashes. It gets room only
+        // here, for its next hash, since many groups get none.
         if self.room == 0 {
             self.resize(DENSE_STATE_BYTES)?;
         }
@@ -308,21 +308,23 @@ impl BloomState<'_> {
         head.sorted_len = num_distinct;
     }
 
-    /// Moves the state into `bytes` bytes, head included; the list gets the rest. Fails with 54000
-    /// if the list would have more hashes than can be counted.
+    /// Moves the state into an allocation of `bytes` bytes, head included; the list of hashes gets
+    /// the rest. Fails with 54000 if the list would have more hashes than can be counted.
     fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes / size_of::<u64>() > u32::MAX as usize {
             return Err(too_many_elements());
         }
         assert!(bytes >= bytes_with_room(self.len), "the hashes in the list must fit");
-        // SAFETY: they do.
+        // SAFETY: the hashes in the list fit, as was just checked.
         unsafe { self.reallocate(bytes) };
         self.head().room = room_in(bytes);
         Ok(())
     }
 
-    /// Makes the state dense, or a dense state larger: as many blocks as `header` has, which must
-    /// be a multiple of those that it has now.
+    /// Makes the state dense: sets the bits of all of its hashes in a new payload, the bits of a
+    /// filter with this header, which replaces the list and the temporary file. A state that is
+    /// dense already gets a larger payload, whose blocks must be a multiple of those that it has
+    /// now.
     ///
     /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
     fn become_dense(&mut self, call: &Call, header: &Header<'_>) -> Result<()> {
