@@ -80,20 +80,14 @@ fn elements_answered(call: &Call, function: &str, wanted: bool) -> Outcome {
 /// in the filter, and how certain that is, from 0 to 1. A "no" is always right; a "yes" is wrong
 /// with the probability of the filter's present false positive rate. NULL if an argument is.
 fn query(call: &Call) -> Outcome {
-    let Some(may_contain) = probe(call, Bloom, 0)? else {
+    let Some(is_found) = probe(call, Bloom, 0)? else {
         return Ok(None);
     };
     let Some(filter) = bloom(call, 0)? else {
         return Ok(None);
     };
-    let confidence = if may_contain { 1.0 - estimate::current_fpr(&filter) } else { 1.0 };
-    Ok(Some(row(
-        call,
-        &[
-            ResultColumn::Bool(may_contain),
-            ResultColumn::F64(confidence),
-        ],
-    )))
+    let confidence = if is_found { 1.0 - estimate::current_fpr(&filter) } else { 1.0 };
+    Ok(Some(row(call, &[ResultColumn::Bool(is_found), ResultColumn::F64(confidence)])))
 }
 
 pg_functions! {

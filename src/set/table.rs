@@ -323,7 +323,7 @@ fn learn(
     };
     // With the same parameters, the table is still the same set, and the hints from before still
     // hold.
-    let same_set_before = outdated.filter(|outdated| outdated.parameters == parameters);
+    let previous = outdated.filter(|outdated| outdated.parameters == parameters);
     let set = Rc::new(Set {
         oid: table.oid(),
         read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
@@ -336,14 +336,8 @@ fn learn(
         is_changed_after: definition::is_changed_afterwards(table),
         may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
-        depth: Cell::new(
-            same_set_before
-                .as_ref()
-                .and_then(|same_set_before| same_set_before.depth.get()),
-        ),
-        has_warned: Cell::new(
-            same_set_before.is_some_and(|same_set_before| same_set_before.has_warned.get()),
-        ),
+        depth: Cell::new(previous.as_ref().and_then(|previous| previous.depth.get())),
+        has_warned: Cell::new(previous.is_some_and(|previous| previous.has_warned.get())),
         written_by: Cell::new(None),
         is_current: Cell::new(true),
     });
