@@ -212,10 +212,13 @@ fn days_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Returns the days from 1970-01-01 to a day of the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a day of the Gregorian calendar; negative for an
+/// earlier day.
 ///
-/// Years are counted from March, so that the day that leap years add is the last one: day
-/// `(153 · m + 2) / 5` of such a year is the first of its month m, and 400 years have 146,097 days.
+/// Years are counted from March, so that the day that leap years add is the last one of a year.
+/// Months are numbered m = 0 for March to 11 for February: day `(153 · m + 2) / 5` of a year,
+/// counted from 0, is the first of month m, since five months from March on have 153 days together.
+/// 400 years, an era here, have 146,097 days.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     const DAYS_PER_400_YEARS: i64 = 146_097;
     /// Days from 1 March of the year 0 to 1970-01-01.

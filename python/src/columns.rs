@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 
 const NANOSECONDS_OF_MICROSECOND: i64 = 1000;
 
-/// Returns values as a list of Python if their type has a quick way to make one, as Series and
-/// arrays have; and other values as they are. A missing value is None in the list, except in a
-/// Series of float of pandas, where it is NaN.
+/// Converts values to a list of Python if their type has a quick way to make one, as a Series of
+/// pandas or polars or an array of numpy or pyarrow has. Other values are returned as they are. A
+/// missing value is None in the list, except in a Series of float of pandas, where it is NaN.
 ///
 /// # Errors
-/// Fails with ValueError for several dimensions and for nanoseconds, and with the exception that
-/// the conversion raises.
+/// Fails with ValueError for several dimensions and for times with parts of microseconds, and with
+/// the exception that the conversion raises.
 pub fn as_list<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if numpy::is_array(values)? && numpy::has_times(values)? {
         return numpy::python_times(values);

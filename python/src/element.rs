@@ -91,13 +91,13 @@ impl Library {
     }
 }
 
-/// Returns the element that a value is; `None` for Python's None and for missing values of numpy
-/// and pandas.
+/// Returns the element of a filter that a value of Python stands for, such as a text for a str;
+/// `None` for Python's None and for missing values of numpy and pandas.
 ///
 /// # Errors
 /// Fails with TypeError for a value of a type that has no elements, with OverflowError for a number
-/// or a date that PostgreSQL's type cannot hold, with ValueError for a str that isn't Unicode, a
-/// time that has nanoseconds or a zone without a fixed offset, and a list that isn't an array.
+/// or a date that PostgreSQL's type cannot hold, and with ValueError for a str that isn't Unicode,
+/// a time that has nanoseconds or a zone without a fixed offset, and a list that isn't an array.
 #[inline]
 pub fn element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Ok(text) = value.cast_exact::<PyString>() {
@@ -139,8 +139,10 @@ fn rarer_element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>
     )))
 }
 
-/// Returns the element that a value of Python's built-in types is, or of types derived from them;
-/// `None` for other types.
+/// Returns the element that a value stands for if it is of one of Python's built-in types (str,
+/// bool, float, bytes, bytearray, memoryview, list), or of a type derived from one; `None` for
+/// other types. Fails as [`element`] does for members of a list, and with ValueError for a str that
+/// isn't Unicode.
 fn builtin<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(utf8(text)?.into()));
@@ -163,12 +165,15 @@ fn builtin<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     Ok(None)
 }
 
-/// Returns the element that a value of the types of [`Library`] is; `None` for other types.
+/// Returns the element that a value stands for if it is of a type of Python's standard library:
+/// datetime, date, time, timedelta, UUID or Decimal; `None` for other types. Fails with
+/// OverflowError for a date, time or number that PostgreSQL's type can't hold, and with ValueError
+/// for a time that has nanoseconds or a zone without a fixed offset.
 fn of_library<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     let py = value.py();
     let library = Library::get(py)?;
     let is = |class: &Py<PyType>| value.is_instance(class.bind(py));
-    // A datetime is a date, too.
+    // A datetime is an instance of date, too, so it comes first.
     let element = if is(&library.datetime)? {
         timestamp(value, library)?
     } else if is(&library.date)? {
@@ -188,11 +193,12 @@ fn of_library<'a>(value: &Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     Ok(Some(element))
 }
 
-/// Returns the value of Python's own types that equals a value as an element: 7 for
-/// `numpy.int16(7)`. A list is returned as it is, and None for a missing value.
+/// Returns the value of Python's own types that stands for the same element as a value: 7 for
+/// `numpy.int16(7)`. Drivers of PostgreSQL accept it as a parameter. A list is returned as it is,
+/// and None for a missing value.
 ///
 /// # Errors
-/// Fails as [`element`] does.
+/// Fails with TypeError, OverflowError or ValueError for a value that can't be an element.
 pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     if value.is_instance_of::<PyList>() {
@@ -227,7 +233,8 @@ fn plain_of_library<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
     Ok(value.clone())
 }
 
-/// Returns the text of a str, which the str keeps.
+/// Returns the text of a str in UTF-8. Python keeps these bytes as long as the str, so nothing is
+/// copied to Rust.
 ///
 /// # Errors
 /// Fails with UnicodeEncodeError for a str that has surrogates.
@@ -256,7 +263,7 @@ pub fn bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     Ok(PyMemoryView::from(value)?.call_method0("tobytes")?.cast_into()?)
 }
 
-/// Returns an int, or a number of a type derived from int, as 64 bits.
+/// Returns the number that an int, or a value of a type derived from int, has, as 64 bits.
 ///
 /// # Errors
 /// Fails with OverflowError for a larger number, and with TypeError for a value that is no number.
@@ -270,6 +277,7 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
             "int is out of range for kind integer, which has 64 bits",
         ));
     }
+    // -1 may be the number itself: only an exception tells a failure.
     if integer == -1
         && let Some(error) = PyErr::take(value.py())
     {
@@ -397,10 +405,12 @@ fn time<'a>(time: &Bound<'_, PyAny>) -> PyResult<Element<'a>> {
     })
 }
 
-/// Returns the offset of a datetime or time from UTC, in seconds eastward; `None` without a zone.
+/// Returns the offset of a datetime's or time's zone from UTC, in seconds, positive to the east;
+/// `None` for a value without a zone.
 ///
 /// # Errors
-/// Fails with ValueError for a zone whose offset isn't known, or isn't whole seconds.
+/// Fails with ValueError for a zone whose offset isn't known, as that of a time often depends on
+/// the date, or isn't whole seconds.
 fn offset_from_utc(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if value.getattr("tzinfo")?.is_none() {
         return Ok(None);

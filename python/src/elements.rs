@@ -44,8 +44,8 @@ pub fn for_each_element(
     Ok(())
 }
 
-/// Checks that values aren't one str or bytes, whose characters or numbers would be the elements.
-/// Fails with TypeError if they are.
+/// Checks that the caller hasn't given one str or bytes as many elements: Python would take its
+/// characters or numbers for the elements, which is hardly ever meant. Fails with TypeError if so.
 fn refuse_one_value(values: &Bound<'_, PyAny>) -> PyResult<()> {
     if values.is_instance_of::<PyString>()
         || values.is_instance_of::<PyBytes>()

@@ -31,12 +31,12 @@ pub fn install() {
     });
 }
 
-/// Calls `call_core` and returns its result. The panics by which the core ends if memory is missing
-/// or a signal's handler raises an exception become Python's exceptions; PyO3 deals with other
-/// panics.
+/// Calls `call_core`, which uses the core, and returns its result. The core panics if memory is
+/// missing, or if a signal's handler raises an exception: both panics are caught here, and become
+/// exceptions of Python. PyO3 deals with other panics.
 ///
 /// # Errors
-/// Fails with MemoryError, with the exception of a signal's handler, and as `call_core` does.
+/// Fails with MemoryError, with the exception of a signal's handler, and if `call_core` does.
 pub fn guarded<T>(call_core: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let panic = match catch_unwind(AssertUnwindSafe(call_core)) {
         Ok(result) => return result,

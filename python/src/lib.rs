@@ -89,7 +89,13 @@ impl Filter {
         Ok(Filter(filter))
     }
 
-    /// Adds elements to a builder and returns its filter.
+    /// Adds elements to a builder, and returns its filter, after a warning if the filter is
+    /// overfull. Missing values are skipped.
+    ///
+    /// # Errors
+    /// Fails for a value that can't be an element of this filter, with ValueError for a filter that
+    /// is too large, with MemoryError, and with the warning if the program makes exceptions of
+    /// warnings.
     fn filled(
         py: Python<'_>,
         mut builder: Builder,

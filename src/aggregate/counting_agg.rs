@@ -93,6 +93,7 @@ impl ElementState for CountingHead {
     #[inline(always)]
     fn add(state: &mut CountingState<'_>, call: &Call, hash: u64) -> Result<()> {
         let shape = state.header.shape();
+        // The memory of the counters arrives while the batch gets more hashes.
         counters::prefetch(state.counters(call)?, shape, hash);
 
         let head = state.head();

@@ -54,13 +54,14 @@ impl<'c, H: ElementState> AggregateState<'c, H> {
     }
 }
 
-/// Implements the transition function of an aggregate over elements: adds the element in argument 1
-/// to the state in argument 0 and returns the state, a new one for the first row of a group. A NULL
-/// element adds nothing. Arguments from number 2 on are the parameters of the filter.
+/// Implements the transition functions of `bloom_agg` and `counting_bloom_agg`, which PostgreSQL
+/// calls for each row: adds the element in argument 1 to the state in argument 0 and returns the
+/// state, a new one for the first row of a group. A NULL element adds nothing. Arguments from
+/// number 2 on are the parameters of the filter.
 ///
 /// Fails with 22023 for invalid parameters, for parameters that differ from those of earlier rows,
-/// and for an element outside the range of the filter's key kind; with 54000 if the filter would be
-/// too large; with 55000 outside an aggregate.
+/// and for an element that no filter of this kind can have; with 0A000 for a type that can't be an
+/// element; with 54000 if the filter would be too large; and with 55000 outside an aggregate.
 pub fn transition<H: ElementState>(call: &Call) -> Outcome {
     let site = call.remembered(|| ElementSite::new::<H>(call))?;
     if !site.is_same_for_all_rows {

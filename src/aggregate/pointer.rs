@@ -146,8 +146,9 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
         Ok(state)
     }
 
-    /// Returns argument number `index` of the call as a state; `None` if it is NULL, or the state
-    /// of another aggregate. It neither fails nor calls PostgreSQL.
+    /// Returns argument number `index` of the call as a state of this aggregate; `None` if it is
+    /// NULL, or the state of another aggregate, which its first byte tells. Neither fails nor calls
+    /// PostgreSQL, and doesn't check that the state has no other owner in this call.
     ///
     /// # Safety
     /// As for [`AggregateState::argument`]. In addition, the caller must be the only one to use the
@@ -231,11 +232,12 @@ pub fn combine<'c, H: StateHead>(
 }
 
 /// Calls `read` with the state in argument 0, and returns its result; `None` if the argument is
-/// NULL, as for an aggregate over no rows. This is for functions that read a state: serialise and
-/// final functions.
+/// NULL, as for an aggregate over no rows. This is for the functions that read a state: serialise
+/// and final functions.
 ///
-/// `read` must not move the state: PostgreSQL may use it again, as window functions do. Fails with
-/// 55000 outside an aggregate or for a state of another aggregate, and if `read` fails.
+/// `read` must not move the state to other memory, since PostgreSQL may use it again, as window
+/// functions do; this panics if it does. Fails with 55000 outside an aggregate or for a state of
+/// another aggregate, and if `read` fails.
 pub fn with_state<'c, H: StateHead, T>(
     call: &'c Call,
     read: impl FnOnce(&mut AggregateState<'c, H>) -> Result<T>,

@@ -82,7 +82,8 @@ fn to_bloom(call: &Call) -> Outcome {
     Ok(Some(filter.into_datum()))
 }
 
-/// `counting_bloom_cardinality(filter)`: the estimated number of distinct elements.
+/// Implements `counting_bloom_cardinality(filter)`: returns the estimated number of distinct
+/// elements of a counting filter; NULL for NULL.
 fn cardinality(call: &Call) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);

@@ -21,7 +21,8 @@ fn contains(call: &Call, filter_type: FilterType, filter: usize) -> Outcome {
     Ok(probe(call, filter_type, filter)?.map(Datum::from))
 }
 
-/// `counting_bloom_count(filter, element)`.
+/// Implements `counting_bloom_count(filter, element)`: returns how many copies of an element a
+/// counting filter has; NULL if an argument is.
 fn count(call: &Call) -> Outcome {
     let copies = probe::count(call, "counting_bloom_count")?;
     Ok(copies.map(|copies| Datum::from(i32::from(copies))))

@@ -21,7 +21,9 @@ fn union(call: &Call) -> Outcome {
     overfull::finish(call, overfull::MERGED, merged)
 }
 
-/// `bloom_intersection(filter, filter)`, `filter & filter`.
+/// Implements `bloom_intersection(filter, filter)` and `filter & filter`: returns a filter of the
+/// elements that both filters have; NULL if one is. Fails with 22023 or 42804 for filters that
+/// can't be merged.
 fn intersection(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
@@ -30,7 +32,10 @@ fn intersection(call: &Call) -> Outcome {
     Ok(Some(result.into_datum()))
 }
 
-/// `bloom_fold(filter, fpr)`.
+/// Implements `bloom_fold(filter, fpr)`: returns the filter in the fewest bits with which its
+/// present false positive rate is at most `fpr`, found by halving; the filter as it is if its rate
+/// is higher already. NULL if an argument is. Fails with 22023 for a rate that the layout can't
+/// keep.
 fn fold(call: &Call) -> Outcome {
     let (Some(view), Some(fpr)) = (bloom(call, 0)?, call.f64(1)) else {
         return Ok(None);

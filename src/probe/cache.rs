@@ -304,8 +304,9 @@ impl FilterCache {
         Ok(())
     }
 
-    /// Fetches all bytes of the filter that was probed last, whose start was fetched before, and
-    /// keeps them for later calls. `datum` is the filter.
+    /// Fetches all bytes of the filter that was probed last, of which only the start was fetched
+    /// before, and keeps them for later calls of the call site. `datum` is the filter, stored out
+    /// of line. Other filters may be dropped from the cache to make room.
     ///
     /// Fails with 22P03 for a damaged filter.
     #[inline(never)]

@@ -229,10 +229,13 @@ impl Set {
             .hint(advice))
     }
 
-    /// Returns the error 42804 for a set whose elements are now hashed in another way than the ones
-    /// that it has, and says why: the database has another encoding, or the type or its operator
-    /// classes were altered. If finding out why fails, returns that error. `own_type` is the type
-    /// of the elements.
+    /// Returns the error 42804 for a set whose elements are hashed in another way now than when it
+    /// was made, so that none of the earlier ones would be found. `own_type` is the type of its
+    /// elements as it is now.
+    ///
+    /// The message says why: either the set was dumped from a database in another encoding, on
+    /// which the hashes depend, or the type or its operator classes were altered. If finding this
+    /// out fails, returns that error.
     #[cold]
     fn altered_kind(&self, call: &Call, own_type: &ElementType) -> Error {
         let set = self.quoted_name();

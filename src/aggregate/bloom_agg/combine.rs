@@ -222,9 +222,10 @@ impl BloomState<'_> {
         Ok(value)
     }
 
-    /// Returns the filter of all elements that the state has: made of its list of hashes, of the
-    /// hashes in its file, or of the bits that it has set. A filter without a given capacity gets
-    /// its size now. The state can still be used, as window functions do.
+    /// Returns the filter of all elements that the state has. They are in its list of hashes, in a
+    /// temporary file, or, in a dense state, in the bits that it has set. A filter without a given
+    /// capacity gets its size now, by the number of its elements. The state can still be used, as
+    /// window functions do.
     ///
     /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
     pub fn finish(&mut self) -> Result<PgBuffer> {
