@@ -97,7 +97,7 @@ impl ReadAhead {
         if !settings::READ_AHEAD.get() {
             return None;
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller keeps the result no longer than the call site.
         let column = unsafe { ScannedColumn::of_argument(call, element) }?;
         // No row is on an invalid page, so the first probe begins a group.
         let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };
@@ -125,7 +125,7 @@ impl ReadAhead {
     ) -> Option<u64> {
         let position = self.rows.position();
         if !self.group.contains(position) {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller promises a hasher for the type of the element.
             unsafe { self.read_group(position, hasher, filter) };
         }
         self.group.probes += 1;
@@ -154,7 +154,7 @@ impl ReadAhead {
         self.size = self.size_of_next_group();
         let mut hashes = [None; MOST_ROWS];
         let rows_read = self.rows.visit_next(self.size, |row, element| {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller promises a hasher for the type of the element.
             if let Some(hash) = unsafe { hasher.hash_in_place(element) } {
                 hashes[row] = Some(KnownHash { element: element.datum, hash });
             }

@@ -56,7 +56,9 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
 }
 
 /// Returns the element that a value, which is not an array, stands for in a filter of this kind;
-/// `None` for null. Fails as [`element`] does.
+/// `None` for null. A value of another kind is returned as an element of its own kind, which the
+/// filter refuses. Fails if the value is out of range, if a text isn't written as the kind
+/// requires, and for an array.
 fn scalar<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<'a>>> {
     let element = match *value {
         Value::Null => return Ok(None),

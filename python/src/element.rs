@@ -141,8 +141,8 @@ fn rarer_element<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>
 
 /// Returns the element that a value stands for if it is of one of Python's built-in types (str,
 /// bool, float, bytes, bytearray, memoryview, list), or of a type derived from one; `None` for
-/// other types. Fails as [`element`] does for members of a list, and with ValueError for a str that
-/// isn't Unicode.
+/// other types. Fails for a list that isn't an array, or whose members can't be elements, and with
+/// ValueError for a str that isn't Unicode.
 fn builtin<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Element<'a>>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(utf8(text)?.into()));

@@ -58,7 +58,8 @@ pub fn guarded<T>(call_core: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 /// this doesn't hold the interpreter's lock.
 ///
 /// # Errors
-/// Fails as [`guarded`] does, and with the core's errors.
+/// Fails with TypeError or ValueError for an error of the core, with MemoryError, and with the
+/// exception that a signal's handler raises.
 pub fn without_lock<T: Send>(
     py: Python<'_>,
     call_core: impl FnOnce() -> Result<T, Error> + Send,

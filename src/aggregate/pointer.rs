@@ -216,7 +216,7 @@ pub fn combine<'c, H: StateHead>(
     aggregate_context(call)?;
     // SAFETY: combine functions are declared with two states as their arguments.
     let own = unsafe { AggregateState::<H>::argument(call, 0)? };
-    // SAFETY: as above.
+    // SAFETY: combine functions are declared with two states as their arguments.
     let other = unsafe { AggregateState::<SerialisedState>::argument(call, 1)? };
 
     let Some(other) = other else {

@@ -60,9 +60,9 @@ fn remove(call: &Call, function: &str, given: Given) -> Outcome {
     }
 }
 
-/// Implements `counting_bloom_union(filter, filter)` and `filter + filter`: returns the filter
-/// whose counters are the sums of those of both; NULL if one is. An overfull result raises a
-/// warning, or an error as `pg_bloom.overfill` says. Fails with 22023 or 42804 if the filters'
+/// Implements `counting_bloom_union(filter, filter)` and `filter + filter`: returns a filter in
+/// which each counter is the sum of the counters in both; NULL if one is. An overfull result raises
+/// a warning, or an error as `pg_bloom.overfill` says. Fails with 22023 or 42804 if the filters'
 /// parameters or kinds of elements differ.
 fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (counting_bloom(call, 0)?, counting_bloom(call, 1)?) else {

@@ -73,7 +73,7 @@ fn header(call: &Call) -> Outcome {
             ))
         })
     };
-    // SAFETY: as above; it says how many bytes the value has with the length before it.
+    // SAFETY: the argument is of variable length. The size includes the length before the value.
     let length = unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(size_of::<u32>());
     let start = FilterStart::parse(value.bytes(), length)?;
     let mut columns = header_columns(&start.header, start.hashes.is_some());

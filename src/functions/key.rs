@@ -52,7 +52,7 @@ fn keys(call: &Call) -> Outcome {
         memory::push(&mut keys, SqlValue { datum: value(None) });
     }
     let array = catalog::type_beside(call.function()?, c"_bloom_key");
-    // SAFETY: they are such keys.
+    // SAFETY: each datum was made from the bytes of a key.
     Ok(Some(unsafe { array_of(array, keys) }))
 }
 

@@ -13,7 +13,7 @@ use pg_bloom_core::filter::estimate;
 use pgrx::pg_sys::Datum;
 
 /// Implements `bloom_contains(filter, element)`, its operators `filter @> element` and `element <@
-/// filter`, and those of `counting_bloom`: returns whether the element may be in the filter.
+/// filter`, and the same for `counting_bloom`: returns whether the element may be in the filter.
 /// Argument `filter` of the call, 0 or 1, is the filter, and the other one the element. NULL if one
 /// is.
 #[inline(always)]
@@ -73,7 +73,7 @@ fn elements_answered(call: &Call, function: &str, wanted: bool) -> Outcome {
     let mut answers = answers.into_iter();
     elements.retain(|_| answers.next() == Some(wanted));
     let array = catalog::base_type(call.argument_type(1)?);
-    // SAFETY: they are elements of such an array.
+    // SAFETY: the elements are from an array of this type.
     Ok(Some(unsafe { array_of(array, elements) }))
 }
 

@@ -151,7 +151,8 @@ impl Clause {
             ConstantFilter::Value(filter) => filter,
         };
 
-        // SAFETY: as above; the statistics are there until they are released.
+        // SAFETY: the arguments are valid expressions, and the statistics are kept until they are
+        // released.
         let statistics = unsafe {
             let elements = nth(self.arguments, self.column_argument);
             let function = pg_sys::get_opcode(operator);
@@ -185,9 +186,9 @@ enum ConstantFilter<'a> {
     Value(Value<'a>),
 }
 
-/// Returns the filter that an expression is, or that it is NULL; `None` if it isn't a constant of
-/// this type of filters, or of a domain over it, and if it is stored out of line and larger than a
-/// megabyte, which would take too long to fetch.
+/// Returns the filter that an expression is, or that it is NULL. `None` if the expression isn't a
+/// constant of this type of filters, or of a domain over the type, or if the filter is stored out
+/// of line and larger than a megabyte, which would take too long to fetch.
 ///
 /// # Safety
 /// `node` must be null or a valid expression.

@@ -58,7 +58,7 @@ fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut Prob
 pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
     let site = site(call, filter_type, filter)?;
 
-    // Most calls end here. The remembered hasher is that of the type as it was resolved.
+    // Most calls end here. The remembered hasher is valid as long as the type was not altered.
     if site.element_type.is_current()
         && let Some((whole, hasher)) = site.filters.last(call, filter)
         && let Some(element) = call.element(1 - filter)
@@ -71,9 +71,11 @@ pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Opti
 }
 
 /// Probes any filter for an element, and returns whether the element may be in it; `None` if one of
-/// them is NULL. [`probe`] calls this for all filters except the one of the last call that was
-/// fetched whole. The arguments and the errors are those of [`probe`]; `site` is the data of the
-/// call site.
+/// them is NULL. [`probe`] calls this with its own arguments, and with the data of the call site,
+/// unless the filter was probed last and has been fetched whole.
+///
+/// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
+/// collation that can't be an element, and with 22P03 for a damaged filter.
 #[inline(never)]
 fn probe_any(
     call: &Call,
@@ -129,7 +131,7 @@ pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
 
 /// Returns the hash of the element for which a call probes a filter that is in memory as a whole;
 /// `None` if no filter of this kind can have the element. If `read_ahead` has computed the hash
-/// already, with those of the following rows, it is taken from there.
+/// already, together with the hashes of the following rows, it is taken from there.
 ///
 /// # Safety
 /// The element must be the argument of the call that the read-ahead is for, and the hasher be made

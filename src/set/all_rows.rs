@@ -26,8 +26,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds a row of a set to the totals: its bucket, which is the number of the row, and those of
-    /// its hashes that the set still remembers. `now` is the present time, as a number of time
+    /// Adds a row of a set to the totals: its bucket, which is the number of the row, and the
+    /// hashes in it that the set still remembers. `now` is the present time, as a number of time
     /// slices.
     fn add(&mut self, row: &Row, form: SetForm, now: i64) {
         memory::push(&mut self.buckets, row.bucket);
@@ -196,9 +196,9 @@ struct CurrentRow {
     forgotten: usize,
 }
 
-/// Returns what is to be written in place of some rows of a set: rows without the hashes that the
-/// set has forgotten, and one row instead of two small ones that are the halves of a divided row.
-/// Rows that need no change are left out. Reads and writes nothing.
+/// Returns the rows that should replace some rows of a set: rows without the hashes that the set
+/// has forgotten, and one row instead of two small ones that are the halves of a divided row. Rows
+/// that need no change are left out. Reads and writes nothing.
 ///
 /// The rows must be in the order of their buckets, the numbers of rows: the halves of row b are
 /// rows 2b and 2b + 1, so they follow each other.

@@ -60,8 +60,8 @@ fn create(call: &Call) -> Outcome {
 
 /// Returns the parameters of the set that the arguments of `bloom_set_create` ask for: the type of
 /// its elements, how many it can have (argument 2), at which false positive rate (3), for how long
-/// it remembers them (4), and whether adding an element again renews its time (5). The rate
-/// that isn't given is that of the setting `pg_bloom.default_fpr`.
+/// it remembers them (4), and whether adding an element again renews its time (5). If no
+/// rate is given, the setting `pg_bloom.default_fpr` is used.
 ///
 /// Fails with 22004 if the type is NULL, with 22023 for values that no set can have, and with 0A000
 /// for a type that elements can't have.

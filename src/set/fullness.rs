@@ -24,7 +24,7 @@ const MOST_COUNTED_CAPACITY: u64 = 200_000;
 /// probability of e^-16.
 const COUNTS_PER_CAPACITY: u64 = 64;
 
-/// The number of hashes in some rows of a set, from which that of all its rows is estimated.
+/// The number of hashes in some rows of a set, from which the number in all rows is estimated.
 ///
 /// A row is added to the sample before a call adds elements to it: afterwards it is denser than the
 /// rows that the call leaves alone.

@@ -77,10 +77,10 @@ impl Set {
     /// tree; there the elements must have at most [`MOST_ROWS_AT_ONCE`] different buckets, which
     /// are numbers of possible rows.
     ///
-    /// Three depths are tried for all elements: that of the leaf that was read last, and its
-    /// neighbours. If this doesn't find all, all depths are tried for a few elements, which gives a
-    /// better hint for the others, and so on. Fails with 55000 if an element has no leaf, or two,
-    /// and if reading fails.
+    /// All elements are looked for at three depths: where the session found its last leaf, one
+    /// above and one below. If this doesn't find all leaves, all depths are tried for a few
+    /// elements, which gives a better hint for the others, and so on. Fails with 55000 if an
+    /// element has no leaf, or two, and if reading fails.
     fn read_batch(
         &self,
         elements: &[HashedElement],

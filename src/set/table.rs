@@ -107,7 +107,7 @@ impl Set {
     /// Locks the table until the transaction ends, and returns the `Set` that the session caches:
     /// the parameters with which the set was made, and the prepared statements.
     ///
-    /// `oid` is that of the table, and `purpose` says what the function will do, which decides
+    /// `oid` identifies the table, and `purpose` says what the function will do, which decides
     /// about the lock and the rights that are required.
     ///
     /// Fails if the table isn't a set that the user may open ([`Set::lock`] has the codes), and
@@ -136,7 +136,7 @@ impl Set {
     /// returns the `Set` that the session caches for it. The catalogs are read only if the session
     /// hasn't used the set yet, or if the table was changed since.
     ///
-    /// `oid` is that of the table, and `purpose` says what the caller will do, which decides about
+    /// `oid` identifies the table, and `purpose` says what the caller will do, which decides about
     /// the lock and the rights that are required. Waits for other sessions that hold a conflicting
     /// lock. Unlike [`Set::open`], doesn't check that the snapshot of the query sees the table's
     /// present constraint.

@@ -64,7 +64,7 @@ impl BloomState<'_> {
                     self.become_dense(call, &merged)?;
                 }
                 self.set_header(call, header_cache, &merged)?;
-                // This sets the bits that the other state has, or those of its hashes.
+                // Sets the bits that the other state has, or the bits of its hashes.
                 or_into(self.flush_batch(), merged.blocks, other);
                 Ok(())
             }
@@ -172,7 +172,7 @@ impl BloomState<'_> {
     }
 
     /// Calls `visit` with all hashes of a state that isn't dense, in ascending order and each once,
-    /// many at a time. Those of a state with a temporary file are read from there and from its
+    /// many at a time. If the state has a temporary file, hashes are read from there and from its
     /// list. Fails with 58030 if the file can't be read, and if `visit` fails.
     fn each_distinct(&mut self, mut visit: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         match self.file_and_list() {
