@@ -97,7 +97,8 @@ impl ReadAhead {
         if !settings::READ_AHEAD.get() {
             return None;
         }
-        // SAFETY: the caller keeps the result no longer than the call site.
+        // SAFETY: the caller uses the result only in calls of this call site, and keeps it no longer
+        // than the data of the site.
         let column = unsafe { ScannedColumn::of_argument(call, element) }?;
         // No row is on an invalid page, so the first probe begins a group.
         let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };

@@ -74,9 +74,13 @@ impl<'c> ColumnCondition<'c> {
             let left = parsed_column(&attribute, column);
             let right: *mut Node = constant(key_type, key).cast();
             let comparison = parsed_equality(state, left, right, key_argument);
+            // The parser was given an array of texts as the literal of an empty array, and has
+            // chosen the type of its elements: they follow now.
             if key_type == pg_sys::TEXTARRAYOID {
                 set_elements(comparison, key);
             }
+            // Constant parts, such as casts of the keys, are evaluated, so that the keys are
+            // constants.
             let node = guard(|| {
                 let condition = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
                 raw::assign_expr_collations(state, condition);

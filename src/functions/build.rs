@@ -33,6 +33,7 @@ fn from_array(call: &Call) -> Outcome {
     if call.datum(0).is_none() {
         return Ok(None);
     }
+    // A filter without elements has no kind, so that elements of any kind can be added later.
     let header = if hashes.is_empty() { header } else { Header { kind, ..header } };
     let filter: PgBuffer =
         build::from_hashes(&header, &distinct(hashes), settings::max_filter_bytes())?;

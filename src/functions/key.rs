@@ -48,6 +48,7 @@ fn keys(call: &Call) -> Outcome {
             .into_iter()
             .map(|element| SqlValue { datum: value(Some(element)) }),
     );
+    // With no key at all, a filter of another kind would not be noticed.
     if keys.is_empty() {
         memory::push(&mut keys, SqlValue { datum: value(None) });
     }

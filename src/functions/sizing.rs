@@ -80,13 +80,14 @@ fn expected_fpr(call: &Call) -> Outcome {
         return Ok(None);
     };
     let layout = layout(call, 3)?;
-    let is_fixed = layout == Layout::Parquet;
-    let possible = if is_fixed { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
+    let has_fixed_number = layout == Layout::Parquet;
+    // The number of hashes of a Parquet filter is fixed by the format.
+    let possible = if has_fixed_number { PARQUET_HASHES..=PARQUET_HASHES } else { 1..=MAX_HASHES };
     let hashes = u32::try_from(hashes)
         .ok()
-        .filter(|k| possible.contains(k))
+        .filter(|hashes| possible.contains(hashes))
         .ok_or_else(|| {
-            let possible = if is_fixed {
+            let possible = if has_fixed_number {
                 PARQUET_HASHES.to_string()
             } else {
                 format!("from 1 to {MAX_HASHES}")

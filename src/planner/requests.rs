@@ -142,6 +142,7 @@ unsafe fn toast_pages(root: *mut pg_sys::PlannerInfo, column: *mut pg_sys::Var) 
     // table locked, and its TOAST table is kept as long as the table.
     unsafe {
         let table = PlannedTable::of_column(root, column)?;
+        // A column whose values are wider than a pointer has filters in the table itself.
         if pg_sys::get_attavgwidth(table.oid, (*column).varattno) >= SMALLEST_FILTER {
             return None;
         }
@@ -179,6 +180,7 @@ impl PlannedTable {
         // as many items as the root says, and tables are numbered from 1.
         unsafe {
             let number = usize::try_from((*column).varno).ok()?;
+            // Special numbers, such as OUTER_VAR of PostgreSQL, stand for no table.
             let is_in_arrays = 0 < number && number < (*root).simple_rel_array_size as usize;
             if (*column).varlevelsup != 0 || !is_in_arrays {
                 return None;

@@ -150,6 +150,7 @@ impl<'a> Fullness<'a> {
     pub fn add(&mut self, addition: &Addition) -> Result<()> {
         self.rows_before.add_sample(addition.rows_before);
         self.added += addition.new;
+        // Judging takes time, so it is left out if nothing would follow from it.
         let is_of_interest = match self.overfill {
             Overfill::Ignore => false,
             Overfill::Warn => !self.set.has_warned.get(),

@@ -152,7 +152,8 @@ impl BloomState<'_> {
         let header = self.present_header();
         if header.is_unsized() {
             let hashes_bytes = (self.num_hashes() * size_of::<u64>()) as u64;
-            // Without a largest filter, as for a very low rate, there are only hashes.
+            // For a very low rate there may be no filter of an allowed size: then only hashes can
+            // be sent.
             return match largest_header(&header, settings::max_filter_bytes()) {
                 Ok(largest) if hashes_bytes > largest.payload_bytes() => {
                     self.finish_dense(&largest)
