@@ -260,7 +260,7 @@ impl SetChange<'_> {
     /// Returns [`Attempt::Written`] if all rows are written; the transaction then holds their locks
     /// until it ends. Returns [`Attempt::LeafGone`] if another session has split or joined one of
     /// the rows since it was read. Then nothing is written, and the transaction holds no more locks
-    /// than before: while it holds no locks of this attempt, starting again can't be a deadlock.
+    /// than before, so that starting again can't be a deadlock.
     ///
     /// Fails if locking or writing does, with 55000 if two rows cover one hash, and with 22023 if
     /// the set is overfull and the setting `pg_bloom.overfill` is `error`.
@@ -338,8 +338,8 @@ impl SetChange<'_> {
             }
         }
 
-        // Every leaf has taken one row, if it has any. A row that is left stopped the others behind
-        // it: it is the second of its leaf.
+        // Every leaf has taken one row, if it has any. The first row that is left is the second one
+        // of its leaf.
         if let Some(second_row) = untaken_rows.next() {
             return Err(self.set.ambiguous(second_row.bucket, second_row.bucket));
         }

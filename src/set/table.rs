@@ -149,7 +149,7 @@ impl Set {
             sql::require_writable(c"changing a filter set");
         }
         // The name is read before and after waiting for the lock: if it differs, two tables may
-        // have been swapped, and the caller meant the other one.
+        // have been swapped, and the caller may mean the other one.
         let name_before = sql::relation(oid);
         if name_before.is_some() {
             // Rights come first: a user without them must not be able to lock out others.
