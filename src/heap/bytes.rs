@@ -87,14 +87,16 @@ pub struct RowCopy {
 }
 
 impl RowCopy {
-    /// Returns the row version as PostgreSQL reads it: it believes the header, and looks at no end
-    /// of the row. `None` if its columns begin behind the page, or where they would not be aligned.
+    /// Returns the columns of the row version that begins at `start`, as PostgreSQL reads them: by
+    /// the header alone, and not only up to the end of the row that its line pointer gives. The
+    /// bytes go on to the end of the page. `None` if the columns would begin behind the page, or at
+    /// a place that isn't aligned.
     pub fn body(&self) -> Option<RowBody<'_>> {
         // SAFETY: as many bytes as the page has.
         let page: &[u8] =
             unsafe { std::slice::from_raw_parts(self.page.as_ptr().cast(), PAGE_BYTES) };
         let row = &page[self.start..];
-        let number = |at: usize| u16::from_ne_bytes([row[at], row[at + 1]]).into();
+        let number = |offset: usize| u16::from_ne_bytes([row[offset], row[offset + 1]]).into();
 
         let header = BodyHeader::new(number(INFOMASK2), number(INFOMASK), row[HOFF].into());
         if !header.first_column.is_multiple_of(ALIGNMENT) {
@@ -192,7 +194,9 @@ impl<'p> PageBytes<'p> {
         end.saturating_sub(PAGE_HEADER) / LINE
     }
 
-    /// Returns a line pointer, which the page must have room for. Counts from 1.
+    /// Returns what the line pointer with this number, counted from 1, is used for. The page must
+    /// have room for the pointer, but may have fewer. A line pointer (PostgreSQL's `ItemIdData`)
+    /// says where on the page a row version is.
     #[inline(always)]
     pub fn line(&self, number: usize) -> Line {
         let bits = self.field::<LINE>(PAGE_HEADER + (number - 1) * LINE);
@@ -226,8 +230,10 @@ impl<'p> PageBytes<'p> {
         1.0 - (f64::from(free) / room).min(1.0)
     }
 
-    /// Returns the row version in the bytes of a [`Line::Row`]; `None` if they aren't all in the page,
-    /// or the header is damaged.
+    /// Returns the columns of the row version from byte `start` of the page to byte `end`, which a
+    /// [`Line::Row`] gives. `None` if these bytes aren't all within the page, or if the header is
+    /// damaged: the columns would begin before the header ends, behind the row, or where they
+    /// aren't aligned.
     #[inline(always)]
     pub fn body(&self, start: usize, end: usize) -> Option<RowBody<'_>> {
         if start + NULL_BITS > end || end > PAGE_BYTES {
@@ -248,9 +254,9 @@ impl<'p> PageBytes<'p> {
             return None;
         }
 
-        // SAFETY: both lie in the row, after the header's fields and before its end, which is within
-        // the page. Nobody changes these bytes while the page is locked, nor in a version that a
-        // snapshot sees while it is pinned.
+        // SAFETY: both lie in the row, after the header's fields and before its end, which is
+        // within the page. Nobody changes these bytes while the page is locked, nor in a version
+        // that a snapshot sees while it is pinned.
         unsafe {
             Some(RowBody {
                 columns: header.columns,
@@ -260,13 +266,15 @@ impl<'p> PageBytes<'p> {
         }
     }
 
-    /// Copies the page from the start of a [`Line::Row`] on.
+    /// Copies the page from the start of a row version on, which a [`Line::Row`] gives. The bytes
+    /// before are zeros. Each field is read once, as a whole, since other sessions may set hint
+    /// bits meanwhile.
     #[cold]
     pub fn copy(&self, start: usize) -> RowCopy {
         let mut page = [0; PAGE_BYTES / size_of::<u64>()];
         for (number, word) in page.iter_mut().enumerate().skip(start / size_of::<u64>()) {
-            let at = number * size_of::<u64>();
-            let halves = [self.field::<4>(at), self.field::<4>(at + size_of::<u32>())];
+            let offset = number * size_of::<u64>();
+            let halves = [self.field::<4>(offset), self.field::<4>(offset + size_of::<u32>())];
             let [first, second] = halves.map(u32::to_ne_bytes);
             let mut bytes = [0; size_of::<u64>()];
             bytes[..4].copy_from_slice(&first);
@@ -283,8 +291,9 @@ impl<'p> PageBytes<'p> {
         unsafe { std::slice::from_raw_parts(self.start.add(start), end - start) }
     }
 
-    /// Returns what the header of a row version says of its history. It begins at the start of a
-    /// [`Line::Row`].
+    /// Returns what the header of a row version, which begins at the `start` of a [`Line::Row`],
+    /// says of the row's history: which transaction has inserted this version, whether indexes know
+    /// it, and which version has replaced it on this page, if one has.
     pub fn version(&self, start: usize) -> Version {
         let infomask = self.field::<2>(start + INFOMASK);
         let infomask2 = self.field::<2>(start + INFOMASK2);

@@ -30,15 +30,17 @@ pub enum Found {
     Null,
     /// A value, which may be compressed or out of line.
     Value(SqlValue),
-    /// Something that only PostgreSQL can read: the row is older than a column that was added with a
-    /// default, or damaged, though the column is within the page.
+    /// Something that only PostgreSQL can read: the row is older than a column that was added with
+    /// a default, or damaged, though the column is within the page.
     Unknown,
 }
 
 impl<'r> RowColumn<'r> {
-    /// Returns the column of a table that an index is on. Returns `None` for an expression, for a
-    /// table of another access method, and where PostgreSQL may remove rows that a snapshot still
-    /// sees, since it has to notice that itself (`old_snapshot_threshold`, before version 17).
+    /// Returns the column of a table that an index is on, for reading its values from the table's
+    /// pages. Returns `None` for an index on an expression, for a table of another access method
+    /// than heap, and where PostgreSQL may remove rows that a snapshot still sees, since it has to
+    /// notice that itself (`old_snapshot_threshold`, before version 17). Panics for an index of
+    /// another table.
     pub fn of_index(index: Relation, table: Relation<'r>) -> Option<RowColumn<'r>> {
         assert_eq!(index.table(), table.oid(), "the table of the index");
         let number = usize::try_from(index.column_number())
@@ -63,8 +65,8 @@ impl<'r> RowColumn<'r> {
 }
 
 impl ColumnPlace {
-    /// Returns the place of one of these columns, which must be all that the table has, dropped ones
-    /// included. `number` counts from 1. `None` if there is no such column.
+    /// Returns the place of one of these columns, which must be all that the table has, dropped
+    /// ones included. `number` counts from 1. `None` if there is no such column.
     pub(super) fn new(
         mut columns: impl Iterator<Item = FormData_pg_attribute>,
         number: usize,
@@ -79,7 +81,10 @@ impl ColumnPlace {
         })
     }
 
-    /// Returns what a row version has in the column; `None` if that would not end within the row.
+    /// Returns what a row version has in the column: a value, NULL, or something that only
+    /// PostgreSQL knows, since the row is older than a column with a default. Skips the values of
+    /// the columns before it, one by one. `None` if a value would not end within the row, which is
+    /// damaged then.
     pub(super) fn find(&self, row: &RowBody<'_>) -> Option<Found> {
         let number = self.before.len();
         if row.columns <= number {

@@ -17,8 +17,8 @@ impl<'p> HeapPage<'p> {
         HeapPage { bytes: PageBytes::lock(page), chains: OnceCell::new() }
     }
 
-    /// Returns the share of the page that line pointers and rows take, from 0 to 1: the last page of
-    /// a table has few.
+    /// Returns the share of the page that line pointers and rows take, from 0 to 1: the last page
+    /// of a table has few.
     pub fn share_in_use(&self) -> f64 {
         self.bytes.share_in_use()
     }
@@ -53,8 +53,8 @@ impl<'p> HeapPage<'p> {
         column.place.find(&self.bytes.body(start, end)?)
     }
 
-    /// Returns [`Found::Unknown`] if PostgreSQL can read the column of a damaged row version without
-    /// leaving the page.
+    /// Returns [`Found::Unknown`] if PostgreSQL can read the column of a damaged row version
+    /// without leaving the page.
     #[cold]
     fn find_in_damaged_row(&self, column: &RowColumn, start: usize) -> Option<Found> {
         let copy = self.bytes.copy(start);
@@ -81,8 +81,12 @@ impl<'p> HeapPage<'p> {
         !version.is_heap_only && version.next.is_none()
     }
 
-    /// Returns what is wrong with the page, if PostgreSQL may loop forever over its chains of row
-    /// versions, or read or write out of bounds. Values are looked at in one column, if it is given.
+    /// Returns what is wrong with the page, in words for a message, if PostgreSQL may loop forever
+    /// over it, or read or write out of bounds. `None` if the page is safe to scan.
+    ///
+    /// Checks the number of line pointers, the header of each row version, and the *chains*, in
+    /// which a version leads to the newer one of the same row. If a column is given, the values up
+    /// to this one must also end within their row.
     pub fn fatal_damage(&self, column: Option<&RowColumn>) -> Option<&'static str> {
         let lines = self.bytes.lines();
         if lines > MOST_ROWS {
@@ -92,7 +96,7 @@ impl<'p> HeapPage<'p> {
             let is_sound = match (self.bytes.line(line), column) {
                 (Line::Row { start, end }, Some(column)) => self.find(column, start, end).is_some(),
                 (Line::Row { start, end }, None) => self.bytes.body(start, end).is_some(),
-                (line, _) => line != Line::Damaged,
+                (without_row, _) => without_row != Line::Damaged,
             };
             if !is_sound {
                 return Some("a row has a wrong header, or leaves its place");

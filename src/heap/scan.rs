@@ -1,7 +1,8 @@
 //! The rows of the page that a sequential scan is at.
 //!
 //! A scan of PostgreSQL's goes through a table page by page. It pins a page, looks which of its row
-//! versions the scan's snapshot sees, and then returns these one after the other. Its progress says:
+//! versions the scan's snapshot sees, and then returns these one after the other. Its progress
+//! says:
 //!
 //! ```text
 //! rs_cblock, rs_cbuf     the page, and the buffer in which it is pinned
@@ -10,9 +11,9 @@
 //! rs_ntuples             how many are in the list
 //! ```
 //!
-//! Those after the current one can be read without any effect on the scan: it has found them visible
-//! already, and while a page is pinned nobody removes or moves a version that a snapshot sees, or
-//! changes its columns.
+//! Those after the current one can be read without any effect on the scan: it has found them
+//! visible already, and while a page is pinned nobody removes or moves a version that a snapshot
+//! sees, or changes its columns.
 
 use super::bytes::{Line, MOST_ROWS, PageBytes};
 use super::column::{ColumnPlace, Found};
@@ -44,8 +45,8 @@ impl RowsOfScan {
         Some(RowsOfScan { scan: scanned.scan, column })
     }
 
-    /// Returns the scan's progress, as the access method `heap` keeps it. It is there, since the scan
-    /// is at a row while it evaluates a call.
+    /// Returns the scan's progress, as the access method `heap` keeps it. It is there, since the
+    /// scan is at a row while it evaluates a call.
     #[inline(always)]
     fn progress(&self) -> *const pg_sys::HeapScanDescData {
         self.scan.progress().cast()
@@ -90,9 +91,10 @@ impl RowsOfScan {
             (page, std::slice::from_raw_parts(lines, len))
         };
 
-        let rest = visible.get(self.position().row..).unwrap_or(&[]);
-        let next = &rest[..most.min(rest.len())];
-        for (distance, &line) in next.iter().enumerate() {
+        // The list has the lines of all visible rows of the page; the scan is at one of them.
+        let lines_from_here = visible.get(self.position().row..).unwrap_or(&[]);
+        let lines_looked_at = &lines_from_here[..most.min(lines_from_here.len())];
+        for (distance, &line) in lines_looked_at.iter().enumerate() {
             if let Line::Row { start, end } = page.line(line.into())
                 && let Some(row) = page.body(start, end)
                 && let Some(Found::Value(element)) = self.column.find(&row)
@@ -100,6 +102,6 @@ impl RowsOfScan {
                 visit(distance, element);
             }
         }
-        next.len()
+        lines_looked_at.len()
     }
 }

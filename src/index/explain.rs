@@ -62,7 +62,8 @@ fn figures_of_ranges(scan: &ExecutedScan) -> Vec<Figure> {
     ]
 }
 
-/// Returns what is shown of an index over a column of filters, which has no ranges and reads no rows.
+/// Returns what is shown of an index over a column of filters, which has no ranges and reads no
+/// rows.
 fn figures_of_filters(scan: &ExecutedScan) -> Vec<Figure> {
     let counts = &scan.counts;
     vec![
@@ -79,8 +80,9 @@ fn figures_of_filters(scan: &ExecutedScan) -> Vec<Figure> {
     ]
 }
 
-/// Writes the lines for people. That no range may have a row is worth knowing, so a scan that was
-/// executed says "ranges=0", unless it could not restrict what it gives.
+/// Writes what EXPLAIN shows people of a scan: one line with all numbers that aren't 0. That no
+/// range (neighbouring pages of the table) may have a row is worth knowing, so a scan that was
+/// executed says "ranges=0", unless none of its searches could tell anything about any row.
 fn show_line(scan: &ExecutedScan, figures: &[Figure], output: &mut ExplainOutput) {
     let counts = &scan.counts;
     let has_restricted = counts.searches > counts.unrestricted_searches;

@@ -39,8 +39,8 @@ pub struct IndexKind {
     pub cleanup: fn(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
     /// Estimates the cost of a scan.
     pub estimate: fn(planned: &Planned) -> Cost,
-    /// Looks for every row of the table, and returns how many there are. Fails with XX002 for the first
-    /// one that is missed.
+    /// Looks for every row of the table, and returns how many there are. Fails with XX002 for the
+    /// first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,
     /// Returns what `bloom_index_info` says.
     pub info: fn(named: &NamedIndex) -> Result<IndexInfo>,
@@ -71,7 +71,8 @@ pub struct IndexInfo {
 }
 
 impl IndexInfo {
-    /// Returns the columns in the order in which the script declares them.
+    /// Returns the columns of the SQL function `bloom_index_info`, in the order in which
+    /// `sql/pg_bloom.sql` declares them. What the index doesn't have is NULL.
     pub fn columns(&self) -> [ResultColumn; 18] {
         let count = |number: u64| I64(number.cast_signed());
         let some_count = |number: Option<u64>| number.map_or(Null, count);

@@ -10,10 +10,13 @@ use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::page::RowId;
 use std::ops::Range;
 
-/// Pages that are checked before their rows are read. More would be gone from a small cache by then.
+/// Pages that are checked before their rows are read. More would be gone from a small cache by
+/// then.
 const PAGES_AT_ONCE: u32 = 64;
 
-/// Calls `found` with each row that an index must have by a snapshot, and the value of its column.
+/// Calls `found` with each row that an index must have, and the value of its column: all rows of
+/// the table that a snapshot sees and that meet the index's WHERE clause. The value is `None` for
+/// NULL. The rows come in the order of the table's pages. If `found` fails, its error is raised.
 ///
 /// PostgreSQL's scan of the table trusts the chains of row versions: on a damaged page it may loop
 /// forever, while the page is locked. So a few pages at a time are checked before their rows are
@@ -40,8 +43,8 @@ pub fn each_live_row(
     Ok(())
 }
 
-/// Checks that PostgreSQL can scan these pages. Fails with XX001 for one on which its scan would not
-/// end.
+/// Checks that PostgreSQL can scan these pages. Fails with XX001 for one on which its scan would
+/// not end.
 fn check_pages(table: Relation, pages: Range<u32>, column: Option<&RowColumn>) -> Result<()> {
     let mut pages = NeighbouringPages::new(table, pages, io_concurrency(table));
     pages.announce();

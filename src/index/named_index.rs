@@ -16,10 +16,12 @@ pub struct NamedIndex<'c> {
 }
 
 impl<'c> NamedIndex<'c> {
-    /// Opens the index that argument 0 names, a `regclass` of a strict function.
+    /// Opens the index that argument 0 of a SQL function names, a `regclass`, and its table, both
+    /// locked for reading until the end of the transaction. From then on functions run as the
+    /// table's owner, until the result is dropped.
     ///
-    /// Fails with 42809 if it isn't an index of this access method, with 42501 if the caller may not
-    /// maintain its table, with 42P01 if it was dropped in the meantime, with 0A000 if Citus
+    /// Fails with 42809 if it isn't an index of this access method, with 42501 if the caller may
+    /// not maintain its table, with 42P01 if it was dropped in the meantime, with 0A000 if Citus
     /// distributes its table, and with 55000 if it can't be read or may not know all rows.
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);

@@ -1,6 +1,6 @@
-//! The options of an index: `WITH (fpr = 0.0001, pages_per_range = 8)`. The default of an option depends
-//! on the operator class, and that of the rate, for an index of elements, on the size of the table.
-//! `ALTER INDEX … SET` takes effect at the next REINDEX.
+//! The options of an index: `WITH (fpr = 0.0001, pages_per_range = 8)`. The default of an option
+//! depends on the operator class, and that of the rate, for an index of elements, on the size of
+//! the table. `ALTER INDEX … SET` takes effect at the next REINDEX.
 
 use crate::error::invalid_parameter;
 use crate::pg::call::error::{Error, Result};
@@ -29,10 +29,11 @@ struct Stored {
 /// PostgreSQL's number for the options of this access method; unset before [`define`].
 static KIND: OnceLock<relopt_kind::Type> = OnceLock::new();
 
-/// Makes the options known to PostgreSQL. Called once, when the library is loaded.
+/// Makes the options of indexes, `fpr` and `pages_per_range`, known to PostgreSQL. To be called
+/// once, when the library is loaded.
 pub fn define() {
-    // Changing an option locks the index as it does for other access methods whose options say how an
-    // index is built.
+    // Changing an option locks the index as it does for other access methods whose options say how
+    // an index is built.
     const LOCK: LOCKMODE = pg_sys::AccessExclusiveLock as LOCKMODE;
     // SAFETY: PostgreSQL copies the names and the descriptions.
     unsafe {
@@ -61,8 +62,12 @@ pub fn define() {
     }
 }
 
-/// Parses the options of an index. With `validate` also checks them: fails with 22023 for a rate that
-/// no index can have, and raises PostgreSQL's error for an option that doesn't exist.
+/// Parses the options of an index, as PostgreSQL's function `amoptions` must: returns them as a
+/// value that PostgreSQL keeps with the index; null if none are given.
+///
+/// If `validate` is true, fails with 22023 for a false positive rate that no index can have, and
+/// raises PostgreSQL's error for an option that doesn't exist. PostgreSQL doesn't validate options
+/// that are stored already.
 ///
 /// # Safety
 /// The datum must be the one that PostgreSQL passes to amoptions.
@@ -78,8 +83,8 @@ pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea
             offset_of!(Stored, pages_per_range),
         ),
     ];
-    // SAFETY: the caller promises the datum; the fields are those of `Stored`, and have the types of
-    // the options.
+    // SAFETY: the caller promises the datum; the fields are those of `Stored`, and have the types
+    // of the options.
     let parsed: *mut Stored = unsafe {
         pg_sys::build_reloptions(
             options,
@@ -128,8 +133,8 @@ impl Stored {
         Some(self.fpr).filter(|&fpr| fpr != NO_FPR)
     }
 
-    /// Returns the rate that the user has given, if it is less than any index can have, or more than
-    /// `most`.
+    /// Returns the rate that the user has given, if it is less than any index can have, or more
+    /// than `most`.
     fn impossible_fpr(&self, most: f64) -> Option<f64> {
         self.fpr().filter(|fpr| !(MIN_FPR..=most).contains(fpr))
     }
@@ -159,7 +164,8 @@ pub struct GivenOptions {
     pub pages_per_range: Option<u32>,
 }
 
-/// Returns the options of an index whose operator class allows a rate of at most `most_fpr`. Fails with
+/// Returns the options that the user has given for an index, each `None` if it isn't given.
+/// `most_fpr` is the largest false positive rate that the index's operator class allows. Fails with
 /// 22023 for a larger one, which ALTER INDEX SET lets through, since it doesn't know the class.
 pub fn given(index: Relation, most_fpr: f64) -> Result<GivenOptions> {
     let Some(stored) = stored(index) else {

@@ -1,5 +1,5 @@
-//! The pages of an index: in PostgreSQL's buffers, and while the index is being built. Also the errors
-//! about damaged indexes.
+//! The pages of an index: in PostgreSQL's buffers, and while the index is being built. Also the
+//! errors about damaged indexes.
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::announce;
@@ -17,12 +17,12 @@ use std::ops::Range;
 /// The size of PostgreSQL's pages.
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");
 
-/// How many pages of an index lookups must find in memory, one after the other, before they take the
-/// index for one that is in memory. Looking up pages that are announced, for nothing, would then take
-/// up to a tenth of the time of a lookup.
+/// How many pages of an index lookups must find in memory, one after the other, before they take
+/// the index for one that is in memory. Looking up pages that are announced, for nothing, would
+/// then take up to a tenth of the time of a lookup.
 const PAGES_OF_INDEX_IN_MEMORY: u32 = 64;
-/// Pages that are announced at least, where `effective_io_concurrency` isn't 0. Before version 18 the
-/// default is 1, which is meant for a scan that goes on while one page is being read. A lookup
+/// Pages that are announced at least, where `effective_io_concurrency` isn't 0. Before version 18
+/// the default is 1, which is meant for a scan that goes on while one page is being read. A lookup
 /// waits for each of its pages.
 const LEAST_PAGES_ANNOUNCED: usize = 16;
 
@@ -46,9 +46,9 @@ pub fn damaged_table_page(table: Relation, page: u32, problem: &str) -> Error {
         .hint("Examine the table with verify_heapam() of the extension amcheck. Its indexes are not the cause.")
 }
 
-/// Returns the error (XX000) for an element without a hash. That can't happen: numbers have one width in
-/// an index, so each has a hash. It is an error all the same, since an index that left such a row out
-/// would miss it.
+/// Returns the error (XX000) for an element without a hash. That can't happen: numbers have one
+/// width in an index, so each has a hash. It is an error all the same, since an index that left
+/// such a row out would miss it.
 #[cold]
 pub fn unhashed() -> Error {
     Error::new(SqlState::ERRCODE_INTERNAL_ERROR, "element has no hash")
@@ -87,8 +87,8 @@ impl<'a> IndexPages<'a> {
         IndexPages { relation, file, announced: Vec::new(), most_announced: None }
     }
 
-    /// Returns whether the file has a page. Asks the operating system only for pages behind the end that
-    /// this session has seen.
+    /// Returns whether the file has a page. Asks the operating system only for pages behind the end
+    /// that this session has seen.
     pub fn has(&self, page: u32) -> bool {
         let known = &self.file.pages;
         page < known.get() || {
@@ -125,9 +125,11 @@ impl<'a> IndexPages<'a> {
         Ok(self.pin(page))
     }
 
-    /// Extends the file if it lacks a page: up to it and some pages further, as far as they were
-    /// allocated. The user can cancel that, unless a page is locked: behind a jump in the table it may
-    /// be gigabytes. Fails with XX002 if the page was not allocated.
+    /// Makes the file of an index long enough for a page. If the page is missing, pages of zeros
+    /// are added up to it and 256 further, as far as they are *allocated*: `chain` says how many
+    /// pages belong to something in the index. The caller must not have locked a page. The user can
+    /// cancel this: after a jump in the table it may be gigabytes. Fails with XX002 if the page was
+    /// not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated;
@@ -142,8 +144,9 @@ impl<'a> IndexPages<'a> {
         Ok(())
     }
 
-    /// Checks that nobody has written to the pages that are allocated in `after` and were not in
-    /// `before`. Fails with XX002 if some session has.
+    /// Checks that the pages that are about to be allocated, from the end of `before` to the end of
+    /// `after`, are zero in every byte, as far as the file has them: nothing in the index uses them
+    /// so far. Fails with XX002 for the first one that isn't.
     pub fn check_new(&self, before: &Chain, after: &Chain) -> Result<()> {
         let is_written = |&at: &u32| {
             self.read(at, |page| page.is_some_and(|page| page.iter().any(|&byte| byte != 0)))
@@ -158,8 +161,8 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Checks those of neighbouring pages that the file has. Fails with XX002 for one that was written,
-    /// and is not what `special` says.
+    /// Checks those of neighbouring pages that the file has. Fails with XX002 for one that was
+    /// written, and is not what `special` says.
     pub fn check_each(&self, pages: Range<u32>, special: Special) -> Result<()> {
         pages.take_while(|&at| self.has(at)).try_for_each(|at| {
             self.read(at, |page| check_written(self.relation, special, at, page))
@@ -171,6 +174,9 @@ impl<'a> IndexPages<'a> {
 impl Pages for IndexPages<'_> {
     type Error = Damage;
 
+    /// Returns what `f` returns for the bytes of a page, which is locked for sharing meanwhile;
+    /// `None` is a page behind the end of the file. Notes whether the page was in memory, by which
+    /// `can_announce` decides.
     fn with<R>(
         &mut self,
         page: u32,
@@ -188,7 +194,9 @@ impl Pages for IndexPages<'_> {
         Ok(result)
     }
 
-    /// Returns `false` while the index seems to be in memory, and if announcements are turned off.
+    /// Returns whether one more page may be announced, so that the operating system reads it from
+    /// disk while other pages are in use. Returns `false` if enough pages are announced, while the
+    /// index seems to be in memory, and if `effective_io_concurrency` is 0.
     fn can_announce(&mut self) -> bool {
         if self.file.found_in_memory.get() >= PAGES_OF_INDEX_IN_MEMORY {
             return false;
@@ -254,11 +262,12 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
     Ok(())
 }
 
-/// Returns whether a page was written yet; `None` is a page behind the end of the file.
+/// Checks the page of an index with number `at`, and returns whether it was written yet. A page of
+/// zeros wasn't, and neither was one behind the end of the file, for which `page` is `None`.
 ///
-/// Fails with XX002 if it was written, but is not the page that `special` and its number say, or if
-/// its header doesn't cover its bytes: PostgreSQL leaves out what the header says is unused when it
-/// logs the page.
+/// Fails with XX002 if the page was written, but isn't the one that `special`, the last bytes of
+/// such a page, should say, or if its header calls bytes unused that are not zero: PostgreSQL would
+/// leave these out when it logs the page.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
     let written = special
         .written(page, PAGE_SIZE, at)
@@ -292,8 +301,8 @@ pub fn missed(index: Relation, table: Relation, row: RowId) -> Error {
     wrong_row(index, table, row, "misses", "A query that uses the index does not find this row.")
 }
 
-/// Returns an error (XX002) about a row of a table, for which the index is wrong: `problem` is the verb
-/// of the message, `detail` says what queries meet.
+/// Returns an error (XX002) about a row of a table, for which the index is wrong: `problem` is the
+/// verb of the message, `detail` says what queries meet.
 pub fn wrong_row(
     index: Relation,
     table: Relation,

@@ -2,10 +2,10 @@
 //! are, and a description of its column.
 //!
 //! PostgreSQL's relation cache has a number for the index and drops it whenever anything about the
-//! index changes; what the session keeps is valid as long as that number is still there. Tiles never
-//! move, so a directory that was read earlier can only lack tiles that were added since. Four bytes
-//! of the metapage tell whether it does. The pages of the directory are read and changed under the
-//! lock of the metapage, which is taken first.
+//! index changes; what the session keeps is valid as long as that number is still there. Tiles
+//! never move, so a directory that was read earlier can only lack tiles that were added since. Four
+//! bytes of the metapage tell whether it does. The pages of the directory are read and changed
+//! under the lock of the metapage, which is taken first.
 
 use super::page::{BelowMeta, IndexFile, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -33,8 +33,8 @@ session_locals! {
 pub trait IndexColumn: Sized + 'static {
     type Directory: IndexDirectory + 'static;
 
-    /// Describes the column of an index. Fails with 0A000 if such a column can't be in an index of this
-    /// kind, or can't any more.
+    /// Describes the column of an index. Fails with 0A000 if such a column can't be in an index of
+    /// this kind, or can't any more.
     fn of(relation: Relation) -> Result<Self>;
 }
 
@@ -57,8 +57,13 @@ pub struct Index<'r, C: IndexColumn> {
 }
 
 impl<'r, C: IndexColumn> Index<'r, C> {
-    /// Returns what the session has kept of an index, or reads it. Fails with XX002 if the index is
-    /// damaged, and as [`IndexColumn::of`] does.
+    /// Returns an open index with what this session has kept of it: a description of its column,
+    /// and its directory, the list of its tiles. Reads both if the session has none, or if the
+    /// index was altered or got another file since. The directory may lack tiles that other
+    /// sessions have added.
+    ///
+    /// Fails with XX002 if the index is damaged, and with 0A000 if it belongs to another session,
+    /// or its column can't be in such an index.
     pub fn of(relation: Relation<'r>) -> Result<Index<'r, C>> {
         let number = relation.cached_number();
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
@@ -71,8 +76,11 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         }
     }
 
-    /// Reads an index of which the session keeps nothing that is valid, and keeps it. Fails as `of`
-    /// does.
+    /// Reads the description of an index's column and its directory, keeps both for this session
+    /// under a new number, and returns the index. The number is also put into PostgreSQL's relation
+    /// cache, which drops it when the index changes. If 4,096 indexes are kept, all of them are
+    /// forgotten. Locks the metapage for sharing while the directory is read. Fails as
+    /// [`Index::of`] does.
     #[cold]
     fn load(relation: Relation<'r>) -> Result<Index<'r, C>> {
         if relation.is_of_other_session() {
@@ -125,8 +133,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         IndexPages::new(self.relation, &self.kept.index_file)
     }
 
-    /// Returns the directory as this session has read it last. It may lack tiles that other sessions
-    /// have added since, so it is for insertion, not for lookups.
+    /// Returns the directory as this session has read it last. It may lack tiles that other
+    /// sessions have added since, so it is for insertion, not for lookups.
     pub fn known_directory(&self) -> Rc<C::Directory> {
         self.kept.directory.borrow().clone()
     }
@@ -154,12 +162,14 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         directory
     }
 
-    /// Writes a directory that has grown: the metapage, which the caller has locked, and the
-    /// directory page that changes, if any, with one WAL record. Returns the new directory.
+    /// Writes a directory that has grown, the list of an index's tiles: the metapage, and the page
+    /// behind it that lists tiles for which the metapage has no room, if there is a new one. Both
+    /// changes have one WAL record. Returns the new directory, which the session keeps.
     ///
-    /// If the file doesn't have that page yet, this only unlocks the metapage, extends the file and
-    /// returns the directory as it was: the caller begins again. Fails with XX002 if the index is
-    /// damaged.
+    /// `meta` is the metapage under the caller's exclusive lock, which ends here. If the file
+    /// doesn't have the other page yet, this only unlocks the metapage, extends the file and
+    /// returns the directory as it was: the caller plans the growth again. Fails with XX002 if the
+    /// index is damaged.
     pub fn write_directory(
         &self,
         mut meta: Exclusive,
@@ -170,8 +180,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         let meta_change = Change::Page(&metapage);
         match &page {
             Some(page) if !self.pages().has(page.number) => {
-                // Before that page come the pages of all tiles, which may be many, and nobody should
-                // wait for the metapage meanwhile.
+                // Before that page come the pages of all tiles, which may be many, and nobody
+                // should wait for the metapage meanwhile.
                 drop(meta);
                 self.pages().extend_to(page.number, directory.chain())?;
                 return Ok(self.known_directory());
@@ -193,8 +203,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         found.map_err(|damage| damaged(self.relation, damage))
     }
 
-    /// Returns what `read` returns for the bytes of a page, which is locked meanwhile; `None` stands
-    /// for a page behind the end of the file. Fails with XX002 if `read` finds damage.
+    /// Returns what `read` returns for the bytes of a page, which is locked meanwhile; `None`
+    /// stands for a page behind the end of the file. Fails with XX002 if `read` finds damage.
     pub fn read<T>(
         &self,
         page: u32,
@@ -204,8 +214,8 @@ impl<'r, C: IndexColumn> Index<'r, C> {
     }
 }
 
-/// Reads a directory from the metapage, which is locked, and from the pages that it names. Fails with
-/// XX002 if they are damaged.
+/// Reads a directory from the metapage, which is locked, and from the pages that it names. Fails
+/// with XX002 if they are damaged.
 fn read_directory<D: IndexDirectory>(meta: &[u8], pages: IndexPages) -> Result<D> {
     let relation = pages.relation;
     D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))

@@ -13,7 +13,12 @@ use pg_bloom_core::View;
 use pg_bloom_core::index::chain::IndexDirectory;
 use pg_bloom_core::index::filters::{Build, Directory};
 
-/// Builds an index over filters: see [`IndexKind::build`](crate::index::kind::IndexKind).
+/// Builds an index over a column of filters, for CREATE INDEX and REINDEX: scans the table once,
+/// and copies the bits of each filter into the index. Filters that are NULL or empty get no entry.
+/// Returns how many rows the table and the index have. The memory is at most maintenance_work_mem.
+///
+/// Fails with 0A000 if the operator class isn't the extension's, with 22023 if the index has
+/// options, with 22P03 for a damaged filter, and with 54000 if the index would have too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     check(wanted.index())?;
     let mut pages = begin_index(wanted.index())?;
@@ -34,8 +39,8 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     })
 }
 
-/// Checks that an index can be one over filters. Fails with 0A000 if it has an operator class that isn't
-/// the extension's, and with 22023 if it has options.
+/// Checks that an index can be one over filters. Fails with 0A000 if it has an operator class that
+/// isn't the extension's, and with 22023 if it has options.
 fn check(index: Relation) -> Result<()> {
     if options::are_given(index) {
         let message = format!("index \"{}\" over a column of filters has options", index.name());

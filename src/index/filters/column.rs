@@ -1,4 +1,5 @@
-//! The column of an index over filters: which columns can be one, and by which types filters are asked.
+//! The column of an index over filters: which columns can be one, and by which types filters are
+//! asked.
 
 use crate::error::unsupported;
 use crate::index::page::impossible;
@@ -31,8 +32,8 @@ impl IndexColumn for Filters {
 }
 
 impl Index<'_> {
-    /// Calls `visit` with the number of each slot of a row page that has a row, the slot's state and the
-    /// row. Fails with XX002 if the page is damaged.
+    /// Calls `visit` with the number of each slot of a row page that has a row, the slot's state
+    /// and the row. Fails with XX002 if the page is damaged.
     pub fn each_slot(
         &self,
         page: &RowPage,
@@ -42,9 +43,10 @@ impl Index<'_> {
     }
 }
 
-/// Checks that a table can have these rows of an index now. Fails with XX002 for the first row that it
-/// can't have: on a line that no page has, or, in a table of the access method heap, on a page behind
-/// its end. Other access methods number rows as they like.
+/// Checks that a table can have these rows, which were found in an index: each is at a line number
+/// that a page can have and, in a table of the access method heap, on a page that the table has
+/// now. Other access methods number rows as they like. Fails with XX002 for the first row for which
+/// that isn't so: the index is damaged.
 pub fn check_rows(
     index: Relation,
     table: Relation,
@@ -57,26 +59,27 @@ pub fn check_rows(
     }
 }
 
-/// Returns whether the filters of a group are of text. Filters that have no elements are in no group,
-/// so nothing is said of them.
+/// Returns whether the filters of a group are of text. Filters that have no elements are in no
+/// group, so nothing is said of them.
 pub fn is_of_text(group: &FilterGroup) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
-/// Returns the type `bloom_key`. Fails with 0A000 if the index has an operator class whose operators
-/// aren't the extension's own.
+/// Returns the extension's type `bloom_key`, whose values can probe filters of any key kind, for an
+/// index over a column of filters. Fails with 0A000 if the index has an operator class whose
+/// operators aren't the extension's own.
 pub fn key_type(relation: Relation) -> Result<Oid> {
     let ColumnClass { family, declared, .. } = relation.column_class();
     let handler = relation.handler();
     let key = catalog::type_beside(handler, c"bloom_key");
-    let asks_by = |right: Oid, function: &CStr| {
+    let has_own_operator = |right: Oid, function: &CStr| {
         operators::family_member(family, declared, right, ASKS).is_some_and(|operator| {
             catalog::is_beside(operators::function_of(operator), handler, function)
         })
     };
     if declared == catalog::type_beside(handler, c"bloom")
-        && asks_by(pg_sys::TEXTOID, c"bloom_contains")
-        && asks_by(key, c"bloom_contains_key")
+        && has_own_operator(pg_sys::TEXTOID, c"bloom_contains")
+        && has_own_operator(key, c"bloom_contains_key")
     {
         return Ok(key);
     }
@@ -85,9 +88,9 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
     Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 
-/// Returns whether a family and the declared type of its class are fit for an index over filters. Each
-/// reason why not is reported as INFO. Whether the operators' functions are the extension's own is
-/// checked when an index is opened.
+/// Returns whether a family and the declared type of its class are fit for an index over filters.
+/// Each reason why not is reported as INFO. Whether the operators' functions are the extension's
+/// own is checked when an index is opened.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {

@@ -1,23 +1,23 @@
-//! The cost of a bitmap scan: for each key, one page of each tile and the row pages. How many rows match
-//! is the planner's own estimate, and no other rows of the table are read.
+//! The cost of a bitmap scan: for each key, one page of each tile and the row pages. How many rows
+//! match is the planner's own estimate, and no other rows of the table are read.
 //!
 //! # The order in which conditions are evaluated
 //!
-//! A probe of a filter of another key kind is an error. Users exclude such filters by another condition:
-//! `name = 'url' AND filter @> 'x'`. In a sequential scan PostgreSQL evaluates the cheaper condition
-//! first, so that works. In a bitmap scan it rechecks the conditions that the index was asked by
-//! before all others, and the query would fail.
+//! A probe of a filter of another key kind is an error. Users exclude such filters by another
+//! condition: `name = 'url' AND filter @> 'x'`. In a sequential scan PostgreSQL evaluates the
+//! cheaper condition first, so that works. In a bitmap scan it rechecks the conditions that the
+//! index was asked by before all others, and the query would fail.
 //!
-//! So the index is asked by another operator, `@=>`, in place of `@>`. PostgreSQL doesn't recheck rows
-//! that are found by it, and evaluates `@>` itself on each of them, in the order of the costs.
+//! So the index is asked by another operator, `@=>`, in place of `@>`. PostgreSQL doesn't recheck
+//! rows that are found by it, and evaluates `@>` itself on each of them, in the order of the costs.
 //!
-//! If all filters are of text, no probe can fail, and the index is asked by `@>` itself. Then rows that
-//! were found by all bits of a filter needn't be probed again: at a rate of 1 % these are one in a
-//! hundred of the table.
+//! If all filters are of text, no probe can fail, and the index is asked by `@>` itself. Then rows
+//! that were found by all bits of a filter needn't be probed again: at a rate of 1 % these are one
+//! in a hundred of the table.
 //!
 //! PostgreSQL calls no support function for operators of the operator class, nor for `ANY`. So the
-//! conditions of a path are replaced when its cost is asked for. If a user writes `@=>`, the condition
-//! is made unequal to itself, so that PostgreSQL evaluates it, too.
+//! conditions of a path are replaced when its cost is asked for. If a user writes `@=>`, the
+//! condition is made unequal to itself, so that PostgreSQL evaluates it, too.
 
 use super::column::{Index, is_of_text};
 use crate::index::kind::Cost;
@@ -31,7 +31,12 @@ use pgrx::pg_sys::exprCollation;
 /// Asking the 127 filters that a page has bits of takes as long as evaluating this many operators.
 const OPERATORS_PER_PAGE: f64 = 60.0;
 
-/// Estimates the cost of a scan, and replaces the conditions of its path.
+/// Estimates the cost of a bitmap scan of an index over a column of filters, for the planner, and
+/// replaces the conditions of its path by others that mean the same: see [`replace_conditions`].
+///
+/// A lookup of one key reads a fixed number of index pages, each of which has bits of up to 127
+/// filters. How many rows match is the planner's own estimate. An index that can't be read, since
+/// it is damaged or only imagined by a tool like hypopg, gets the cost of a typical one.
 pub fn estimate(planned: &Planned) -> Cost {
     // A damaged index must not keep the table's queries from being planned: the scan reports the
     // damage.
@@ -69,8 +74,17 @@ fn has_only_text(directory: &Directory) -> bool {
     directory.group(0).is_some() && directory.groups().all(|(_, group)| is_of_text(group))
 }
 
-/// Replaces the conditions of the path by others that mean the same, so that PostgreSQL evaluates the
-/// original ones in the order of their costs: see the module's page.
+/// Replaces the conditions by which a planned scan asks an index over filters, such as
+/// `filter @> 'x'`, by others that mean the same: `filter @=> bloom_key('x')`.
+///
+/// A probe of a filter with elements of another type raises an error, and users exclude such
+/// filters by a cheaper condition (`name = 'url' AND filter @> 'x'`). PostgreSQL rechecks a
+/// condition that the index was asked by before all others, but evaluates a condition that was
+/// replaced in the order of costs. If all filters are of text, no probe can fail, and the condition
+/// stays. A condition that the user has written with `@=>` becomes one that PostgreSQL doesn't take
+/// for equal, so that it is evaluated, too.
+///
+/// Does nothing if the operator class isn't the extension's.
 fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
     let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
@@ -80,13 +94,15 @@ fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
     };
     let replacement = |condition: &Comparison| {
         let &Comparison { operator, is_array, left, right, collation } = condition;
-        // SAFETY: an operator of the operator class has a filter on its left, and on its right a key,
-        // an element, or an array of keys or elements.
+        // SAFETY: an operator of the operator class has a filter on its left, and on its right a
+        // key, an element, or an array of keys or elements.
         unsafe {
             if operator == key_condition.operator {
                 let right = collated(right, exprCollation(right));
                 return Some(key_condition.of_key(left, right, is_array));
             }
+            // Only `bloom_contains`, the function of `@>`, is replaced, and only if a probe may
+            // fail.
             let function = operators::function_of(operator);
             if filters == FiltersAsked::OnlyText
                 || !catalog::is_beside(function, own_function, c"bloom_contains")

@@ -6,9 +6,9 @@
 //! publish    row page: lookups find it                                     one record
 //! ```
 //!
-//! No lock is held from one record to the next. An error or a crash in between leaves a slot that is
-//! claimed by a dead row; VACUUM frees it as it frees the slots of other dead rows. The last record
-//! precedes the commit, so a session that sees the row finds it.
+//! No lock is held from one record to the next. An error or a crash in between leaves a slot that
+//! is claimed by a dead row; VACUUM frees it as it frees the slots of other dead rows. The last
+//! record precedes the commit, so a session that sees the row finds it.
 
 use super::column::{Index, is_of_text};
 use crate::element::with_value;
@@ -25,9 +25,15 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use std::rc::Rc;
 
-/// Adds a row with a filter to the index. A filter without elements needs no slot: no lookup finds it.
+/// Adds a row with a filter to an index over a column of filters. The row gets a *slot*, an entry
+/// with a copy of the filter's bits. A filter without elements needs none: no lookup finds it.
 ///
-/// Fails as [`IndexKind::insert`](crate::index::kind::IndexKind) does.
+/// The slot is claimed, its bits are written, and then lookups may find it: three or more WAL
+/// records, between which no page is locked. If the index had only filters of text and this one
+/// isn't, all sessions plan their queries of the table again.
+///
+/// Fails with 22P03 for a damaged filter, with 54000 if the index would have too many pages, and
+/// with XX002 if it is damaged.
 ///
 /// # Safety
 /// The value must be a filter.
@@ -59,7 +65,10 @@ struct ClaimedSlot {
     slot: Slot,
 }
 
-/// Claims a free slot of a group for a row. Adds a tile if there is none.
+/// Claims a free slot, an entry of the index, for a row. From then on no other row gets the slot,
+/// and lookups don't find the row yet. A *group* is the filters of one key kind, layout and size,
+/// whose slots are alike. If all slots of the group are in use, a *tile*, pages with more slots, is
+/// added.
 ///
 /// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged; then
 /// nothing is claimed.
@@ -68,8 +77,8 @@ fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> 
     loop {
         if let Some(number) = directory.group_number(group) {
             let pages = directory.row_pages(number);
-            // The newest tile has free slots in most cases. If it is full, slots that VACUUM has freed
-            // are looked for, from the oldest tile on.
+            // The newest tile has free slots in most cases. If it is full, slots that VACUUM has
+            // freed are looked for, from the oldest tile on.
             for page in pages.last().into_iter().chain(pages) {
                 if let Some(slot) = claim_in(index, &directory, page, row)? {
                     let page = *page;
@@ -81,8 +90,12 @@ fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> 
     }
 }
 
-/// Claims a slot of a row page for a row. Returns `None` if the page has no free slot. Fails with XX002
-/// if the page, or one of the tile's, is damaged.
+/// Claims a free slot on a row page for a row: a *slot* is an entry of the index, and a *row page*
+/// says which rows some slots have. Returns `None` if the page has no free slot.
+///
+/// The page is searched under a share lock, and again under an exclusive one before it is changed
+/// and logged. The pages with the slot's bits are checked before. Fails with XX002 if one of these
+/// pages is damaged; then nothing is claimed.
 fn claim_in(
     index: &Index,
     directory: &Directory,
@@ -97,7 +110,8 @@ fn claim_in(
     let Some(free_slot) = first_free_slot(&pin.shared())? else {
         return Ok(None);
     };
-    // The pages are checked before the slot is claimed: a row that is refused must not have taken one.
+    // The pages are checked before the slot is claimed: a row that is refused must not have taken
+    // one.
     let tile = free_slot.tile;
     index.pages().check_each(tile.pages(), tile.special())?;
 
@@ -106,8 +120,8 @@ fn claim_in(
         return Ok(None);
     };
     if slot.tile != tile {
-        // Other sessions took the last slots of the tile in the meantime. The pages of the next tile
-        // must be checked, too.
+        // Other sessions took the last slots of the tile in the meantime. The pages of the next
+        // tile must be checked, too.
         drop(locked);
         return claim_in(index, directory, page, row);
     }
@@ -120,8 +134,9 @@ fn claim_in(
     Ok(Some(slot))
 }
 
-/// Writes the bits of a filter to a slot, some bytes on each page of its tile, with one record for four
-/// pages.
+/// Writes the bits of a filter into the slot that was claimed for its row. The slot has some bytes
+/// on each page of its tile. Up to four pages at a time are locked exclusively, in the order of
+/// their numbers, and share a WAL record. Fails with XX002 if a page is damaged.
 fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
     let ClaimedSlot { directory, slot, .. } = claimed;
     let pages = index.pages();
@@ -143,8 +158,10 @@ fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Makes lookups find the row of a slot, whose bits are written. Fails with XX002 if the slot isn't the
-/// row's any more.
+/// Makes lookups find a row whose filter was added to the index: changes the state of its slot, the
+/// row's entry, from claimed to used. [`write`] must have written the filter's bits to the slot
+/// before. The page that has the states of slots is locked exclusively, and the change is logged.
+/// Fails with XX002 if the slot isn't claimed for this row any more.
 fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
     let ClaimedSlot { directory, page, slot } = claimed;
     let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
@@ -164,11 +181,12 @@ fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
     Ok(())
 }
 
-/// Adds a tile for a group, unless another session has changed the directory since `searched` was read.
-/// Returns the newest directory.
+/// Adds a tile, pages with new slots, for a group of filters that are alike, unless another session
+/// has changed the directory since `searched` was read. Returns the newest directory, the list of
+/// all tiles; the caller looks for a free slot again. The metapage is locked exclusively meanwhile.
 ///
-/// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged, also if
-/// pages of the new tile have contents.
+/// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged, also
+/// if pages of the new tile have contents.
 #[cold]
 fn grow(index: &Index, searched: &Rc<Directory>, group: &FilterGroup) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();

@@ -20,7 +20,9 @@ use pg_bloom_core::index::filters::{
 use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
-/// Returns what `bloom_index_info` says of an index over filters. Fails with XX002 if it is damaged.
+/// Returns the row of the SQL function `bloom_index_info` for an index over a column of filters.
+/// Each row of the table has a *slot*, its entry in the index; the slots are counted on all *row
+/// pages*, which say what row each slot has. Fails with XX002 if the index is damaged.
 pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
@@ -56,10 +58,16 @@ type SlotOfRow = (RowPage, u16);
 /// The slots that each row of the table has.
 type SlotsByRow = HashMap<RowId, Vec<SlotOfRow>>;
 
-/// Checks the index against its table, and returns how many rows have a filter.
+/// Checks an index over a column of filters against its table, for the SQL function
+/// `bloom_index_check`, and returns how many rows have a filter that isn't NULL.
 ///
-/// Fails with XX002 if a page is damaged, if a row's slot lacks bits of its filter or has a filter
-/// of its own besides, or if the table can't have the row of a slot.
+/// A row's *slot* is its entry in the index, with a copy of the filter's bits. The slots of all
+/// rows are read into memory. Then each row that a snapshot taken here sees must have a slot with
+/// the bits of its filter, and none with others. The slots of other rows must at least be for a
+/// line that the table has.
+///
+/// Fails with XX002 if a page is damaged, if a row has no such slot or another one, or if the table
+/// can't have the row of a slot.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
@@ -113,7 +121,8 @@ fn check_row(named: &NamedIndex, row: RowId, matching: MatchingSlots, slots: usi
     Ok(())
 }
 
-/// Checks each page of the index, and returns the slots of all rows.
+/// Checks each page of an index over filters, and returns the slots of all rows: a *slot* is a
+/// row's entry in the index. Slots that are free, or claimed and not filled yet, are left out.
 ///
 /// Fails with XX002 if a page is damaged, or if the table can't have the row of a slot.
 fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<SlotsByRow> {
@@ -139,8 +148,8 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
 }
 
 /// Checks the slots of rows that the snapshot didn't see: rows of other sessions, and rows that are
-/// deleted but not vacuumed yet. The table must still have a line for each: VACUUM frees the slots of
-/// a row before its line.
+/// deleted but not vacuumed yet. The table must still have a line for each: VACUUM frees the slots
+/// of a row before its line.
 ///
 /// So while a slot is in use, its row has a line. To see both at one moment, the line is looked at
 /// while the slot's page is locked, so that VACUUM can't free the slot in between.
@@ -173,7 +182,10 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
     Ok(())
 }
 
-/// Counts the slots of a row that have all bits of its filter. Fails with XX002 if a page is damaged.
+/// Counts those of a row's slots, its entries in the index, whose bits are the ones of the row's
+/// filter. One is needed, or none if the filter is empty, since no lookup finds an empty filter. A
+/// slot in another group, the filters of another type or size, doesn't count. Fails with XX002 if a
+/// page is damaged.
 fn count_matching_slots(
     index: &Index,
     directory: &Directory,

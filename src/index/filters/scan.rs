@@ -13,7 +13,14 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 
-/// Adds the rows whose filters may have what the keys of a scan look for.
+/// Adds the rows whose filters may have what all scan keys of a bitmap scan look for. A scan key is
+/// a comparison of the query with the column of filters: `filter @> 'x'`, or `@> ANY` of some
+/// elements.
+///
+/// The bits of the filters are read in the index. PostgreSQL evaluates the condition again on rows
+/// of which the index has no exact copy of the filter, if the condition is `@>`; one that was
+/// replaced by `@=>` isn't evaluated again here, since PostgreSQL evaluates the original condition
+/// on all rows.
 ///
 /// Fails with 0A000 if the keys' type can't be asked for, or if their collation doesn't compare
 /// bytes, and with XX002 or XX001 if the index or the table is damaged.
@@ -35,25 +42,26 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let has_own_operator = keys.iter().any(|key| key.asked_type != key_type);
 
     let directory = index.directory()?;
-    let mut highest: Option<RowId> = None;
-    let mut refused: Option<RowId> = None;
+    let mut last_row: Option<RowId> = None;
+    let mut impossible_row: Option<RowId> = None;
     let mut add = |FoundRow { row, must_recheck }| {
-        highest = highest.max(Some(row));
+        last_row = last_row.max(Some(row));
         // A row that no page can have isn't added.
         if !rows.add(row, must_recheck && has_own_operator) {
-            refused = Some(row);
+            impossible_row = Some(row);
         }
     };
     let in_group = |group: &FilterGroup| sought_in_group(&conditions, group);
     index.checked(search(&directory, &mut index.pages(), in_group, &mut add))?;
     rows.counts.index_pages += index.pages_read();
 
-    let Some(highest) = highest else {
+    let Some(last_row) = last_row else {
         return Ok(());
     };
-    // The table may be longer than it was when the search began, but it had each row that was found.
+    // The table may be longer than it was when the search began, but it had each row that was
+    // found.
     let table = Opened::table_of(relation);
-    check_rows(relation, table.relation(), [refused.unwrap_or(highest)].into_iter())
+    check_rows(relation, table.relation(), [impossible_row.unwrap_or(last_row)].into_iter())
 }
 
 /// Returns the elements that one key of a scan looks for: a filter must have at least one of them.
@@ -82,7 +90,11 @@ unsafe fn alternatives(relation: Relation, key_type: Oid, key: &Key) -> Result<V
     Ok(memory::collect(elements.map(probe_key)))
 }
 
-/// Returns what the conditions of a scan look for in the filters of a group.
+/// Returns what each condition of a scan looks for in the filters of a group, which have one key
+/// kind (type of elements) and size. A condition has alternatives, elements of which a filter must
+/// have at least one: by their hashes for this kind. An element that no filter of the kind can
+/// have, such as 2^40 among 32-bit integers, is left out. One of another kind stays as such: the
+/// row is found, and the condition itself then raises the error.
 fn sought_in_group(conditions: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
     let kind = group.kind();
     let sought = |key: &ProbeKey| {

@@ -1,8 +1,8 @@
 //! VACUUM: frees the slots of dead rows. The bits of a freed slot stay until the next row gets it.
 //!
-//! A lookup may read the bits of a slot, and the slot's row only after another row has got the slot.
-//! It may then judge the new row by the bits of the old one. That does no harm: the lookup began
-//! before the new row was inserted, so its snapshot doesn't see that row.
+//! A lookup may read the bits of a slot, and the slot's row only after another row has got the
+//! slot. It may then judge the new row by the bits of the old one. That does no harm: the lookup
+//! began before the new row was inserted, so its snapshot doesn't see that row.
 
 use super::column::Index;
 use crate::pg::call::error::Result;
@@ -20,7 +20,14 @@ struct OccupiedSlot {
     row: RowId,
 }
 
-/// Does a pass of VACUUM: frees the slots of dead rows. Fails with XX002 if the index is damaged.
+/// Does a pass of VACUUM over an index of filters: frees the entries of dead rows, and returns how
+/// many it has freed and how many are left.
+///
+/// Each row has a *slot* in the index: the row's place in the table, on a *row page*, and the bits
+/// of its filter elsewhere. Freeing changes only the state on the row page; the bits stay until the
+/// next row gets the slot. A row page is first read under a share lock, then changed under an
+/// exclusive one, and `dead` is asked under the share lock. Fails with XX002 if the index is
+/// damaged.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let index = Index::of(relation)?;
     let directory = index.directory()?;
@@ -29,6 +36,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     for page in directory.all_row_pages() {
         version::vacuum_delay_point();
         let mut dead_slots = Vec::new();
+        // Slots that are claimed for a row and not filled yet count as occupied, too.
         index.each_slot(page, |number, _, row| {
             if dead.has(row) {
                 memory::push(&mut dead_slots, OccupiedSlot { number, row });
@@ -47,19 +55,23 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     })
 }
 
-/// Frees slots of a row page, unless they have other rows by now.
+/// Frees these slots of a row page, the page of an index with the table's rows that have its
+/// filters: a *slot* is one row's entry. A slot that has another row by now is left as it is.
+///
+/// The page is locked exclusively for up to 64 slots at a time, which share a WAL record. Fails
+/// with XX002 if the page is damaged.
 fn free_slots(
     index: &Index,
     directory: &Directory,
     page: &RowPage,
     slots: &[OccupiedSlot],
 ) -> Result<()> {
-    for slots_of_record in slots.chunks(wal::MAX_PIECES) {
+    for slots_of_wal_record in slots.chunks(wal::MAX_PIECES) {
         let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
-        let mut changes = memory::with_capacity(slots_of_record.len());
-        for slot in slots_of_record {
-            // No other VACUUM runs on this table, and the place of a dead row gets no other row before
-            // VACUUM is done with it. So a slot with this row is still the dead row's.
+        let mut changes = memory::with_capacity(slots_of_wal_record.len());
+        for slot in slots_of_wal_record {
+            // No other VACUUM runs on this table, and the place of a dead row gets no other row
+            // before VACUUM is done with it. So a slot with this row is still the dead row's.
             let (_, row_now) = index.checked(page.slot(&locked, slot.number))?;
             if row_now == slot.row {
                 changes.push(page.free(slot.number));
@@ -70,8 +82,9 @@ fn free_slots(
     Ok(())
 }
 
-/// Returns the size of the index, and the number of rows in its table as an estimate of its own. After
-/// a pass, which has counted rows, returns `None`.
+/// Returns what VACUUM notes about an index at its end: its size in pages, and the table's number
+/// of rows as an estimate of its own. Returns `None` after a pass of this VACUUM, which has counted
+/// the rows: then the pass's numbers stay.
 pub fn cleanup(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts> {
     if had_pass {
         return None;

@@ -1,5 +1,5 @@
-//! CREATE INDEX and REINDEX: one scan of the table, in the order of its pages, gathers the keys of one
-//! range after the other. What CREATE INDEX CONCURRENTLY needs besides is in [`super::vacuum`].
+//! CREATE INDEX and REINDEX: one scan of the table, in the order of its pages, gathers the keys of
+//! one range after the other. What CREATE INDEX CONCURRENTLY needs besides is in [`super::vacuum`].
 
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
@@ -29,8 +29,8 @@ struct Defaults {
 
 const FOR_ELEMENTS: Defaults = Defaults { fpr: None, pages_per_range: 8 };
 /// A lookup asks for several windows, and a range is read only if it seems to have all of them, so
-/// their rates multiply. At 0.33 a key takes 2.5 bits, of which it sets one. By a model fewer bits and
-/// smaller ranges, or more bits and larger ranges, read more of the text at the same size.
+/// their rates multiply. At 0.33 a key takes 2.5 bits, of which it sets one. By a model fewer bits
+/// and smaller ranges, or more bits and larger ranges, read more of the text at the same size.
 const FOR_WINDOWS: Defaults = Defaults { fpr: Some(0.33), pages_per_range: 1 };
 /// For members of arrays, values in documents, and words.
 const FOR_OTHER_KEYS: Defaults = Defaults { fpr: Some(0.003), pages_per_range: 8 };
@@ -58,9 +58,9 @@ struct Building<'b> {
     built_rows: Option<RowSet>,
 }
 
-/// The rows of a page that is split among several ranges, in the order in which the scan gives them.
-/// That isn't the order of their ranges: PostgreSQL gives a row with the line that its HOT chain
-/// begins with, when it comes to the chain's last line.
+/// The rows of a page that is split among several ranges, in the order in which the scan gives
+/// them. That isn't the order of their ranges: PostgreSQL gives a row with the line that its HOT
+/// chain begins with, when it comes to the chain's last line.
 #[derive(Default)]
 struct SplitPage {
     number: u32,
@@ -72,7 +72,18 @@ struct RowKeys {
     hashes: Vec<u64>,
 }
 
-/// Builds an index over ranges: see [`IndexKind::build`](crate::index::kind::IndexKind).
+/// Builds an index over ranges from all rows of its table, for CREATE INDEX and REINDEX, and
+/// returns how many rows the table and the index have.
+///
+/// The table is scanned once, in the order of its pages. The keys (hashes of values, or of their
+/// parts) of one *range*, some neighbouring pages or a part of one, are gathered until the scan has
+/// passed the range. Their bits are written once enough ranges make up a tile. The memory is at
+/// most maintenance_work_mem. If the build is CONCURRENTLY, this session also remembers which rows
+/// the index has, since PostgreSQL will ask for them.
+///
+/// Fails with 0A000 for a column that can't be in such an index, or a table whose rows don't come
+/// in the order of its pages; with 22023 for options that the index can't have; and with 54000 if
+/// the index would have too many pages.
 pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let index = wanted.index();
     let column = column_of_new(index)?;
@@ -101,8 +112,17 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
 }
 
 impl Building<'_> {
-    /// Adds a row with the value of its column; `None` is NULL, which has no keys. Rows come in the
-    /// order of their pages. Fails with 0A000 if they don't, and as [`build`] does.
+    /// Adds the keys of a row, the hashes of its value or of its parts, to the index that is being
+    /// built. `value` is `None` for NULL, which has no keys. A row of a later range (some
+    /// neighbouring pages of the table) than the rows before it first ends their range: its keys
+    /// are all there.
+    ///
+    /// Where a page is *split*, its lines belong to several ranges. The rows of such a page are
+    /// kept until the scan goes to the next page, since they don't come in the order of their
+    /// lines.
+    ///
+    /// Fails with 0A000 if rows don't come in the order of their pages, with XX000 if a value has
+    /// no hash, and with 54000 if the index would have too many pages.
     ///
     /// # Safety
     /// The value must be one of the index's column.
@@ -140,7 +160,10 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Ends the ranges of a split page, up to the last one that has a row.
+    /// Gives the build the keys of all rows of the last page, if pages are *split*, so that the
+    /// lines of one page belong to several ranges: range by range, up to the last one that has a
+    /// row. Does nothing if no rows are kept. Fails with 54000 if the index would have too many
+    /// pages.
     fn end_split_page(&mut self) -> Result<()> {
         let mut rows = std::mem::take(&mut self.split_page.rows);
         rows.sort_by_key(|row| row.range);
@@ -163,7 +186,10 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Ends the last range, and writes the rest of the index. Returns how many rows the index has.
+    /// Ends the last range (the neighbouring pages of the table whose keys were gathered last), and
+    /// writes the rest of the index: its last tiles, and the metapage, which makes it an index.
+    /// Returns how many rows the index has. Fails with 54000 if the index would have too many
+    /// pages.
     fn finish(mut self) -> Result<u64> {
         self.end_split_page()?;
         if !self.gathered.is_empty() {
@@ -187,11 +213,12 @@ fn mean_keys_per_row(num_keys: u64, num_rows: u64) -> u64 {
     rounded.unwrap_or(0).max(1)
 }
 
-/// Returns the column of an index that is about to be built.
+/// Returns a description of the column of an index that is about to be built: which keys its values
+/// have, and how they are hashed.
 ///
-/// Fails with 0A000 for a type that has the bytes of an element and compares in another way, such as
-/// `citext`: the index would answer no question about it. An older index over such a column is
-/// rebuilt all the same.
+/// Fails with 0A000 for a type that has the bytes of an element and compares in another way, such
+/// as `citext`: no lookup could use the index. An older index over such a column, whose type was
+/// altered later, is rebuilt all the same.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::of(index)?;
     let is_read_as_its_bytes = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
@@ -203,12 +230,18 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
     Ok(column)
 }
 
-/// Returns what an index is made with. `table` is the table whose rows it will have; without one it is
-/// made for a table that is still empty. Fails with 22023 for options that such an index can't have.
+/// Returns the options that an index is built with: those that the user has given in WITH, and
+/// defaults for the others, by the type of the column. A *range* is the part of the table that has
+/// one Bloom filter. `table` is the table whose rows the index will have; `None` makes the index
+/// for a table that is still empty.
 ///
-/// Pages may be split among ranges if a page stands for much, unless the user has said how many pages
-/// a range has: a value with many keys may be longer than all others of its page. An index of texts,
-/// whose ranges are single pages in any case, may split later pages even if it splits none now.
+/// A page with much text may be *split* among several ranges, by a sample of the table's pages,
+/// unless the user has said how many pages a range has. An index of elements is never split. An
+/// index of texts, whose ranges are single pages in any case, may split later pages even if it
+/// splits none now. The number of keys in a range is a guess, for an index without rows: from the
+/// width of a row, or one key for each 20 bytes.
+///
+/// Fails with 22023 for options that such an index can't have.
 fn options_of_new(
     column: &RangesColumn,
     index: Relation,

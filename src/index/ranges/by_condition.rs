@@ -1,7 +1,7 @@
 //! Lookups of conditions on keys: the pages of ranges in which a condition may hold.
 //!
-//! PostgreSQL compares all rows of these ranges. Where that takes longer than hashing the rows' keys,
-//! as for a condition with many alternatives or a regular expression, the scan does that, and
+//! PostgreSQL compares all rows of these ranges. Where that takes longer than hashing the rows'
+//! keys, as for a condition with many alternatives or a regular expression, the scan does that, and
 //! PostgreSQL compares only rows that may match.
 
 use super::columns::Index;
@@ -15,20 +15,27 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Split, search_alternatives, search_condition};
 use pg_bloom_core::memory;
 
-/// The most comparisons that PostgreSQL makes of each row of a range, counted as those with a pattern
-/// of LIKE. Hashing the keys of a row takes as long as four, and copying it before that, and looking
-/// at it twice, as long again.
+/// The most comparisons of each row of a range that are left to PostgreSQL, in the time of one with
+/// a pattern of LIKE; for more, the scan hashes the row's keys. Hashing takes as long as four
+/// comparisons. Copying the row first, and going through its keys twice, takes as long again.
 pub const MOST_COMPARISONS: usize = 8;
 
-/// Returns whether the rows of a range should be compared by the hashes of their keys, instead of by
-/// PostgreSQL, for a lookup with these scan keys and their condition.
+/// Returns whether the rows of a range should be compared by the hashes of their keys, instead of
+/// by PostgreSQL, for a lookup with these scan keys and their condition.
 pub fn should_hash_rows(index: &Index, scan_keys: &[Key], condition: &Condition) -> bool {
     let times = scan_keys.iter().map(|scan_key| index.comparison_time(scan_key));
     let longest_time = times.max().unwrap_or(1);
     Alternatives::count(condition) * longest_time > MOST_COMPARISONS
 }
 
-/// Gives PostgreSQL the rows that may match all scan keys.
+/// Adds the rows that may match all scan keys (`text LIKE '%abc%'`, `array @> '{5}'`) to a bitmap,
+/// for an index that keeps the hashes of the parts of values. PostgreSQL compares each of these
+/// rows with the query again.
+///
+/// The scan keys become one condition on a row's hashes. The index says in which *ranges*, some
+/// neighbouring pages of the table or a part of one, it may hold. Their rows are added as they are
+/// or, if the condition has so many alternatives that hashing a row is faster than comparing it,
+/// after the scan has hashed them. A condition that restricts nothing adds all pages of the table.
 ///
 /// Fails with 2201B for an invalid regular expression, and with XX002 if the index is damaged.
 ///
@@ -77,7 +84,8 @@ pub unsafe fn add_rows(index: &Index, scan_keys: &[Key], rows: &mut RowBatch) ->
     Ok(())
 }
 
-/// Gives PostgreSQL all rows of a range: whole pages, or, where pages are split, some lines of a page.
+/// Gives PostgreSQL all rows of a range: whole pages, or, where pages are split, some lines of a
+/// page.
 fn add_range(pages: &RangePages, split: Option<Split>, range: u32, rows: &mut RowBatch) {
     let lines = split.and_then(|split| split.lines_of(range));
     match (lines, pages.pages(range).next()) {
@@ -101,8 +109,8 @@ struct RangeFound {
     alternatives: Vec<u32>,
 }
 
-/// Reads the ranges that a lookup of many alternatives finds, and gives PostgreSQL the rows for which
-/// one of the alternatives may hold.
+/// Reads the ranges that a lookup of many alternatives finds, and gives PostgreSQL the rows for
+/// which one of the alternatives may hold.
 struct RangeReader<'a, 'r> {
     pages: &'a RangePages<'r>,
     filter: RowFilter<'a>,
@@ -111,8 +119,9 @@ struct RangeReader<'a, 'r> {
 }
 
 impl RangeReader<'_, '_> {
-    /// Finds the ranges that may have rows for the alternatives, and reads them. Ranges are found and
-    /// read by turns, so that a list of them never takes much memory.
+    /// Finds the ranges (neighbouring pages of the table) that may have rows for at least one of
+    /// the alternatives of a condition, reads their pages, and adds the rows that may match to the
+    /// bitmap. Whenever the ranges found so far take a megabyte, they are read and forgotten.
     ///
     /// Fails with XX002 if the index is damaged.
     fn add_rows(

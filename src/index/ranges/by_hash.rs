@@ -1,5 +1,5 @@
-//! Lookups in an index of elements: finds the rows of ranges that may have one of the elements that a
-//! scan asks for.
+//! Lookups in an index of elements: finds the rows of ranges that may have one of the elements that
+//! a scan asks for.
 
 use super::columns::element::ElementColumn;
 use super::columns::{Index, RangesColumn, SHORT_LIST, keep_distinct};
@@ -14,7 +14,12 @@ use pg_bloom_core::index::ranges::{self, Directory};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
-/// Gives PostgreSQL the rows that may match all scan keys.
+/// Adds the rows that may match all scan keys (`x = 5`, `x = ANY (…)`) to a bitmap, for an index
+/// whose rows have one element each. PostgreSQL compares each of these rows with the query again.
+///
+/// The index says which *ranges*, some neighbouring pages of the table, may have one of the
+/// elements. The scan reads their pages, and adds only rows whose element has one of the hashes;
+/// or, if it can't read rows itself, all rows of these pages. Without scan keys nothing is added.
 ///
 /// Fails with 0A000 for a comparison that the index can't answer, and with XX002 if it is damaged.
 ///
@@ -48,8 +53,8 @@ pub unsafe fn add_rows(
     Ok(())
 }
 
-/// Returns the hashes that an element may have to match all scan keys, in ascending order. An element
-/// has one hash, so it must be among those of each scan key.
+/// Returns the hashes that an element may have to match all scan keys, in ascending order. An
+/// element has one hash, so it must be among those of each scan key.
 ///
 /// # Safety
 /// The scan keys must be those of a scan of the index.
@@ -71,8 +76,8 @@ unsafe fn hashes_that_match_all(
     Ok(hashes)
 }
 
-/// Returns the hashes of the elements that a scan key asks for, in ascending order. Fails with 0A000 if
-/// elements of their type can't be compared with the column by hashes.
+/// Returns the hashes of the elements that a scan key asks for, in ascending order. Fails with
+/// 0A000 if elements of their type can't be compared with the column by hashes.
 ///
 /// # Safety
 /// The scan key must be one of a scan of the index.
@@ -84,7 +89,7 @@ unsafe fn hashes_of_scan_key(
     let hasher = elements.hasher_of(index.relation, scan_key.asked_type)?;
     // SAFETY: promised by the caller: the elements are of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
-    // A nested loop asks again and again, so what PostgreSQL allocates for a question is freed.
+    // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is freed.
     // SAFETY: hashes are in Rust's memory.
     let mut hashes =
         unsafe { in_scratch(|| memory::try_collect(scan_key.sought().into_iter().map(hash_of)))? };
@@ -92,28 +97,33 @@ unsafe fn hashes_of_scan_key(
     Ok(hashes)
 }
 
-/// Returns the ranges that may have an element with one of these hashes, in ascending order.
+/// Returns the numbers of the ranges that may have an element with one of these hashes, each once
+/// and in ascending order. A *range* is some neighbouring pages of the table.
+///
+/// The hashes are looked up one after the other. While one is, the operating system is asked to
+/// read the index pages for the next ones (they are *announced*). Each page is locked for sharing
+/// while it is read. Fails with XX002 if the index is damaged.
 fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> Result<Vec<u32>> {
     let mut ranges = Vec::new();
     let mut num_distinct = 0;
     let mut pages = index.pages();
-    let mut next_to_announce = 0;
-    for (number, &hash) in hashes.iter().enumerate() {
+    let mut next_announced = 0;
+    for (hash_index, &hash) in hashes.iter().enumerate() {
         interrupt::check_for_interrupts();
         // The pages of the next lookups are read from disk while this one is at work.
-        next_to_announce = next_to_announce.max(number + 1);
-        while let Some(&next) = hashes.get(next_to_announce)
+        next_announced = next_announced.max(hash_index + 1);
+        while let Some(&next) = hashes.get(next_announced)
             && pages.can_announce()
         {
             ranges::announce_search(directory, &mut pages, next);
-            next_to_announce += 1;
+            next_announced += 1;
         }
 
         index.checked(ranges::search(directory, &mut pages, hash, |range| {
             memory::push(&mut ranges, range)
         }))?;
-        // Thousands of hashes may find the same ranges: the list should not become longer than twice
-        // the ranges that there are.
+        // Thousands of hashes may find the same ranges: the list should not become longer than
+        // twice the ranges that there are.
         if ranges.len() > SHORT_LIST.max(2 * num_distinct) {
             keep_distinct(&mut ranges);
             num_distinct = ranges.len();
@@ -123,10 +133,13 @@ fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> R
     Ok(ranges)
 }
 
-/// Returns for each key whether the index may have a row with it, for `bloom_find`. `asked_type` is the
-/// type of the keys.
+/// Returns for each key, in their order, whether the table of an index may have a row with it;
+/// `false` is certain. For the SQL function `bloom_find`. `asked_type` is the type of the keys.
 ///
-/// Fails as [`add_rows`] does, and with XX000 if the index isn't one of elements.
+/// Counts as one scan of the index in PostgreSQL's statistics, and takes a predicate lock of the
+/// whole index for SERIALIZABLE transactions. Fails with 0A000 if keys of this type can't be
+/// compared with the column, with XX002 if the index is damaged, and with XX000 if it isn't one of
+/// elements.
 ///
 /// # Safety
 /// The keys must be values of that type.

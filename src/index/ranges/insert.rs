@@ -30,10 +30,16 @@ const KEYS_PER_BATCH: usize = 4096;
 /// overfull has fewer.
 const MORE_KEYS_OF_LAST_PAGE: usize = 1 << 15;
 
-/// Sets the bits of the keys that a row's value has, so that the index finds the row. Adds tiles to
-/// the index if the row's page is behind its last one.
+/// Makes an index over ranges find a new row: sets the bits of the row's keys, and adds space for
+/// them to the index if the row is on a page of the table behind all those that the index covers.
 ///
-/// Fails as [`IndexKind::insert`](crate::index::kind::IndexKind) does.
+/// A *key* is a hash of the row's value, or of a part of it; a text has one for each window of some
+/// characters. The index has a Bloom filter for each *range*, some neighbouring pages of the table.
+/// Filters of many ranges share a *tile*. Keys that this session has recently set in the same range
+/// are skipped. Pages of the index are locked exclusively, up to four at a time, and each change
+/// has its WAL record when this returns.
+///
+/// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged.
 ///
 /// # Safety
 /// The value must be of the type of the index's column.
@@ -54,7 +60,8 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
         return Ok(());
     };
 
-    // A directory with more tiles may divide the page in another way: the range is asked for again.
+    // The directory says where each tile is, and into which ranges the table is divided. One with
+    // more tiles may divide the row's page in another way, so the range is looked up again.
     let directory = directory_with_tile(index, row, first_key)?;
     let range = directory.options.range_of(row);
     set_keys_of_range(index, &directory, range, &mut new_keys)?;
@@ -65,8 +72,12 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
     Ok(())
 }
 
-/// Sets the bits of keys in all tiles that cover a range, which must have a tile. Changes the order
-/// of the keys.
+/// Sets the bits of keys in the filter of a range, some neighbouring pages of the table, and in the
+/// filters of higher levels that also cover the range. The index must have a tile (the pages with
+/// the filters of many ranges) for the range. Changes the order of the keys.
+///
+/// Locks up to four pages of the index at a time, and logs each change. Fails with XX002 if the
+/// index is damaged.
 fn set_keys_of_range(
     index: &Index,
     directory: &Directory,
@@ -94,8 +105,12 @@ fn set_keys_of_range(
     Ok(())
 }
 
-/// Returns how many of these keys, which are in the order of their pages, make up a batch. It has all
-/// keys of its last page, so that no page is locked and logged twice.
+/// Returns how many of these keys, from the first one on, should be set together: 4,096, and up to
+/// 32,768 more that belong to the same page of the index as the last of them. So no page is locked
+/// and logged twice.
+///
+/// `slot` is the filter whose bits the keys have. The keys must be in the order of the pages on
+/// which they have these bits.
 fn length_of_batch(slot: &SlotAddress, keys: &[u64]) -> usize {
     if keys.len() <= KEYS_PER_BATCH {
         return keys.len();
@@ -110,11 +125,12 @@ fn length_of_batch(slot: &SlotAddress, keys: &[u64]) -> usize {
     KEYS_PER_BATCH + more_keys_of_last_page
 }
 
-/// Returns a directory of the index in which the range of a row has a tile, after adding tiles up to
-/// it if there was none. `key` is the hash of a key of the row.
+/// Returns a directory of the index that covers a row: it says on which pages the bits of the row's
+/// range, some neighbouring pages of the table, are. Those pages are a part of a *tile*; if the
+/// range has none, tiles are added to the index up to it. `key` is the hash of a key of the row.
 ///
-/// Fails with 54000 if the index would have too many pages, with XX002 if it is damaged, and if the
-/// user cancels the statement.
+/// The caller must not hold a page lock. Fails with 54000 if the index would have too many pages,
+/// with XX002 if it is damaged, and if the user cancels the statement.
 fn directory_with_tile(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let mut directory = index.known_directory();
     loop {
@@ -149,8 +165,13 @@ struct PageChange<'r> {
     bytes: Vec<ByteChange>,
 }
 
-/// Sets the bits of these marks, and logs those that were not set yet. The index's file is made long
-/// enough first.
+/// Sets the bits of these marks in the pages of an index, and writes WAL records for the bits that
+/// were not set yet. A *mark* is a key's bits on one page. The index's file is made long enough
+/// first.
+///
+/// Up to four pages are locked exclusively at a time, in the order of their numbers, so that two
+/// sessions never wait for each other. They share a WAL record. Fails with XX002 if a page is
+/// damaged.
 fn set_marks(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let pages = index.pages();
     let mut marks_by_page = memory::collect(marks.iter());
@@ -196,9 +217,12 @@ fn write(changes: &mut [PageChange]) {
     }
 }
 
-/// Changes any number of bytes of one page, in ascending order, and logs that.
+/// Changes any number of bytes of one page and writes the WAL records, in the form that takes the
+/// least room: the bytes from the first to the last change as one piece, or records of up to 64
+/// single bytes. The changes must be in ascending order of their offsets.
 fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
-    /// Bytes of a record for each byte that is changed by itself: its offset, its length, its value.
+    /// Bytes of a record for each byte that is changed by itself: its offset, its length, its
+    /// value.
     const BYTES_PER_CHANGE: usize = 5;
 
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
@@ -230,8 +254,13 @@ enum Division {
     WholePages,
 }
 
-/// Returns how pages that have no tile yet should be divided, judging by the last pages of the table
-/// up to the one of a row. `directory` says how they are divided now.
+/// Returns how the pages of the table that the index doesn't cover yet should be divided into
+/// ranges, which have a Bloom filter each. Pages with much text are *split*: each of them is
+/// several ranges.
+///
+/// The last pages of the table, up to the one of the row that is being inserted, tell how much text
+/// pages have. `directory` says how pages are divided now. They are left as they are if the index's
+/// options don't allow a split, or if these pages have too few rows to tell.
 ///
 /// Pages of the table are read, so the caller must not hold the lock of a page of the index. Fails
 /// with XX002 if the index is damaged.
@@ -242,6 +271,7 @@ fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Re
     /// A split is too fine if a page has this many times the ranges that it should have.
     const TOO_MANY_TIMES: u16 = 4;
 
+    // A split is open if it also applies to pages that the table will get.
     let open_split = directory.options.split.filter(|split| split.is_open());
     let may_be_too_fine = match open_split {
         Some(_) => index.checked(directory.used_share(&mut index.pages()))? < FEW_COLUMNS,
@@ -265,16 +295,20 @@ fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Re
     Ok(if is_too_fine { Division::WholePages } else { Division::Keep })
 }
 
-/// Adds tiles for pages up to the one of a row, or for some of them, unless another session has added
-/// tiles in the meantime. Returns the newest directory; the caller calls this until the range of the
-/// row has a tile.
+/// Extends an index towards a row on a page of the table that the index doesn't cover yet. A
+/// *tile*, the pages with the Bloom filters of neighbouring ranges, is added for each part of the
+/// table on the way; a call may add only some of them. Returns the newest directory, the list of
+/// all tiles; the caller calls this until the range of the row has a tile. If another session has
+/// changed the directory in the meantime, nothing is added.
 ///
 /// `key` is the hash of a key of the row. Nothing is written unless the pages of the new tiles are
-/// empty, and those with the bits of the key are sound. Fails with 54000 if the index would have too
-/// many pages, and with XX002 if it is damaged.
+/// empty, and those with the bits of the key are sound. The metapage is locked exclusively, and
+/// pages of the table are read before that, so the caller must not hold a page lock. Fails with
+/// 54000 if the index would have too many pages, and with XX002 if it is damaged.
 #[cold]
 fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let known = index.directory()?;
+    // The next tile is sized by how many keys the last one has.
     let keys_of_known = |level| index.checked(known.keys_in_last_tile(&mut index.pages(), level));
     let skips_pages = known.grow_over_skipped(row.page, keys_of_known)?.is_some();
     // Pages of the table are read here, before any page of the index is locked.

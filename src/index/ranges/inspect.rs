@@ -19,7 +19,10 @@ use crate::pg::method::table::Latest;
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Expectation, Level, Survey};
 
-/// Returns what `bloom_index_info` says of an index over ranges. Fails with XX002 if it is damaged.
+/// Returns the row of the SQL function `bloom_index_info` for an index over ranges, which are some
+/// neighbouring pages of the table each. Reads all pages of the index, to count bits and to
+/// estimate the keys and the false positive rate that the index has now. Fails with XX002 if a page
+/// is damaged.
 pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let index = Index::of(named.index())?;
     let directory = index.directory()?;
@@ -54,8 +57,15 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     })
 }
 
-/// Checks the index against its table, and returns how many rows it has. Fails with XX002 if a page
-/// is damaged, or if the index would not find a row.
+/// Checks an index over ranges against its table, for the SQL function `bloom_index_check`, and
+/// returns how many rows with a value, not NULL, the index must have and finds.
+///
+/// First looks at the pages of all tiles, which have the index's bits. Then looks up each key of
+/// each row that a snapshot taken here sees, as a query would. Pages are locked for sharing, one at
+/// a time.
+///
+/// Fails with XX002 if a page of the index is damaged, or if a query would not find a row by one of
+/// its keys, and with XX001 if a page of the table is damaged.
 pub fn check(named: &NamedIndex) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take(named.table());
@@ -109,8 +119,8 @@ struct HeapPageRows {
 }
 
 impl RowChecker<'_> {
-    /// Returns whether queries for each key of a row's value would find the row. Fails with XX002 if
-    /// the index is damaged.
+    /// Returns whether queries for each key of a row's value would find the row. Fails with XX002
+    /// if the index is damaged.
     ///
     /// # Safety
     /// The value must be of the type of the index's column.
@@ -128,7 +138,10 @@ impl RowChecker<'_> {
         finds_all
     }
 
-    /// Returns whether a query for a key would find a row that has it.
+    /// Returns whether a query for a key would find a row that has it: the Bloom filter of the
+    /// row's range (some neighbouring pages of the table) has all bits of the key, and the heap
+    /// filter, which compares hashes of the rows on those pages, passes the row on. Fails with
+    /// XX002 if the index is damaged.
     fn finds_key(&mut self, row: RowId, hash: u64) -> Result<bool> {
         let range = self.directory.options.range_of(row);
         let key = RecentKey { index: self.index.number(), range, hash };
@@ -141,8 +154,9 @@ impl RowChecker<'_> {
         Ok(self.passes_heap_filter(row, hash))
     }
 
-    /// Returns whether the heap filter, if there is one, gives a row to PostgreSQL in a query for a
-    /// hash.
+    /// Returns whether the heap filter gives a row to PostgreSQL in a query for a hash. The *heap
+    /// filter* reads the table's pages that the index has found, and passes on rows whose value has
+    /// the hash. Returns true if the index's scans have no heap filter.
     fn passes_heap_filter(&mut self, row: RowId, hash: u64) -> bool {
         let Some(filter) = &self.heap_filter else {
             return true;

@@ -1,20 +1,21 @@
-//! The heap filter: reads the pages of the ranges that a lookup has found, and gives PostgreSQL only
-//! the rows that may match.
+//! The heap filter: reads the pages of the ranges that a lookup has found, and gives PostgreSQL
+//! only the rows that may match.
 //!
-//! A range has some hundred rows, of which one or none matches. PostgreSQL would fetch each of them,
-//! decide whether the snapshot sees it, and compare it, which takes 60 ns, and far longer with 200
-//! patterns. To hash the rows' keys takes less. With 6 million rows and 8 pages a range, a lookup of a
-//! present key takes 27 µs instead of 50, of an absent key 10.8 instead of 15.2, and of a new key in an
-//! anti-join 4.5 instead of 8.5.
+//! A range has some hundred rows, of which one or none matches. PostgreSQL would fetch each of
+//! them, decide whether the snapshot sees it, and compare it, which takes 60 ns, and far longer
+//! with 200 patterns. To hash the rows' keys takes less. With 6 million rows and 8 pages a range, a
+//! lookup of a present key takes 27 µs instead of 50, of an absent key 10.8 instead of 15.2, and of
+//! a new key in an anti-join 4.5 instead of 8.5.
 //!
-//! The filter doesn't decide about visibility, so it can't hide a row: a row that a snapshot sees was
-//! on its page before the snapshot was taken, and stays there, on the same line, as long as the
-//! snapshot is in use. A row that can't be hashed counts as a match, and PostgreSQL compares it: its
-//! value may be out of line, where it may be gone if nobody sees the row any more, or its column may
-//! have been added later.
+//! The filter doesn't decide about visibility, so it can't hide a row: a row that a snapshot sees
+//! was on its page before the snapshot was taken, and stays there, on the same line, as long as the
+//! snapshot is in use. A row that can't be hashed counts as a match, and PostgreSQL compares it:
+//! its value may be out of line, where it may be gone if nobody sees the row any more, or its
+//! column may have been added later.
 //!
-//! Where a row has several keys, the rows of a page are copied under the page's lock and hashed without
-//! it: a page of text has thousands of windows, a value may be compressed, and arrays must be aligned.
+//! Where a row has several keys, the rows of a page are copied under the page's lock and hashed
+//! without it: a page of text has thousands of windows, a value may be compressed, and arrays must
+//! be aligned.
 
 use super::columns::{Index, RangesColumn};
 use crate::element::Hasher;
@@ -61,17 +62,19 @@ impl<'r> RangePages<'r> {
         (pages.start.min(self.num_pages) as u32)..end
     }
 
-    /// Calls `visit` with each page of these ranges, and with the array index of its range.
+    /// Calls `visit` for each page of these ranges, in their order: first with the position of the
+    /// range in the list `ranges`, then with the page's number. A *range* is some neighbouring
+    /// pages of the table; pages that the table doesn't have are left out.
     ///
-    /// `effective_io_concurrency` says how many ranges are read from disk at the same time: that
-    /// many are announced beyond the one that is visited.
+    /// While one range is visited, the operating system is asked to read the pages of the next ones
+    /// from disk: they are *announced*. There are `effective_io_concurrency` such ranges.
     pub fn visit(&self, ranges: &[u32], mut visit: impl FnMut(usize, u32)) {
         let concurrency = announce::io_concurrency(self.table);
         let ranges_ahead = concurrency as usize;
         let mut unannounced = ranges.iter();
         let most_announced = ranges_ahead.saturating_add(1).min(ranges.len());
         let mut announced = VecDeque::from(memory::with_capacity(most_announced));
-        for index in 0..ranges.len() {
+        for position in 0..ranges.len() {
             while announced.len() < most_announced
                 && let Some(&range) = unannounced.next()
             {
@@ -79,9 +82,10 @@ impl<'r> RangePages<'r> {
                 pages.announce();
                 announced.push_back(pages);
             }
+            // The range at `position` is the oldest announced one. There is always one.
             for page in announced.pop_front().into_iter().flatten() {
                 interrupt::check_for_interrupts();
-                visit(index, page);
+                visit(position, page);
             }
         }
     }
@@ -110,8 +114,8 @@ pub struct HashFilter<'r> {
 }
 
 impl<'r> HashFilter<'r> {
-    /// Returns the heap filter of an index; `None` if the user has turned it off, if only PostgreSQL can
-    /// read the rows, or if the index isn't one of elements.
+    /// Returns the heap filter of an index; `None` if the user has turned it off, if only
+    /// PostgreSQL can read the rows, or if the index isn't one of elements.
     pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
         let RangesColumn::Element(elements) = index.column() else {
             return None;
@@ -120,8 +124,8 @@ impl<'r> HashFilter<'r> {
         Some(HashFilter { column, hasher: elements.hasher().clone() })
     }
 
-    /// Gives PostgreSQL the rows of a page that may have one of these hashes, which must ascend. The
-    /// table must have the page.
+    /// Gives PostgreSQL the rows of a page that may have one of these hashes, which must ascend.
+    /// The table must have the page.
     pub fn add_rows(&self, page: u32, hashes: &[u64], rows: &mut RowBatch) {
         let is_sought = |hash| hashes.binary_search(&hash).is_ok();
         let mut rows_hashed = 0;
@@ -134,7 +138,8 @@ impl<'r> HashFilter<'r> {
         rows.counts.rows_hashed += rows_hashed;
     }
 
-    /// Returns the rows of a page, which the table must have, except for those whose column is NULL.
+    /// Returns the rows of a page, which the table must have, except for those whose column is
+    /// NULL.
     pub fn rows_of(&self, page: u32) -> Vec<RowHash> {
         let mut rows = Vec::new();
         self.each_row(page, |heap_page, line, hash| {
@@ -143,8 +148,9 @@ impl<'r> HashFilter<'r> {
         rows
     }
 
-    /// Calls `visit` with the line of each row version of a page whose column isn't NULL, and with its
-    /// hash; `None` if only PostgreSQL can read its value. The page is locked meanwhile.
+    /// Calls `visit` with the page, the line (counted from 1) of each row version whose column
+    /// isn't NULL, and the hash of its value; `None` if only PostgreSQL can read the value. The
+    /// page is locked for sharing meanwhile.
     #[inline(always)]
     fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
         let pin = self.column.page(page);
@@ -175,27 +181,31 @@ pub struct RowFilter<'r> {
 struct CopiedRow {
     /// The line by which an index finds the row; `None` where no line leads to it any more.
     line: Option<u16>,
-    /// Where its value begins in `RowFilter::values`; `None` where only PostgreSQL can read the value.
+    /// Where its value begins in `RowFilter::values`; `None` where only PostgreSQL can read the
+    /// value.
     value: Option<usize>,
 }
 
 impl<'r> RowFilter<'r> {
-    /// Returns the heap filter of an index; `None` if the user has turned it off, if only PostgreSQL can
-    /// read the rows, or if only PostgreSQL can hash their keys.
+    /// Returns the heap filter of an index; `None` if the user has turned it off, if only
+    /// PostgreSQL can read the rows, or if only PostgreSQL can hash their keys.
     pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
         let index_column = index.column();
         let table_column = readable_column(index.relation, table)?;
         if !index_column.is_hashed_in_place() || !table_column.is_of_variable_length() {
             return None;
         }
-        // Values take up to twice their bytes on the page, because of their alignment. Nothing should
-        // be allocated while a page is locked.
+        // Values take up to twice their bytes on the page, because of their alignment. Nothing
+        // should be allocated while a page is locked.
         let values = memory::with_capacity(2 * PAGE_BYTES / size_of::<u64>());
         Some(RowFilter { table_column, index_column, rows: Vec::new(), values })
     }
 
-    /// Gives PostgreSQL the rows of a page whose keys may pass a test, which must have begun with the
-    /// page's range. The table must have the page.
+    /// Adds the rows of a page whose keys may pass a test to the bitmap that PostgreSQL reads. Also
+    /// adds rows whose value only PostgreSQL can read. A *key* is the hash of a part of a value.
+    /// The test must have begun with the *range*, the neighbouring pages of the table, that the
+    /// page is in. The table must have the page, which is locked for sharing while its rows are
+    /// copied.
     pub fn add_rows(&mut self, page: u32, test: &mut RowTest, rows: &mut RowBatch) {
         self.copy_rows(page);
         for &row in &self.rows {
@@ -206,13 +216,15 @@ impl<'r> RowFilter<'r> {
         }
     }
 
-    /// Returns whether the row whose value begins at `start` may pass a test. Most rows have none of the
-    /// keys that the test watches, which is found out first, since it takes less time.
+    /// Returns whether the row whose value begins at `start` in `values` may pass a test. The test
+    /// *watches* some keys (hashes of parts of the value) of which each row that passes has at
+    /// least one. Most rows have none of them, and the first pass over the row's keys finds that
+    /// out in less time than the test takes.
     fn may_pass(&self, start: usize, test: &mut RowTest) -> bool {
         let value = SqlValue { datum: self.values[start..].as_ptr().into() };
         let mut has_watched_key = false;
-        // SAFETY: a value of the column, which is copied whole if it was in line, with a length of four
-        // bytes.
+        // SAFETY: a value of the column, which is copied whole if it was in line, with a length of
+        // four bytes.
         let first_pass = unsafe {
             self.index_column
                 .each_key(value, |key| has_watched_key |= test.is_watched(key))
@@ -224,12 +236,14 @@ impl<'r> RowFilter<'r> {
         test.begin_row();
         // SAFETY: as above.
         let second_pass = unsafe { self.index_column.each_key(value, |key| test.add(key)) };
-        // Keys that are hashed in place can always be hashed. If one couldn't, PostgreSQL would have to
-        // look at the row.
+        // Keys that are hashed in place can always be hashed. If one couldn't, PostgreSQL would
+        // have to look at the row.
         second_pass.is_err() || test.may_match()
     }
 
-    /// Copies the rows of a page, except for those whose column is NULL.
+    /// Copies the column of each row version of a page into `rows` and `values`, in place of the
+    /// rows of the page before. Leaves out versions whose column is NULL. The page is locked for
+    /// sharing meanwhile.
     fn copy_rows(&mut self, page: u32) {
         self.rows.clear();
         self.values.clear();

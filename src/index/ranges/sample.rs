@@ -1,7 +1,8 @@
-//! How the pages of a table should be divided into ranges, judging by how much text some of them have.
+//! How the pages of a table should be divided into ranges, judging by how much text some of them
+//! have.
 //!
-//! A page of 8 kB may refer to megabytes of text out of line. A range with that many keys would match
-//! nearly every pattern, so such a page is split among several ranges of some lines each.
+//! A page of 8 kB may refer to megabytes of text out of line. A range with that many keys would
+//! match nearly every pattern, so such a page is split among several ranges of some lines each.
 
 use crate::heap::{Found, HeapPage, RowColumn};
 use crate::pg::call::interrupt;
@@ -16,8 +17,8 @@ const ENOUGH_FULL_PAGES: f64 = 3.0;
 /// The last pages of a table must have the rows of half a page: a single row on a page just begun
 /// doesn't say what the page will have when it is full.
 const LEAST_FULL_PAGES: f64 = 0.5;
-/// The last pages that are read at most. PostgreSQL adds up to 512 empty pages at once where sessions
-/// wait for room, so the rows may be before as many empty ones.
+/// The last pages that are read at most. PostgreSQL adds up to 512 empty pages at once where
+/// sessions wait for room, so the rows may be before as many empty ones.
 const MOST_LAST_PAGES: u32 = 1024;
 /// Bytes of text that a range should have where pages are split.
 const BYTES_PER_RANGE: f64 = 16384.0;
@@ -31,10 +32,10 @@ pub enum LastPages {
     Split(Split),
 }
 
-/// Returns into how many ranges each page of a table should be split, judging by 64 of its pages and
-/// what they have when they are full. Returns `None` if pages should not be split, since they have
-/// little text, or if the rows can't be read here: the index is on an expression, or the table has
-/// another access method than heap.
+/// Returns into how many ranges each page of a table should be split, judging by 64 of its pages
+/// and what they have when they are full. Returns `None` if pages should not be split, since they
+/// have little text, or if the rows can't be read here: the index is on an expression, or the table
+/// has another access method than heap.
 pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
     let num_pages = u64::from(table.pages());
     let num_read = num_pages.min(PAGES_OF_TABLE.into());
@@ -42,8 +43,9 @@ pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
     Sample::read(index, table, pages, f64::INFINITY)?.split(table)
 }
 
-/// Returns how new pages should be divided, judging by the pages of a table up to `last`, from there
-/// backwards until there are rows enough.
+/// Returns into how many ranges each new page of a table should be divided, judging by up to 1,024
+/// pages that the table has. They are read from page `last` backwards, until their rows would fill
+/// three pages.
 pub fn division_of_last(index: Relation, table: Relation, last: u32) -> LastPages {
     let first = last.saturating_sub(MOST_LAST_PAGES - 1);
     let Some(sample) = Sample::read(index, table, (first..=last).rev(), ENOUGH_FULL_PAGES) else {
@@ -70,8 +72,12 @@ struct Sample {
 }
 
 impl Sample {
-    /// Reads pages until their rows would fill `enough` pages. Returns `None` if the rows can't be
-    /// read here.
+    /// Reads pages of a table in the given order until their rows would fill `enough` pages, and
+    /// sums up their lines and the bytes of the index's column, whole and uncompressed. Each page
+    /// is locked for sharing while it is read.
+    ///
+    /// Returns `None` if the rows can't be read here: the index is on an expression, the table has
+    /// another access method than heap, or the column has a type of fixed length.
     fn read(
         index: Relation,
         table: Relation,
@@ -105,8 +111,8 @@ impl Sample {
         Some(sample)
     }
 
-    /// Returns into how many ranges a page should be split that has, when it is full, as much as these
-    /// pages. Returns `None` if each page should be one range.
+    /// Returns into how many ranges a page should be split that has, when it is full, as much as
+    /// these pages. Returns `None` if each page should be one range.
     fn split(&self, table: Relation) -> Option<Split> {
         if self.full_pages == 0.0 {
             return None;

@@ -1,11 +1,11 @@
 //! VACUUM, and the validation of an index by CREATE INDEX CONCURRENTLY.
 //!
-//! VACUUM has nothing to remove, since an index over ranges doesn't know where single rows are. Bits
-//! of rows that are gone stay until REINDEX; they make lookups slower and never wrong.
+//! VACUUM has nothing to remove, since an index over ranges doesn't know where single rows are.
+//! Bits of rows that are gone stay until REINDEX; they make lookups slower and never wrong.
 //!
 //! CREATE INDEX CONCURRENTLY asks a new index, in the way of VACUUM, which rows it has, and inserts
-//! the others. The session that builds the index therefore keeps the rows' places in memory until it
-//! is asked. Rows for which there was no memory are inserted again, which costs time and changes
+//! the others. The session that builds the index therefore keeps the rows' places in memory until
+//! it is asked. Rows for which there was no memory are inserted again, which costs time and changes
 //! nothing: their bits are set already.
 
 use crate::pg::call::error::Result;
@@ -16,8 +16,12 @@ use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::RowSet;
 use std::cell::{Cell, RefCell};
 
-/// Does a pass of VACUUM, which frees nothing. The first pass after this session has built the index
-/// CONCURRENTLY names the rows that it was built with.
+/// Does a pass of VACUUM over an index, which frees nothing: an index over ranges of pages doesn't
+/// know single rows. The counts are zeros.
+///
+/// CREATE INDEX CONCURRENTLY calls this, too, to hear which rows the index has: it inserts the
+/// others. So the first pass after this session has built the index calls `dead.has` with each row
+/// that the index was built with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     let file = index.file();
     let built = BUILT.with(|built| {
@@ -26,14 +30,16 @@ pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
         Some(built.swap_remove(place).rows)
     });
     for row in built.iter().flat_map(RowSet::iter) {
-        // PostgreSQL notes each row that it is asked about. Its answer, that no row is dead, is of no
-        // use here.
+        // PostgreSQL notes each row that it is asked about. Its answer, that no row is dead, is of
+        // no use here.
         dead.has(row);
     }
     Ok(Counts::default())
 }
 
-/// Returns the size of the index, and the number of rows in its table as that of its own.
+/// Returns what VACUUM notes about an index at its end: its size in pages, and the table's number
+/// of rows as its own. The number is marked as an estimate if VACUUM's is one, or if the index is
+/// partial.
 pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Counts> {
     Some(Counts {
         num_pages: index.pages(),
@@ -44,8 +50,8 @@ pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Coun
     })
 }
 
-/// The rows of all indexes that wait for their validation take at most maintenance_work_mem divided by
-/// this.
+/// The rows of all indexes that wait for their validation take at most maintenance_work_mem divided
+/// by this.
 const SHARE_OF_MEMORY: usize = 8;
 
 /// An index that this session has built, and that isn't validated yet.
@@ -70,7 +76,9 @@ pub fn built_rows() -> RowSet {
     RowSet::new((maintenance_memory() / SHARE_OF_MEMORY).saturating_sub(bytes_in_use))
 }
 
-/// Keeps the rows of an index until it is validated, or a transaction of the session fails.
+/// Keeps in this session which rows an index was built with, until CREATE INDEX CONCURRENTLY
+/// validates the index and asks for them, or a transaction of the session fails. They replace any
+/// rows that were kept for the same file.
 pub fn keep(index: Relation, rows: RowSet) {
     if !WATCHES_ABORTS.with(|watches| watches.replace(true)) {
         // SAFETY: the function frees memory of Rust's, and calls nothing of PostgreSQL.
@@ -79,8 +87,8 @@ pub fn keep(index: Relation, rows: RowSet) {
     let file = index.file();
     BUILT.with(|built| {
         let mut built = built.borrow_mut();
-        // A file's number may be given again after the file was dropped: rows of the older file must
-        // never be named.
+        // A file's number may be given again after the file was dropped: rows of the older file
+        // must never be named.
         built.retain(|index| index.file != file);
         built.push(BuiltIndex { file, rows });
     });

@@ -1,5 +1,5 @@
-//! A column of arrays. An array has a key for itself as a whole, which `=` asks for, and one for each
-//! of its members, which `@>` and `&&` ask for.
+//! A column of arrays. An array has a key for itself as a whole, which `=` asks for, and one for
+//! each of its members, which `@>` and `&&` ask for.
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::Column;
@@ -25,8 +25,10 @@ pub struct ArrayColumn {
 }
 
 impl ArrayColumn {
-    /// Describes the column of an index over arrays. Fails with 0A000 if such arrays can't be in
-    /// one.
+    /// Describes the column of an index over arrays: how an array as a whole and each of its
+    /// members are hashed, and how members are stored. Fails with 0A000 if the column isn't of
+    /// arrays, if their members have a type that an index can't have, and for a nondeterministic
+    /// collation.
     pub fn of(relation: Relation) -> Result<ArrayColumn> {
         let collation = relation.column_class().collation;
         let column_type = catalog::base_type(relation.column_type());
@@ -46,8 +48,8 @@ impl ArrayColumn {
         })
     }
 
-    /// Calls `visit` with each key of an array: its own, and then one for each member that isn't NULL.
-    /// Fails with XX000 if one has no hash.
+    /// Calls `visit` with each key of an array: its own, and then one for each member that isn't
+    /// NULL. Fails with XX000 if one has no hash.
     ///
     /// # Safety
     /// The value must be an array of the column's type.
@@ -59,8 +61,9 @@ impl ArrayColumn {
         }
     }
 
-    /// Calls `visit` with the key of each member of an array; `None` stands for NULL. Fails with XX000
-    /// if a member has no hash.
+    /// Calls `visit` with the key of each member of an array, the hash by which the index keeps it;
+    /// with `None` for a member that is NULL. Visits the members that can be hashed, and then fails
+    /// with XX000 if one could not.
     ///
     /// # Safety
     /// The value must be an array of the column's type.
@@ -93,8 +96,11 @@ impl ArrayColumn {
         if are_hashed { Ok(()) } else { Err(unhashed()) }
     }
 
-    /// Returns what keys an array must have for an operator to hold between it and the array `asked`.
-    /// Fails with XX000 if a member of `asked` has no hash.
+    /// Returns the condition on an array's keys that is necessary for an operator of the query to
+    /// hold: `array = asked`, `array @> asked` or `array && asked`, by `strategy`. The *keys* of an
+    /// array are its own hash and those of its members. `@>` needs all members of `asked`, of which
+    /// at most 256 are looked up, `&&` at least one. Fails with XX000 if a member of `asked` has no
+    /// hash.
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.

@@ -1,8 +1,8 @@
 //! The operator classes of indexes that keep several keys of a value: `array_ops`, `jsonb_ops`,
 //! `tsvector_ops` and `text_ngram_ops`.
 //!
-//! Each has a support function with number 3, which is never called: it only tells the classes apart.
-//! It is the function of one of the class's own operators.
+//! Each has a support function with number 3, which is never called: it only tells the classes
+//! apart. It is the function of one of the class's own operators.
 
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, SqlState};
@@ -12,9 +12,9 @@ use pgrx::pg_sys::{self, Oid};
 /// The number of the support function that these operator classes have, and no others.
 pub const PARTS: i16 = 3;
 
-/// A lookup asks for at most this many keys that a row must all have, of an array or a document with
-/// more. The others are left to PostgreSQL, which compares each row: 256 keys leave next to no other
-/// rows.
+/// A lookup asks for at most this many keys that a row must all have, of an array or a document
+/// with more. The others are left to PostgreSQL, which compares each row: 256 keys leave next to no
+/// other rows.
 pub const MOST_PARTS: usize = 256;
 
 /// The support functions of `array_ops`, `jsonb_ops`, `tsvector_ops`, `text_ngram_ops`.
@@ -44,8 +44,8 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Returns how long PostgreSQL takes to compare a row by the operator, as a multiple of LIKE: for a
-    /// line of 130 bytes `LIKE` takes 0.3 µs, `ILIKE` 0.9 µs, and `~` at least 2.3 µs.
+    /// Returns how long PostgreSQL takes to compare a row by the operator, as a multiple of LIKE:
+    /// for a line of 130 bytes `LIKE` takes 0.3 µs, `ILIKE` 0.9 µs, and `~` at least 2.3 µs.
     pub fn comparison_time(self) -> usize {
         match self {
             Strategy::LikeIgnoringCase => 3,
@@ -63,8 +63,9 @@ impl Strategy {
 /// The greatest number of a strategy.
 pub const MOST_STRATEGIES: i16 = Strategy::PathMatches as i16;
 
-/// Returns the strategies of the operator class with this support function, and the functions of their
-/// operators. For another support function there are none.
+/// Returns the operators that an index can be asked by, for the operator class with this support
+/// function: each as its strategy (its number in the class) and the function that evaluates it.
+/// Returns none for a function that isn't one of these four.
 fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     match support.to_u32() {
         ARRAY => &[
@@ -104,8 +105,10 @@ pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     })
 }
 
-/// Checks the operators of a family whose class has this support function. Fails with 0A000 if the
-/// function tells no class, or if an operator is another one than its strategy asks.
+/// Checks that an operator family has only operators that an index can be asked by. `support` is
+/// support function 3 of its operator class, which says what the index keeps: parts of arrays,
+/// jsonb, tsvector or text. Fails with 0A000 if the function is another one, or if an operator has
+/// another function than its strategy (its number in the class) should have.
 pub fn check(family: Oid, support: Oid) -> Result<()> {
     let refused = |message| {
         unsupported(message, "Use the operator classes of the extension. See docs/index.md.")

@@ -1,14 +1,14 @@
 //! A column whose values are elements: one key each, the hash of the value. This module says which
-//! types and operator classes such a column may have, and how the values that it is compared with are
-//! hashed.
+//! types and operator classes such a column may have, and how the values that it is compared with
+//! are hashed.
 //!
 //! Two values have the same hash if the usual `=` of their types holds them equal, which is the
-//! operator of the default operator class for btree or hash. An operator class with another operator
-//! would miss rows, so it is refused.
+//! operator of the default operator class for btree or hash. An operator class with another
+//! operator would miss rows, so it is refused.
 //!
 //! The hashes of PostgreSQL's own types, and of those of extensions, never change. The default
-//! operator class of other types may be replaced. For such a type the operator class of the index has
-//! the hash function, as support function 4.
+//! operator class of other types may be replaced. For such a type the operator class of the index
+//! has the hash function, as support function 4.
 
 use crate::element::{Column, HASH, Hasher};
 use crate::error::unsupported;
@@ -30,9 +30,9 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Describes the column of an index. Its values are hashed as values of the type that the operator
-    /// class compares. The column's own type doesn't count: `ALTER TABLE … TYPE` can change it and
-    /// keep the index.
+    /// Describes the column of an index. Its values are hashed as values of the type that the
+    /// operator class compares. The column's own type doesn't count: `ALTER TABLE … TYPE` can
+    /// change it and keep the index.
     ///
     /// Fails with 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {
@@ -58,10 +58,12 @@ impl ElementColumn {
         self.column.hasher()
     }
 
-    /// Returns the hasher for values that the column is compared with, of type `asked`; an invalid OID
-    /// stands for the type of the operator class.
+    /// Returns the hasher for values of type `asked` that a query compares the column with, such as
+    /// an `integer` with a column of `bigint`. An invalid OID stands for the type that the operator
+    /// class is declared for. The hashers of other types are kept for the session.
     ///
-    /// Fails with 0A000 if equal values of the two types needn't have equal hashes.
+    /// Fails with 0A000 if equal values of the two types needn't have equal hashes, or if the
+    /// operator isn't the usual `=` of these types.
     pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
         let ColumnClass { family, declared, collation } = index.column_class();
         if asked == Oid::INVALID || asked == declared {
@@ -98,8 +100,10 @@ fn refuse_comparison(left: Oid, right: Oid) -> Error {
     unsupported(message, hint)
 }
 
-/// Returns whether a family and the declared type of its class are fit for an index of elements. Each
-/// reason why not is reported as INFO.
+/// Returns whether an operator class, given by its family and the type that it is declared for, is
+/// fit for an index of elements: its operators are all the usual `=` of their types, with strategy
+/// 1, and there is one for the declared type. Reports each reason why not as INFO, for
+/// `amvalidate`.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = true;
     let mut complain = |message: String| {

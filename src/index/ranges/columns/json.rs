@@ -1,6 +1,6 @@
-//! A column of JSON documents. A document has two sorts of key for the index: its *leaves*, which are
-//! the values without others in them, each hashed with its path; and its *names*, which PostgreSQL
-//! calls the keys of its objects.
+//! A column of JSON documents. A document has two sorts of key for the index: its *leaves*, which
+//! are the values without others in them, each hashed with its path; and its *names*, which
+//! PostgreSQL calls the keys of its objects.
 //!
 //! Example: `{"user": {"id": 7, "tags": ["a", "b"]}}` has the leaves 7 at `user.id`, "a" at
 //! `user.tags`, "b" at `user.tags`, and the names `user`, `id` and `tags`. Arrays are no part of a
@@ -21,9 +21,14 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     jsonb::each_key(document, |key| visit(conditions::key(key)));
 }
 
-/// Returns what keys a document must have for an operator to hold between it and the value `asked`.
-/// What PostgreSQL allocates for that is in the current memory context. The operators of jsonpath
-/// are in the module `jsonpath`.
+/// Returns the condition on a document's keys that is necessary for an operator of the query to
+/// hold: `document @> asked`, `document ? asked` and the others, by `strategy`.
+///
+/// The *keys* of a document are hashes: of each *leaf*, a value that has no others in it, with its
+/// path, and of each name at its top. `@>` and `=` need all leaves of `asked`, of which at most 256
+/// are looked up; `?`, `?|` and `?&` need the names that they ask for. What PostgreSQL allocates
+/// for that is in the current memory context. The operators of jsonpath are in the module
+/// `jsonpath`.
 ///
 /// # Safety
 /// The value must be of the type of the operator's right side.

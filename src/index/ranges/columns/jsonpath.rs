@@ -1,10 +1,11 @@
 //! The keys that a document must have for a jsonpath to find something in it, or to be true for it.
 //!
-//! Only comparisons of a path with a value, by `==`, give a condition: that the document has the leaf
-//! of that path and value, as `@>` asks it for `{"a": {"b": 1}}`. Arrays are no part of a leaf's path,
-//! and a path through arrays finds their members, by `[*]`, by a subscript or, in lax mode, without.
-//! So the leaf is necessary in lax and in strict mode. Anything else in an expression is left out: the
-//! condition may hold for documents that don't match, and PostgreSQL compares them.
+//! Only comparisons of a path with a value, by `==`, give a condition: that the document has the
+//! leaf of that path and value, as `@>` asks it for `{"a": {"b": 1}}`. Arrays are no part of a
+//! leaf's path, and a path through arrays finds their members, by `[*]`, by a subscript or, in lax
+//! mode, without. So the leaf is necessary in lax and in strict mode. Anything else in an
+//! expression is left out: the condition may hold for documents that don't match, and PostgreSQL
+//! compares them.
 //!
 //! Example: `$.user ? (@.name == "x" && @.age > 7).roles[*] ? (@ == "a" || @ == "b")`
 //!
@@ -71,8 +72,13 @@ impl Place {
     }
 }
 
-/// Returns what keys a document must have for a path to find something in it; if a value is given, for
-/// the path to find that value. `first` is the first step of the path.
+/// Returns the condition on a document's keys that is necessary for a path to find something in the
+/// document; if `value` is given, for the path to find this value. `first` is the first step of the
+/// path, `place` says where in the document `@` is.
+///
+/// The *keys* of a document are the hashes of its *leaves*, the values without others in them, each
+/// with its path. Each filter on the way, `? (…)`, adds a condition. If a step may lead anywhere,
+/// such as `.*`, only the filters before it count.
 fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Condition {
     let mut path = place.current;
     let mut conditions = Vec::new();
@@ -101,7 +107,13 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
     Condition::all(conditions)
 }
 
-/// Returns what keys a document must have for a predicate to be true, or to be false if it is negated.
+/// Returns the condition on a document's keys, the hashes of its values with their paths, that is
+/// necessary for a predicate of a jsonpath to be true; if `is_negated`, for it to be false. `place`
+/// says where in the document `@` is.
+///
+/// Only `==` between a path and a literal, `exists`, `&&`, `||` and `!` give a condition. The
+/// result is unknown, which restricts nothing, for all others, and for a predicate that is nested
+/// too deep. Raises 54001 if the stack is too small.
 fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Condition {
     interrupt::check_stack_depth();
     let has_further_steps = predicate.next().is_some();
@@ -125,9 +137,12 @@ fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Cond
     }
 }
 
-/// Returns what keys a document must have for all operands of an operator to hold, or for one of them
-/// to hold. If the operator is negated, `is_negated`, its operands are, too. Operators of the same sort
-/// within it count as one with it, so that a long chain, `a || b || c …`, isn't deep.
+/// Returns the condition on a document's keys that is necessary for the operands of `&&` or `||` to
+/// hold: for all of them if `must_all_hold`, else for at least one. If `is_negated`, each operand
+/// must be false instead: `!(a || b)` needs both `a` and `b` to be false.
+///
+/// Operators of the same sort that are operands count as one with this one, so that a long chain,
+/// `a || b || c …`, doesn't reach the limit of depth.
 fn of_operands(
     operator: PathItem<'_>,
     place: Place,

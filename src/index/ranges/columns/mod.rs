@@ -1,5 +1,5 @@
-//! The column of an index over ranges: which keys its values have, and what a lookup asks of the keys.
-//! A key is a hash of 64 bits.
+//! The column of an index over ranges: which keys its values have, and what a lookup asks of the
+//! keys. A key is a hash of 64 bits.
 //!
 //! | module | the keys of a value |
 //! |---|---|
@@ -73,8 +73,8 @@ impl IndexColumn for RangesColumn {
 }
 
 impl RangesColumn {
-    /// Returns whether the keys of a value in memory are computed without calling PostgreSQL, and so
-    /// without failing.
+    /// Returns whether the keys of a value in memory are computed without calling PostgreSQL, and
+    /// so without failing.
     pub fn is_hashed_in_place(&self) -> bool {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
@@ -83,8 +83,10 @@ impl RangesColumn {
         }
     }
 
-    /// Calls `visit` with each key of a value, as often as the value has it. Fails with XX000 if an
-    /// element, or a member of an array, has no hash.
+    /// Calls `visit` with each key of a value, as often as the value has it. A *key* is a hash of
+    /// what the index keeps: of the value itself, of its members, words or leaves, or of each
+    /// window of a text, some characters that follow each other. Fails with XX000 if an element, or
+    /// a member of an array, has no hash.
     ///
     /// # Safety
     /// The value must be of the column's type.
@@ -121,16 +123,19 @@ impl Index<'_> {
         class::strategy(support, scan_key.strategy).map_or(1, Strategy::comparison_time)
     }
 
-    /// Returns what keys a row must have to match all of these scan keys. Fails with XX000 for a
-    /// strategy that the operator class doesn't have, and if a value that is asked for has no hash.
+    /// Returns the condition on a row's keys that is necessary for the row to match all of these
+    /// scan keys, the comparisons of a query with the column. A row's *keys* are the hashes of the
+    /// parts of its value. Fails with XX000 for an operator that the index's operator class doesn't
+    /// have, and if a value that is asked for has no hash; raises 2201B for an invalid regular
+    /// expression.
     ///
     /// # Safety
     /// The scan keys must be those of a scan of the index.
     pub unsafe fn condition(&self, scan_keys: &[Key]) -> Result<Condition> {
         // SAFETY: promised by the caller.
         let condition_of = |scan_key: &Key| unsafe { self.condition_of_scan_key(scan_key) };
-        // A nested loop asks again and again, so what PostgreSQL allocates for a question is freed.
-        // SAFETY: conditions are in Rust's memory.
+        // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is
+        // freed. SAFETY: conditions are in Rust's memory.
         let conditions =
             unsafe { in_scratch(|| memory::try_collect(scan_keys.iter().map(condition_of)))? };
         Ok(Condition::all(conditions))
@@ -142,13 +147,16 @@ impl Index<'_> {
     /// The scan key must be one of a scan of the index.
     unsafe fn condition_of_scan_key(&self, scan_key: &Key) -> Result<Condition> {
         let strategy = class::strategy(self.relation.support_function(PARTS), scan_key.strategy)?;
-        // SAFETY: promised by the caller: a scan key has values of the type that its operator takes.
+        // SAFETY: promised by the caller: a scan key has values of the type that its operator
+        // takes.
         let condition_of = |asked| unsafe { self.condition_of_value(strategy, asked) };
         let values = scan_key.sought().into_iter();
         Ok(Condition::any(memory::try_collect(values.map(condition_of))?))
     }
 
-    /// Returns what keys a row must have for an operator to hold between its value and this one.
+    /// Returns the condition on a row's keys, the hashes of the parts of its value, that is
+    /// necessary for an operator (by its strategy) to hold between that value and `asked`.
+    /// `Unknown` is a condition that restricts nothing.
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.
@@ -176,8 +184,8 @@ impl Index<'_> {
 /// A list shorter than this isn't searched for items that it has several times.
 pub const SHORT_LIST: usize = 1 << 16;
 
-/// The keys of many rows. Keys that rows share are kept once: whenever the list has grown to twice its
-/// distinct keys, the others are removed.
+/// The keys of many rows. Keys that rows share are kept once: whenever the list has grown to twice
+/// its distinct keys, the others are removed.
 pub struct GatheredKeys<'c> {
     pub column: &'c RangesColumn,
     /// The keys of texts.
@@ -198,7 +206,9 @@ impl<'c> GatheredKeys<'c> {
         }
     }
 
-    /// Adds the keys of a row, and returns how many the row has. Fails with XX000 if an element, or a
+    /// Adds the keys of a row's value, and returns how many they are, counted as often as the value
+    /// has them. If the list has more than 65,536 hashes, and twice as many as were distinct when
+    /// they were last counted, repeated ones are removed. Fails with XX000 if an element, or a
     /// member of an array, has no hash.
     ///
     /// # Safety
@@ -224,7 +234,8 @@ impl<'c> GatheredKeys<'c> {
         self.hashes.is_empty() && self.windows.is_empty()
     }
 
-    /// Takes all keys out. In the keys of elements some may be there several times.
+    /// Returns all keys that were added since the last call, and forgets them. Each is there once,
+    /// except for the keys of elements, which may be repeated.
     pub fn take(&mut self) -> Vec<u64> {
         match self.column {
             RangesColumn::Text(_) => return self.windows.take(),

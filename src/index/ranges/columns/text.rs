@@ -1,5 +1,5 @@
-//! A column of texts. The keys of a text are its windows: the hashes of all runs of a few characters
-//! that follow each other.
+//! A column of texts. The keys of a text are its windows: the hashes of all runs of a few
+//! characters that follow each other.
 
 use super::class::Strategy;
 use crate::element::Column;
@@ -14,8 +14,8 @@ use pg_bloom_core::conditions::{Condition, regex};
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 
-/// An expression whose automaton has more states, or more arcs, restricts nothing. Reading one of this
-/// size takes some milliseconds.
+/// An expression whose automaton has more states, or more arcs, restricts nothing. Reading one of
+/// this size takes some milliseconds.
 const MOST_STATES: usize = 10_000;
 const MOST_ARCS: usize = 200_000;
 /// At most this many characters of a color are read: a condition tries few of them one by one, and
@@ -31,8 +31,9 @@ pub struct TextColumn {
 }
 
 impl TextColumn {
-    /// Describes the column of an index. Its type may have been altered to another one that has the same
-    /// bytes, such as citext; it is read as text. Fails with 0A000 if its collation can't be in an index.
+    /// Describes the column of an index. Its type may have been altered to another one that has the
+    /// same bytes, such as citext; it is read as text. Fails with 0A000 if its collation can't be
+    /// in an index.
     pub fn of(relation: Relation) -> Result<TextColumn> {
         let collation = relation.column_class().collation;
         Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
@@ -40,9 +41,9 @@ impl TextColumn {
         Ok(TextColumn { encoding, collation })
     }
 
-    /// Returns what windows a text must have for an operator to hold between it and `asked`, which is a
-    /// pattern, a regular expression or a text. Raises PostgreSQL's error 2201B if a regular expression
-    /// is invalid.
+    /// Returns what windows a text must have for an operator to hold between it and `asked`, which
+    /// is a pattern, a regular expression or a text. Raises PostgreSQL's error 2201B if a regular
+    /// expression is invalid.
     pub fn condition(&self, strategy: Strategy, asked: &Value) -> Condition {
         match strategy {
             Strategy::Like => text::like(asked, self.encoding, LetterCase::Compared),
@@ -59,15 +60,20 @@ impl TextColumn {
         regex::condition(expression, self.encoding, case, |expression| {
             let ignore_case = case == LetterCase::Ignored;
             let expression = PgBuffer::copy_of(expression).into_datum().cast_mut_ptr();
-            // SAFETY: the expression is a text that was just made, and no other expression is compiled
-            // before its automaton has been read.
+            // SAFETY: the expression is a text that was just made, and no other expression is
+            // compiled before its automaton has been read.
             let compiled = unsafe { CompiledRegex::of(expression, ignore_case, self.collation) };
             automaton_of(&compiled)
         })
     }
 }
 
-/// Returns the automaton of a compiled expression; `None` if it has more states or arcs than are read.
+/// Returns the automaton of a compiled regular expression, copied from PostgreSQL: for each state
+/// its transitions to others, by *colors*, classes of characters that the automaton doesn't
+/// distinguish. A color is the list of its characters, or `None` for any character: if it has more
+/// than 64, or if PostgreSQL doesn't list them. Returns `None` if the automaton has more than
+/// 10,000 states or 200,000 transitions, which would take too long to read. The user can cancel
+/// this.
 fn automaton_of(compiled: &CompiledRegex) -> Option<Automaton> {
     let num_states = compiled.num_states();
     if num_states > MOST_STATES {

@@ -8,11 +8,11 @@
 //!             an operator  2 │ which u8 │ distance u16 │ left operand u32
 //! ```
 //!
-//! The items of a tsquery are in prefix notation: the items of an operand follow its operator. Read from
-//! the last item to the first, the operands of each operator come before it.
+//! The items of a tsquery are in prefix notation: the items of an operand follow its operator. Read
+//! from the last item to the first, the operands of each operator come before it.
 //!
-//! Example: `a & (b | c)` is stored as `& | c b a`. From the end, `a`, `b` and `c` are conditions that
-//! wait for an operator, `|` takes `c` and `b`, and `&` takes that and `a`.
+//! Example: `a & (b | c)` is stored as `& | c b a`. From the end, `a`, `b` and `c` are conditions
+//! that wait for an operator, `|` takes `c` and `b`, and `&` takes that and `a`.
 
 use crate::pg::call::{Error, SqlState, interrupt, raise};
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
@@ -67,8 +67,8 @@ impl Operand {
     /// An operand of which the words of a tsvector tell nothing.
     const UNKNOWN: Operand = Operand { condition: Condition::Unknown, depth: 0 };
 
-    /// Returns how deep the condition is as an operand of OR or of AND. An OR within an OR becomes one
-    /// condition with it, and so does an AND within an AND.
+    /// Returns how deep the condition is as an operand of OR or of AND. An OR within an OR becomes
+    /// one condition with it, and so does an AND within an AND.
     fn depth_within(&self, is_or: bool) -> usize {
         match self.condition {
             Condition::Any(_) if is_or => self.depth,
@@ -78,9 +78,13 @@ impl Operand {
     }
 }
 
-/// Returns what words a tsvector must have to match a tsquery. Positions and weights of words are left
-/// to PostgreSQL, which compares the rows; prefixes and NOT give no condition. Raises XX001 if the
-/// value is damaged.
+/// Returns the condition on the words of a tsvector, by their hashes, that is necessary for it to
+/// match a tsquery (`a & (b | c)`). `tsquery` has the bytes of the value without its length.
+///
+/// The items of the query are read from the last to the first, so that the operands of each
+/// operator come before it and wait in `operands`. Positions and weights of words are left to
+/// PostgreSQL, which compares the rows; a prefix (`a:*`) and NOT restrict nothing. An empty query
+/// matches no row. Raises XX001 if the value is damaged.
 pub fn condition(tsquery: &[u8]) -> Condition {
     let num_items = number(tsquery, 0) as usize;
     if num_items == 0 {
@@ -121,7 +125,8 @@ fn pop(operands: &mut Vec<Operand>) -> Operand {
     operands.pop().unwrap_or_else(|| damaged("tsquery"))
 }
 
-/// Returns the OR of two operands, or their AND. It is unknown if it would be too deep for a condition.
+/// Returns the OR of two operands, or their AND. It is unknown if it would be too deep for a
+/// condition.
 fn joined(is_or: bool, left: Operand, right: Operand) -> Operand {
     let depth = left.depth_within(is_or).max(right.depth_within(is_or));
     if depth > MAX_DEPTH {
@@ -132,11 +137,11 @@ fn joined(is_or: bool, left: Operand, right: Operand) -> Operand {
     Operand { condition, depth }
 }
 
-/// Returns the word that the last two fields of a u32 lead to: its length, which has `length_bits`, and
-/// its offset. `of` is the type's name, for the error about damage.
+/// Returns the word that the last two fields of a u32 lead to: its length, which has `length_bits`,
+/// and its offset. `of` is the type's name, for the error about damage.
 fn lexeme<'a>(words: &'a [u8], fields: u32, length_bits: u32, of: &str) -> &'a [u8] {
-    // C's compilers place the fields of a struct from the lowest bit up on little-endian machines, from
-    // the highest down on others.
+    // C's compilers place the fields of a struct from the lowest bit up on little-endian machines,
+    // from the highest down on others.
     let (length, offset) = if cfg!(target_endian = "little") {
         let offset = fields >> (u32::BITS - OFFSET_BITS);
         (fields >> (u32::BITS - OFFSET_BITS - length_bits), offset)

@@ -46,9 +46,13 @@ const MOST_ELEMENTS_ASKED: usize = 1024;
 /// From this number of elements on, asking the index costs less than a wrong estimate does.
 const MANY_ELEMENTS: f64 = 100.0;
 
-/// Returns what a scan costs that looks for rows with one of some elements.
+/// Returns the cost, for the planner, of a bitmap scan that looks for rows with one of some
+/// elements (`x = 5`, `x = ANY (…)`): before its first row, in all, and the share of the table's
+/// rows that it returns. The module's page adds up an example.
 ///
-/// Without a known index, the cost is that of a typical one.
+/// An index over ranges finds *ranges*, runs of neighbouring pages of the table, by the bits in its
+/// *tiles*, each of which covers many ranges. `known` is the index, if it could be read; without
+/// it, the result is the cost of a typical index.
 pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
     let table = TableSize::of(planned);
     let ranges = match known {
@@ -92,6 +96,9 @@ struct Ranges {
 }
 
 impl Ranges {
+    /// Returns the ranges and tiles of an index that was read, for a table of this size. A tile
+    /// (the bits of many neighbouring ranges) is *below another* if a tile of a higher level covers
+    /// it.
     fn of_index(known: KnownIndex, table: TableSize) -> Ranges {
         let directory = known.directory;
         let tiles = directory.tile_count(Level::Zero);
@@ -99,12 +106,16 @@ impl Ranges {
         Ranges {
             count: (table.pages / pages_per_range).ceil(),
             pages_per_range,
+            // At least 1, since others divide by it. An empty index has no tile.
             tiles: f64::from(tiles.max(1)),
             tiles_below_others: f64::from(tiles - directory.uncovered_tiles(Level::Zero)),
             lookup: Expectation::for_directory(directory),
         }
     }
 
+    /// Returns the ranges of a typical index for a table of this size: 8 pages each, and one tile.
+    /// A lookup of an absent element reads four index pages, and finds 0.3 further ranges beside a
+    /// match.
     fn of_typical_index(table: TableSize) -> Ranges {
         Ranges {
             count: (table.pages / TYPICAL_PAGES_PER_RANGE).ceil(),
@@ -125,12 +136,14 @@ struct Matches {
 }
 
 impl Matches {
-    /// Returns how many rows and ranges match: by statistics, and where these may be far off, at
-    /// most as many as the index has.
+    /// Returns how many rows have one of the elements that the planned scan looks for, and how many
+    /// ranges (neighbouring pages of the table) have such a row: both by PostgreSQL's statistics,
+    /// but no more than the index says where statistics may be far off.
     ///
     /// PostgreSQL assumes the same number of rows for each value that isn't among the most common
-    /// ones, even for a value that no row has. So the index is asked where that number is large,
-    /// and where there are many elements, each of which may be wrong.
+    /// ones, even for a value that no row has. So a known index is asked where that number is
+    /// large, and where there are many elements: each adds the error of its own estimate. Without a
+    /// known index, or if it can't be asked, the statistics decide alone.
     fn of(
         planned: &Planned,
         known: Option<KnownIndex>,
@@ -151,7 +164,11 @@ impl Matches {
         by_statistics
     }
 
-    /// Returns how many rows match by PostgreSQL's statistics, and how many ranges they are in.
+    /// Returns how many rows match by PostgreSQL's statistics, at most five for each element if the
+    /// column has none, and in how many ranges (neighbouring pages of the table) these rows are.
+    ///
+    /// The number of ranges is the number of rows times the share of them that are the first of
+    /// their range; 1 if the index isn't known. Rows may be fewer than 1: then as few ranges match.
     fn by_statistics(
         planned: &Planned,
         known: Option<KnownIndex>,
@@ -177,7 +194,8 @@ impl Matches {
         Matches { rows, ranges: matching_ranges.min(ranges.count) }
     }
 
-    /// Returns the matches if at most `most_ranges` match, and only rows in these.
+    /// Returns these matches, reduced to at most `most_ranges` ranges, and to at most as many rows
+    /// as such ranges have in the mean.
     fn limited_to(self, most_ranges: f64, table: TableSize, ranges: &Ranges) -> Matches {
         let matching_ranges = self.ranges.min(most_ranges);
         let rows_in_them = matching_ranges * table.rows / ranges.count;
@@ -185,13 +203,14 @@ impl Matches {
     }
 }
 
-/// Returns the share of an element's rows that are the first with that element in their range: 1
-/// where equal elements are spread over the table, less where they lie together, like the rows of
-/// one day.
+/// Returns the share of an element's rows that are the first with that element in their range,
+/// which is some neighbouring pages of the table: 1 where equal elements are spread over the table,
+/// less where they lie together, like the rows of one day.
 ///
-/// Multiplied by rows, it gives ranges. The index knows the share, as it knows about how many
-/// distinct elements a range has; if it is damaged, the share is taken for 1. PostgreSQL's
-/// statistics don't tell: their correlation is low also for blocks of equal elements in any order.
+/// The share times an element's rows is the number of ranges that have the element. The index knows
+/// the share, as it knows about how many distinct elements a range has; if it is damaged, the share
+/// is taken for 1. PostgreSQL's statistics don't tell: their correlation is low also for blocks of
+/// equal elements in any order.
 ///
 /// Example: a range has 480 rows and 60 distinct elements, so an element has 8 rows in a range. The
 /// share is 1/8: 4,000 rows of an element are in 500 ranges.
@@ -216,10 +235,16 @@ struct Reads {
 }
 
 impl Reads {
-    /// Returns what a scan for some elements reads to find these matches: of the table all ranges
-    /// that the index reports, rightly or not, and of the index a page of each tile that is probed.
+    /// Returns how many pages a scan reads to find these matches, for `elements` elements: of the
+    /// table all ranges (neighbouring pages) that the index reports, rightly or not, and of the
+    /// index one page of each tile that is probed for each element.
+    ///
+    /// A *tile* has the bits of many ranges. The tiles *below others* are probed only if a tile of
+    /// the level above reports them. So an absent element costs the pages of the other tiles, and
+    /// an element that is present costs a further page for each tile below others that has it.
     fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
-        // At most this many tiles have a match, and each reports some other ranges beside it.
+        // At most this many tiles have a match. Each such tile also reports, wrongly, some ranges
+        // beside the match, since one page has the bits of all of them.
         let tiles_with_match = matches.ranges.min(ranges.tiles);
         let reported_beside_matches = tiles_with_match * ranges.lookup.beside_match;
         let reported_anywhere = ranges.count * ranges.lookup.fpr * elements;
@@ -230,7 +255,7 @@ impl Reads {
 
         // `lookup.index_pages` counts the metapage, which is in PostgreSQL's cache.
         let pages_for_absent_element = ranges.lookup.index_pages - 1.0;
-        // Of a present element that includes the tiles that every lookup probes.
+        // An element that is present costs these pages, too, and those of tiles below others.
         let tiles_with_element = (matches.ranges / elements).min(ranges.tiles);
         let share_below_others = ranges.tiles_below_others / ranges.tiles;
         let further_pages = tiles_with_element * share_below_others;
@@ -243,7 +268,9 @@ impl Reads {
         }
     }
 
-    /// Returns what reading and probing the index costs.
+    /// Returns what it costs to read the index pages, as far as they aren't cached already, and to
+    /// test their bits. In a nested loop that repeats the scan, it is the cost of one repetition,
+    /// of which all together find more pages cached.
     fn index_cost(&self, planned: &Planned) -> f64 {
         let lookups = self.elements * planned.loops;
         let pages_read = planned.index_pages_read(self.index_pages_per_element, lookups);
@@ -259,8 +286,12 @@ impl Reads {
     }
 }
 
-/// Returns in about how many ranges a scan can find rows, as the index says; `None` if what the
-/// scan looks for isn't known before the query runs, or if the index can't be asked for it.
+/// Returns in about how many ranges (neighbouring pages of the table) a scan can find rows, by a
+/// sample of the index's pages.
+///
+/// Returns `None` if the elements that the scan looks for aren't known before the query runs, as
+/// for `x = $1`, or if the index can't be asked for them: it is damaged, or the user may not see
+/// all rows.
 ///
 /// # Safety
 /// `known` must be the index of the scan that is planned.
@@ -274,9 +305,13 @@ unsafe fn ranges_by_index(planned: &Planned, known: KnownIndex) -> Option<f64> {
     unsafe { in_scratch(|| fewest_ranges(planned, known, column)) }
 }
 
-/// Returns about how many ranges may have an element of the scan key for which they are fewest. A
-/// row must match all scan keys (`x = 5 AND x = ANY (…)`), so no more ranges match. `None` if the
-/// scan keys aren't known before the query runs, or if the index can't be asked for one of them.
+/// Returns about how many ranges may have rows that match all scan keys of a scan: the smallest of
+/// the numbers for each scan key alone. A *scan key* is one comparison of the query with the
+/// column.
+///
+/// A row must match all of them (`x = 5 AND x = ANY (…)`), so no more ranges match than for the
+/// scan key with the fewest. Returns `None` if the elements aren't known before the query runs, or
+/// if the index can't be asked for one of the scan keys.
 ///
 /// # Safety
 /// `known` must be the index of the scan that is planned, and `column` its column.
@@ -315,6 +350,7 @@ unsafe fn ranges_with_key(
     let hasher = column.hasher_of(relation, scan_key.asked_type).ok()?;
 
     let elements = scan_key.sought();
+    // Every how manyth element is asked for; 1 asks for each.
     let stride = elements.len().div_ceil(MOST_ELEMENTS_ASKED).max(1);
     let mut hashes = memory::with_capacity(elements.len().div_ceil(stride));
     for &element in elements.iter().step_by(stride) {

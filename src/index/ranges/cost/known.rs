@@ -23,8 +23,8 @@ const SAMPLED_TILES: u32 = 8;
 pub struct KnownIndex<'k> {
     pub index: &'k Index<'k>,
     pub directory: &'k Directory,
-    /// Whether the user of the query may see all rows of the table. Otherwise an estimate would tell
-    /// whether a row has a key that the user doesn't see.
+    /// Whether the user of the query may see all rows of the table. Otherwise an estimate would
+    /// tell whether a row has a key that the user doesn't see.
     pub may_be_asked: bool,
 }
 
@@ -69,8 +69,12 @@ impl KnownIndex<'_> {
         self.directory.tile_count(Level::Zero) <= SAMPLED_TILES
     }
 
-    /// Returns what a lookup for a condition does, by a sample of tiles; `None` if the index must not be
-    /// asked, or is damaged.
+    /// Estimates, by a sample of the index's pages, in how many ranges a condition may hold, and
+    /// how many index pages a lookup for the condition probes.
+    ///
+    /// A *range* is some neighbouring pages of the table; a *tile* has the bits of many ranges. At
+    /// most 8 tiles of each level are probed here. Returns `None` if the index must not be asked,
+    /// since the user may not see all rows of the table, or if it is damaged.
     pub fn lookup(self, condition: &Condition) -> Option<SampledLookup> {
         if !self.may_be_asked {
             return None;
@@ -79,11 +83,14 @@ impl KnownIndex<'_> {
         let ranges = estimate_ranges(self.directory, &mut pages, condition, SAMPLED_TILES).ok()?;
 
         let index_pages = if self.directory.options.is_flat {
-            // Every lookup probes all tiles.
+            // A flat index has one level, so every lookup probes all tiles: as many pages of each
+            // as the sample has read of one.
             let tiles = self.directory.tile_count(Level::Zero);
             let sampled_tiles = tiles.clamp(1, SAMPLED_TILES);
             pages.count * f64::from(tiles) / f64::from(sampled_tiles)
         } else {
+            // Elsewhere a lookup doesn't probe tiles that the level above rules out. So the pages
+            // follow from the form of the condition, and from how many ranges are found.
             let probes = Probes::of(condition);
             let tiles = f64::from(self.directory.always_probed());
             tiles * probes.per_tile + ranges * probes.per_match
@@ -91,8 +98,9 @@ impl KnownIndex<'_> {
         Some(SampledLookup { ranges, index_pages })
     }
 
-    /// Returns about how many ranges may have a row that meets a condition, by a sample of tiles;
-    /// `None` if the index must not be asked, or is damaged.
+    /// Returns about how many ranges (neighbouring pages of the table) may have a row that meets a
+    /// condition, by at most 8 tiles of each level of the index. Returns `None` if the index must
+    /// not be asked, since the user may not see all rows, or if it is damaged.
     pub fn ranges_matching(self, condition: &Condition) -> Option<f64> {
         if !self.may_be_asked {
             return None;
@@ -100,9 +108,13 @@ impl KnownIndex<'_> {
         estimate_ranges(self.directory, &mut self.index.pages(), condition, SAMPLED_TILES).ok()
     }
 
-    /// Returns about how many ranges may have at least one of these hashes, by a sample of tiles
-    /// for each hash; `None` if the index must not be asked, or is damaged. A range that may have
-    /// several hashes counts once.
+    /// Returns about how many ranges (neighbouring pages of the table) may have a row with at least
+    /// one of these hashes. A range that may have several of them counts once.
+    ///
+    /// For each hash a sample of at most 8 tiles of each level is probed. A range found there has a
+    /// weight: how many ranges it stands for, such as 3 if one of three tiles was probed. The
+    /// result is the sum of the weights. Returns `None` if the index must not be asked, since the
+    /// user may not see all rows, or if it is damaged.
     pub fn ranges_with_any<'h>(self, hashes: impl Iterator<Item = &'h u64>) -> Option<f64> {
         if !self.may_be_asked {
             return None;
@@ -125,9 +137,9 @@ impl KnownIndex<'_> {
 
         // Samples for different hashes may weigh a range differently. Its largest weight is kept,
         // by sorting it before the others of that range, which are dropped.
-        sampled.sort_unstable_by(|a, b| {
-            let by_number = a.number.cmp(&b.number);
-            by_number.then(b.weight.total_cmp(&a.weight))
+        sampled.sort_unstable_by(|left, right| {
+            let by_number = left.number.cmp(&right.number);
+            by_number.then(right.weight.total_cmp(&left.weight))
         });
         sampled.dedup_by_key(|range| range.number);
         Some(sampled.iter().map(|range| range.weight).sum())

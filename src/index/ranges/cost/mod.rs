@@ -29,11 +29,15 @@ use super::columns::class::PARTS;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 
-/// Estimates the cost of a scan of an index over ranges, for the planner, which considers the scan.
+/// Estimates the cost of a bitmap scan of an index over ranges, for the planner, which considers
+/// the scan.
 ///
-/// What the estimate needs of the index is read from its pages, unless the user may not see all rows
-/// of the table: then only its sizes are used. An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
-/// one: damage must not keep the table's queries from being planned. The scan reports it.
+/// The index is read to find out how many ranges (neighbouring pages of the table) may match. If
+/// the user may not see all rows of the table, only the index's sizes are used, since an estimate
+/// would tell which values the other rows have.
+///
+/// An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
+/// one: damage must not keep the table's queries from being planned. The scan reports the damage.
 pub fn estimate(planned: &Planned) -> Cost {
     let opened = planned.index();
     let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());

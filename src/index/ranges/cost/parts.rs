@@ -33,15 +33,18 @@ use pg_bloom_core::conditions::alternatives::Alternatives;
 const COMPARISONS_PER_HASHED_ROW: f64 = 4.0;
 /// The share of ranges without a match that a typical condition on text reads.
 const TYPICAL_RATE: f64 = 0.1;
-/// The least share of a sequential scan's cost that PostgreSQL is taken to charge for a condition with
-/// many alternatives.
+/// The least share of a sequential scan's cost that PostgreSQL is taken to charge for a condition
+/// with many alternatives.
 const LEAST_CHARGED_SHARE: f64 = 0.8;
 /// The most alternatives of a condition for which the index is asked.
 const MOST_ALTERNATIVES_ASKED: usize = 32;
 
-/// Returns what a scan costs that looks for rows by what is in their values.
+/// Returns the cost, for the planner, of a bitmap scan that looks for rows by what is in their
+/// values: `text LIKE '%abc%'`, `array @> '{5}'`. The module's page adds up an example.
 ///
-/// Without a known index, the cost is that of a typical one.
+/// The index keeps the hashes of the parts of all values, and finds *ranges* (neighbouring pages of
+/// the table, or a part of a page) in which a condition on such hashes may hold. `known` is the
+/// index, if it could be read; without it, the result is the cost of a typical index.
 pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
     let table = TableSize::of(planned);
     let lookup_condition = known.and_then(|known| LookupCondition::of(planned, known));
@@ -81,8 +84,10 @@ struct LookupCondition {
 }
 
 impl LookupCondition {
-    /// Returns the condition of a planned scan; `None` if it isn't known before the query runs, or
-    /// can't be computed.
+    /// Returns the condition on the hashes of a row's parts for which a planned scan will ask the
+    /// index, and whether the scan will compare rows by their hashes. Returns `None` if the
+    /// condition isn't known before the query runs, as for `text LIKE $1`, or if computing it
+    /// fails: then the scan reports the error.
     fn of(planned: &Planned, known: KnownIndex) -> Option<LookupCondition> {
         let scan_keys = planned.known_keys()?;
         // SAFETY: the scan keys are those of the planned scan, which is one of this index.
@@ -92,17 +97,18 @@ impl LookupCondition {
     }
 }
 
-/// Returns the share of a sequential scan's cost that PostgreSQL charges, where it compares each row
-/// with many alternatives at once, as with `~ 'a|b|c'` or `@@ 'a | b | c'`.
+/// Returns the share of a sequential scan's true cost that PostgreSQL charges for it, from 0.8 to
+/// 1, if the scan compares each row with many alternatives at once, as with `~ 'a|b|c'` or `@@ 'a |
+/// b | c'`. The caller multiplies the cost of the index's scan by this share.
 ///
-/// It charges for one comparison, whereas it charges half of one for each pattern of LIKE ANY. So a
-/// sequential scan seems too cheap. To compare with it, the scan of the index is made as much too
-/// cheap, but by a fifth at most: its estimate stays near that for LIKE ANY, whichever of the two a
-/// query has.
+/// PostgreSQL charges for one comparison a row, whereas for LIKE ANY it charges half of one for
+/// each pattern. So a sequential scan seems too cheap, and PostgreSQL would prefer it. The scan of
+/// the index is made too cheap to the same degree, but by a fifth at most, so that its estimate
+/// stays near the one for LIKE ANY, whichever of the two a query has.
 ///
 /// Example: a table of 20,000 pages and a million rows, and 16 alternatives. PostgreSQL charges
-/// 20,000 + 1,000,000 · (0.01 + 0.0025) = 32,500. For LIKE ANY it would charge 0.0025 · 16 / 2 for the
-/// comparisons of a row, 50,000 in all. The share is 0.65, which counts as 0.8.
+/// 20,000 + 1,000,000 · (0.01 + 0.0025) = 32,500. For LIKE ANY it would charge 0.0025 · 16 / 2 for
+/// the comparisons of a row, 50,000 in all. The share is 0.65, which counts as 0.8.
 fn charged_share_of_alternatives(
     planned: &Planned,
     table: TableSize,
@@ -111,18 +117,20 @@ fn charged_share_of_alternatives(
     let alternatives = condition.map_or(1, Alternatives::count) as f64;
     let charged_comparison = planned.comparison_cost();
     let cost_of_alternatives = planned.operator_cost() * alternatives / 2.0;
-    let missing = (cost_of_alternatives - charged_comparison).max(0.0);
+    let uncharged_per_row = (cost_of_alternatives - charged_comparison).max(0.0);
 
-    let charged = table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
-    let with_missing = charged + table.rows * missing;
-    if with_missing == 0.0 {
+    let charged_cost = table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
+    let true_cost = charged_cost + table.rows * uncharged_per_row;
+    if true_cost == 0.0 {
         return 1.0;
     }
-    (charged / with_missing).max(LEAST_CHARGED_SHARE)
+    (charged_cost / true_cost).max(LEAST_CHARGED_SHARE)
 }
 
-/// Returns the cost for a condition that the index can't narrow down, so that the scan returns the
-/// whole table: more than a sequential scan, by the comparisons of all rows.
+/// Returns the cost of a scan for a condition that the index can't narrow down, so that the scan
+/// returns all pages of the table. The sum has all pages and the comparisons of all rows, which
+/// PostgreSQL charges for once more as it reads what the scan returns: so it never prefers this to
+/// a sequential scan.
 fn cost_of_all_rows(planned: &Planned, table: TableSize) -> Cost {
     let startup = planned.keys_cost();
     let pages_cost = table.pages * planned.table_page_costs().next;
@@ -143,8 +151,13 @@ enum RowComparison {
 }
 
 impl RowComparison {
-    /// Returns how a scan compares rows: by their hashes if hashing a row once is faster than
-    /// comparing it with each alternative of the condition.
+    /// Returns how the rows of the ranges that a scan reads will be compared with its condition: by
+    /// the scan, which hashes the parts of each row, if that is faster than comparing the row with
+    /// each alternative of the condition, and otherwise by PostgreSQL.
+    ///
+    /// `known` is the index, if it could be read, and `lookup_condition` is the condition, if it is
+    /// known before the query runs. Otherwise each value of the scan's keys counts as an
+    /// alternative.
     ///
     /// PostgreSQL charges one comparison for a row, however many alternatives it is compared with,
     /// so hashing must cost a fraction of that. Example: hashing a row takes as long as comparing
@@ -155,11 +168,11 @@ impl RowComparison {
         lookup_condition: Option<&LookupCondition>,
     ) -> RowComparison {
         let alternatives = match lookup_condition {
-            Some(known) => Alternatives::count(&known.condition),
+            Some(lookup_condition) => Alternatives::count(&lookup_condition.condition),
             None => planned.searches as usize,
         };
         let is_worth_hashing = match lookup_condition {
-            Some(known) => known.hashes_rows,
+            Some(lookup_condition) => lookup_condition.hashes_rows,
             None => alternatives > MOST_COMPARISONS,
         };
         let can_hash = match known {
@@ -192,9 +205,13 @@ impl RowComparison {
     }
 }
 
-/// Estimates how many rows match, at least 1, by the statistics of the table. If the scan hashes
-/// rows itself, as it does for a condition with many alternatives, the estimate is limited by what
-/// a look into the index shows: statistics overestimate such conditions.
+/// Estimates how many rows of the table meet the scan's condition, at least 1, by PostgreSQL's
+/// statistics.
+///
+/// Statistics overestimate a condition with many alternatives: their errors add up. The scan hashes
+/// the rows itself (`ByScan`) for such a condition, and then the estimate is at most what a sample
+/// of the index shows. Where PostgreSQL compares the rows, statistics count alone. `condition` is
+/// `None` if it isn't known before the query runs.
 fn matching_rows(
     planned: &Planned,
     known: Option<KnownIndex>,
@@ -230,8 +247,10 @@ fn matches_by_statistics(
     rows.max(1.0)
 }
 
-/// Returns how many rows match one of many alternatives at most, by a sample of both alternatives
-/// and tiles; `None` if the index is damaged.
+/// Returns at most how many rows meet one of many alternatives of a condition, by a sample of both
+/// the alternatives (at most 32) and the index's pages; `None` if the index is damaged, or if it
+/// must not be asked, since the user may not see all rows. The result is infinite if an alternative
+/// may hold in all ranges (neighbouring pages of the table).
 ///
 /// PostgreSQL takes a value without statistics for one that many rows have. The index knows the
 /// share `s` of ranges that may have it. If its occurrences were spread over the ranges at random,
@@ -268,10 +287,12 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Returns the lookup of a scan for a condition: by a sample of the index where both are known.
+    /// Returns what a scan's lookup in the index is expected to find and to read: by a sample of
+    /// the index's pages, if both the index and the condition are known.
     ///
-    /// Otherwise the lookup is a typical one that finds a range for each of `matching_rows`, the
-    /// rows that match, and a typical share of the other ranges.
+    /// Otherwise the lookup is a typical one, which finds a *range* (neighbouring pages of the
+    /// table, or a part of a page) for each of the `matching_rows` rows that meet the condition,
+    /// and a typical share of all ranges by mistake.
     fn expected(
         known: Option<KnownIndex>,
         condition: Option<&Condition>,
@@ -289,7 +310,9 @@ impl Lookup {
         Lookup::for_typical_condition(known, table, matching_rows)
     }
 
-    /// Returns a lookup in an index of which nothing is known.
+    /// Returns a lookup in an index of which nothing is known: it has ranges of 8 table pages and
+    /// one tile, the part of an index with the bits of many ranges. The lookup finds a range for
+    /// each of the `matching_rows` rows that match, and a tenth of all ranges by mistake.
     fn in_typical_index(table: TableSize, matching_rows: f64) -> Lookup {
         let all_ranges = table.pages / TYPICAL_PAGES_PER_RANGE;
         Lookup {
@@ -299,7 +322,8 @@ impl Lookup {
         }
     }
 
-    /// Returns the lookup for a condition, by a sample of tiles; `None` if the index is damaged.
+    /// Returns the lookup for a condition, by a sample of the index's pages; `None` if the index
+    /// must not be asked, since the user may not see all rows of the table, or if it is damaged.
     fn by_sample(known: KnownIndex, condition: &Condition, table: TableSize) -> Option<Lookup> {
         let sampled = known.lookup(condition)?;
         let ranges = if known.is_sampled_completely() {
@@ -311,7 +335,10 @@ impl Lookup {
         Some(Lookup::that_finds(ranges, sampled.index_pages, known, table))
     }
 
-    /// Returns the lookup for a condition of which nothing is known but how many rows meet it.
+    /// Returns the lookup, in a known index, for a condition of which only is known how many rows
+    /// meet it. The lookup finds a *range* (neighbouring pages of the table, or a part of a page)
+    /// for each of these rows, and a share of all ranges by mistake. In each *tile*, a part of the
+    /// index with the bits of many ranges, that every lookup probes, it reads four pages.
     fn for_typical_condition(known: KnownIndex, table: TableSize, matching_rows: f64) -> Lookup {
         let options = &known.directory.options;
         let all_ranges = (table.pages / options.mean_pages(table.pages)).ceil();
@@ -321,7 +348,8 @@ impl Lookup {
         Lookup::that_finds(ranges, tiles * PROBES_IN_VAIN, known, table)
     }
 
-    /// Returns a lookup in a known index that finds this many ranges by probing this many of its
+    /// Returns a lookup in a known index that finds `ranges` ranges (neighbouring pages of the
+    /// table, or parts of a page), at most all that the table has, by probing `index_pages` index
     /// pages.
     fn that_finds(ranges: f64, index_pages: f64, known: KnownIndex, table: TableSize) -> Lookup {
         let pages_per_range = known.directory.options.mean_pages(table.pages);
@@ -330,7 +358,8 @@ impl Lookup {
         Lookup { ranges: ranges.min(all_ranges), pages_per_range, index_pages }
     }
 
-    /// Returns what reading and probing the index costs. No more is read than the whole index.
+    /// Returns the cost, for the planner, of reading the index pages that aren't cached, at most
+    /// all of the index, and of testing the bits of each page that is probed.
     fn cost(&self, planned: &Planned) -> f64 {
         let pages_read = planned
             .index_pages_read(self.index_pages, planned.loops)
@@ -365,8 +394,9 @@ impl TableReads {
         }
     }
 
-    /// Returns what it costs to read the pages without a row to return. PostgreSQL charges for the
-    /// others.
+    /// Returns the cost, for the planner, of reading the table pages on which the scan finds no row
+    /// to return: PostgreSQL itself charges for the pages in `returned`. A *range* is the
+    /// neighbouring pages, or the part of a page, that the index reports as a whole.
     ///
     /// The first page of a range is a random one, the others follow it. The more pages of a table
     /// are read, the more ranges follow each other, too. So the cost of a page falls to

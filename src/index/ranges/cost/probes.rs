@@ -6,10 +6,11 @@ use pg_bloom_core::conditions::Condition;
 /// How many operators cost as much as probing a page of the index: hashing a key, locking the page,
 /// and reading ten rows of bits.
 const OPERATORS_PER_PROBE: f64 = 50.0;
-/// After how many conditions, each on one hash or more, typically no range of a tile is left that may
-/// meet all of many.
+/// After this many conditions, each on one hash or more, typically no range of a tile is left that
+/// may meet all of them, so the search in the tile ends.
 const CONDITIONS_IN_VAIN: usize = 4;
-/// The pages of a tile that are probed until then, if each condition is on one hash.
+/// The pages of a tile without a match that are probed until its search ends, if each condition is
+/// on one hash.
 pub const PROBES_IN_VAIN: f64 = CONDITIONS_IN_VAIN as f64;
 
 /// Returns what it costs to probe `pages_probed` index pages, of which `pages_read` must be read
@@ -40,8 +41,14 @@ impl Probes {
     pub const NONE: Probes = Probes { per_tile: 0.0, per_match: 0.0 };
 
     /// Estimates how many pages of the index a lookup probes for a condition, by the form of the
-    /// condition alone: `per_tile` in each tile, a part of the index that has the filters of many
-    /// ranges, and `per_match` for each range that may match.
+    /// condition alone: `per_tile` in each tile that it searches, and `per_match` more for each
+    /// range that may match. A *range* is some neighbouring pages of the table; a *tile* is a part
+    /// of the index that has the Bloom filters of many ranges.
+    ///
+    /// One hash takes one page of a tile. Of conditions that must all hold, the first four are
+    /// probed in each tile, and the others only where a range is left that may match. Of
+    /// alternatives, all are probed in each tile, and a range that may match adds the mean of what
+    /// the alternatives add. An unknown condition probes nothing: it returns the whole table.
     pub fn of(condition: &Condition) -> Probes {
         match condition {
             Condition::Unknown => Probes::NONE,
@@ -70,7 +77,7 @@ impl Probes {
         }
     }
 
-    /// Returns the probes for all of these conditions, each searched to its end.
+    /// Returns the sums of `per_tile` and `per_match` over these conditions.
     fn sum(conditions: &[Condition]) -> Probes {
         let mut sum = Probes::NONE;
         for condition in conditions {

@@ -29,7 +29,8 @@ impl TableSize {
     }
 }
 
-/// Returns whether the scan itself reads the table's pages and returns only rows that match.
+/// Returns whether the scan itself reads the table's pages and returns only rows that match, as far
+/// as the hashes of their values tell.
 ///
 /// Otherwise it returns whole pages, and PostgreSQL reads them and compares their rows: for an
 /// index on an expression, and if the setting `pg_bloom.heap_filter` is off.
