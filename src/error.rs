@@ -33,6 +33,8 @@ impl From<pg_bloom_core::Error> for Error {
     }
 }
 
+/// Returns an error of the core as PostgreSQL reports it: with a SQLSTATE, a hint that says what
+/// the user can do, and the name of the SQL function that was called, if it is known.
 #[cold]
 fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
     let (state, hint) = match error.problem() {
@@ -54,6 +56,8 @@ fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
     hint.into_iter().fold(described, Error::hint)
 }
 
+/// Returns the hint for bytes that are not the stored form of a filter, or not the form that was
+/// asked for (22P03): what the user can do. `None` if they are damaged, which no hint helps.
 fn of_binary(problem: &InvalidBinary) -> Option<String> {
     let hint = match problem {
         InvalidBinary::UnknownVersion { .. } => {
@@ -71,6 +75,9 @@ fn of_binary(problem: &InvalidBinary) -> Option<String> {
     Some(hint.into())
 }
 
+/// Returns the hint for elements or filters whose types don't fit together (42804): what the user
+/// can do. `function` is the SQL function that was called. `None` for members of one array with
+/// several types, which SQL doesn't have.
 fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
     match problem {
         KindMismatch::Element { filter, element } => {
@@ -84,7 +91,12 @@ fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<Strin
     }
 }
 
-/// What to do about an element of another kind.
+/// Returns the hint for an element whose type isn't that of a filter's elements: to build the
+/// filter again, to cast the element, or to call the function for one element instead of the one
+/// for an array's members, or the other way round.
+///
+/// `filter` and `element` are the names of the two key kinds, such as `integer` and `array of
+/// integer`; `function` is the SQL function that was called.
 pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> String {
     if without_hash(filter) == without_hash(element) {
         return "The type is the same, and hashed otherwise now: by another function, or in another encoding of the database. Build the filter again.".into();
@@ -119,32 +131,34 @@ pub fn advice_on_kinds(filter: &str, element: &str, function: Option<&str>) -> S
     }
 }
 
-/// Returns the name of a key kind without the functions that hash its types. Such a function
-/// follows an `@`, up to the comma or the parenthesis that ends the type: `public.pair(a
-/// public.tick@pg_catalog.hashint8extended(pg_catalog.int8), b text)` becomes `public.pair(a
-/// public.tick, b text)`. Within double quotes these characters mean nothing.
+/// Returns the name of a key kind, the type of a filter's elements, without the functions that hash
+/// its types. Such a function follows an `@`, up to the comma or the parenthesis that ends the
+/// type: `public.pair(a public.tick@pg_catalog.hashint8extended(pg_catalog.int8), b text)` becomes
+/// `public.pair(a public.tick, b text)`. Within double quotes these characters mean nothing.
 fn without_hash(kind: &str) -> String {
-    let mut rest = String::new();
+    let mut name_without_hash = String::new();
     let mut is_quoted = false;
-    let mut is_hash = false;
-    let mut depth = 0;
+    let mut is_in_hash = false;
+    let mut open_parentheses = 0;
     for character in kind.chars() {
         match character {
             '"' => is_quoted = !is_quoted,
-            '@' if !is_quoted => is_hash = true,
-            '(' if is_hash && !is_quoted => depth += 1,
-            ')' if is_hash && !is_quoted && depth > 0 => depth -= 1,
+            '@' if !is_quoted => is_in_hash = true,
+            '(' if is_in_hash && !is_quoted => open_parentheses += 1,
+            ')' if is_in_hash && !is_quoted && open_parentheses > 0 => open_parentheses -= 1,
             // What follows the type in the name of a kind that is made of it.
-            ',' | ')' if !is_quoted => is_hash = false,
+            ',' | ')' if !is_quoted => is_in_hash = false,
             _ => {}
         }
-        if !is_hash {
-            rest.push(character);
+        if !is_in_hash {
+            name_without_hash.push(character);
         }
     }
-    rest
+    name_without_hash
 }
 
+/// Returns the hint for a parameter of a SQL function that is invalid (22023): which value it may
+/// have, or what the user can do. `None` for parameters that SQL can't pass.
 fn of_parameter(problem: &InvalidParameter) -> Option<String> {
     let text = match problem {
         InvalidParameter::Mismatch { larger, .. } => {
@@ -203,6 +217,8 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
     Some(text.into())
 }
 
+/// Returns the hint for a filter or an index that would be too large (54000): what the user can
+/// change.
 fn of_too_large(problem: &TooLarge) -> String {
     // Beyond the largest value of the setting nothing is gained by raising it.
     let can_raise = |bytes| bytes <= MAX_STORED_BYTES;

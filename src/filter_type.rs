@@ -48,7 +48,8 @@ impl FilterType {
         }
     }
 
-    /// Reads the start of a value that has `length` bytes. Fails with 22P03 if it is damaged.
+    /// Parses the start of a stored filter, all of which has `length` bytes, so that its bits can
+    /// then be read in slices. Fails with 22P03 if it is damaged.
     pub fn start(self, bytes: &[u8], length: usize) -> pg_bloom_core::Result<Start<'_>> {
         match self {
             FilterType::Bloom => slices::FilterStart::parse(bytes, length).map(Start::Bits),
@@ -101,8 +102,8 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Returns the size of the bits or counters that probes read, each in places of its own; 0 for a
-    /// list of hashes, which is searched.
+    /// Returns the size of the bits or counters that probes read, each in places of its own; 0 for
+    /// a list of hashes, which is searched.
     pub fn probed_bytes(&self) -> usize {
         match self {
             Whole::Bits(View { body: Body::Dense(bits), .. }) => bits.len(),
@@ -135,7 +136,8 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Returns whether the element with this hash may be in the filter. `read` returns a slice of the
+    /// Returns whether the element with this hash may be in the filter; `false` is certain. Reads
+    /// only the slices of the filter that have the element's bits: `read` returns a slice of the
     /// stored bytes, given its offset and its length.
     ///
     /// Fails with 22P03 if the value is damaged, and if `read` fails.
@@ -150,9 +152,9 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Returns how many copies of the element with this hash are in the filter, as
-    /// [`Whole::count`] does. `read` returns a slice of the stored bytes, given its offset and its
-    /// length.
+    /// Returns how many copies of the element with this hash are in the filter: at least as many as
+    /// were added and not removed; at most 1 if the filter has bits instead of counters. `read`
+    /// returns a slice of the stored bytes, given its offset and its length.
     ///
     /// Fails with 22P03 if the value is damaged, and if `read` fails.
     pub fn count<B: AsRef<[u8]>>(

@@ -27,8 +27,9 @@ pub struct KeyCondition {
 }
 
 impl KeyCondition {
-    /// Looks them up in an operator family; `None` if the family lacks one. `own` is any function of
-    /// this extension: it tells the schema of the types.
+    /// Looks the operator `@=>` and the functions `bloom_key` and `bloom_keys` up in an operator
+    /// family; `None` if the family lacks one. `own` is any function of this extension: it tells
+    /// the schema of the types.
     pub fn of(family: Oid, own: Oid) -> Option<KeyCondition> {
         let [bloom, key] = [c"bloom", c"bloom_key"].map(|name| catalog::type_beside(own, name));
         Some(KeyCondition {
@@ -39,8 +40,9 @@ impl KeyCondition {
         })
     }
 
-    /// Makes the condition `filter @=> bloom_key(asked)`; or, if `asked` is an array of elements,
-    /// `filter @=> ANY (bloom_keys(asked))`.
+    /// Returns the condition `filter @=> bloom_key(asked)` as a new expression in the current
+    /// memory context; or, if `is_array`, `filter @=> ANY (bloom_keys(asked))`, whose `asked` is an
+    /// array of elements. `collation` is the one under which the query compares the elements.
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of an element, or of an array of elements.
@@ -72,8 +74,9 @@ impl KeyCondition {
         }
     }
 
-    /// Makes the condition `filter @=> key`; or, if `key` is an array of keys,
-    /// `filter @=> ANY (key)`.
+    /// Returns the condition `filter @=> key` as a new expression in the current memory context;
+    /// or, if `is_array`, `filter @=> ANY (key)`, whose `key` is an array of values of type
+    /// `bloom_key`.
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of a key, or of an array of keys.
@@ -99,7 +102,8 @@ impl KeyCondition {
     }
 }
 
-/// Makes the condition `left operator ANY (array)`.
+/// Returns the condition `left operator ANY (array)` as a new expression in the current memory
+/// context.
 ///
 /// # Safety
 /// The nodes must be expressions of the operator's types.
@@ -120,8 +124,9 @@ unsafe fn any_clause(operator: Oid, left: *mut Node, array: *mut Node) -> *mut N
     }
 }
 
-/// Returns an expression as one of the type that its domain is over, as an argument of a polymorphic
-/// function must be; an expression that is of no domain as it is.
+/// Returns an expression of a domain as one of the type below the domain, which an argument of a
+/// polymorphic function must have. The value stays the same. Any other expression is returned as it
+/// is.
 ///
 /// # Safety
 /// The node must be an expression.

@@ -1,10 +1,10 @@
 //! `pg_bloom`: Bloom filters as a PostgreSQL data type.
 //!
-//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the room that
-//! says so in its first comment: `functions`, `aggregate`, `set`, `find`, `planner` or `index`.
-//! `settings` has the settings. ARCHITECTURE.md says what these rooms know, and what is below them:
-//! `probe`, `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`, `element`, `error`,
-//! `heap`, `other_extensions` and `pg`.
+//! Each C function that `sql/pg_bloom.sql` declares has the name of a function here, in the room
+//! that says so in its first comment: `functions`, `aggregate`, `set`, `find`, `planner` or
+//! `index`. `settings` has the settings. ARCHITECTURE.md says what these rooms know, and what is
+//! below them: `probe`, `read_ahead`, `overfull`, `arguments`, `key_condition`, `filter_type`,
+//! `element`, `error`, `heap`, `other_extensions` and `pg`.
 
 #![deny(clippy::disallowed_methods)]
 #![deny(ffi_unwind_calls)]
@@ -36,7 +36,8 @@ mod settings;
 
 pgrx::pg_module_magic!(name, version);
 
-/// Called by PostgreSQL when it loads the library.
+/// Prepares the library, when PostgreSQL loads it: has errors and panics reported, defines the
+/// settings and the options of indexes, and registers the hooks that scans and EXPLAIN need.
 ///
 /// # Safety
 /// Nobody else may call it.

@@ -6,7 +6,9 @@ use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::CStr;
 
-/// Returns whether Citus keeps the rows of a table in shards, so that the table itself is empty.
+/// Returns whether Citus keeps the rows of a table in shards, other tables, so that the table
+/// itself is empty. Asks a catalog of Citus by SQL, if the catalog exists, and fails as the
+/// statement does.
 pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
     const SHARDED_TABLE: &[u8] = b"SELECT true FROM pg_catalog.pg_dist_partition \
         WHERE logicalrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
@@ -22,7 +24,9 @@ pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
     Ok(num_rows > 0)
 }
 
-/// Returns the tables with rows that TimescaleDB has compressed. Their indexes lack these rows.
+/// Returns the tables with rows that TimescaleDB has compressed: their indexes lack these rows.
+/// Returns none if the extension isn't installed. Asks a view of TimescaleDB by SQL, as the calling
+/// query sees it, and fails as the statement does.
 pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     const COMPRESSED_CHUNKS: &[u8] = b"SELECT t.oid FROM timescaledb_information.chunks AS c \
         JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) c.chunk_schema \
@@ -40,8 +44,8 @@ pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
     Ok(compressed)
 }
 
-/// Returns whether TimescaleDB is installed in the database. Its view must belong to it: without the
-/// extension, anybody may create such a schema.
+/// Returns whether TimescaleDB is installed in the database. Its view must belong to it: without
+/// the extension, anybody may create such a schema.
 fn has_timescale() -> bool {
     // The schema is looked up first, since that costs least where there is none.
     // SAFETY: this reads the catalogs; the names are C strings, or null.

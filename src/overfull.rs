@@ -28,8 +28,10 @@ pub const COUNTING: Advice =
 /// Other filters that the same call makes in a statement are not reported.
 const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
 
-/// Makes a filter the result, with a warning if it is overfull, or 22023 if `pg_bloom.overfill` is
-/// `error`.
+/// Returns a filter as the result of a SQL function, after checking whether it is *overfull*: it
+/// has more elements than its capacity. If so, warns the client or, if the setting
+/// `pg_bloom.overfill` is `error`, fails with 22023; does neither if the setting is `ignore`. A
+/// call site warns once in a statement. The advice says what the user can do.
 pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> Outcome {
     let overfill = settings::OVERFILL.get();
     let is_of_interest =
@@ -44,6 +46,11 @@ pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> O
     Ok(Some(filter.into_datum()))
 }
 
+/// Returns the warning or error (22023) for an overfull filter: how many elements it has, and in
+/// the hint `advice`, what the user can do. `others` is added to the detail.
+///
+/// If the number of elements doesn't exceed the capacity, the filter is *spread*: smaller filters
+/// were merged into it, so that too many bits are set for its elements.
 fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
     let capacity = over.capacity;
     let spread = over.cardinality <= capacity as f64;

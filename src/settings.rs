@@ -20,6 +20,8 @@ pub static READ_AHEAD: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static HEAP_FILTER: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static OVERFILL: GucSetting<Overfill> = GucSetting::<Overfill>::new(Overfill::Warn);
 
+/// Makes the settings of the extension known to PostgreSQL, and reserves the prefix `pg_bloom` for
+/// them. To be called once, when the library is loaded.
 pub fn define() {
     GucRegistry::define_float_guc(
         c"pg_bloom.default_fpr",

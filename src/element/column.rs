@@ -38,8 +38,9 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns a column whose values are hashed as elements of type `oid` under a collation, by
-    /// their type alone. `function` is any function of the extension.
+    /// Returns how an index hashes the values of a column of type `oid`, under a collation: as the
+    /// elements of a filter are hashed, except that an enum is hashed by its object identifier.
+    /// `function` is any function of the extension, which tells its schema.
     ///
     /// Fails with 0A000 for a collation by which texts with different bytes can be equal, and for a
     /// type that an index can't hash for ever in one way, such as a row type.
@@ -67,8 +68,9 @@ impl Column {
         Column::resolve(function, catalog::base_type(oid), collation).map(drop)
     }
 
-    /// Returns a column of type `oid` whose values are hashed by function `hash`, which the
-    /// operator class of the index names as `hash(value, seed bigint) → bigint`.
+    /// Returns how an index hashes the values of a column of type `oid`, if its operator class
+    /// names the hash function: `hash(value, seed bigint) → bigint`. The function may be declared
+    /// for another type whose values are stored alike.
     ///
     /// Fails with 0A000 for a function with other arguments or another result, and for a collation
     /// by which texts with different bytes can be equal.
@@ -91,6 +93,7 @@ impl Column {
             convert: false,
             extended_hash: default_class::prepared_function(hash),
         };
+        // The name has the function, so that columns hashed by different ones aren't compared.
         Ok(Column {
             hasher: Hasher { reader: Reader::Scalar(reader), form: Form::General },
             tag: Tag::Other,
@@ -131,8 +134,13 @@ impl Column {
     }
 }
 
-/// Checks that `ALTER TYPE` can't change the hashes of type `part`, or of a type in it. Fails with
-/// 0A000 otherwise, for the type `whole` of which it is a part.
+/// Checks that no `ALTER TYPE` can change how values of type `part` are hashed in an index. Looks
+/// into arrays, ranges and multiranges, and raises 54001 if they are nested deeper than the stack
+/// allows.
+///
+/// `whole` is the type of the column, which is `part` or has it in it; messages name both. Fails
+/// with 0A000 for a row type, whose columns can be altered, for an enum within another type, and
+/// for `oidvector`, which isn't compared as other arrays are.
 fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     interrupt::check_stack_depth();
     let part = catalog::base_type(part);

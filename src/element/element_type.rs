@@ -86,10 +86,11 @@ impl ElementType {
         Ok(ElementType { oid, base, resolved, dependencies: resolver.dependencies })
     }
 
-    /// Returns the first encoding such that the type, in a database of that encoding, is one for
-    /// which `is_wanted` holds: the key kind of some types names the encoding. UTF8 stands for
-    /// SQL_ASCII as well. `None` if no encoding is such. Fails with 0A000 if the type can't be an
-    /// element.
+    /// Returns the name of the first encoding for which `is_wanted` is true of this type, resolved
+    /// as in a database of that encoding; `None` if there is none. The type differs between
+    /// encodings if its key kind names the encoding. So the caller can find out from which encoding
+    /// a filter comes that another database has built. UTF8 stands for SQL_ASCII as well. Fails
+    /// with 0A000 if the type can't be an element.
     pub fn encoding_where(
         &self,
         call: &Call,
@@ -161,9 +162,10 @@ impl ElementType {
         Kind { tag, name: &self.resolved.name }
     }
 
-    /// Returns how elements of this type are hashed to be added to a filter, or looked for in it. A
-    /// filter without elements takes any type. `function` is the SQL function that does this, for
-    /// messages. Fails with 42804 if the filter has elements of another kind.
+    /// Returns the hasher by which elements of this type are added to a filter with this header, or
+    /// looked for in it. A filter without elements takes any type; a filter of a Parquet file may
+    /// keep numbers in another width, which the hasher then uses. `function` is the SQL function
+    /// that does this, for messages. Fails with 42804 if the filter has elements of another type.
     pub fn hasher_for(&self, filter: &Header<'_>, function: &str) -> Result<Hasher> {
         let own_kind = self.kind(filter.layout);
         let kind = if filter.kind.is_none() { own_kind } else { filter.kind };
@@ -207,8 +209,9 @@ impl ElementType {
     }
 }
 
-/// Returns the key kind that elements of a type have in the filters of Parquet files. Fails with
-/// 22023 if such files store no values of the type, or if `oid` is not a type's.
+/// Returns the key kind, the type of a filter's elements, that values of SQL type `oid` have in the
+/// Bloom filters of Parquet files. An enum counts as text. Fails with 22023 if such files store no
+/// values of the type, or if no type has this identifier.
 pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };

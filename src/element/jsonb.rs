@@ -161,8 +161,9 @@ struct OpenContainer<'a> {
 }
 
 impl<'a> OpenContainer<'a> {
-    /// Writes the bracket that begins a container, and returns the container with all of its
-    /// members yet to be written.
+    /// Writes the bracket that begins an object or an array of a jsonb, and returns the container
+    /// with all of its members yet to be written. `convert` says whether strings are converted to
+    /// UTF-8; then keys that aren't ASCII are sorted anew here, in memory for all members.
     fn start(container: &'a [u8], convert: bool, into: &mut impl Sink) -> OpenContainer<'a> {
         let mut members = Members::new(container);
         let (opening, closing): (&[u8], &[u8]) = match &members.keys {
@@ -223,8 +224,10 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Returns the members of a container. The values of an object are stored behind all of its
-    /// keys, so this reads the lengths of the keys.
+    /// Returns an iterator over the members of an object or an array of a jsonb, in the order in
+    /// which they are stored. `container` has the bytes from the container's header on. The values
+    /// of an object are stored behind all of its keys, so this reads the lengths of the keys first.
+    /// Raises XX001 for a damaged value.
     fn new(container: &'a [u8]) -> Members<'a> {
         let header = word(container, 0);
         let count = (header & COUNT) as usize;
@@ -246,6 +249,7 @@ impl<'a> Members<'a> {
             until: count,
             next_start: 0,
         };
+        // A second iterator runs over all keys, to find where the values begin.
         let mut after_keys = keys.clone();
         after_keys.by_ref().for_each(drop);
         let values = Entries { until: 2 * count, ..after_keys };

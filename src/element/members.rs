@@ -46,10 +46,14 @@ pub struct RangeType {
 }
 
 impl Parts {
-    /// Writes the canonical bytes of an element, which are what is hashed of it: for an array, the
-    /// lengths and lower bounds of its dimensions and then each element.
+    /// Writes the canonical bytes of a value that is made of others, which are what is hashed of
+    /// it: equal values have equal bytes. For an array these are the lengths and lower bounds of
+    /// its dimensions and then each element; for a row its columns without dropped ones; for a
+    /// range a byte of flags and its finite bounds; for a multirange the number of its ranges and
+    /// then these.
     ///
-    /// Raises 54001 if types are nested deeper than the stack allows.
+    /// Raises 42804 for a row that was made before its type was altered, XX001 for a damaged array,
+    /// and 54001 if types are nested deeper than the stack allows.
     ///
     /// # Safety
     /// The element must be a value of the type that has these parts.
@@ -101,8 +105,9 @@ impl Parts {
 }
 
 impl Member {
-    /// Writes the canonical bytes of a member, after their number: the bytes of two members that
-    /// follow each other could otherwise be divided elsewhere. `None` stands for NULL.
+    /// Writes the canonical bytes of a member, an element of an array, a column of a row or a bound
+    /// of a range, after their number: without it, the arrays `{ab,c}` and `{a,bc}` would have the
+    /// same bytes. `None` stands for NULL, which has a mark of its own.
     ///
     /// # Safety
     /// The datum must be a value of the members' type.

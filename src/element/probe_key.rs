@@ -79,8 +79,10 @@ pub enum HashForKind {
 }
 
 impl ProbeKey {
-    /// Returns the hash that the element has in filters of a key kind, or why it has none. The kind
-    /// must not be [`Kind::NONE`], which filters without elements have.
+    /// Returns the hash that the element has in filters of a key kind, or why it has none. A *kind*
+    /// is the type of a filter's elements: a tag and, for types that aren't built in, a name.
+    /// Filters of Parquet files keep numbers in widths of their own, so their kinds have other
+    /// hashes. The kind must not be [`Kind::NONE`], which filters without elements have.
     pub fn hash_of_kind(&self, kind: Kind<'_>) -> HashForKind {
         let is_own_tag = kind.tag == self.tag || kind.tag == self.parquet_tag;
         let form = match parquet_form(self.tag, kind.tag) {
@@ -94,8 +96,10 @@ impl ProbeKey {
         }
     }
 
-    /// Returns the hash of the element for a filter with this header; `None` if the filter can't
-    /// have the element. Fails with 42804 if the filter has elements of another key kind.
+    /// Returns the hash by which a filter with this header is probed for the element; `None` if the
+    /// filter can't have the element: it is empty, or the element is a number that doesn't fit into
+    /// the width of the filter's numbers. Fails with 42804 if the filter has elements of another
+    /// type.
     pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);

@@ -211,7 +211,10 @@ impl Resolver {
         Ok(resolved)
     }
 
-    /// Resolves a type that isn't built in, by its shape: whether it is made of others, and how.
+    /// Returns how the values of a type that isn't built in are read and hashed, by the type's
+    /// shape: whether it is made of other types, and of which ones. Fails with 0A000 for a type
+    /// that can't be an element or in one, and raises 54001 if types are nested deeper than the
+    /// stack allows.
     fn resolve_by_shape(&mut self, oid: Oid) -> Result<ResolvedType> {
         let shape = catalog::shape(oid);
         let compares_by_members = matches!(
@@ -264,9 +267,11 @@ impl Resolver {
         Ok((kind, Member { reader: resolved.reader, storage }))
     }
 
-    /// Returns the kind of the bounds of a range type, and how ranges of the type are read. Fails
-    /// with 0A000 if bounds can't be in an element, or if the range type compares them by an
-    /// operator class or a collation of its own, by which bounds with other bytes may be equal.
+    /// Returns the name of the key kind of a range type's bounds, such as `integer`, and how ranges
+    /// of the type are read. `range` is the identifier of the range type. Notes that the type
+    /// depends on operator classes. Fails with 0A000 if bounds can't be in an element, or if the
+    /// range type compares them by an operator class or a collation of its own, by which bounds
+    /// with other bytes may be equal.
     fn range_type(&mut self, range: Oid) -> Result<(String, RangeType)> {
         let Shape::Range(subtype, collation) = catalog::shape(range) else {
             return Err(self.refuse_unhashable(range));
@@ -283,11 +288,14 @@ impl Resolver {
         Ok((kind, RangeType { entry: RangeEntry::of(range), bound }))
     }
 
-    /// Resolves a row type. The name of its kind has the type's name and the names and kinds of its
-    /// columns in their order, as `public.point("x" float, "y" float)`: a dump keeps all of these,
-    /// and a column that replaces a dropped one has another name.
+    /// Returns how the rows of a composite type are read and hashed, column by column, dropped ones
+    /// left out. The name of the key kind, by which filters tell types apart, has the type's name
+    /// and the names and kinds of its columns in their order, as `public.point("x" float, "y"
+    /// float)`: a dump keeps all of these, and a column that replaces a dropped one has another
+    /// name.
     ///
-    /// Fails with 0A000 if a column can't be in an element.
+    /// Notes that `ALTER TYPE` can change the result. Fails with 0A000 if a column can't be in an
+    /// element.
     fn resolve_row(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.dependencies.add_row(oid);
         let row = RowType::new(oid);
@@ -308,8 +316,10 @@ impl Resolver {
         Ok(ResolvedType::composite(Parts::Row(row, members), Tag::Row, name))
     }
 
-    /// Resolves a type that isn't made of others, and whose values are hashed by the type's own
-    /// extended (64-bit) hash function. Fails with 0A000 if it has none, or is a filter.
+    /// Returns how the values of a type are hashed that isn't made of others, such as `inet`: by
+    /// the type's own extended (64-bit) hash function. The function's name is a part of the key
+    /// kind if it can be replaced. Fails with 0A000 if the type has no such function, or is a
+    /// filter.
     fn resolve_by_own_hash(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.refuse_filter(oid)?;
         let hash = self.own_hash(oid)?;
@@ -327,9 +337,10 @@ impl Resolver {
         })
     }
 
-    /// Returns the function by which a type hashes its values, and notes whether it can be
-    /// replaced. Fails with 0A000 if there is none, or if values that the type's `=` holds equal
-    /// may have different hashes.
+    /// Returns the extended hash function of a type, from its default operator class for hashing,
+    /// and notes in `dependencies` and `unsettled` that it can be replaced, if it can. Fails with
+    /// 0A000 if there is none, if values that the type's `=` holds equal may have different hashes,
+    /// or if the type uses the function of a type that can't be an element, such as citext.
     fn own_hash(&mut self, oid: Oid) -> Result<TypeHash> {
         self.dependencies.add_classes();
         let hash = match default_class::type_hash(oid) {
@@ -406,7 +417,9 @@ impl Resolver {
         )))
     }
 
-    /// Checks that a type is not one of the extension's filters. Fails with 0A000 if it is.
+    /// Checks that `part`, a type in the type of an element, is not `bloom` or `counting_bloom`:
+    /// users who pass a filter as an element want to merge filters. Fails with 0A000 and a hint if
+    /// it is.
     fn refuse_filter(&self, part: Oid) -> Result<()> {
         let hint = if part == catalog::type_beside(self.function, c"bloom") {
             "To merge filters use bloom_union_agg(filter) or filter | filter."

@@ -86,10 +86,12 @@ impl ScalarReader {
         }
     }
 
-    /// Calls `use_bytes` with the canonical bytes of an element and returns its result. The bytes
-    /// exist for that call only.
+    /// Calls `use_bytes` with the canonical bytes of an element, which are what is hashed of it,
+    /// and returns its result. Equal values have equal canonical bytes. The bytes exist for that
+    /// call only.
     ///
-    /// The type must not be one for which [`ScalarReader::is_long`] is true.
+    /// The type must not be numeric or jsonb, for which [`ScalarReader::is_long`] is true. May call
+    /// PostgreSQL, which raises an error for text that can't be converted to UTF-8.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.

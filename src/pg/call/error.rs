@@ -70,8 +70,8 @@ impl Error {
             ..Default::default()
         };
         let data = &raw mut data;
-        // SAFETY: PostgreSQL copies the texts, which exist until the end of this function. The closure
-        // owns nothing.
+        // SAFETY: PostgreSQL copies the texts, which exist until the end of this function. An error
+        // jumps out of the closure without dropping anything, and the closure owns nothing.
         unsafe { guard(|| raw::ThrowErrorData(data)) };
     }
 }

@@ -195,8 +195,9 @@ impl Call {
         Some(CString::new(encoding::name_bytes(name)).expect("a name ends at its first zero byte"))
     }
 
-    /// Returns what is left in argument `i`, the message of a receive function, and moves the
-    /// cursor of the message to its end; nothing if the argument is NULL.
+    /// Returns the unread bytes of argument `i`, the message from which a receive function reads a
+    /// binary value, and marks all of them as read, as PostgreSQL asks of such a function. Returns
+    /// no bytes if the argument is NULL.
     ///
     /// # Safety
     /// The argument must be a message. Its type, `internal`, is also that of other things.
@@ -238,8 +239,9 @@ impl Call {
         self.info().fncollation
     }
 
-    /// Returns PostgreSQL's struct of the call site. Fails with 55000 if there is none, as when C
-    /// code calls the function directly.
+    /// Returns PostgreSQL's struct of the call site, the place in a query from which the function
+    /// is called again and again. Fails with 55000 if there is none, as when C code calls the
+    /// function directly.
     fn flinfo(&self) -> Result<*mut pg_sys::FmgrInfo> {
         let flinfo = self.info().flinfo;
         if flinfo.is_null() {
@@ -259,8 +261,8 @@ impl Call {
         Ok(unsafe { (*flinfo).fn_oid })
     }
 
-    /// Returns the type of argument `i` in the query; if that isn't known, the type that the
-    /// function declares.
+    /// Returns the type of argument `i` in the query; if the query doesn't tell, the type that the
+    /// function is declared with, unless that is `anyelement` or `anyarray`.
     ///
     /// Fails with 42P18 if neither is known, since the function is declared for any type, and with
     /// 55000 without a call site.
@@ -327,8 +329,9 @@ impl Call {
         unsafe { Context::new(pg_sys::CurrentMemoryContext) }
     }
 
-    /// Returns the memory of the aggregate whose support function is called. Fails with 55000 and
-    /// this hint outside an aggregate.
+    /// Returns the memory context in which PostgreSQL keeps the states of the aggregate on whose
+    /// behalf the function is called; it lives longer than the call. Fails with 55000 and this hint
+    /// if the function isn't called by an aggregate.
     pub fn require_aggregate(&self, hint: &'static str) -> Result<Context<'_>> {
         let mut context = std::ptr::null_mut();
         // SAFETY: `fcinfo` is valid for the call.

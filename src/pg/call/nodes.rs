@@ -7,8 +7,9 @@ use crate::pg::catalog;
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// Returns argument `i` of the function or operator that an expression calls; `None` if it has no
-/// such argument, or isn't a call. Argument 1 of `x operator ANY (array)` is the array.
+/// Returns argument `i`, counted from 0, of the function or operator that an expression calls;
+/// `None` if the expression has no such argument, or isn't a call. `x operator ANY (array)` has the
+/// arguments `x` and the array.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -26,8 +27,8 @@ pub unsafe fn argument(node: *mut pg_sys::Node, i: usize) -> Option<*mut pg_sys:
     }
 }
 
-/// Returns the column if an expression is nothing but a column, or a column that is taken for
-/// another type with the same bytes; `None` for another expression.
+/// Returns the column that an expression is, alone or converted to another type with the same
+/// bytes, which changes nothing (`varchar` to `text`); `None` for any other expression.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -41,8 +42,8 @@ pub unsafe fn column(mut node: *mut pg_sys::Node) -> Option<*mut pg_sys::Var> {
     }
 }
 
-/// Returns the value that an expression casts to text, if the cast is one of PostgreSQL's functions
-/// for `char(n)` and `name`; or the expression itself, if it is another one.
+/// Returns the argument of an expression that casts a `char(n)` or a `name` to text by PostgreSQL's
+/// own function; any other expression is returned as it is.
 ///
 /// # Safety
 /// `node` must be a valid expression.
@@ -119,10 +120,12 @@ pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys
     (0..unsafe { length(list) }).filter_map(move |i| unsafe { nth(list, i) })
 }
 
-/// Returns the collation that argument `i` has by itself, whatever collations the other arguments
-/// have. If the argument can't be seen, that is the collation of the call.
+/// Returns the collation that argument `i` of a call has in the query by itself, whatever
+/// collations the other arguments have. If the call has no expression to look at, it is the
+/// collation of the call.
 ///
-/// There are several where it can't be known which of several functions of a window is called.
+/// Usually the list has one collation. It has several if a window has several functions, of which
+/// it can't be known which one is called.
 pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
     let arguments = possible_arguments(call, i);
     if arguments.is_empty() {
@@ -135,10 +138,10 @@ pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
         .collect()
 }
 
-/// Checks that a query would compare argument `i` with a column under the column's collation, or
-/// that the collations don't matter, since both compare bytes.
-///
-/// Fails with 42P21 if not.
+/// Checks that argument `i` of a call may be compared with a column as the column's index compares
+/// it: the argument has no collation, the default one or the column's, or the collations don't
+/// matter, since both compare bytes. `column_collation` is the invalid identifier for a type
+/// without collations, for which nothing is checked. Fails with 42P21 otherwise.
 pub fn require_collation(call: &Call, i: usize, column_collation: pg_sys::Oid) -> Result<()> {
     if column_collation == pg_sys::InvalidOid {
         return Ok(());
@@ -196,8 +199,9 @@ unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns the expressions of the query that argument `i` of a call may be: usually one; none if
-/// the call has no expression; several in a window, whose functions share their calls' information.
+/// Returns the expressions of the query whose value argument `i` of a call may be: usually one;
+/// none if the call has no expression, as when C code calls the function directly; several in a
+/// window, where the functions of one window can't be told apart.
 fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     let Some(expression) = call.expression() else {
         return Vec::new();
@@ -216,9 +220,11 @@ fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
     argument.into_iter().collect()
 }
 
-/// Returns what argument `i` of an aggregate's support function is in the query. Argument 0 is the
-/// state. The others are the aggregate's arguments; a final function has its direct arguments,
-/// those before WITHIN GROUP, first.
+/// Returns the expression of the query that argument `i` of an aggregate's own function is.
+/// PostgreSQL calls a transition function with the aggregate's state as argument 0 and then the
+/// aggregate's arguments. A final function gets the state, the direct arguments (those before
+/// WITHIN GROUP), and then the others. Returns `None` for the state, for an argument that doesn't
+/// exist, and for a function that combines two states.
 ///
 /// # Safety
 /// `state` must be that of the aggregate's node, on whose behalf the function is called.
@@ -250,8 +256,12 @@ unsafe fn argument_of_aggregate(
     }
 }
 
-/// Returns what argument `i` of the function that is called can be in a window: that argument in
-/// all functions of the window that the called function belongs to, where it has the same type.
+/// Returns the expressions that argument `i` of a call can be if an aggregate runs over a window
+/// (`OVER …`). Argument 0 is the aggregate's state, for which the list is empty.
+///
+/// PostgreSQL doesn't tell which of the window's aggregates it calls the function for. So the list
+/// has the argument of each aggregate in the window that has this function, if its type is the one
+/// of the call's argument.
 ///
 /// # Safety
 /// `window` must be the state of the window on whose behalf the function is called.

@@ -96,8 +96,11 @@ unsafe fn may_call_extension(plan: *mut pg_sys::PlannedStmt) -> bool {
     }
 }
 
-/// Leaves a note about a query in its memory: for each of its tables, the sequential scan that
-/// reads the table. Functions that the query calls find the note by its mark.
+/// Notes all sequential scans of a query, by the numbers of their tables, in the memory that lives
+/// as long as the query's execution. A function that the query calls can then find the scan whose
+/// row it gets. The note is registered as a callback of that memory, which does nothing: so it is
+/// found by going through the memory's callbacks, and ends with the memory. `root` is the topmost
+/// node of the query's plan.
 ///
 /// # Safety
 /// The plan's state must be that of a query that has just been prepared.
@@ -174,12 +177,12 @@ pub struct ScannedColumn {
 }
 
 impl ScannedColumn {
-    /// Returns the column of a table that is argument `i` of a call, if a sequential scan of that
-    /// table evaluates the call in its WHERE condition.
+    /// Returns the table's column that argument `i` of a call is, and the sequential scan that
+    /// reads the table, if the scan evaluates the call for each row: `WHERE f(column, 5)`.
     ///
     /// Returns `None` if the argument isn't a plain column, if another argument depends on a
-    /// column, or if the call is elsewhere than in the condition or in AND, OR and NOT within it.
-    /// Also returns `None` in queries that started before [`define`] was called.
+    /// column, or if the call isn't a condition of WHERE, alone or in AND, OR and NOT. Also returns
+    /// `None` for other scans, and in queries that started before [`define`] was called.
     ///
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what
@@ -200,6 +203,7 @@ impl ScannedColumn {
                 return None;
             }
 
+            // The call site is in the memory of its query, where `leave_note` has noted all scans.
             let note = &*find_note(memory)?;
             if table > note.tables {
                 return None;
@@ -208,6 +212,7 @@ impl ScannedColumn {
             if state.is_null() {
                 return None;
             }
+            // The call must be a part of the scan's own conditions, not of a node above the scan.
             let conditions = (*(*state).ps.plan).qual;
             let is_condition = items(conditions).any(|condition| contains(condition, expression));
             is_condition.then_some(ScannedColumn { scan: SequentialScan { state }, number })

@@ -28,8 +28,9 @@ struct Remembered<T> {
 }
 
 impl Call {
-    /// Returns the thing that this call site remembers. At the first call of the site, `make` makes
-    /// it; it is kept as long as the prepared expression.
+    /// Returns what this call site remembers. A *call site* is a place in a query that calls the
+    /// function once for each row. At its first call, `make` makes the thing; it is kept as long as
+    /// the query's expression is prepared for execution, and dropped then.
     ///
     /// Panics if the call has asked for it before, since that would make two references to one
     /// thing, and if the site remembers a thing of another type. Fails if `make` fails, and with
@@ -52,9 +53,10 @@ impl Call {
             .expect("a call site remembers one thing, and a call asks for it once"))
     }
 
-    /// Returns the thing that this call site remembers already, by an earlier
-    /// [`Call::remembered`]. `None` if there is none of this type, or if the call has asked for it
-    /// before.
+    /// Returns what this call site, the place in a query that calls the function, has remembered by
+    /// an earlier [`Call::remembered`]. `None` if it remembers nothing, or something of another
+    /// type, or if this call has asked for the thing before: there must be only one reference to
+    /// it.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "as for `remembered`")]
     pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
@@ -93,8 +95,10 @@ impl Call {
         unsafe { (*remembered).marked_at == pg_sys::GetCurrentStatementStartTimestamp() }
     }
 
-    /// Marks this call site until the client's next statement. It does nothing if the function is
-    /// called without a call site.
+    /// Marks this call site, the place in a query that calls the function, so that
+    /// [`Call::is_marked`] is true until the client's next statement. A warning that was given once
+    /// is then not repeated for each row. Does nothing if the function is called without a call
+    /// site.
     ///
     /// A function that also remembers something must have asked for that before.
     pub fn mark(&self) {
@@ -114,8 +118,9 @@ impl Call {
     }
 }
 
-/// Makes a thing and lets a call site remember it. Panics if it remembers something already. Fails
-/// if `make` fails.
+/// Makes a thing and stores it with a call site, the place in a query that calls a function, in
+/// memory that lives as long as the call site. The thing is dropped with that memory. Panics if the
+/// call site remembers something already. Fails if `make` fails.
 ///
 /// # Safety
 /// `flinfo` must be valid.

@@ -1,9 +1,9 @@
 //! What EXPLAIN (ANALYZE) shows of scans of the extension's indexes.
 //!
-//! PostgreSQL calls a hook for each node of a plan that it explains, before the plan's execution ends.
-//! A node that scans an index then still has its scan, and with it the counts of all its executions in
-//! this process. Executions in parallel workers are counted by their workers, which have ended: of
-//! these PostgreSQL has kept only how many there were.
+//! PostgreSQL calls a hook for each node of a plan that it explains, before the plan's execution
+//! ends. A node that scans an index then still has its scan, and with it the counts of all its
+//! executions in this process. Executions in parallel workers are counted by their workers, which
+//! have ended: of these PostgreSQL has kept only how many there were.
 //!
 //! The kinds of scans are those that PostgreSQL makes for an access method with amgetbitmap only.
 
@@ -38,8 +38,8 @@ pub struct ExplainOutput {
     state: *mut pg_sys::ExplainState,
 }
 
-/// Has EXPLAIN (ANALYZE) call `show` for each node that scans an index of the extension's. Panics the
-/// second time: this library would then call itself as its next hook.
+/// Has EXPLAIN (ANALYZE) call `show` for each node that scans an index of the extension's. Panics
+/// the second time: this library would then call itself as its next hook.
 pub fn define(show: Show) {
     // SAFETY: the session's hook; the one that was set before is called by ours.
     unsafe {
@@ -73,8 +73,9 @@ unsafe extern "C-unwind" fn explain_node(
     });
 }
 
-/// Returns what a node did if it scans an index of the extension's; `None` for any other node, and
-/// where the fields of the node don't fit each other, as in a PostgreSQL whose nodes were changed.
+/// Returns what all scans of a node of an executed plan did together, if the node scans an index of
+/// this extension; `None` for any other node, and where the node's fields contradict each other, as
+/// in a PostgreSQL whose nodes were changed.
 ///
 /// # Safety
 /// The node must be one of a plan that was executed, and whose execution has not ended.
@@ -99,7 +100,8 @@ unsafe fn executed_scan<'e>(node: *mut pg_sys::PlanState) -> Option<ExecutedScan
     }
 }
 
-/// Returns how many searches parallel workers have made for a node.
+/// Returns how many index searches parallel workers have made for a node of a plan, by PostgreSQL's
+/// own count in shared memory; 0 where no worker could execute the node.
 ///
 /// # Safety
 /// The pointer must be that of the node: null where no worker could execute it.

@@ -106,8 +106,9 @@ impl Planned {
         }
     }
 
-    /// Returns whether ANALYZE has made statistics of the index's first column. Without them
-    /// PostgreSQL assumes that the column has 200 distinct values.
+    /// Returns whether ANALYZE has made statistics of the index's first column, or of the
+    /// expression that is indexed in its place. Without them PostgreSQL assumes that the column has
+    /// 200 distinct values.
     pub fn has_statistics(&self) -> bool {
         // SAFETY: an index has a number for each column, 0 for an expression, whose statistics are
         // the index's own.
@@ -140,16 +141,18 @@ impl Planned {
         unsafe { pg_sys::get_quals_from_indexclauses((*self.path).indexclauses) }
     }
 
-    /// Returns the keys with which the index's column is compared, one for each condition. `None`
-    /// unless all are constants, or can be computed now without changing anything.
+    /// Returns the scan keys of the planned scan, one for each condition: the values with which the
+    /// query compares the index's column. `None` unless all are constants, or can be computed now
+    /// without changing anything.
     pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
         // SAFETY: the list has the conditions of the path.
         unsafe { items(self.conditions()).map(|condition| self.known_key(condition.cast())) }
             .collect()
     }
 
-    /// Returns the key with which a condition compares the index's column; `None` if it isn't
-    /// known.
+    /// Returns the scan key of a condition (`column = 5`, `column = ANY (…)`): the value or array
+    /// with which the condition compares the index's column, its type, and the operator's number in
+    /// the operator family. `None` if the value isn't known while the query is planned.
     ///
     /// # Safety
     /// The condition must be one of the path.
@@ -178,11 +181,14 @@ impl Planned {
         }
     }
 
-    /// Replaces conditions for which the scan asks the index: `instead` is called with each
-    /// condition of the query, and returns another one, or `None` to leave it. PostgreSQL evaluates
-    /// a condition that was replaced on all rows that the index returns, as it does if a support
-    /// function has made the index's condition. Only this path is changed, and nothing that other
-    /// paths share.
+    /// Replaces the conditions by which the planned scan asks the index. `instead` is called with
+    /// each condition of the query that is a comparison, and returns another condition, or `None`
+    /// to leave it.
+    ///
+    /// PostgreSQL then evaluates the query's own condition on all rows that the index returns,
+    /// since the replaced clause is marked as *lossy*, as if a support function had made it.
+    /// Clauses that are lossy already are left. Only this path is changed, and nothing that other
+    /// paths share. The new nodes are in the current memory context.
     ///
     /// # Safety
     /// `instead` must return nodes that are conditions of the index.
@@ -230,9 +236,11 @@ impl Planned {
         self.pages_read(pages, self.loops, self.table_pages)
     }
 
-    /// Returns how many pages one loop reads from disk, if all loops together have `scans` scans,
-    /// and each reads `pages` random pages of a relation that has `pages_of_relation`. PostgreSQL's
-    /// formula (Mackert and Lohman) says how many of these the cache still has.
+    /// Returns how many pages one repetition of the planned scan reads from disk, in the mean over
+    /// all `loops` repetitions. Together they make `scans` scans, each of which reads `pages`
+    /// random pages of a relation that has `pages_of_relation`. The cache still has some of the
+    /// pages that earlier scans have read: how many, PostgreSQL's formula (Mackert and Lohman)
+    /// says.
     fn pages_read(&self, pages: f64, scans: f64, pages_of_relation: f64) -> f64 {
         if scans <= 1.0 {
             return pages;
@@ -286,9 +294,10 @@ impl Planned {
     }
 }
 
-/// Returns whether policies or views hide some rows of a table from the user of a query. For a
-/// partition or a child, the planner notes that with the table that the query names, so its parents
-/// are looked at as well.
+/// Returns whether policies of row-level security, or views with `security_barrier`, hide some rows
+/// of a table from the user of a query. For a partition or a child, the planner notes such filters
+/// with the table that the query names, so the parents are looked at as well. `table` is the number
+/// of the table in the query.
 ///
 /// # Safety
 /// The query must be one that is being planned, and `table` the number of a table in it.
@@ -344,8 +353,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns the comparison with the collation that the query has. PostgreSQL 18 and later make
-    /// an array of the keys if the query has an OR of comparisons, and lose the collation.
+    /// Returns this comparison with the collation under which the query compares. PostgreSQL 18 and
+    /// later turn `x = 1 OR x = 2` into `x = ANY (…)` for the index, and lose the collation: it is
+    /// then taken from the first comparison of the OR. A comparison of another clause is returned
+    /// as it is.
     ///
     /// # Safety
     /// `clause` must be the clause of the query from which the comparison was made.
@@ -364,8 +375,9 @@ impl Comparison {
     }
 }
 
-/// Returns the comparison that a clause is: `left operator right` or `left operator ANY (right)`.
-/// `None` for another clause.
+/// Returns the parts of a clause that is a comparison: `left operator right` or
+/// `left operator ANY (right)`, with the collation under which the operator compares. `None` for a
+/// clause of another form.
 ///
 /// # Safety
 /// The clause must be a valid expression.

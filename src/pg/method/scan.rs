@@ -37,7 +37,8 @@ impl Key<'_> {
     }
 }
 
-/// Returns the scan keys of an index scan.
+/// Returns the scan keys of an index scan, in PostgreSQL's order: each is a value, or an array of
+/// values, with which the query compares the index's column. A row must match all of them.
 ///
 /// # Safety
 /// The scan must have begun, and its keys must exist for `'k`.
@@ -185,8 +186,9 @@ impl RowBatch {
         RowBatch { bitmap, added: 0, counts, range_being_read: None }
     }
 
-    /// Adds a row, and returns whether that was possible: not for a place where no row can be. If
-    /// `must_compare` is true, PostgreSQL compares the row with the query's condition again.
+    /// Adds a row of the table to the bitmap that PostgreSQL reads, and returns true. Returns false
+    /// for a place where no row can be: nothing is added then. If `must_compare` is true,
+    /// PostgreSQL compares the row with the query's condition again.
     pub fn add(&mut self, row: RowId, must_compare: bool) -> bool {
         let Some(mut place) = place(row) else {
             return false;
@@ -209,7 +211,9 @@ impl RowBatch {
         }
     }
 
-    /// Adds all rows of a page. PostgreSQL compares each with the query's condition again.
+    /// Adds all rows of a page of the table to the bitmap that PostgreSQL reads, and compares with
+    /// the query's condition again. They count as ten rows. Panics for the page number 2^32 - 1,
+    /// which no page has.
     pub fn add_page(&mut self, page: u32) {
         assert_ne!(
             page,

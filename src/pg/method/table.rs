@@ -56,18 +56,20 @@ impl<'r> Wanted<'r> {
         unsafe { (*self.info).ii_Concurrent }
     }
 
-    /// Calls `found` with each row that the index must have and with the value of its column,
-    /// `None` for NULL, and returns how many rows the table has. The rows come in the order of the
-    /// table's pages. A chain of heap-only tuples, versions of one row with equal values, comes
-    /// once, with the place of its first version. The value exists until `found` returns, as does
-    /// the current memory then. If `found` fails, its error is raised.
+    /// Scans the table for the build of an index: calls `found` with each row that the index must
+    /// have and with the value of its column, `None` for NULL, and returns how many rows the table
+    /// has. The rows come in the order of the table's pages. A chain of heap-only tuples, versions
+    /// of one row with equal values, comes once, with the place of its first version. The value
+    /// exists until `found` returns, as does the current memory then. If `found` fails, its error
+    /// is raised.
     pub fn scan(&self, mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>) -> f64 {
         // SAFETY: the null pointer stands for no scan.
         unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
     }
 
-    /// Calls `found` as [`Wanted::scan`] does, with the rows of `rows`, a scan that has begun; or
-    /// of a new scan if `rows` is null. The scan is ended.
+    /// Calls `found` with each row that the index must have, and with the value of its column, and
+    /// returns how many rows the table has. `rows` is a scan of the table that has begun and
+    /// decides which rows are read, or null for a new scan of all rows. The scan is ended.
     ///
     /// # Safety
     /// `rows` must be null or a scan of the table.
@@ -134,9 +136,10 @@ impl Drop for Latest<'_> {
     }
 }
 
-/// Calls `found` with each row of the table that an index must have by a snapshot, and with the
-/// value of its column, `None` for NULL. With `pages`, only rows of these pages come; this needs a
-/// table of the access method `heap`. If `found` fails, its error is raised.
+/// Scans a table to check an index: calls `found` with each row that the snapshot sees and that the
+/// index must have, and with the value of its column, `None` for NULL. If `pages` is given, only
+/// rows of these pages come, in a table of the access method `heap`. If `found` fails, its error is
+/// raised.
 ///
 /// Panics for an index of another table, and for pages of another access method.
 pub fn scan_for_check(

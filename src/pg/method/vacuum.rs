@@ -37,9 +37,10 @@ impl DeadRows {
     }
 }
 
-/// Returns the counts of a pass as PostgreSQL reads them: in the struct that an earlier pass of
-/// this VACUUM has returned, with the removed rows of both; or, if `earlier` is null, in a new one
-/// in the current memory context.
+/// Returns the counts of a pass of VACUUM over an index as PostgreSQL reads them. If an earlier
+/// pass of this VACUUM has returned a struct, `earlier`, they are written there, and its removed
+/// rows are added to those of this pass. If `earlier` is null, they are in a new struct in the
+/// current memory context.
 ///
 /// # Safety
 /// `earlier` must be null or the result of an earlier pass.

@@ -15,7 +15,8 @@ use pg_bloom_core::canonical::Sink;
 use pg_bloom_core::conditions::{self, Condition, JsonPath, Leaf};
 use pg_bloom_core::memory;
 
-/// Calls `visit` with the hash of each leaf of a document, and of each name in it.
+/// Calls `visit` with each key of a JSON document: the hashes of its leaves, the values without
+/// others in them, each with its path, and of the names that the operator `?` finds at its top.
 pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
     each_leaf(document, visit);
     jsonb::each_key(document, |key| visit(conditions::key(key)));
