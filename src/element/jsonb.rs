@@ -310,6 +310,9 @@ impl<'a> Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = JsonItem<'a>;
 
+    /// Returns the next key or value of the container; `None` after the last one. Each has an
+    /// *entry*, a number with its type and where its bytes end. Raises XX001 if these are not in
+    /// the container.
     fn next(&mut self) -> Option<JsonItem<'a>> {
         if self.next == self.until {
             return None;

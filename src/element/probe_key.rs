@@ -116,7 +116,8 @@ impl ProbeKey {
         }
     }
 
-    /// Returns the key as the bytes of a value of type `bloom_key`, without the length before them.
+    /// Returns the bytes of the key as a value of SQL type `bloom_key`, without the length before
+    /// them: the fields that the drawing at the top of this file shows, and then the name.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut present = 0;
         for (form, hash) in self.hashes.iter().enumerate() {
@@ -145,7 +146,8 @@ impl ProbeKey {
         })
     }
 
-    /// Parses the bytes of a key; `None` for other bytes.
+    /// Parses the bytes of a value of type `bloom_key`; `None` for bytes that aren't a key, such as
+    /// those of another version.
     fn read(bytes: &[u8]) -> Option<ProbeKey> {
         let (record, name) = bytes.split_first_chunk::<RECORD_BYTES>()?;
         let record: KeyRecord = bincode::deserialize(record).ok()?;

@@ -389,7 +389,9 @@ impl Resolver {
         name
     }
 
-    /// Returns a type that isn't made of others, with these kinds, which need no name.
+    /// Returns a type whose values are read as `source` says, and that isn't made of others. `tag`
+    /// is its key kind, by which filters tell types apart, and `parquet` the one in filters of
+    /// Parquet files. Neither needs a name.
     fn scalar(&self, source: Source, tag: Tag, parquet: Tag) -> ResolvedType {
         let reader = ScalarReader {
             source,

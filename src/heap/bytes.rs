@@ -171,7 +171,9 @@ impl<'p> PageBytes<'p> {
         PageBytes { start, _lock: None }
     }
 
-    /// Returns a field of 1, 2 or 4 bytes, at an offset that must be a multiple of that.
+    /// Returns the number in a field of the page that has `BYTES` bytes, 1, 2 or 4, in the byte
+    /// order of the machine. Panics if the offset `at` isn't a multiple of that, or if the field
+    /// isn't within the page.
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> u32 {
         assert!(at.is_multiple_of(BYTES) && at + BYTES <= PAGE_BYTES);
@@ -274,7 +276,10 @@ impl<'p> PageBytes<'p> {
         let mut page = [0; PAGE_BYTES / size_of::<u64>()];
         for (number, word) in page.iter_mut().enumerate().skip(start / size_of::<u64>()) {
             let offset = number * size_of::<u64>();
-            let halves = [self.field::<4>(offset), self.field::<4>(offset + size_of::<u32>())];
+            let halves = [
+                self.field::<4>(offset),
+                self.field::<4>(offset + size_of::<u32>()),
+            ];
             let [first, second] = halves.map(u32::to_ne_bytes);
             let mut bytes = [0; size_of::<u64>()];
             bytes[..4].copy_from_slice(&first);

@@ -30,6 +30,8 @@ struct Figure {
     count: u64,
 }
 
+/// Writes into the output of EXPLAIN (ANALYZE) what the scans of a node did: a line for people, or
+/// a group with all numbers for programs.
 fn show(scan: &ExecutedScan, output: &mut ExplainOutput) {
     // Only operator classes over filters have a function that makes the key of an element.
     let is_over_filters = scan.index.support_function(KEY_OF_ELEMENT) != Oid::INVALID;
@@ -46,7 +48,8 @@ fn show(scan: &ExecutedScan, output: &mut ExplainOutput) {
     }
 }
 
-/// Returns what is shown of an index over ranges of a table's pages.
+/// Returns the numbers that EXPLAIN shows of scans of an index over ranges, which are some
+/// neighbouring pages of the table each. docs/index.md describes each number.
 fn figures_of_ranges(scan: &ExecutedScan) -> Vec<Figure> {
     let counts = &scan.counts;
     let figure = |label, name, count| Figure { label, name, count };

@@ -1,5 +1,5 @@
-//! `bloom_filter_handler`: the functions that PostgreSQL calls for an index of this access method. Each
-//! finds the kind of the index, and calls its function in [`super::kind::IndexKind`].
+//! `bloom_filter_handler`: the functions that PostgreSQL calls for an index of this access method.
+//! Each finds the kind of the index, and calls its function in [`super::kind::IndexKind`].
 
 use super::{kind, kind_of, options, ranges, session, validate};
 use crate::element::HASH;
@@ -29,9 +29,9 @@ fn handler(_: &Call) -> Outcome {
     Ok(Some(version::returned(&ROUTINE)))
 }
 
-/// What the access method can do. Everything that isn't named is `false` or absent. In particular a scan
-/// must have a scan key, since the index doesn't know all rows, and a predicate lock covers the whole
-/// index.
+/// What the access method can do. Everything that isn't named is `false` or absent. In particular a
+/// scan must have a scan key, since the index doesn't know all rows, and a predicate lock covers
+/// the whole index.
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
@@ -57,6 +57,8 @@ static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
 // SAFETY of all that follows: PostgreSQL calls these with relations that are open and locked, and
 // with what the documentation of index access methods says.
 
+/// Builds an index from the rows of its table, for CREATE INDEX and REINDEX. Returns the numbers of
+/// rows of both. What this session kept of the index is forgotten.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuild(
     table: pg_sys::Relation,
@@ -72,6 +74,8 @@ unsafe extern "C-unwind" fn ambuild(
     })
 }
 
+/// Writes the file by which PostgreSQL replaces an unlogged index after a crash: an index without
+/// rows.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     // SAFETY: PostgreSQL calls this.
@@ -81,6 +85,8 @@ unsafe extern "C-unwind" fn ambuildempty(index: pg_sys::Relation) {
     });
 }
 
+/// Adds a new row of the table to the index, unless its value is NULL, which no lookup finds.
+/// `place` is where the row is in the table.
 #[pgrx::pg_guard]
 #[allow(clippy::too_many_arguments, reason = "PostgreSQL's own signature")]
 unsafe extern "C-unwind" fn aminsert(
@@ -104,6 +110,9 @@ unsafe extern "C-unwind" fn aminsert(
     false
 }
 
+/// Does a pass of VACUUM: removes the rows from the index for which `is_dead` is true. `known` is
+/// what an earlier pass of the same VACUUM has returned, or null; the result has the counts of all
+/// passes.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambulkdelete(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -118,6 +127,8 @@ unsafe extern "C-unwind" fn ambulkdelete(
     })
 }
 
+/// Returns the counts of the index at the end of VACUUM, and does nothing for ANALYZE. `known` is
+/// what the passes of this VACUUM have returned, or null if there was none.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -134,6 +145,8 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     })
 }
 
+/// Estimates for the planner what a scan of the index costs. The results go to the places after
+/// `loops`, which says how often the scan is repeated with other keys.
 #[pgrx::pg_guard]
 #[allow(clippy::too_many_arguments, reason = "PostgreSQL's own signature")]
 unsafe extern "C-unwind" fn amcostestimate(
@@ -149,11 +162,13 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: PostgreSQL calls this; all results have a place.
     unsafe { Entry::new() }.run(|| unsafe {
         let planned = Planned::new(root, path, loops);
+        // Only operator classes over filters have a function that makes the key of an element.
         let estimate =
             (kind(planned.support_function(KEY_OF_ELEMENT).1.is_some()).estimate)(&planned);
         *startup = estimate.startup;
         *total = estimate.total;
         *selectivity = estimate.selectivity;
+        // Rows come in the order of the bitmap, not in the one of the column's values.
         *correlation = 0.0;
         *pages = planned.index_pages;
     });
@@ -193,6 +208,8 @@ unsafe extern "C-unwind" fn amadjustmembers(
     });
 }
 
+/// Begins a scan with room for `keys` scan keys, the comparisons of the query with the column,
+/// which `amrescan` then sets.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn ambeginscan(
     index: pg_sys::Relation,
@@ -207,6 +224,7 @@ unsafe extern "C-unwind" fn ambeginscan(
     })
 }
 
+/// Sets the scan keys of a scan for its next search. If `keys` is null, those that are set stay.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amrescan(
     scan: pg_sys::IndexScanDesc,
@@ -223,6 +241,8 @@ unsafe extern "C-unwind" fn amrescan(
     }
 }
 
+/// Searches the index with the keys of a scan: adds all rows and pages of the table that may match
+/// to `bitmap`, and returns about how many rows these are.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn amgetbitmap(
     scan: pg_sys::IndexScanDesc,

@@ -17,8 +17,8 @@
 //! | `live_rows` | the rows that an index must have |
 //! | `page` | pages in buffers, and of an index that is being built; damage |
 //!
-//! This file tells the kind of an index by its operator class, and has the functions `bloom_index_info`
-//! and `bloom_index_check` for indexes of any kind.
+//! This file tells the kind of an index by its operator class, and has the functions
+//! `bloom_index_info` and `bloom_index_check` for indexes of any kind.
 
 #[cfg(not(feature = "before_pg18"))]
 mod explain;
@@ -66,8 +66,8 @@ fn kind_of(index: Relation) -> &'static IndexKind {
     kind(index.support_function(KEY_OF_ELEMENT) != Oid::INVALID)
 }
 
-/// Returns whether an operator class is one that an index can have; reports what is wrong with it, as
-/// INFO.
+/// Returns whether an operator class is one that an index can have; reports what is wrong with it,
+/// as INFO.
 fn validate(class: Oid) -> bool {
     let (family, declared) = operators::operator_class(class);
     let has_key = operators::family_function(family, declared, KEY_OF_ELEMENT).is_some();
@@ -81,7 +81,7 @@ fn kind(has_key: bool) -> &'static IndexKind {
     if has_key { &FILTERS } else { &RANGES }
 }
 
-/// Implements `bloom_index_info(index regclass) → record`.
+/// Implements `bloom_index_info(index regclass) → record`: the sizes and rates of an index.
 fn info(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
     let info = (kind_of(named.index()).info)(&named)?;

@@ -109,7 +109,8 @@ pub unsafe fn parse(options: Datum, validate: bool) -> Result<*mut pg_sys::bytea
     Ok(parsed.cast())
 }
 
-/// Returns where PostgreSQL puts the value of an option: at this offset of `Stored`.
+/// Returns PostgreSQL's struct that says where it puts the value of an option with this name and
+/// type: at `offset` bytes in [`Stored`].
 #[allow(
     clippy::field_reassign_with_default,
     reason = "before version 18 these are all fields, and the form with `..` is refused"

@@ -43,9 +43,13 @@ impl<'c> Output<'c> {
         Ok(Output { parent, store: set.setResult, targets: targets(parent) })
     }
 
-    /// Adds the rows of a table that meet a condition, as the calling query's snapshot sees them.
-    /// Plans and executes a query, whose nodes are in the current memory context. Nobody's rights
-    /// to the table are checked. Panics outside of a query.
+    /// Adds the rows of a table that meet a condition to the result, as the calling query's
+    /// snapshot sees them. The rows have the columns of the parent, the table whose rows the
+    /// function returns; the table is the parent or a partition or child of it.
+    ///
+    /// Plans and executes `SELECT … FROM ONLY table WHERE condition`, whose nodes are in the
+    /// current memory context. Nobody's rights to the table are checked: the caller must have
+    /// checked them for the parent. Panics outside of a query.
     ///
     /// # Safety
     /// The table must be the parent or one below it, and the condition an expression, which may be
@@ -100,8 +104,9 @@ fn live_type(column: pg_sys::FormData_pg_attribute) -> Option<pg_sys::Oid> {
     if column.attisdropped { None } else { Some(column.atttypid) }
 }
 
-/// Returns the list after SELECT that has each column of the parent, and NULL for a dropped one.
-/// The list is allocated in the current memory context.
+/// Returns the list after SELECT, as the parser makes it, that has each column of a table in its
+/// order, and NULL for a dropped one, so that the rows fit the table's row type. The columns refer
+/// to the table as table 1 of the query. The list is allocated in the current memory context.
 fn targets(parent: Relation) -> *mut List {
     let mut targets = null_mut();
     for (column, number) in parent.columns().zip(1..) {
@@ -177,8 +182,9 @@ unsafe fn select(
     }
 }
 
-/// Adds a table to the range table of a query, as `ONLY leaf` after FROM does. Returns the item of
-/// the parser's state.
+/// Adds a table to the tables of a query (the parser's range table), as `FROM ONLY leaf` does, and
+/// returns the parser's item for it. A table without partitions or children is added without ONLY,
+/// which means the same, except to TimescaleDB.
 ///
 /// # Safety
 /// The state must be the parser's.

@@ -94,8 +94,9 @@ impl CompiledRegex {
         Some(characters)
     }
 
-    /// Returns the arcs out of a state, each with the color of a character and the state that
-    /// follows. Raises 54001 if the stack is too small for the expression.
+    /// Returns the arcs out of a state of the automaton. An arc has a *color*, a class of
+    /// characters that the automaton doesn't distinguish, and the state that follows after a
+    /// character of this color. Raises 54001 if the stack is too small for the expression.
     pub fn arcs(&self, state: usize) -> Vec<RegexArc> {
         let state = state as c_int;
         // SAFETY: the expression is compiled; a number that isn't a state's has no arcs. The list

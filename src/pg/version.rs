@@ -270,8 +270,8 @@ pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseSt
     }
 }
 
-/// Checks, as the executor does, that the user may read these columns of a table. Raises 42501
-/// otherwise.
+/// Checks, by the executor's own function, in which other extensions take part, that the user may
+/// read these columns of a table. Raises 42501 otherwise.
 ///
 /// # Safety
 /// The item must be a table that was added to the parser's state. The set must have the columns'

@@ -202,7 +202,9 @@ fn set_marks(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()>
     Ok(())
 }
 
-/// Changes at most four pages and logs that: with one record, if it has room for all their changes.
+/// Changes bytes of at most four pages that are locked exclusively, and writes WAL records: one for
+/// all pages if none has more than 64 changes, for which a record has room; else one or more for
+/// each page.
 fn write(changes: &mut [PageChange]) {
     let fits_record = |change: &PageChange| change.bytes.len() <= wal::MAX_PIECES;
     if !changes.iter().all(fits_record) {

@@ -59,6 +59,11 @@ fn validate(family: Oid, declared: Oid) -> bool {
     }
 }
 
+/// Adds the rows of the table that may match all scan keys to a bitmap, for an index over ranges of
+/// the table's pages. A scan key is a comparison of the query with the column. Counts the index
+/// pages that were read. Fails with 0A000 for a comparison that the index can't answer, and with
+/// XX002 if it is damaged.
+///
 /// # Safety
 /// The keys must be those of a scan of the index.
 unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {

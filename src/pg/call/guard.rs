@@ -306,8 +306,10 @@ pub(in crate::pg) fn with_end<T, U>(body: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Stops a call whose state isn't 0 in the end: memory of the call is still in use, or it met an
-/// error and goes on, though PostgreSQL has ended nothing of what was under way.
+/// Refuses the end of a call whose state isn't 0. Aborts the process if memory of the call is still
+/// in use, since there may be references to it. Panics if the call has met an error and goes on as
+/// if nothing had happened: PostgreSQL has then not ended what was under way. Returns if the call
+/// is ending with that error, `is_panicking`.
 #[cold]
 fn refuse_end(state: usize, is_panicking: bool) {
     let still_in_use = state & !PANICKED;
@@ -432,7 +434,10 @@ impl Entry {
     }
 }
 
-/// Begins a call. Returns its number, and the variables of the call around it.
+/// Begins a call of the extension by PostgreSQL: gives it a number, and sets the session's
+/// variables about the call under way. Returns the number, and what these variables were, for
+/// [`end_call`]: a call may be made during another one. `exception_stack` is where PostgreSQL's
+/// errors go now.
 ///
 /// Panics if safe code of a call has called this, and not PostgreSQL: PostgreSQL sets another place
 /// for its errors before it calls a function.

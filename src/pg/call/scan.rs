@@ -66,6 +66,8 @@ pub fn define() {
     }
 }
 
+/// Prepares a query for execution, as PostgreSQL or another library's hook does, and then notes the
+/// query's sequential scans, if its plan may call functions of extensions.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn start_query(query: *mut pg_sys::QueryDesc, flags: i32) {
     // SAFETY: PostgreSQL calls this with a query that is to be prepared. Preparing sets its state,

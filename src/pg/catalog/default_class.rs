@@ -71,9 +71,10 @@ fn default_class(oid: Oid, method: Oid) -> Option<DefaultClass> {
     Some(DefaultClass { oid: class, family, of })
 }
 
-/// Returns whether a type, its default operator class, the hash function of the class, and the cast
-/// by which the type uses the class of another type, if it does, all come with PostgreSQL, so that
-/// nobody can drop one. A class that somebody has made for the type doesn't.
+/// Returns whether nobody can drop what decides how a type is hashed, since all of it comes with
+/// PostgreSQL: the type, its default operator class, the hash function of the class, and, if the
+/// class is one for another type, the cast to that type. False if somebody has made the class for
+/// the type.
 fn is_of_postgres(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
     // SAFETY: the function takes any identifier but the invalid one.
     let is_pinned = |catalog, object| {
@@ -145,11 +146,11 @@ session_locals! {
     static PREPARED: RefCell<BTreeMap<u32, *mut pg_sys::FmgrInfo>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Returns the struct by which PostgreSQL calls a function. The struct is kept as long as the
-/// process and is the same for all calls with this function. Raises an error if there is no such
-/// function.
+/// Returns an `FmgrInfo`, PostgreSQL's struct for calling a function, prepared for this one. It is
+/// allocated at the first call and kept as long as the process: later calls for the same function
+/// return the same struct. Raises an error if there is no such function.
 pub fn prepared_function(function: Oid) -> *mut pg_sys::FmgrInfo {
-    let known = PREPARED.with(|all| all.borrow().get(&function.to_u32()).copied());
+    let known = PREPARED.with(|functions| functions.borrow().get(&function.to_u32()).copied());
     if let Some(known) = known {
         return known;
     }
@@ -160,7 +161,7 @@ pub fn prepared_function(function: Oid) -> *mut pg_sys::FmgrInfo {
         pg_sys::fmgr_info_cxt(function, prepared, context.raw());
         prepared
     };
-    PREPARED.with(|all| all.borrow_mut().insert(function.to_u32(), prepared));
+    PREPARED.with(|functions| functions.borrow_mut().insert(function.to_u32(), prepared));
     prepared
 }
 

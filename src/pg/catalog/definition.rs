@@ -82,8 +82,8 @@ pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     calls
 }
 
-/// Returns the call that a CHECK constraint is, alone or followed by IS TRUE; `None` if it is
-/// another expression.
+/// Returns the function and the arguments of a CHECK constraint that is nothing but a call with
+/// columns and constants, alone or followed by IS TRUE; `None` if it is another expression.
 ///
 /// # Safety
 /// `constraint` must be a valid expression or null.
@@ -114,10 +114,10 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     Ok(sql::execute(&[PRIMARY_KEY], &values, Sees::Catalogs, |_| Ok(()))? == 1)
 }
 
-/// Returns the CHECK constraints of a table in the order of their identifiers: each with its
-/// identifier, and with the transaction that wrote it, which is another one once the constraint was
-/// altered. `sees` names the snapshot that decides which rows of the catalog are read. Fails as SQL
-/// does.
+/// Returns each CHECK constraint of a table as its identifier, and the number of the transaction
+/// that wrote its row in the catalog, in the order of the identifiers. After a constraint was
+/// altered, that is another transaction, so the caller can compare two results. `sees` says which
+/// snapshot the catalog is read with. Asks by SQL, and fails as the statement does.
 pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
@@ -149,9 +149,10 @@ unsafe fn without_is_true(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     }
 }
 
-/// Returns the column or the constant that an argument of a call is; `None` for another expression,
-/// and for a constant of a type of variable length. PostgreSQL's own functions may have cast the
-/// constant; functions of users aren't called, since they would have the rights of the session.
+/// Returns the column or the constant that an argument of a call in a CHECK constraint is; `None`
+/// for another expression, and for a constant of a type of variable length. A constant may be
+/// within PostgreSQL's own functions, such as casts, which are evaluated. Functions of users aren't
+/// called, since they would have the rights of the session.
 ///
 /// # Safety
 /// `node` must be a valid expression.

@@ -72,7 +72,8 @@ pub enum Shape {
     Base,
 }
 
-/// Returns how values of a type are stored. Raises an error for an unknown type.
+/// Returns how values of a type are stored: their length, their alignment, and whether a datum is
+/// the value itself. Raises an error for an unknown type.
 pub fn storage(oid: pg_sys::Oid) -> Storage {
     let mut storage = Storage { len: 0, by_value: false, align: 0 };
     // SAFETY: the function fills in all three, or raises an error for an unknown type.
@@ -221,7 +222,8 @@ fn is_foreign_string(oid: pg_sys::Oid) -> bool {
     is_string && oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
-/// Returns whether values of a type are identifiers of objects in the database, shown as names.
+/// Returns whether values of a type are shown as names of objects in the database and stored as the
+/// objects' identifiers, such as `regclass`. A dump restores the names, with other identifiers.
 fn is_object_name(oid: pg_sys::Oid) -> bool {
     [
         pg_sys::REGPROCOID,

@@ -14,7 +14,8 @@ pub fn operator_class(class: Oid) -> (Oid, Oid) {
     (lookup::get_opclass_family(class), lookup::get_opclass_input_type(class))
 }
 
-/// Returns the operators of an operator family, for searching and for ordering.
+/// Returns copies of all operators of an operator family, rows of `pg_amop`: those that search an
+/// index and those that order its rows.
 pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
     let cache = pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32;
     let family = pg_sys::Datum::from(family);
@@ -83,8 +84,9 @@ pub fn equality(left: Oid, right: Oid) -> Option<Oid> {
     )
 }
 
-/// Returns the operator of this strategy between two types, from the left type's default operator
-/// class for an access method; `None` if there is none.
+/// Returns the operator with this number (*strategy*) between two types, from the left type's
+/// default operator class for an access method such as btree; `None` if there is no such class or
+/// operator.
 fn equality_by(left: Oid, right: Oid, method: Oid, strategy: i16) -> Option<Oid> {
     let class = valid(lookup::GetDefaultOpClass(left, method))?;
     let (family, declared) = operator_class(class);

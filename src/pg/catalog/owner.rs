@@ -63,8 +63,9 @@ pub struct AsOwner<'c> {
 }
 
 impl<'c> AsOwner<'c> {
-    /// Makes functions run as the owner of this table, with a safe search_path, until the result is
-    /// dropped, which must be within the call.
+    /// Makes functions that PostgreSQL calls run with the rights of this table's owner, with a safe
+    /// search_path from PostgreSQL 17 on, and with commands forbidden that would last longer. The
+    /// result sets user and settings back when it is dropped, which must be within the call.
     pub fn of(_call: &'c Call, table: Relation) -> AsOwner<'c> {
         let mut user = Oid::INVALID;
         let mut context = 0;

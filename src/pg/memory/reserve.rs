@@ -1,22 +1,24 @@
-//! Two reserves for the moment when there is no memory left: one for Rust's own allocations, and one
-//! for the error that says so.
+//! Two reserves for the moment when there is no memory left: one for Rust's own allocations, and
+//! one for the error that says so.
 //!
 //! # Rust's own allocations
 //!
-//! Memory whose size depends on data comes from PostgreSQL or from [`pg_bloom_core::memory`], and its
-//! lack is an error. Other allocations are small: names, messages, errors themselves. If Rust gets no
-//! memory for them, it ends the process, and PostgreSQL then restarts all sessions; an allocator may
-//! neither unwind nor jump. So small requests that the system refuses are served from a reserve that
-//! is large enough to report the error. It takes only address space until it is used.
+//! Memory whose size depends on data comes from PostgreSQL or from [`pg_bloom_core::memory`], and
+//! its lack is an error. Other allocations are small: names, messages, errors themselves. If Rust
+//! gets no memory for them, it ends the process, and PostgreSQL then restarts all sessions; an
+//! allocator may neither unwind nor jump. So small requests that the system refuses are served from
+//! a reserve that is large enough to report the error. It takes only address space until it is
+//! used.
 //!
 //! # The error
 //!
 //! pgrx turns an error of PostgreSQL into a panic, for which it copies the error into the current
 //! memory context. A context that has grown takes its next block of a megabyte or more. If the copy
-//! fails for lack of memory, so does the copy of *that* error, and so on, until PostgreSQL's stack of
-//! errors is full and the server ends. So each session keeps a block of memory that is never written
-//! to. When an error is raised for lack of memory, the block is returned to the system before that
-//! error is copied. If the block can't be allocated, no function of the extension starts.
+//! fails for lack of memory, so does the copy of *that* error, and so on, until PostgreSQL's stack
+//! of errors is full and the server ends. So each session keeps a block of memory that is never
+//! written to. When an error is raised for lack of memory, the block is returned to the system
+//! before that error is copied. If the block can't be allocated, no function of the extension
+//! starts.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -73,7 +75,9 @@ static ALLOCATOR: ReservingAllocator = ReservingAllocator {
 unsafe impl Sync for ReservingAllocator {}
 
 impl ReservingAllocator {
-    /// Returns memory from the reserve; null if the request is too large or too little is left.
+    /// Returns memory for an allocation from the reserve, a megabyte that is there for the moment
+    /// when the system gives none; null if the request is over 64 kB, or if too little of the
+    /// reserve is left. Takes no lock: the state of the reserve is one atomic number.
     #[cold]
     fn take_from_reserve(&self, layout: Layout) -> *mut u8 {
         if layout.size() > MOST_BYTES_OF_REQUEST {
@@ -110,7 +114,8 @@ impl ReservingAllocator {
         (base..base + RESERVE_BYTES).contains(&(pointer as usize))
     }
 
-    /// Takes back an allocation. With the last one, the whole reserve can be used again.
+    /// Notes that an allocation of the reserve was freed. Its bytes can't be used again by
+    /// themselves; when the last allocation is freed, the whole reserve can.
     #[cold]
     fn return_to_reserve(&self) {
         let after_return = |number| {
@@ -166,8 +171,8 @@ unsafe impl GlobalAlloc for ReservingAllocator {
     }
 }
 
-/// The memory that each session keeps for errors: three blocks of a large memory context, which tries
-/// 8, 4, 2 and 1 megabytes, since an error may be copied for several callers.
+/// The memory that each session keeps for errors: three blocks of a large memory context, which
+/// tries 8, 4, 2 and 1 megabytes, since an error may be copied for several callers.
 const FOR_ERRORS: Layout = Layout::new::<[u8; 7 << 20]>();
 
 /// The memory for errors; null if there is none, or if it was returned to the system.

@@ -94,7 +94,8 @@ impl Temporary {
         Ok(())
     }
 
-    /// Fills `hashes` with hashes of the file, from number `first` on.
+    /// Fills `hashes` with hashes of the file, from the one with number `first` on, counted from 0
+    /// in the order in which they were appended.
     ///
     /// Fails with 58030 if the file has fewer, or was closed.
     pub fn read(&mut self, first: u64, hashes: &mut [u64]) -> Result<()> {
@@ -115,8 +116,9 @@ impl Temporary {
         Ok(())
     }
 
-    /// Moves the position of the file to a place. Fails with 58030 if there is no such place, or if
-    /// the file was closed.
+    /// Moves the position of the file, at which it is read and written next, to the hash with
+    /// number `place`, counted from 0. Fails with 58030 if there is no such place, or if the file
+    /// was closed.
     fn seek(&mut self, place: u64) -> Result<()> {
         const FROM_START: i32 = 0;
         let is_open = OPEN_FILES.with_borrow(|open| open.contains(&self.key));
@@ -146,7 +148,9 @@ impl Drop for Temporary {
     }
 }
 
-/// Notes that all files of a resource owner are closed: PostgreSQL is about to do that.
+/// Notes that all temporary files of a resource owner are closed. PostgreSQL calls this when it
+/// releases what a transaction or a subtransaction (the owner) has open, and closes the files
+/// itself.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn forget_files_of_owner(
     phase: pg_sys::ResourceReleasePhase::Type,

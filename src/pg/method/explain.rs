@@ -51,6 +51,8 @@ pub fn define(show: Show) {
     }
 }
 
+/// Shows what scans of the extension's indexes did. PostgreSQL calls this for each node of a plan
+/// that it explains. Calls the hook of another library first, if there is one.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn explain_node(
     node: *mut pg_sys::PlanState,

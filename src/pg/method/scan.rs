@@ -107,6 +107,7 @@ pub struct ScanCounts {
 }
 
 impl ScanCounts {
+    /// Adds the counts of another scan, or of one search, to these.
     fn add(&mut self, other: &ScanCounts) {
         self.searches += other.searches;
         self.unrestricted_searches += other.unrestricted_searches;

@@ -13,8 +13,8 @@ pub struct NewName {
 }
 
 impl NewName {
-    /// Parses a name as a user wrote it, with or without a schema, quoted as identifiers are. Without
-    /// a schema, it is the first one of search_path.
+    /// Parses a name as a user wrote it, with or without a schema, quoted as identifiers are.
+    /// Without a schema, it is the first one of search_path.
     ///
     /// Raises 42602 for an invalid name, and 3F000 if the schema doesn't exist or search_path has
     /// none.
@@ -43,13 +43,13 @@ impl NewName {
     }
 
     /// Locks the name until the transaction ends, against other calls that lock it for the same
-    /// `function`. A transaction that had locked it before has ended then, so what it has created is
-    /// visible.
+    /// `function`. A transaction that had locked it before has ended then, so what it has created
+    /// is visible.
     pub fn lock(&self, function: Oid) {
         // Names with the same key wait for each other unnecessarily.
         let key = pg_bloom_core::hash::hash(&self.qualified()) as u16;
-        // SAFETY: the function exists, since it is being called. Its sub-object with the number `key`
-        // is locked, which nothing else locks.
+        // SAFETY: the function exists, since it is being called. Its sub-object with the number
+        // `key` is locked, which nothing else locks.
         unsafe {
             let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
             pg_sys::LockDatabaseObject(pg_sys::ProcedureRelationId, function, key, lock);
@@ -76,10 +76,11 @@ pub fn relation(oid: Oid) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns a name with its schema, as SQL writes it; `None` if there is no such schema.
+/// Returns a name with its schema, each quoted as SQL needs it (`public."My table"`), in the
+/// encoding of the database; `None` if there is no such schema.
 pub fn qualified(schema: Oid, name: &CStr) -> Option<Vec<u8>> {
-    // SAFETY: this reads the catalog. The schema's name is null or a C string, and the result is a C
-    // string in the current memory.
+    // SAFETY: this reads the catalog. The schema's name is null or a C string, and the result is a
+    // C string in the current memory.
     unsafe {
         let schema_name = pg_sys::get_namespace_name(schema);
         if schema_name.is_null() {

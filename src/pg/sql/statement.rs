@@ -81,7 +81,8 @@ impl Parameter<'_> {
         }
     }
 
-    /// Returns the value as a datum. An array is made in the current memory.
+    /// Returns the value as a datum of [`Parameter::sql_type`]. An array is allocated in the
+    /// current memory context.
     fn datum(&self) -> pg_sys::Datum {
         let elements: Vec<SqlValue> = match *self {
             Parameter::Oid(value) => return value.into(),
@@ -162,8 +163,10 @@ impl Prepared {
         })
     }
 
-    /// Prepares a statement while connected, until the connection ends. After an error PostgreSQL
-    /// frees the plan with the connection.
+    /// Prepares a statement for the connection that the caller has made; it is gone when the
+    /// connection ends. The statement is the concatenation of `sql`, in the encoding of the
+    /// database, with parameters `$1` and so on of these types. Raises an error if it can't be
+    /// parsed. Fails with XX000 if it has a zero byte, or can't be executed from a function.
     fn for_connection(
         sql: &[&[u8]],
         mut parameter_types: Vec<Oid>,
@@ -228,8 +231,10 @@ impl Prepared {
         }
     }
 
-    /// Calls the interface to execute the plan, and returns its code, which is negative for a
-    /// failure. Raises the errors of the statement.
+    /// Executes the plan with these values by PostgreSQL's interface for statements (SPI), and
+    /// returns its code, which is negative for a failure. The result is then in the interface's
+    /// variables. `sees` says what the statement sees of the database. Memory for the values is
+    /// freed afterwards. Raises the errors of the statement.
     ///
     /// # Safety
     /// There must be as many values as the plan has parameters, and of their types.
@@ -305,8 +310,10 @@ impl ResultRow {
         Ok(datum.map(|datum| unsafe { Value::detoast(datum) }))
     }
 
-    /// Returns a column's value; `None` for NULL. Panics unless `is_stored_so` is true for the
-    /// column. Fails with 40001 if its type isn't `sql_type`.
+    /// Returns the datum of the column with this number, counted from 1; `None` for NULL.
+    /// `is_stored_so` says whether a column is stored as the caller will read it: by value, or with
+    /// a variable length. Panics if this one isn't. Fails with 40001 if there is no such column, or
+    /// if its type isn't `sql_type` any more.
     fn column(
         &self,
         number: i32,

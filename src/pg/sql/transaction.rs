@@ -52,10 +52,10 @@ pub unsafe fn in_subtransaction<T>(statements: impl FnOnce() -> Result<Ending<T>
     }
 }
 
-/// Runs `statements` with a new snapshot, and returns its result. The snapshot sees what the
-/// transaction has done, and, unless the transaction has only one snapshot, all that is committed
-/// now. A statement that is executed with [`Sees::CallingQuery`](super::statement::Sees) uses this
-/// snapshot.
+/// Runs `statements` with a new active snapshot, and returns its result. The snapshot sees what the
+/// transaction has done so far, and what is committed now; under REPEATABLE READ and SERIALIZABLE,
+/// what was committed when the transaction began. A statement that is executed with
+/// [`Sees::CallingQuery`](super::statement::Sees) uses this snapshot.
 pub fn with_new_snapshot<T>(statements: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: a statement is running, so there is a transaction. After an error PostgreSQL removes
     // the snapshot itself.

@@ -1,12 +1,12 @@
 //! Announcing pages: the operating system reads them from disk while other pages are in use.
 //!
-//! A random page takes a disk 50 to 200 µs, and eight neighbouring pages hardly longer. A reader that
-//! asks for one after the other waits for each, and lets the operating system guess what comes next:
-//! of a range of 64 kB that is read once it may fetch 500.
+//! A random page takes a disk 50 to 200 µs, and eight neighbouring pages hardly longer. A reader
+//! that asks for one after the other waits for each, and lets the operating system guess what comes
+//! next: of a range of 64 kB that is read once it may fetch 500.
 //!
 //! A page in memory needs no announcement, and finding that out takes a lookup in the table of
-//! buffers. So of neighbouring pages only the first one is looked up. The others are announced if it
-//! isn't in memory, or as soon as a later one wasn't:
+//! buffers. So of neighbouring pages only the first one is looked up. The others are announced if
+//! it isn't in memory, or as soon as a later one wasn't:
 //!
 //! ```text
 //! page             40       41    42    43 …    all in memory: one lookup
@@ -96,6 +96,9 @@ impl<'r> NeighbouringPages<'r> {
 impl Iterator for NeighbouringPages<'_> {
     type Item = u32;
 
+    /// Returns the next page, for the caller to read before the one after it is asked for. If the
+    /// page before had to be read from disk, those still to come are announced first: the operating
+    /// system is asked to read them while others are in use.
     fn next(&mut self) -> Option<u32> {
         if self.is_unannounced {
             let read_so_far = pages_read_from_disk();

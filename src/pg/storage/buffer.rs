@@ -42,9 +42,10 @@ thread_local! {
     static LOCKED: RefCell<Vec<PageLock>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes this session end its process if a subtransaction fails while a call has a page locked:
-/// PostgreSQL then gives back all locks, including those from before the subtransaction. An error
-/// that leaves a call has given back the locks of the call by that time.
+/// Registers a callback that ends the session's process if a subtransaction fails while a call of
+/// the extension has a page locked. PostgreSQL then releases all page locks, also those from before
+/// the subtransaction, so the call would go on with a page that others change. An error that leaves
+/// the call ends its locks before the subtransaction fails.
 pub fn watch_subtransactions() {
     // SAFETY: the callback needs nothing.
     unsafe { pg_sys::RegisterSubXactCallback(Some(subtransaction_ends), std::ptr::null_mut()) };
@@ -124,8 +125,11 @@ impl<'r> Pin<'r> {
         while_extending(index.own(), || Pin::of_fork(index, fork, None))
     }
 
-    /// Pins a page of a fork of a relation, or with `None` a page that is added at the fork's end.
-    /// Raises an error if the page can't be read or added. Adding needs the lock for extension.
+    /// Reads a page of a fork, a file of a relation, into a buffer and pins it, so that it stays
+    /// there until the result is dropped. If `page` is `None`, a page of zeros is added at the
+    /// fork's end and pinned; the caller must then have the lock for extending the relation. Raises
+    /// an error if the page can't be read or added. Panics for the page number 2^32 - 1, which no
+    /// page has.
     fn of_fork(
         relation: Relation<'r>,
         fork: pg_sys::ForkNumber::Type,
@@ -161,8 +165,9 @@ impl<'r> Pin<'r> {
         Locked::new(self.0, self, is_exclusive)
     }
 
-    /// Locks the page, and notes the lock. Panics if this session would wait for itself: for a lock
-    /// of the page that it has and that doesn't allow this one.
+    /// Waits for a lock of the page, exclusive or for sharing, and notes it in `LOCKED`. Panics if
+    /// this session has a lock of the page that doesn't allow this one: it would wait for itself
+    /// forever. Share locks allow each other before PostgreSQL 19.
     fn lock(&self, is_exclusive: bool) {
         let allows_share_locks = !is_exclusive && !version::LOCKS_A_PAGE_ONCE;
         LOCKED.with_borrow(|locked| {
@@ -227,7 +232,8 @@ impl<P> Locked<P> {
         Locked { buffer, pin, copy, is_exclusive }
     }
 
-    /// Copies the page, with zeros in place of its checksum.
+    /// Returns a copy of the page's bytes, with zeros in place of its checksum, which PostgreSQL 19
+    /// may set while others read the page.
     fn copy(&self) -> Box<[u8; PAGE_BYTES]> {
         const CHECKSUM: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_checksum);
         const AFTER_CHECKSUM: usize = CHECKSUM + size_of::<u16>();

@@ -139,8 +139,9 @@ impl<'r> Relation<'r> {
     }
 
     /// Returns whether an index has all rows that the snapshots of this transaction see, including
-    /// older versions of changed rows: an index may be younger than a snapshot. Panics for another
-    /// relation.
+    /// older versions of updated rows. CREATE INDEX leaves some of these versions out and notes
+    /// that in pg_index (`indcheckxmin`): then only snapshots that are younger than the index can
+    /// use it. Panics for another relation.
     pub fn has_all_rows_of_snapshots(self) -> bool {
         if !self.index().indcheckxmin {
             return true;
@@ -228,7 +229,7 @@ impl<'r> Relation<'r> {
             && !self.data().rd_islocaltemp
     }
 
-    /// Returns whether changes of the relation must be written to the WAL now. Changes of unlogged
+    /// Returns whether changes of the relation must be written to the WAL now. Those of unlogged
     /// and temporary relations never are. While wal_level is minimal, changes of a relation that
     /// was made in this transaction, or has got a new file in it, aren't either: the commit writes
     /// the file to disk.
@@ -267,7 +268,8 @@ impl<'r> Relation<'r> {
         unsafe { pg_sys::smgropen(version::file(self.data()).0, self.data().rd_backend) }
     }
 
-    /// Counts a scan of the relation in PostgreSQL's statistics.
+    /// Counts a scan of the relation in PostgreSQL's statistics (`idx_scan` of
+    /// pg_stat_user_indexes).
     pub fn count_scan(self) {
         // SAFETY: the statistics of an open relation are null or valid.
         unsafe {
@@ -286,7 +288,9 @@ impl<'r> Relation<'r> {
         unsafe { version::attributes(self.data().rd_att) }
     }
 
-    /// Returns the expected bytes of a row's values, guessed by the types of the columns.
+    /// Returns how many bytes the values of a row are expected to have, guessed from the types of
+    /// the columns as PostgreSQL's planner does without statistics. Headers and padding aren't
+    /// counted.
     pub fn row_width(self) -> u32 {
         let mut width = 0;
         for column in self.columns() {

@@ -107,7 +107,8 @@ pub struct Edit<'e> {
 }
 
 impl<'e> Edit<'e> {
-    /// Prepares a change of a page. The page is not changed yet.
+    /// Prepares a change of a page that is locked exclusively, and the part of the WAL record for
+    /// it. [`change`] makes the change; the page is as it was before that.
     ///
     /// Panics for more bytes than a record takes, for bytes of the page's header, and for single
     /// bytes of a page that was not written before.
@@ -135,9 +136,13 @@ impl<'e> Edit<'e> {
         edit
     }
 
-    /// Adds a piece to the record: bytes and their place in the page. If the page has a hole, the
-    /// first piece is preceded by one that sets `pd_lower` to `pd_upper`, so that replay doesn't
-    /// zero bytes in the hole.
+    /// Adds a *piece* to the WAL record: bytes, and the offset in the page to which replay copies
+    /// them.
+    ///
+    /// Replay zeroes the page's *hole*, the unused bytes from `pd_lower` to `pd_upper` in its
+    /// header. So if the page has a hole, the first piece is preceded by one that sets `pd_lower`
+    /// to `pd_upper`. Panics for a page that was never written, and for bytes of the page's header
+    /// or behind its end.
     fn add(&mut self, offset: u16, bytes: &[u8]) {
         let Layout { lower, upper, .. } = Layout::of(self.page);
         let start = usize::from(offset);
@@ -192,7 +197,8 @@ pub fn change(edits: &mut [Edit<'_>]) {
     });
 }
 
-/// Copies pieces into a page, as replay does.
+/// Copies pieces into a page, as PostgreSQL does when it replays the WAL record. Each piece is its
+/// offset in the page (u16), its length (u16) and its bytes.
 fn apply(page: &mut [u8], mut pieces: &[u8]) {
     while let Some((&[offset_0, offset_1, length_0, length_1], rest)) = pieces.split_first_chunk() {
         let offset = usize::from(u16::from_ne_bytes([offset_0, offset_1]));
@@ -220,7 +226,8 @@ fn mark_dirty(edit: &Edit<'_>) {
     unsafe { pg_sys::MarkBufferDirty(edit.buffer) };
 }
 
-/// Adds the change of a page to the WAL record that was begun, as block `number` of the record.
+/// Adds the change of a page to the WAL record that was begun, as block `number` of the record,
+/// from 0: the whole page, or the pieces that replay copies into it.
 fn register(edit: &Edit<'_>, number: u8) {
     let standard = pg_sys::REGBUF_STANDARD as u8;
     let with_whole_page = pg_sys::REGBUF_FORCE_IMAGE as u8;
@@ -263,8 +270,8 @@ pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     change(&mut [Edit::new(page, Change::Page(&bytes))]);
 }
 
-/// Calls `change_pages` in a critical section, in which an error stops the server: a change whose
-/// record is missing must not stay.
+/// Calls `change_pages` in a critical section: an error or a panic within stops the server, since
+/// pages may then be changed without a WAL record. After the restart, they are as the WAL has them.
 fn critical_section(change_pages: impl FnOnce()) {
     // SAFETY: the counter belongs to this session. A panic leaves it increased, so that the error
     // that the panic becomes stops the server.
@@ -322,7 +329,9 @@ enum Hole {
     OfTrailingZeros,
 }
 
-/// Writes a whole page, with a WAL record of its own if `is_logged`.
+/// Replaces all bytes of a page that is locked exclusively, with a WAL record of its own if
+/// `is_logged`. `hole` says whether the page's header calls the trailing zeros unused, so that the
+/// record leaves them out. Panics if `bytes` are not as many as a page has.
 fn write_whole(page: &mut Exclusive, bytes: &[u8], hole: Hole, is_logged: bool) {
     assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
     critical_section(|| {

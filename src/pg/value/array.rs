@@ -14,11 +14,12 @@ use crate::pg::catalog::{self, Storage};
 use pg_bloom_core::memory;
 use pgrx::pg_sys;
 
-/// Returns the elements of argument `i`, which must be declared as an array, without its NULLs;
-/// none if the argument is NULL.
+/// Returns the elements of the array in argument `i` of a call, in their order and without NULLs;
+/// none if the argument is NULL. The script must declare the argument as an array.
 ///
-/// Panics unless the array stores its elements in the way of `element_type`. An array of varchar,
-/// for instance, may be passed on as one of text.
+/// `element_type` is the type as which the caller reads the elements. Panics unless the array
+/// stores its elements as values of this type are stored: an array of varchar may be read as one of
+/// text.
 pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<SqlValue> {
     call.check_declared(i, catalog::is_array);
     let Some(datum) = call.datum(i) else {
@@ -75,8 +76,8 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<SqlValue> {
     }
 }
 
-/// Returns a new array of type `array_type`, in the current memory context, with copies of these
-/// elements. Panics if `array_type` isn't a type of arrays.
+/// Returns a new array of type `array_type`, with one dimension and copies of these elements, in
+/// the current memory context. Panics if `array_type` isn't a type of arrays.
 ///
 /// # Safety
 /// The elements must be of the element type of `array_type`.
@@ -168,7 +169,9 @@ struct ArrayParts<'a> {
 }
 
 impl<'a> ArrayParts<'a> {
-    /// Finds the parts of an array; `None` if it is damaged.
+    /// Returns where the parts of an array are: the lengths and lower bounds of its dimensions, the
+    /// bits that say which elements are NULL, and the bytes of the others. `None` if these parts
+    /// don't fit into the array's bytes: the value is damaged.
     ///
     /// # Safety
     /// `array` must be aligned, and have as many bytes as it says, which exist for `'a`.
@@ -245,8 +248,10 @@ impl Storage {
         }
     }
 
-    /// Splits the values of an array or a row after the first one, and returns it without the
-    /// padding before it, and the rest; `None` if the bytes end before it does.
+    /// Splits bytes of an array or a row, in which values follow each other, after the first value.
+    /// Returns the value's bytes, without the padding that aligns it, and the bytes behind it.
+    /// `None` if the bytes end before the value does. `self` says how values of its type are
+    /// stored.
     #[inline(always)]
     pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         // A short value needs no alignment. Its first byte, the length, is never 0, as those of
@@ -269,8 +274,9 @@ impl Storage {
         value.split_at_checked(length)
     }
 
-    /// Returns the datum for the value that is stored at `address`: the value itself if the type is
-    /// passed by value, else a pointer to it.
+    /// Returns PostgreSQL's datum for the value that is stored at `address`: the value itself if
+    /// the type is passed by value, else a pointer to the address. `self` says how the type is
+    /// stored.
     ///
     /// # Safety
     /// There must be such a value.

@@ -84,9 +84,9 @@ pub fn start_of(bytes: &[u8]) -> String {
     utf8(&bytes[..length as usize])
 }
 
-/// Returns bytes of any encoding as a string: what is UTF-8 as it is, other bytes as `\x` and two
-/// digits. A backslash before an `x` and two digits that was in the bytes is written as `\x5c`, so
-/// that different bytes have different strings.
+/// Returns bytes of any encoding as a string: UTF-8 stays as it is, and other bytes become `\x` and
+/// two digits. A backslash that was in the bytes, before an `x` and two digits, is written as
+/// `\x5c`, so that different bytes have different strings.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

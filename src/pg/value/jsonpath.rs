@@ -94,7 +94,8 @@ impl<'a> PathItem<'a> {
         unsafe { PathItem::filled(|item| guarded!(jspInit(item, path))) }
     }
 
-    /// Returns the item that follows this one in a path.
+    /// Returns the item that follows this one in a path, as `.b` follows `.a` in `$.a.b`; `None` if
+    /// this is the last one.
     pub fn next(&self) -> Option<PathItem<'a>> {
         let mut raw = self.raw;
         // SAFETY: the item is one of a valid expression. Without a place for the next one the
@@ -108,7 +109,9 @@ impl<'a> PathItem<'a> {
         }
     }
 
-    /// Returns what this item is.
+    /// Returns what this item of a jsonpath is, with its arguments if it has some. An item is a
+    /// step of a path (`$`, `.key`, `? (…)`), an operator or a literal. What isn't told apart is
+    /// `Other`.
     pub fn step(&self) -> PathStep<'a> {
         let mut raw = self.raw;
         let item = &raw mut raw;

@@ -36,7 +36,8 @@ impl ResultColumn {
         column.attbyval && usize::try_from(column.attlen) == Ok(length)
     }
 
-    /// Returns the value as a datum, which is valid as long as `self`.
+    /// Returns the value as PostgreSQL's datum, which is valid as long as `self`. A text is copied
+    /// into the current memory context, in the encoding of the database. NULL is the null datum.
     fn datum(&self) -> pg_sys::Datum {
         match self {
             ResultColumn::Bool(value) => pg_sys::Datum::from(*value),
@@ -54,7 +55,8 @@ impl ResultColumn {
     }
 }
 
-/// Returns a row of the type that the function is declared to return. Panics if that type has other
+/// Returns a row with these columns as the result of a SQL function that is declared to return one
+/// row. The row is in the current memory context. Panics if the function is declared with other
 /// columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     let mut descriptor = std::ptr::null_mut();
@@ -70,8 +72,10 @@ pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
     }
 }
 
-/// Returns all rows of a function that is declared to return a set of rows. Panics if they have
-/// other columns. Raises 0A000 if the caller of the function doesn't accept a set.
+/// Gives PostgreSQL these rows as the result of a SQL function that is declared to return a set of
+/// rows. PostgreSQL keeps them in memory or, beyond `work_mem`, on disk. Returns `Ok(None)`, since
+/// the set isn't passed as the function's datum. Panics if the function is declared with other
+/// columns. Raises 0A000 if the query calls it where a set of rows isn't possible.
 pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
     let set = call.begin_set();
     for columns in rows {

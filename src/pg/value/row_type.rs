@@ -103,8 +103,10 @@ impl RowType {
         }
     }
 
-    /// Returns whether rows that were made with an older descriptor can be read with this one: its
-    /// columns are stored as the first ones of this type, and have the same types.
+    /// Returns whether rows of an older state of this type, with the columns in `older`, can be
+    /// read with the columns that the type has now: the older ones are stored as the first ones of
+    /// now, and have the same types, apart from columns that were dropped. Columns that were added
+    /// are NULL then.
     ///
     /// # Safety
     /// `older` must be a valid row descriptor.

@@ -158,11 +158,12 @@ impl<'a> Value<'a> {
         Value::detoasted(given, pointer)
     }
 
-    /// Appends the value of a datum to `words`, and returns at which of them it begins; `None` if
-    /// the value is out of line. A short value becomes a long one; a compressed one stays
-    /// compressed.
+    /// Copies the value of a datum to the end of `words`, aligned to 8 bytes, and returns the
+    /// position in the list at which it begins. `None`, with nothing appended, if the value is out
+    /// of line, in a TOAST table. A *short* value, with a length of one byte, gets a length of four
+    /// bytes; a compressed one stays compressed.
     ///
-    /// Raises an error if the list can't grow.
+    /// Raises an error if there is no memory.
     ///
     /// # Safety
     /// As for [`Value::detoast`].
@@ -260,8 +261,9 @@ pub struct PgBuffer {
 }
 
 impl PgBuffer {
-    /// Allocates a value of `len` bytes after its length, and lets `write` write these. Raises an
-    /// error if there is no memory, or if the value would exceed a gigabyte.
+    /// Returns a new value of variable length in PostgreSQL's memory, whose `len` bytes after the
+    /// length `write` has written. Raises an error if there is no memory, or if the value would
+    /// exceed a gigabyte.
     ///
     /// # Safety
     /// `write` must write all bytes.

@@ -1,10 +1,10 @@
 //! A column of JSON documents. A document has two sorts of key for the index: its *leaves*, which
-//! are the values without others in them, each hashed with its path; and its *names*, which
-//! PostgreSQL calls the keys of its objects.
+//! are the values without others in them, each hashed with its path; and its *names*, which the
+//! operator `?` finds: the keys of an object at the top, or the strings in an array there.
 //!
 //! Example: `{"user": {"id": 7, "tags": ["a", "b"]}}` has the leaves 7 at `user.id`, "a" at
-//! `user.tags`, "b" at `user.tags`, and the names `user`, `id` and `tags`. Arrays are no part of a
-//! path, since `@>` finds a member at any place of an array.
+//! `user.tags`, "b" at `user.tags`, and the name `user`. Arrays are no part of a path, since `@>`
+//! finds a member at any place of an array.
 
 use super::class::{MOST_PARTS, Strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};

@@ -55,6 +55,10 @@ pub enum RangesColumn {
 impl IndexColumn for RangesColumn {
     type Directory = Directory;
 
+    /// Describes the column of an index over ranges, by its operator class: `array_ops`,
+    /// `jsonb_ops`, `tsvector_ops` and `text_ngram_ops`, which keep the parts of values, have
+    /// support function 3, and each has another one. Fails with 0A000 for a column or a class that
+    /// such an index can't have.
     fn of(relation: Relation) -> Result<RangesColumn> {
         let support = relation.support_function(PARTS);
         if support == Oid::INVALID {

@@ -41,7 +41,9 @@ const PHRASE: u8 = 4;
 /// Words that are hashed between two checks for interrupts.
 const WORDS_PER_CHECK: usize = 4096;
 
-/// Calls `visit` with the hash of each word of a tsvector. Raises XX001 if the value is damaged.
+/// Calls `visit` with the hash of each word (lexeme) of a tsvector, by which an index keeps it.
+/// Positions and weights don't count. `tsvector` has the bytes of the value without its length.
+/// Raises XX001 if the value is damaged. The user can cancel this.
 pub fn each_word(tsvector: &[u8], mut visit: impl FnMut(u64)) {
     let num_words = number(tsvector, 0) as usize;
     let words = tsvector

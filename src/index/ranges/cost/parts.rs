@@ -119,7 +119,8 @@ fn charged_share_of_alternatives(
     let cost_of_alternatives = planned.operator_cost() * alternatives / 2.0;
     let uncharged_per_row = (cost_of_alternatives - charged_comparison).max(0.0);
 
-    let charged_cost = table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
+    let charged_cost =
+        table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
     let true_cost = charged_cost + table.rows * uncharged_per_row;
     if true_cost == 0.0 {
         return 1.0;
