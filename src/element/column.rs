@@ -139,8 +139,8 @@ impl Column {
 /// allows.
 ///
 /// `whole` is the type of the column, which is `part` or has it in it; messages name both. Fails
-/// with 0A000 for a row type, whose columns can be altered, for an enum within another type, and
-/// for `oidvector`, which isn't compared as other arrays are.
+/// with 0A000 for a row type, whose columns can be altered, for an enum, whose values can be
+/// renamed, and for `oidvector`, which isn't compared as other arrays are.
 fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     interrupt::check_stack_depth();
     let part = catalog::base_type(part);

@@ -135,7 +135,11 @@ impl ScalarReader {
         }
     }
 
-    /// Calls `use_text` with an element that counts as text, in UTF-8, and returns its result.
+    /// Calls `use_text` with the UTF-8 text of an element of a type that is hashed as text, and
+    /// returns its result: a text, a `char(n)` without trailing blanks, a `"char"`, a name, or the
+    /// label of an enum. The text exists for that call only. Raises an error if it can't be
+    /// converted to UTF-8.
+    ///
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for, and that a text, a

@@ -65,8 +65,9 @@ impl<'r> RowColumn<'r> {
 }
 
 impl ColumnPlace {
-    /// Returns the place of one of these columns, which must be all that the table has, dropped
-    /// ones included. `number` counts from 1. `None` if there is no such column.
+    /// Returns where in the rows of a table the column with this number, counted from 1, is: behind
+    /// all columns before it, whose lengths and alignments are noted. `columns` are all columns of
+    /// the table in their order, dropped ones included. `None` if there is no such column.
     pub(super) fn new(
         mut columns: impl Iterator<Item = FormData_pg_attribute>,
         number: usize,

@@ -43,8 +43,10 @@ pub fn each_live_row(
     Ok(())
 }
 
-/// Checks that PostgreSQL can scan these pages. Fails with XX001 for one on which its scan would
-/// not end.
+/// Checks that PostgreSQL can scan these pages of a table of the access method heap: it would
+/// neither loop forever nor read out of bounds. If `column` is given, values up to this column are
+/// checked, too. The pages are locked for sharing, one at a time. Fails with XX001 for the first
+/// damaged page.
 fn check_pages(table: Relation, pages: Range<u32>, column: Option<&RowColumn>) -> Result<()> {
     let mut pages = NeighbouringPages::new(table, pages, io_concurrency(table));
     pages.announce();

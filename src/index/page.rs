@@ -126,10 +126,10 @@ impl<'a> IndexPages<'a> {
     }
 
     /// Makes the file of an index long enough for a page. If the page is missing, pages of zeros
-    /// are added up to it and 256 further, as far as they are *allocated*: `chain` says how many
-    /// pages belong to something in the index. The caller must not have locked a page. The user can
-    /// cancel this: after a jump in the table it may be gigabytes. Fails with XX002 if the page was
-    /// not allocated.
+    /// are added up to it, and up to 255 after it, as far as they are *allocated*: `chain` says how
+    /// many pages belong to something in the index. After a jump in the table that may be
+    /// gigabytes, and the user can cancel it, unless a page is locked. Fails with XX002 if the page
+    /// was not allocated.
     pub fn extend_to(&self, page: u32, chain: &Chain) -> Result<()> {
         const AHEAD: u32 = 256;
         let allocated = chain.allocated;

@@ -88,9 +88,11 @@ pub fn key_type(relation: Relation) -> Result<Oid> {
     Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 
-/// Returns whether a family and the declared type of its class are fit for an index over filters.
-/// Each reason why not is reported as INFO. Whether the operators' functions are the extension's
-/// own is checked when an index is opened.
+/// Returns whether an operator class, given by its family and the type that it is declared for, is
+/// fit for an index over a column of filters: it has the function that makes keys of arrays, and
+/// all its operators are for search, with strategy 2. Reports each reason why not as INFO, for
+/// `amvalidate`. Whether the operators' functions are the extension's own is checked when an index
+/// is opened.
 pub fn validate(family: Oid, declared: Oid) -> bool {
     let mut is_valid = operators::family_function(family, declared, KEY_OF_ARRAY).is_some();
     if !is_valid {

@@ -207,8 +207,9 @@ fn count_matching_slots(
     Ok(MatchingSlots { needed: 1, found })
 }
 
-/// Returns whether the blocks of a slot have exactly these bits. Fails with XX002 if a page is
-/// damaged.
+/// Returns whether a slot, the entry of a row in an index over filters, has exactly these bits. The
+/// slot has some bytes on each page of its tile; a page that was never written has none of them.
+/// Each page is locked for sharing while it is read. Fails with XX002 if a page is damaged.
 fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
     for SlotChunk { page: number, offset, bytes: expected } in slot.chunks(bits) {
         let is_there = index.read(number, |page| {

@@ -64,11 +64,13 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     check_rows(relation, table.relation(), [impossible_row.unwrap_or(last_row)].into_iter())
 }
 
-/// Returns the elements that one key of a scan looks for: a filter must have at least one of them.
-/// `key_type` is the type `bloom_key`.
+/// Returns the elements that one scan key looks for: a filter must have at least one of them. A
+/// *scan key* is a comparison of the query with the column of filters. Its values are texts, or of
+/// type `bloom_key`, whose identifier is `key_type`.
 ///
-/// Fails with 0A000 if the key's type can't be asked for, or if its collation doesn't compare
-/// bytes, and with 22P03 for a damaged key.
+/// Fails with 0A000 if the key has values of another type, or if its collation doesn't compare
+/// bytes, and with 22P03 for a damaged value of type `bloom_key`.
+///
 ///
 /// # Safety
 /// The key must be one of a scan of the index.

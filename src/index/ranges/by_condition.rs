@@ -84,8 +84,9 @@ pub unsafe fn add_rows(index: &Index, scan_keys: &[Key], rows: &mut RowBatch) ->
     Ok(())
 }
 
-/// Gives PostgreSQL all rows of a range: whole pages, or, where pages are split, some lines of a
-/// page.
+/// Adds all rows of a range, a part of the table, to the bitmap that PostgreSQL reads: whole pages
+/// or, if pages are *split* among several ranges (`split`), those lines of one page that belong to
+/// the range. Lines that the page doesn't have may be among them; PostgreSQL skips these.
 fn add_range(pages: &RangePages, split: Option<Split>, range: u32, rows: &mut RowBatch) {
     let lines = split.and_then(|split| split.lines_of(range));
     match (lines, pages.pages(range).next()) {

@@ -169,9 +169,9 @@ struct PageChange<'r> {
 /// were not set yet. A *mark* is a key's bits on one page. The index's file is made long enough
 /// first.
 ///
-/// Up to four pages are locked exclusively at a time, in the order of their numbers, so that two
-/// sessions never wait for each other. They share a WAL record. Fails with XX002 if a page is
-/// damaged.
+/// Up to four pages are locked exclusively at a time, in the order of their numbers, so that
+/// sessions can't wait for each other in a circle. These pages share a WAL record. Fails with XX002
+/// if a page is damaged.
 fn set_marks(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let pages = index.pages();
     let mut marks_by_page = memory::collect(marks.iter());

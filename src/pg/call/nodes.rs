@@ -182,7 +182,9 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
     !arguments.is_empty() && arguments.iter().all(|&node| unsafe { is_constant(node) })
 }
 
-/// Returns whether an expression is a constant, or a parameter of the query.
+/// Returns whether an expression has the same value for all rows of a query, since it is a constant
+/// or a parameter that the client has passed (`$1`).
+///
 ///
 /// # Safety
 /// `node` must be a valid expression.

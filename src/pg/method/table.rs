@@ -182,8 +182,9 @@ struct ScanState<'f> {
 /// A function that gets a row's place, and the value of the index's column.
 type Found<'f> = &'f mut dyn FnMut(RowId, Option<SqlValue>) -> Result<()>;
 
-/// Calls `found` with a row. PostgreSQL calls this for each row of a scan. An error of `found` is
-/// raised, since it must end the scan.
+/// Calls the function `found` of a scan with a row and the value of its column. PostgreSQL calls
+/// this for each row of a scan of the table that builds or checks an index. If `found` fails, its
+/// error is raised, which ends the scan.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn build_callback(
     _index: pg_sys::Relation,

@@ -38,8 +38,8 @@ pub fn announce(relation: Relation, page: u32) -> bool {
     unsafe { pg_sys::PrefetchBuffer(relation.raw(), MAIN_FORK, page).initiated_io }
 }
 
-/// Announces neighbouring pages, which must be there: with one request, which PostgreSQL can make
-/// since version 17.
+/// Announces neighbouring pages of a relation: asks the operating system to read them from disk
+/// while other pages are in use. From PostgreSQL 17 on that is one request. The pages must exist.
 fn announce_all(relation: Relation, pages: Range<u32>) {
     #[cfg(feature = "before_pg17")]
     for page in pages {

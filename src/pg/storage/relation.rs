@@ -327,8 +327,9 @@ impl<'r> Relation<'r> {
         if cached.is_null() { 0 } else { unsafe { *cached } }
     }
 
-    /// Sets the number that [`Relation::cached_number`] returns in this session. Panics unless this
-    /// is an index of the extension's access method.
+    /// Notes a number with an index, in this session's relation cache: [`Relation::cached_number`]
+    /// returns it until the index's definition or file changes. Panics unless this is an index of
+    /// the extension's access method.
     pub fn set_cached_number(self, number: u64) {
         self.own();
         // SAFETY: the number is one allocation in the index's own memory context, as the relation

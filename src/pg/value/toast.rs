@@ -23,8 +23,10 @@ const SIZE_BITS: u32 = (1 << 30) - 1;
 /// time have the same.
 pub type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 
-/// Returns the identity of a value that is stored out of line in a TOAST table; `None` for another
-/// one.
+/// Returns the bytes that identify a value stored out of line, in a TOAST table: no two such values
+/// that exist at a time have the same. `None` for a value that is stored in its row. Reads nothing
+/// from the TOAST table.
+///
 ///
 /// # Safety
 /// The datum must be of a type of variable length, and not NULL.
@@ -83,9 +85,11 @@ pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> 
     }
 }
 
-/// Copies the `length` bytes of a value out of line to `target`, a piece at a time.
+/// Copies the `length` bytes of a value that is stored out of line, in a TOAST table, to `target`,
+/// piece by piece. The user can cancel this between two pieces.
 ///
 /// Fails with XX001 if the stored value has fewer bytes.
+///
 ///
 /// # Safety
 /// `pointer` must be a value out of line, and `target` have room for `length` bytes.

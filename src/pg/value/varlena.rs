@@ -35,8 +35,8 @@ const COMPRESSED_PREFIX_BYTES: usize = 2 * LENGTH_BYTES;
 /// Returns how many bytes the value at the start of `bytes` has, its length included. `bytes` are
 /// those of a row that may be damaged.
 ///
-/// `None` if they are too few to know, or if no table has such a value. That includes a long value
-/// that isn't aligned, which only damage can have moved.
+/// `None` if there are too few bytes to know, or if the value has a form that isn't in tables. A
+/// long value that isn't aligned also gives `None`: only damage can have moved it.
 #[inline(always)]
 pub fn length_of(bytes: &[u8]) -> Option<usize> {
     let value: *const pg_sys::varlena = bytes.as_ptr().cast();

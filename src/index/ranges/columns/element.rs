@@ -30,9 +30,9 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Describes the column of an index. Its values are hashed as values of the type that the
-    /// operator class compares. The column's own type doesn't count: `ALTER TABLE … TYPE` can
-    /// change it and keep the index.
+    /// Describes the column of an index of elements: how its values are hashed. They are hashed as
+    /// values of the type that the index's operator class is declared for. The column's own type
+    /// doesn't count, since `ALTER TABLE … TYPE` can change it and keep the index.
     ///
     /// Fails with 0A000 for a type, a collation or an operator class that an index can't have.
     pub fn of(relation: Relation) -> Result<ElementColumn> {

@@ -139,7 +139,8 @@ impl Index<'_> {
         // SAFETY: promised by the caller.
         let condition_of = |scan_key: &Key| unsafe { self.condition_of_scan_key(scan_key) };
         // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is
-        // freed. SAFETY: conditions are in Rust's memory.
+        // freed.
+        // SAFETY: conditions are in Rust's memory.
         let conditions =
             unsafe { in_scratch(|| memory::try_collect(scan_keys.iter().map(condition_of)))? };
         Ok(Condition::all(conditions))

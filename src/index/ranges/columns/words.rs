@@ -139,8 +139,10 @@ fn joined(is_or: bool, left: Operand, right: Operand) -> Operand {
     Operand { condition, depth }
 }
 
-/// Returns the word that the last two fields of a u32 lead to: its length, which has `length_bits`,
-/// and its offset. `of` is the type's name, for the error about damage.
+/// Returns the word whose place in `words` a number of a tsvector or a tsquery gives. The two last
+/// bit fields of the number are the word's length, of `length_bits` bits, and its offset, of 20
+/// bits. `of` is the type's name, for the message. Raises XX001 if the word isn't in the value,
+/// which is damaged then.
 fn lexeme<'a>(words: &'a [u8], fields: u32, length_bits: u32, of: &str) -> &'a [u8] {
     // C's compilers place the fields of a struct from the lowest bit up on little-endian machines,
     // from the highest down on others.

@@ -168,7 +168,8 @@ impl Matches {
     /// column has none, and in how many ranges (neighbouring pages of the table) these rows are.
     ///
     /// The number of ranges is the number of rows times the share of them that are the first of
-    /// their range; 1 if the index isn't known. Rows may be fewer than 1: then as few ranges match.
+    /// their range, which is taken for 1 if the index isn't known. Rows may be fewer than 1: then
+    /// as few ranges match.
     fn by_statistics(
         planned: &Planned,
         known: Option<KnownIndex>,
@@ -268,9 +269,9 @@ impl Reads {
         }
     }
 
-    /// Returns what it costs to read the index pages, as far as they aren't cached already, and to
-    /// test their bits. In a nested loop that repeats the scan, it is the cost of one repetition,
-    /// of which all together find more pages cached.
+    /// Returns the cost, for the planner, of reading the index pages that aren't cached, and of
+    /// testing their bits. In a nested loop that repeats the scan, it is the mean cost of a
+    /// repetition: later ones find pages cached.
     fn index_cost(&self, planned: &Planned) -> f64 {
         let lookups = self.elements * planned.loops;
         let pages_read = planned.index_pages_read(self.index_pages_per_element, lookups);

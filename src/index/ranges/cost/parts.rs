@@ -377,8 +377,10 @@ struct TableReads {
 }
 
 impl TableReads {
-    /// Returns what is read of the table for the ranges that a lookup finds. `matching_rows` are
-    /// the rows that match, all of which are in these ranges.
+    /// Returns which part of the table is read for the ranges that a lookup in the index finds: how
+    /// many pages and how many rows. A *range* is some neighbouring pages, or a part of a page, of
+    /// which the whole page is read. `matching_rows` rows meet the condition; all of them are in
+    /// these ranges.
     fn of(lookup: &Lookup, table: TableSize, matching_rows: f64) -> TableReads {
         // The pages that the ranges would fill: of a range that is a part of a page, only this
         // part.
