@@ -204,10 +204,10 @@ fn refuse_unsettled(whole: Oid, unsettled: Unsettled) -> Error {
 
 /// Returns the refusal of a function that an operator class names to hash columns of type `oid`.
 fn refuse_function(hash: Oid, oid: Oid) -> Error {
-    let hash = catalog::function_signature(hash);
+    let signature = catalog::function_signature(hash);
     let name = catalog::display_name(oid);
     unsupported(
-        format!("function {hash} cannot hash the column of an index USING bloom_filter"),
+        format!("function {signature} cannot hash the column of an index USING bloom_filter"),
         format!(
             "Support function {HASH} of an operator class takes {name}, or a type that is stored as it is, and bigint, and returns bigint."
         ),

@@ -140,7 +140,6 @@ impl ScalarReader {
     /// label of an enum. The text exists for that call only. Raises an error if it can't be
     /// converted to UTF-8.
     ///
-    ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for, and that a text, a
     /// `char(n)`, a `"char"`, a name or an enum.
@@ -158,10 +157,10 @@ impl ScalarReader {
                     self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), use_text)
                 }
                 Source::Enum => {
-                    let label =
+                    let label_datum =
                         pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)])
                             .expect("every value of an enum has a label");
-                    let label: *mut std::ffi::c_char = label.cast_mut_ptr();
+                    let label: *mut std::ffi::c_char = label_datum.cast_mut_ptr();
                     let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), use_text);
                     pg_sys::pfree(label.cast());
                     result

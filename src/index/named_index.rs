@@ -26,17 +26,19 @@ impl<'c> NamedIndex<'c> {
     pub fn argument(call: &'c Call) -> Result<NamedIndex<'c>> {
         let oid = call.oid(0).unwrap_or(pg_sys::InvalidOid);
         // The table first, as everybody else locks them.
-        let table = lookup::valid(lookup::IndexGetRelation(oid, true))
+        let table_oid = lookup::valid(lookup::IndexGetRelation(oid, true))
             .ok_or_else(|| wrong(&relation::name_of(oid)))?;
-        owner::require_maintenance(table);
-        if is_distributed_by_citus(table)? {
-            let message =
-                format!("table \"{}\" has its rows in shards of Citus", relation::name_of(table));
+        owner::require_maintenance(table_oid);
+        if is_distributed_by_citus(table_oid)? {
+            let message = format!(
+                "table \"{}\" has its rows in shards of Citus",
+                relation::name_of(table_oid)
+            );
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message)
                 .detail("The index of the table itself is empty.")
                 .hint("Call the function for the index of each shard, by run_command_on_shards."));
         }
-        let table = Opened::if_there(call, table, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
+        let table = Opened::if_there(call, table_oid, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
         let as_owner = AsOwner::of(call, table.relation());
         let index = Opened::if_there(call, oid, ACCESS_SHARE).ok_or_else(|| dropped(oid))?;
         let relation = index.relation();

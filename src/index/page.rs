@@ -112,8 +112,9 @@ impl<'a> IndexPages<'a> {
         Pin::read(self.relation, page)
     }
 
-    /// Returns what `read` returns for the bytes of a page, which is locked for sharing meanwhile;
-    /// `None` is a page behind the end of the file.
+    /// Returns what `read` returns for the bytes of a page of the index, which is locked for
+    /// sharing meanwhile. `read` gets `None` for a page behind the end of the file. The user can
+    /// cancel this.
     pub fn read<R>(&self, page: u32, read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         interrupt::check_for_interrupts();
         if self.has(page) { read(Some(&self.pin(page).shared())) } else { read(None) }
@@ -251,8 +252,10 @@ pub fn begin_index(relation: Relation<'_>) -> Result<NewPages<'_>> {
     Ok(NewPages::start(relation))
 }
 
-/// Makes a page ready for its first bytes if it was never written, or else checks it. Fails as
-/// [`check_written`] does.
+/// Makes a page that is locked exclusively ready for changes of single bytes: if it was never
+/// written, it becomes an empty page that ends in `special`, with a WAL record; or else it is
+/// checked. `at` is its number. Fails with XX002 if it isn't the page that `special` and its number
+/// say.
 pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive) -> Result<()> {
     if !check_written(index, special, at, Some(page))? {
         let mut bytes = [0; SPECIAL_BYTES];

@@ -223,8 +223,8 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
 /// Whether EXPLAIN lets an extension say what the nodes of a plan did.
 pub const EXPLAINS_SCANS: bool = cfg!(not(feature = "before_pg18"));
 
-/// Changes a plan so that the executor checks no rights to its tables. The planner does so for
-/// tables below a parent, if the query names the parent.
+/// Removes from a plan which rights its tables need, so that the executor checks none. The planner
+/// does the same for tables below a parent, if the query names the parent.
 ///
 /// # Safety
 /// The plan must be the planner's, and `tables` all entries of its range table.
@@ -326,8 +326,8 @@ pub unsafe fn plan(query: *mut pg_sys::Query, text: &std::ffi::CStr) -> *mut pg_
     }
 }
 
-/// Runs a query that was started, to its end: PostgreSQL sends the rows to the receiver that the
-/// query has.
+/// Executes a query to its end, after `ExecutorStart`. PostgreSQL sends the rows to the receiver
+/// that the query has.
 ///
 /// # Safety
 /// The query must be valid, started, and not run yet. The call must be within

@@ -71,7 +71,6 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
 /// Fails with 0A000 if the key has values of another type, or if its collation doesn't compare
 /// bytes, and with 22P03 for a damaged value of type `bloom_key`.
 ///
-///
 /// # Safety
 /// The key must be one of a scan of the index.
 unsafe fn alternatives(relation: Relation, key_type: Oid, key: &Key) -> Result<Vec<ProbeKey>> {

@@ -53,8 +53,10 @@ pub unsafe fn add_rows(
     Ok(())
 }
 
-/// Returns the hashes that an element may have to match all scan keys, in ascending order. An
-/// element has one hash, so it must be among those of each scan key.
+/// Returns the hashes, in ascending order, of the elements that match all scan keys of a scan (`x =
+/// ANY (…) AND x = 5`): each such hash is one of every scan key's. Returns none without scan keys.
+/// Fails with 0A000 if the elements of a scan key can't be compared with the column by hashes.
+///
 ///
 /// # Safety
 /// The scan keys must be those of a scan of the index.

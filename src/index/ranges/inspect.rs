@@ -120,10 +120,9 @@ struct HeapPageRows {
 
 impl RowChecker<'_> {
     /// Returns whether queries would find a row by each key of its value. A *key* is the hash of
-    /// the value or of a part of it, such as a member of an array. The rows must be given in the
-    /// order of their pages, since what was found on the last page is kept. Fails with XX002 if the
+    /// the value or of a part of it, such as a member of an array. Rows in the order of their pages
+    /// take least time, since what was found on the last page is kept. Fails with XX002 if the
     /// index is damaged, and with XX000 if a value has no hash.
-    ///
     ///
     /// # Safety
     /// The value must be of the type of the index's column.

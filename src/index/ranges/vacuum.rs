@@ -24,12 +24,12 @@ use std::cell::{Cell, RefCell};
 /// that the index was built with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     let file = index.file();
-    let built = BUILT.with(|built| {
-        let mut built = built.borrow_mut();
-        let place = built.iter().position(|index| index.file == file)?;
-        Some(built.swap_remove(place).rows)
+    let rows = BUILT.with(|built| {
+        let mut built_indexes = built.borrow_mut();
+        let place = built_indexes.iter().position(|index| index.file == file)?;
+        Some(built_indexes.swap_remove(place).rows)
     });
-    for row in built.iter().flat_map(RowSet::iter) {
+    for row in rows.iter().flat_map(RowSet::iter) {
         // PostgreSQL notes each row that it is asked about. Its answer, that no row is dead, is of
         // no use here.
         dead.has(row);

@@ -185,7 +185,6 @@ pub fn is_fixed(call: &Call, i: usize) -> bool {
 /// Returns whether an expression has the same value for all rows of a query, since it is a constant
 /// or a parameter that the client has passed (`$1`).
 ///
-///
 /// # Safety
 /// `node` must be a valid expression.
 unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {

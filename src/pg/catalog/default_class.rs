@@ -39,8 +39,10 @@ pub enum Unhashable {
     OtherEquality,
 }
 
-/// Returns how the default operator class of a type, which is no domain, hashes its values to 64
-/// bits. Values that the type's `=` holds equal have one hash.
+/// Returns the function by which a type's default operator class for hashing hashes values to 64
+/// bits, and whether it can be replaced. `oid` must not be a domain. Values that the type's `=`
+/// holds equal have one hash. Fails if there is no such function, or if the type is sorted by
+/// another `=` than it is hashed by.
 pub fn type_hash(oid: Oid) -> Result<TypeHash, Unhashable> {
     let class = default_class(oid, pg_sys::HASH_AM_OID).ok_or(Unhashable::NoFunction)?;
     let function = family_function(class.family, class.of, HASH_EXTENDED);
@@ -114,9 +116,10 @@ fn is_of_extension(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
         && owner(pg_sys::ProcedureRelationId, function) == extension
 }
 
-/// Returns whether a range type, whose bounds have type `subtype`, holds two bounds equal exactly
-/// if the operator `=` of `subtype` does. A range type may name an operator class that compares
-/// otherwise.
+/// Returns whether a range type compares its bounds, of type `subtype`, for equality as that type
+/// itself does. `range` is the identifier of the range type. A range type may name an operator
+/// class by which other bounds are equal; the classes for patterns differ from the default ones
+/// only in their order.
 pub fn compares_as_its_bounds(range: Oid, subtype: Oid) -> bool {
     // SAFETY: entries of the type cache live as long as the process. The operator class of a range
     // type never changes.

@@ -64,8 +64,9 @@ pub fn may_insert_others(table: Relation) -> bool {
     has_triggers || is_changed_afterwards(table)
 }
 
-/// Returns those CHECK constraints of a table that are calls of one function with columns and
-/// constants.
+/// Returns those CHECK constraints of a table that are nothing but a call of a function with
+/// columns and constants as arguments, such as `CHECK (f(a, 5))`. Others are left out. The memory
+/// that PostgreSQL needs for reading them is in the current memory context.
 pub fn check_calls(table: Relation) -> Vec<CheckCall> {
     let mut calls = Vec::new();
     // SAFETY: an open relation has a descriptor, with `num_check` constraints; the text of each is
@@ -130,7 +131,8 @@ pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32
     Ok(rows)
 }
 
-/// Returns `condition` of the expression `condition IS TRUE`, and any other expression as it is.
+/// Returns the expression before IS TRUE, if `node` is such a test; any other expression, and null,
+/// is returned as it is.
 ///
 /// # Safety
 /// `node` must be a valid expression or null.
@@ -181,7 +183,8 @@ unsafe fn argument(mut node: *mut pg_sys::Node) -> Option<CheckArgument> {
     }
 }
 
-/// Returns whether an expression has nothing but PostgreSQL's own functions and constants.
+/// Returns whether an expression is a constant, or a call of PostgreSQL's own functions on
+/// constants, such as a cast of one.
 ///
 /// # Safety
 /// `node` must be a valid expression.

@@ -114,9 +114,9 @@ pub fn function_signature(function: pg_sys::Oid) -> String {
     unsafe { encoding::utf8_of(pg_sys::format_procedure(function)) }.unwrap_or_default()
 }
 
-/// Returns whether an aggregate is declared with a function, as one that is called with the
-/// aggregate's arguments or knows their types: its transition or final function, or one of these
-/// for moving windows.
+/// Returns whether a function is one of an aggregate's own: its transition or final function, or
+/// one of these for moving windows. The functions that combine, serialize and deserialize states
+/// don't count, since they aren't called with the aggregate's arguments.
 pub fn is_function_of_aggregate(function: pg_sys::Oid, aggregate: pg_sys::Oid) -> bool {
     let has_function = |row: &pg_sys::FormData_pg_aggregate| {
         [

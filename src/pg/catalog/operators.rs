@@ -45,9 +45,8 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
     valid(lookup::get_opfamily_member(family, left, right, strategy))
 }
 
-/// Returns the strategy of an operator with which an operator family searches an index, the
-/// operator's number in the family, and the type on the operator's right side. `None` if the
-/// operator isn't in the family, or is there to order rows.
+/// Returns the number (*strategy*) of an operator in an operator family, and the type on the
+/// operator's right side. `None` if the family doesn't have the operator for searching an index.
 pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
     let mut strategy = 0;
     let mut left = Oid::INVALID;

@@ -198,8 +198,9 @@ fn allocate_for_errors() {
     MEMORY_FOR_ERRORS.store(memory, Ordering::Relaxed);
 }
 
-/// Returns the memory for errors to the system, if the message that is being made is an error for
-/// lack of memory. PostgreSQL calls this for each message.
+/// Frees the block of memory that the session keeps for errors, if the message that PostgreSQL is
+/// making is an error for lack of memory: the error can then be copied. PostgreSQL calls this for
+/// each message, as a callback of its error context. Does nothing if the block is freed already.
 pub(in crate::pg) unsafe extern "C-unwind" fn give_back(_: *mut std::ffi::c_void) {
     // SAFETY: PostgreSQL calls this while it makes a message.
     let code = unsafe { pg_sys::geterrcode() };

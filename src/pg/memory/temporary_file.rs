@@ -42,7 +42,9 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Creates an empty file.
+    /// Creates an empty temporary file, which PostgreSQL closes and deletes at the end of the
+    /// current transaction or subtransaction, if it isn't dropped before. Its buffer is in
+    /// `context`. Raises PostgreSQL's error if the file can't be created.
     ///
     /// # Safety
     /// There must be a transaction. The file must be dropped no later than the memory context ends.
@@ -78,7 +80,8 @@ impl Temporary {
         self.len = 0;
     }
 
-    /// Appends hashes, eight little-endian bytes each.
+    /// Writes hashes, as eight little-endian bytes each, behind the hashes that the file has. All
+    /// bytes have been passed to the operating system when this returns.
     ///
     /// Raises PostgreSQL's error if the disk is full. Fails with 58030 if the file was closed.
     pub fn append(&mut self, hashes: &[[u8; 8]]) -> Result<()> {

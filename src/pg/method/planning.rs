@@ -31,7 +31,6 @@ impl Planned {
     /// sizes, how many rows match by its statistics, and how many keys are looked up. `loops` says
     /// how often the scan is repeated with other keys.
     ///
-    ///
     /// # Safety
     /// The arguments must be PostgreSQL's to `amcostestimate`, and valid as long as the result is
     /// used.
@@ -327,7 +326,6 @@ unsafe fn is_filtered_for_user(root: &pg_sys::PlannerInfo, mut table: pg_sys::In
 /// Returns whether a query that is being planned stands below a view with `security_barrier`, which
 /// must not reveal the rows that it hides. The planner doesn't tell which part of the query around
 /// it a query is, so any such view in one of these queries counts.
-///
 ///
 /// # Safety
 /// The planner must be at work on the query.

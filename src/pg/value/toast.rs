@@ -27,7 +27,6 @@ pub type Identity = [u8; size_of::<pg_sys::varatt_external>()];
 /// that exist at a time have the same. `None` for a value that is stored in its row. Reads nothing
 /// from the TOAST table.
 ///
-///
 /// # Safety
 /// The datum must be of a type of variable length, and not NULL.
 #[inline(always)]
@@ -89,7 +88,6 @@ pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> 
 /// piece by piece. The user can cancel this between two pieces.
 ///
 /// Fails with XX001 if the stored value has fewer bytes.
-///
 ///
 /// # Safety
 /// `pointer` must be a value out of line, and `target` have room for `length` bytes.

@@ -25,8 +25,10 @@ use crate::pg::value::jsonpath::{PathExpression, PathItem, PathStep};
 use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
 use pg_bloom_core::memory;
 
-/// Returns what keys a document must have for an operator, `@?` or `@@`, to hold between it and the
-/// jsonpath `asked`. What PostgreSQL allocates for that is in the current memory context.
+/// Returns the condition on a document's keys, the hashes of its values with their paths, that is
+/// necessary for `document @? asked` or `document @@ asked` to hold, by `strategy`. `asked` is the
+/// jsonpath. What PostgreSQL allocates for that is in the current memory context.
+///
 ///
 /// # Safety
 /// The value must be a jsonpath.

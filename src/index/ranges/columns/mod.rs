@@ -146,7 +146,11 @@ impl Index<'_> {
         Ok(Condition::all(conditions))
     }
 
-    /// Returns what keys a row must have to match one of the values of a scan key.
+    /// Returns the condition on a row's keys, the hashes of the parts of its value, that is
+    /// necessary for the row to match at least one of the values of a scan key. A scan key is a
+    /// comparison of the query with the column. Fails with XX000 for an operator that the index's
+    /// operator class doesn't have.
+    ///
     ///
     /// # Safety
     /// The scan key must be one of a scan of the index.

@@ -41,9 +41,10 @@ impl TextColumn {
         Ok(TextColumn { encoding, collation })
     }
 
-    /// Returns what windows a text must have for an operator to hold between it and `asked`, which
-    /// is a pattern, a regular expression or a text. Raises PostgreSQL's error 2201B if a regular
-    /// expression is invalid.
+    /// Returns the condition on a text's windows that is necessary for an operator of the query to
+    /// hold between the text and `asked`: a pattern of LIKE, a regular expression or a text, by
+    /// `strategy`. A *window* is some characters of a text that follow each other; the index keeps
+    /// the hash of each. Raises PostgreSQL's error 2201B if a regular expression is invalid.
     pub fn condition(&self, strategy: Strategy, asked: &Value) -> Condition {
         match strategy {
             Strategy::Like => text::like(asked, self.encoding, LetterCase::Compared),
@@ -55,14 +56,17 @@ impl TextColumn {
         }
     }
 
-    /// Returns what windows a text must have for a regular expression to match in it.
+    /// Returns the condition on a text's windows, the hashes of some characters that follow each
+    /// other, that is necessary for a regular expression to match the text. PostgreSQL compiles the
+    /// expression to an automaton, from which the condition is computed. Raises 2201B if the
+    /// expression is invalid.
     fn regex_condition(&self, expression: &Value, case: LetterCase) -> Condition {
-        regex::condition(expression, self.encoding, case, |expression| {
+        regex::condition(expression, self.encoding, case, |to_compile| {
             let ignore_case = case == LetterCase::Ignored;
-            let expression = PgBuffer::copy_of(expression).into_datum().cast_mut_ptr();
+            let text_pointer = PgBuffer::copy_of(to_compile).into_datum().cast_mut_ptr();
             // SAFETY: the expression is a text that was just made, and no other expression is
             // compiled before its automaton has been read.
-            let compiled = unsafe { CompiledRegex::of(expression, ignore_case, self.collation) };
+            let compiled = unsafe { CompiledRegex::of(text_pointer, ignore_case, self.collation) };
             automaton_of(&compiled)
         })
     }

@@ -92,8 +92,8 @@ impl KnownIndex<'_> {
             // Elsewhere a lookup doesn't probe tiles that the level above rules out. So the pages
             // follow from the form of the condition, and from how many ranges are found.
             let probes = Probes::of(condition);
-            let tiles = f64::from(self.directory.always_probed());
-            tiles * probes.per_tile + ranges * probes.per_match
+            let always_probed = f64::from(self.directory.always_probed());
+            always_probed * probes.per_tile + ranges * probes.per_match
         };
         Some(SampledLookup { ranges, index_pages })
     }
