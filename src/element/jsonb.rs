@@ -163,7 +163,7 @@ struct OpenContainer<'a> {
 impl<'a> OpenContainer<'a> {
     /// Writes the bracket that begins an object or an array of a jsonb, and returns the container
     /// with all of its members yet to be written. `convert` says whether strings are converted to
-    /// UTF-8; then keys that aren't ASCII are sorted anew here, in memory for all members.
+    /// UTF-8; then keys that aren't ASCII are sorted again here, in memory for all members.
     fn start(container: &'a [u8], convert: bool, into: &mut impl Sink) -> OpenContainer<'a> {
         let mut members = Members::new(container);
         let (opening, closing): (&[u8], &[u8]) = match &members.keys {

@@ -69,6 +69,8 @@ pub struct RowBody<'p> {
 }
 
 impl RowBody<'_> {
+    /// Returns whether the column with this number, counted from 0, is NULL. The row must have it;
+    /// if the bits that say so are too few, since the row is damaged, it counts as NULL.
     #[inline(always)]
     pub fn is_null(&self, column: usize) -> bool {
         if self.present.is_empty() {
@@ -157,6 +159,7 @@ pub struct PageBytes<'p> {
 }
 
 impl<'p> PageBytes<'p> {
+    /// Waits for a share lock of a page that is pinned, and returns the page under it.
     pub fn lock(page: &'p TablePage<'_>) -> PageBytes<'p> {
         let lock = page.shared();
         PageBytes { start: lock.start(), _lock: Some(lock) }

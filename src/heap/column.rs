@@ -54,6 +54,7 @@ impl<'r> RowColumn<'r> {
         Some(RowColumn { table, place })
     }
 
+    /// Returns whether values of the column have a variable length, as texts and arrays have.
     pub fn is_of_variable_length(&self) -> bool {
         self.place.own.len == -1
     }

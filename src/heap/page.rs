@@ -13,6 +13,7 @@ pub struct HeapPage<'p> {
 }
 
 impl<'p> HeapPage<'p> {
+    /// Waits for a share lock of a page that is pinned, and returns the page under it.
     pub fn lock(page: &'p TablePage<'_>) -> HeapPage<'p> {
         HeapPage { bytes: PageBytes::lock(page), chains: OnceCell::new() }
     }

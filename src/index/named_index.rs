@@ -64,10 +64,12 @@ impl<'c> NamedIndex<'c> {
         Ok(NamedIndex { _as_owner: as_owner, index, table })
     }
 
+    /// Returns the index that was named.
     pub fn index(&self) -> Relation<'_> {
         self.index.relation()
     }
 
+    /// Returns the table of the index.
     pub fn table(&self) -> Relation<'_> {
         self.table.relation()
     }

@@ -83,6 +83,7 @@ pub struct IndexPages<'a> {
 }
 
 impl<'a> IndexPages<'a> {
+    /// Returns the pages of an open index. `file` is what this session knows about its file.
     pub fn new(relation: Relation<'a>, file: &'a IndexFile) -> IndexPages<'a> {
         IndexPages { relation, file, announced: Vec::new(), most_announced: None }
     }

@@ -119,6 +119,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         self.kept.index_file.pages_read() - self.pages_read_before
     }
 
+    /// Returns the description of the index's column.
     pub fn column(&self) -> &C {
         &self.kept.column
     }
@@ -129,6 +130,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
         self.kept.number
     }
 
+    /// Returns the pages of the index, with nothing announced.
     pub fn pages(&self) -> IndexPages<'_> {
         IndexPages::new(self.relation, &self.kept.index_file)
     }

@@ -50,6 +50,8 @@ pub struct RangePages<'r> {
 }
 
 impl<'r> RangePages<'r> {
+    /// Returns the pages that a table has now. `options`, those of the index, say how they are
+    /// divided into ranges.
     pub fn new(table: Relation<'r>, options: Options) -> RangePages<'r> {
         RangePages { table, num_pages: table.pages().into(), options }
     }

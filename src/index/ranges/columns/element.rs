@@ -54,6 +54,7 @@ impl ElementColumn {
         Ok(ElementColumn { column, hashers_of_others: RefCell::default() })
     }
 
+    /// Returns the hasher of the column's own values.
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
     }

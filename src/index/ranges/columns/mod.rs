@@ -206,6 +206,7 @@ pub struct GatheredKeys<'c> {
 }
 
 impl<'c> GatheredKeys<'c> {
+    /// Returns an empty list for the keys of a column's values.
     pub fn new(column: &'c RangesColumn) -> GatheredKeys<'c> {
         GatheredKeys {
             column,
@@ -239,6 +240,7 @@ impl<'c> GatheredKeys<'c> {
         Ok(num_added)
     }
 
+    /// Returns whether no key was added since the keys were last taken.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty() && self.windows.is_empty()
     }

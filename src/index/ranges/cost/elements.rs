@@ -241,8 +241,9 @@ impl Reads {
     /// index one page of each tile that is probed for each element.
     ///
     /// A *tile* has the bits of many ranges. The tiles *below others* are probed only if a tile of
-    /// the level above reports them. So an absent element costs the pages of the other tiles, and
-    /// an element that is present costs a further page for each tile below others that has it.
+    /// the level above reports them. So an absent element costs a page of each of the other tiles,
+    /// and of the few that are reported wrongly, and an element that is present costs a further
+    /// page for each tile below others that has it.
     fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
         // At most this many tiles have a match. Each such tile also reports, wrongly, some ranges
         // beside the match, since one page has the bits of all of them.
@@ -351,7 +352,7 @@ unsafe fn ranges_with_key(
     let hasher = column.hasher_of(relation, scan_key.asked_type).ok()?;
 
     let elements = scan_key.sought();
-    // Every how manyth element is asked for; 1 asks for each.
+    // Each `stride`-th element is looked up; 1 looks up all of them.
     let stride = elements.len().div_ceil(MOST_ELEMENTS_ASKED).max(1);
     let mut hashes = memory::with_capacity(elements.len().div_ceil(stride));
     for &element in elements.iter().step_by(stride) {

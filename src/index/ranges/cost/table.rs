@@ -16,6 +16,8 @@ pub struct TableSize {
 }
 
 impl TableSize {
+    /// Returns the size of the table whose index the planned scan uses, at least one page and one
+    /// row.
     pub fn of(planned: &Planned) -> TableSize {
         TableSize {
             pages: planned.table_pages.max(1.0),
