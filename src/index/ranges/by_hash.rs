@@ -109,16 +109,16 @@ fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> R
     let mut ranges = Vec::new();
     let mut num_distinct = 0;
     let mut pages = index.pages();
-    let mut next_announced = 0;
+    let mut next_to_announce = 0;
     for (hash_index, &hash) in hashes.iter().enumerate() {
         interrupt::check_for_interrupts();
         // The pages of the next lookups are read from disk while this one is at work.
-        next_announced = next_announced.max(hash_index + 1);
-        while let Some(&next) = hashes.get(next_announced)
+        next_to_announce = next_to_announce.max(hash_index + 1);
+        while let Some(&next) = hashes.get(next_to_announce)
             && pages.can_announce()
         {
             ranges::announce_search(directory, &mut pages, next);
-            next_announced += 1;
+            next_to_announce += 1;
         }
 
         index.checked(ranges::search(directory, &mut pages, hash, |range| {
