@@ -36,18 +36,22 @@ impl Alternatives {
         }
     }
 
-    /// Divides a condition into alternatives. Of an AND only one part is divided, the one that has
-    /// most alternatives, and the other parts are required. A condition without an OR is one
-    /// alternative.
+    /// Divides a condition into alternatives, at least one of which must hold, and what is required
+    /// beside that. An OR becomes one alternative for each of its parts. Of an AND only one part is
+    /// divided, the one with the most alternatives, and the other parts are required. Any other
+    /// condition is the only alternative.
+    ///
+    /// Example: of `(a OR b) AND (c OR d OR e)`, the alternatives are c, d and e, and a OR b is
+    /// required.
     pub fn of_condition(condition: Condition) -> Alternatives {
         let mut required = Condition::Unknown;
         let mut choices = match condition {
             Condition::Any(any) => any,
             Condition::All(mut all) => {
-                let widest = (0..all.len())
+                let index_of_widest = (0..all.len())
                     .max_by_key(|&i| Alternatives::count(&all[i]))
                     .unwrap_or(0);
-                let choices = match all.swap_remove(widest) {
+                let choices = match all.swap_remove(index_of_widest) {
                     Condition::Any(any) => any,
                     other => vec![other],
                 };
@@ -111,41 +115,46 @@ const LEAST_WATCHED_BITS: usize = 1 << 12;
 const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
 
 impl RowTest {
-    /// Prepares to test many rows against these alternatives. Call [`RowTest::begin_range`] before
-    /// the rows of each range.
+    /// Prepares to test many rows against these alternatives, of which a row must match at least
+    /// one. No range is begun: call [`RowTest::begin_range`] before the rows of each range.
     ///
-    /// All hashes that the alternatives mention are put into a hash table, and conditions name them
-    /// by their places in it: so a row's hashes are noted by place, and a condition is tested
-    /// without comparing hashes. A bitmap of some bits of these hashes, the watched bits, rules out
-    /// most other hashes first.
+    /// Two things make tests fast. All hashes that the alternatives mention are put into a hash
+    /// table, and conditions refer to them by their places in it. So to test a condition takes one
+    /// look at the note, at that place, of which row had the hash last.
+    ///
+    /// And before the hashes of a row are looked up in that table, most rows are ruled out by a
+    /// small bitmap. It has the highest bits of a few *watched* hashes, of which a row that matches
+    /// must have at least one. All of its bits are clear until a range begins.
     pub fn new(alternatives: &Alternatives) -> RowTest {
         let mut hashes = Vec::new();
         for condition in alternatives.choices.iter().chain([&alternatives.required]) {
             condition.visit_hashes(&mut |hash| memory::push(&mut hashes, hash));
         }
 
-        // Four places for each hash, so that searches are short.
+        // At least four places for each hash, so that searches are short. 0 is a free place.
         let mut table: Vec<u64> = memory::zeroed((4 * hashes.len()).next_power_of_two());
         for hash in hashes {
+            // The place where the hash is already, or a free one for it.
             let place = find(&table, hash);
             table[place] = table_entry(hash);
         }
         let mut place_of_hash = |hash| find(&table, hash) as u64;
 
+        // The same conditions, with the place of each hash instead of the hash.
         let required = alternatives.required.map(&mut place_of_hash);
-        let mut on_places = memory::with_capacity(alternatives.choices.len());
+        let mut choices_by_place = memory::with_capacity(alternatives.choices.len());
         for choice in &alternatives.choices {
-            on_places.push(Alternative::of_condition(choice.map(&mut place_of_hash)));
+            choices_by_place.push(Alternative::of_condition(choice.map(&mut place_of_hash)));
         }
 
-        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * on_places.len();
+        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * choices_by_place.len();
         let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         RowTest {
             last_row: memory::zeroed(table.len()),
             hashes: table,
             row: 0,
             required,
-            alternatives: on_places,
+            alternatives: choices_by_place,
             in_range: Vec::new(),
             watched_bits: memory::zeroed(num_bits / u64::BITS as usize),
             watched_shift: u64::BITS - num_bits.ilog2(),
@@ -162,7 +171,10 @@ impl RowTest {
         self.set_watched_bits();
     }
 
-    /// Sets the bits of the hashes that the range's alternatives watch, and no others.
+    /// Sets the bits of the hashes that the range's alternatives *watch*, and no others. Each
+    /// alternative watches a few hashes of which a row must have at least one to match it.
+    /// Different hashes may share a bit: then [`RowTest::is_watched`] is true for some rows without
+    /// need.
     fn set_watched_bits(&mut self) {
         self.watched_bits.fill(0);
         for &number in &self.in_range {
@@ -197,11 +209,14 @@ impl RowTest {
         self.last_row[find(&self.hashes, hash)] = self.row;
     }
 
-    /// Returns whether one of the range's alternatives, and what is required beside it, may hold
-    /// for the row, all of whose hashes must have been added.
+    /// Returns whether the row may match: whether one of the range's alternatives holds for its
+    /// hashes, and what is required beside that. All hashes of the row must have been added since
+    /// [`RowTest::begin_row`].
     ///
-    /// If not, the row was looked at for nothing. So each alternative whose watched hash the row
-    /// has watches one from then on that the row lacks.
+    /// If the row matches no alternative, it was looked at for nothing, as it had a *watched* hash
+    /// (one by which rows are picked for this test). So each alternative of which the row had the
+    /// watched hash watches another one from now on, which the row lacks. In the course of time
+    /// hashes are watched that few rows have.
     pub fn may_match(&mut self) -> bool {
         let last_row = &self.last_row;
         let row = self.row;

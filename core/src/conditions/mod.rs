@@ -274,9 +274,12 @@ impl Condition {
         }
     }
 
-    /// Calls `visit` with a few hashes of which a row must have at least one if the condition
-    /// holds: those of the first part of an AND, and those of each part of an OR. Calls it with
-    /// none if the condition is unknown.
+    /// Calls `visit` with a few hashes, such that every row for which the condition holds has at
+    /// least one of them. So a row that has none can be dismissed without testing the condition.
+    ///
+    /// Of an AND these are the hashes of its first part only; of an OR those of all parts. Example:
+    /// of `(a OR b) AND c` they are a and b. `visit` is not called at all if the condition is
+    /// unknown, so that it may hold for any row, or if it never holds.
     fn visit_one_of_each(&self, visit: &mut impl FnMut(u64)) {
         match self {
             Condition::Unknown => {}
@@ -294,9 +297,12 @@ impl Condition {
         }
     }
 
-    /// Returns the slots of `all_slots` for which the condition may hold, where a slot is one of up
-    /// to 128 ranges of a table, and slot i is bit i. `slots_with_hash` returns the slots that may
-    /// have a hash; it isn't called for hashes that can't change the result.
+    /// Returns the slots for which the condition may hold, of those that `all_slots` has. Slots are
+    /// up to 128 parts of a table, each with a Bloom filter of its keys, and bit i of a number is
+    /// set if slot i belongs to a set of slots.
+    ///
+    /// `slots_with_hash` returns the slots that may have a hash, which reads a page of the index.
+    /// It isn't called for hashes that can't change the result.
     ///
     /// Fails if `slots_with_hash` fails.
     pub fn slots<E>(
@@ -338,10 +344,12 @@ fn map_each(conditions: &[Condition], replace: &mut impl FnMut(u64) -> u64) -> V
     mapped
 }
 
-/// Returns the place of a number in a hash table, or the free place for it if the table lacks it.
+/// Returns the index of a number in a hash table with open addressing; if the table lacks the
+/// number, the index of the free place at which it must be inserted.
 ///
-/// A free place is 0. The table must have 2^n places, of which one at least is free. A number is in
-/// the first place, from `first_place` (modulo 2^n) on, that wasn't taken by another one.
+/// A free place has the value 0, so `number` must not be 0. The table must have 2^n places, of
+/// which at least one is free. The search begins at `first_place` modulo 2^n, where the number
+/// belongs, and goes on to the next place as long as another number is there.
 #[inline(always)]
 fn place_of(table: &[u64], number: u64, first_place: u64) -> usize {
     let last = table.len() - 1;

@@ -11,9 +11,9 @@
 //! 91 tiles get 64 and 32 slots above them. The last tile is sized for full ranges, though its last
 //! range may have only a few rows yet.
 //!
-//! Slots of level 1 are kept as hashes or as bits, those of level 2 as bits: see [`super::pending`].
-//! A slot of level 1 that would be overfull begins another tile, if the slots before it fill theirs:
-//! every eighth may.
+//! Slots of level 1 are kept as hashes or as bits, those of level 2 as bits: see
+//! [`super::pending`]. A slot of level 1 that would be overfull begins another tile, if the slots
+//! before it fill theirs: every eighth may.
 
 use super::column_bits::ColumnBits;
 use super::directory::{Directory, Options};
@@ -119,11 +119,12 @@ impl Build {
         build
     }
 
-    /// Adds levels to the index until `highest_level` is its highest one; does nothing if it already
-    /// has that level. The tiles that were written before keep having bits on the old levels only.
+    /// Adds levels to the index until `highest_level` is its highest one; does nothing if it
+    /// already has that level. The tiles that were written before keep having bits on the old
+    /// levels only.
     ///
-    /// From now on each new tile of a level is a slot, with a filter of all of its keys, in a tile of
-    /// the level above. As the rates of the levels multiply, each level may have a higher rate.
+    /// From now on each new tile of a level is a slot, with a filter of all of its keys, in a tile
+    /// of the level above. As the rates of the levels multiply, each level may have a higher rate.
     fn add_levels(&mut self, highest_level: Level) {
         for level in [Level::Zero, Level::One] {
             let gets_level_above = (self.highest_level..highest_level).contains(&level);
@@ -141,8 +142,9 @@ impl Build {
         self.level_two.plan.target = targets[Level::Two];
     }
 
-    /// Adds level 1 to an index that has level 0 only, if with `more_ranges` ranges more every lookup
-    /// would probe too many tiles. That happens if the table has grown since the build began.
+    /// Adds level 1 to an index that has level 0 only, if with `more_ranges` ranges more every
+    /// lookup would probe too many tiles. That happens if the table has grown since the build
+    /// began.
     fn add_level_one_if_needed(&mut self, more_ranges: u64) {
         let end_range = self.directory.end_slot(Level::Zero) + more_ranges;
         let most_ranges = self.directory.options.most_uncovered_slots(Level::Zero);
@@ -166,9 +168,9 @@ impl Build {
         Ok(())
     }
 
-    /// Ends the build: writes the filters that are still in memory, and returns the directory, which
-    /// says where they are. The caller must write its metapage. `rows` is the number of rows that
-    /// the index was built from.
+    /// Ends the build: writes the filters that are still in memory, and returns the directory,
+    /// which says where they are. The caller must write its metapage. `rows` is the number of rows
+    /// that the index was built from.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -201,8 +203,8 @@ impl Build {
     }
 
     /// Writes tiles for the last ranges of an index that has level 0 only. There may be several,
-    /// since the number of columns of a tile, its width, is a power of two: 70 ranges get tiles of 64
-    /// and 8.
+    /// since the number of columns of a tile, its width, is a power of two: 70 ranges get tiles of
+    /// 64 and 8.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -228,8 +230,9 @@ impl Build {
         Ok(())
     }
 
-    /// Writes a tile of level 0 for the ranges of the table that were gathered. If the index has more
-    /// levels, the keys of the tile are also kept in memory, until tiles of these levels are written.
+    /// Writes a tile of level 0 for the ranges of the table that were gathered. If the index has
+    /// more levels, the keys of the tile are also kept in memory, until tiles of these levels are
+    /// written.
     ///
     /// Adds level 1 or level 2 if a lookup would otherwise probe too many tiles: the table may have
     /// grown since the build began.
@@ -255,9 +258,9 @@ impl Build {
         Ok(())
     }
 
-    /// Adds level 2 to an index whose highest level is level 1, if level 1 has as many slots, one for
-    /// each tile of level 0, as it may have without a level above. The slots of level 1 that are kept
-    /// in memory are written first, as they get no bits on level 2.
+    /// Adds level 2 to an index whose highest level is level 1, if level 1 has as many slots, one
+    /// for each tile of level 0, as it may have without a level above. The slots of level 1 that
+    /// are kept in memory are written first, as they get no bits on level 2.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -272,13 +275,14 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps the keys of a tile of level 0 in memory, until the levels above are written.
-    /// `gathered` has the keys of the tile's ranges.
+    /// Adds the keys of a tile of level 0, which was just written, to filters of levels 1 and 2
+    /// that are kept in memory, and writes those filters that fill a tile. `gathered` has the keys
+    /// of the tile, range by range.
     ///
-    /// An index has up to three levels. A filter on level 1, a *slot*, covers all ranges of one
-    /// tile of level 0, so that a lookup can skip the tile. A slot on level 2 covers as many tiles
-    /// as a tile of level 1 has slots. Whenever a tile of level 1 or 2 has all its slots, it is
-    /// written.
+    /// A tile of level 0 has a Bloom filter for each of up to 128 ranges of the table. On level 1
+    /// it gets one more filter, of all of its keys, so that a lookup can skip the tile: a *slot* of
+    /// level 1. A slot of level 2 in turn has the keys of a whole tile of level 1, that is, of as
+    /// many tiles of level 0 as that has slots.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -289,16 +293,19 @@ impl Build {
     ) -> Result<(), S::Error> {
         let ranges = gathered.count() as f64;
         let hashes = gathered.into_distinct();
-        // The last tile of the table may have fewer ranges than the others, and will be filled later.
+        // The last tile of the table may have fewer ranges than the others. Its filters above must
+        // have room for the keys of the ranges that are appended later.
         let keys_if_full = hashes.len() as f64 * f64::from(MAX_WIDTH) / ranges;
+        // All slots of a tile have the same size. If that would be too small for this slot, the
+        // slots before it are written, and it begins another tile.
         if self.level_one.needs_other_tile(keys_if_full) {
             self.write_level_one(sink, Input::MoreFollows)?;
         }
 
         if self.highest_level == Level::Two {
-            let tiles_per_slot = f64::from(self.level_one.plan.width.columns());
+            let tiles_below_slot = f64::from(self.level_one.plan.width.columns());
             self.level_two
-                .add_to_open_slot(keys_if_full * tiles_per_slot, &hashes);
+                .add_to_open_slot(keys_if_full * tiles_below_slot, &hashes);
         }
         self.level_one.add_slot(hashes, keys_if_full);
         if self.level_one.is_full() {
@@ -307,8 +314,8 @@ impl Build {
         Ok(())
     }
 
-    /// Writes the filters of level 1 that are kept in memory, its *slots*, as one tile or several. If
-    /// there is a level 2, each of these tiles is a slot of level 2, and is kept in memory until
+    /// Writes the filters of level 1 that are kept in memory, its *slots*, as one tile or several.
+    /// If there is a level 2, each of these tiles is a slot of level 2, and is kept in memory until
     /// tiles of level 2 are written.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
@@ -325,11 +332,11 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps a slot of level 2 in memory for each of the `new_tiles` tiles of level 1 that were just
-    /// written. Writes tiles of level 2 if it has enough slots.
+    /// Keeps a slot of level 2 in memory for each of the `new_tiles` tiles of level 1 that were
+    /// just written. Writes tiles of level 2 if it has enough slots.
     ///
-    /// The keys of the new tiles were gathered together, so that each of their slots has the bits of
-    /// all of them.
+    /// The keys of the new tiles were gathered together, so that each of their slots has the bits
+    /// of all of them.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -346,8 +353,8 @@ impl Build {
             }
             self.level_two.add_slot(slot.bits.copy(), slot.keys);
         }
-        // The next slot probably has as many keys. If it needs more blocks than these slots have, it
-        // can't be in one tile with them.
+        // The next slot probably has as many keys. If it needs more blocks than these slots have,
+        // it can't be in one tile with them.
         if self.level_two.needs_other_tile(slot.keys) {
             self.write_level_two(sink, Input::MoreFollows)?;
             self.level_two.forget_blocks();
@@ -364,12 +371,13 @@ impl Build {
         self.write_slots(sink, Level::Two, slots, input)
     }
 
-    /// Writes slots of level 1 or 2 as tiles. A *slot* is the filter of one tile of the level below,
-    /// and becomes a column of a tile. There may be several tiles, since the number of columns of a
-    /// tile, its width, is a power of two.
+    /// Writes slots of level 1 or 2 as one tile or several. A *slot* is the Bloom filter of all
+    /// keys of one tile of the level below, and becomes a column of the tile that is written here.
+    /// The number of columns of a tile, its width, is a power of two from 8 to 128, so there may
+    /// have to be several tiles.
     ///
-    /// If the table has more ranges, only tiles without a free column are written: the next slot is
-    /// numbered after the last one here, and so can't become the free column.
+    /// If the table has more ranges, only tiles without a free column are written: the slots that
+    /// come later are written to further tiles, so a free column would stay unused.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -409,11 +417,14 @@ impl Build {
         Ok(())
     }
 
-    /// Writes a tile of level 0, which has the filters of some of the gathered ranges of the table.
-    /// `width` is its number of columns of bits. Each range gets one column, or several if ranges
-    /// differ much in their number of keys.
+    /// Writes a tile of level 0: the Bloom filters of some neighbouring ranges of the table.
+    /// `gathered` has the hashes of the keys of these ranges and perhaps others, and `ranges` says
+    /// which of them are meant, counted from the first one in `gathered`.
     ///
-    /// `ranges` are numbers of ranges, counted from the first one that was gathered.
+    /// `width` is the number of columns of the tile, each of which is a filter. A range gets one
+    /// column; or, where pages of the table are split among several ranges, one or more, by its
+    /// number of keys. `input` says whether more ranges follow: the last range of a table is not
+    /// full yet, and gets room for more keys.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -425,7 +436,7 @@ impl Build {
         width: Width,
         input: Input,
     ) -> Result<(), S::Error> {
-        // The tile is sized for full ranges.
+        // The tile is sized for the keys that its ranges will have when they are full.
         let keys_per_range = self.note_expected_keys(gathered, ranges.clone(), input);
         let filled = self.divide_columns(width, keys_per_range);
         let complete = complete_columns(&filled.keys_per_column);
@@ -443,12 +454,13 @@ impl Build {
         self.write_tile(sink, shape, &columns, filled.slot_columns)
     }
 
-    /// Returns how many keys each of some gathered ranges will have when its heap pages are full, and
-    /// remembers how many keys a complete range has on average.
+    /// Returns how many keys each of some ranges of the table will have when its heap pages are
+    /// full. Also updates `self.keys_per_range`, the mean number of keys of a full range.
     ///
-    /// All ranges are full, except the last one of the table, which is the last one here if the input
-    /// has ended. It is expected to get as many keys as a complete range has on average, unless it
-    /// has more already. `ranges` are counted from the first range that was gathered.
+    /// All ranges are full, except for the last one of the table, which is the last one here if
+    /// `input` has ended. That one is expected to get as many keys as a full range has on average,
+    /// unless it has more already. `gathered` has the keys of ranges, and `ranges` says which of
+    /// them are meant, counted from the first one in `gathered`.
     fn note_expected_keys(
         &mut self,
         gathered: &GatheredRanges,
@@ -457,7 +469,7 @@ impl Build {
     ) -> Vec<f64> {
         let mut keys_per_range: Vec<f64> =
             ranges.map(|range| gathered.hashes_of(range).len() as f64).collect();
-        // Left out of the mean.
+        // The last range of the table is left out of the mean.
         let keys_of_growing_range = if input == Input::Ended { keys_per_range.pop() } else { None };
 
         self.keys_per_range = mean(&complete_columns(&keys_per_range)).or(self.keys_per_range);
@@ -469,26 +481,30 @@ impl Build {
         keys_per_range
     }
 
-    /// Divides the columns of bits of a new tile of level 0 among ranges of the table, the tile's
-    /// *slots*. Returns which columns each range gets, and how many keys each column then has.
+    /// Divides the columns of a new tile of level 0, each of which is a Bloom filter, among ranges
+    /// of the table. Returns which columns each range gets, and how many keys each column then has.
     ///
-    /// `width` is the number of columns, and `keys_per_range` has a number for each range. Where one
-    /// page of the table is split among several ranges, they differ much in their keys. So the tile
-    /// has two columns for each range on average, and ranges with more keys get more of them.
+    /// `width` is the number of columns, and `keys_per_range` says how many keys each range has.
+    /// Mostly a range gets one column. But where a page of the table is split among several ranges,
+    /// these differ much in their number of keys: there the tile has two columns for each range on
+    /// average, and ranges with more keys get more of them.
+    ///
+    /// The tile may have room for more ranges than `keys_per_range` has numbers: for those that are
+    /// appended to the table later.
     fn divide_columns(&self, width: Width, mut keys_per_range: Vec<f64>) -> FilledColumns {
         let columns_per_range = self.columns_per_slot();
         if columns_per_range == 1 {
-            // There is nothing to divide: column n is that of range n.
+            // There is nothing to divide: column n of the tile has the keys of its range n.
             return FilledColumns {
                 slot_columns: SlotColumns::even(width, columns_per_range),
                 keys_per_column: keys_per_range,
             };
         }
 
-        // The last tile of the table may have slots for more ranges, which are expected to be like
-        // the others.
-        let slots = width.slots(columns_per_range) as usize;
-        keys_per_range.resize(slots, self.keys_per_range.unwrap_or_default());
+        // Ranges that are appended later are expected to have as many keys as the others on
+        // average.
+        let most_ranges = width.slots(columns_per_range) as usize;
+        keys_per_range.resize(most_ranges, self.keys_per_range.unwrap_or_default());
 
         let slot_columns = SlotColumns::by_keys(width, &keys_per_range);
         let mut keys_per_column = Vec::new();
@@ -506,13 +522,16 @@ impl Build {
         self.directory.options.columns_per_slot(Level::Zero, next_range)
     }
 
-    /// Adds a tile of this shape to the directory, and writes its pages.
+    /// Adds a tile of this shape to the directory, which says where the tiles of the index are, and
+    /// writes the pages of the tile to `sink`. They are the next pages of the file.
     ///
-    /// `columns` has the bits of the first columns; the others have none. `slot_columns` says which
-    /// columns belong together, as they have the keys of one slot.
+    /// A tile is a table of bits whose columns are Bloom filters. `columns` has the bits of the
+    /// first columns; the others have none. `slot_columns` says which neighbouring columns belong
+    /// together, as they have the keys of one slot (a range of the table, or a tile of the level
+    /// below).
     ///
-    /// If the metapage has no room for the record of another tile, all of its records are written to
-    /// a new directory page first.
+    /// The records of tiles will be stored in the metapage, which the caller writes in the end. If
+    /// it has no room for another one, its records are first written to a new directory page.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.

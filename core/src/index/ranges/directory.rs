@@ -106,9 +106,9 @@ impl Options {
         first..first + pages_per_range
     }
 
-    /// Returns how many columns of a new tile each of its slots gets on average. A column is a filter,
-    /// and a slot is what the tile has filters for: a range of the table on level 0, a tile of the
-    /// level below on another level. The tile begins with slot `first_slot` of its level.
+    /// Returns how many columns of a new tile each of its slots gets on average. A column is a
+    /// filter, and a slot is what the tile has filters for: a range of the table on level 0, a tile
+    /// of the level below on another level. The tile begins with slot `first_slot` of its level.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             // Documents differ in length, so that some need several columns.
@@ -217,8 +217,8 @@ impl Directory {
         self.runs[level].last().map_or(0, TileRun::end_tile)
     }
 
-    /// Returns how many tiles of a level have no slot in the level above. They are the first ones of
-    /// the level, and every lookup probes them.
+    /// Returns how many tiles of a level have no slot in the level above. They are the first ones
+    /// of the level, and every lookup probes them.
     pub fn uncovered_tiles(&self, level: Level) -> u32 {
         self.first_covered[level].unwrap_or_else(|| self.tile_count(level))
     }
@@ -235,8 +235,8 @@ impl Directory {
         is_undecided && self.tile_count(Level::Zero) > 0
     }
 
-    /// Splits the pages that have no tile yet, in the way of `split`, of which the first page is
-    /// ignored. All pages before them must be whole.
+    /// Makes several ranges of each page of the table that has no tile yet, as `split` says;
+    /// `split.first_page` is ignored. Until now each page must have been one range.
     pub fn split_new_pages(&mut self, split: Split) {
         // A range is a page here.
         let end_range = self.end_slot(Level::Zero);
@@ -244,7 +244,8 @@ impl Directory {
         self.options.split = Some(Split { first_page, ..split });
     }
 
-    /// Lets the pages that have no tile yet be whole, if the pages before them are split.
+    /// Makes one range of each page of the table that has no tile yet, if the pages before them are
+    /// split among several ranges each. Does nothing if no pages are split.
     pub fn make_new_pages_whole(&mut self) {
         let last_range = self.end_slot(Level::Zero).saturating_sub(1);
         let last_range = u32::try_from(last_range).unwrap_or(u32::MAX);
@@ -265,9 +266,10 @@ impl Directory {
         }
     }
 
-    /// Returns the runs of tiles that are stored in the metapage, not in a directory page, in the
-    /// order of the pages of their tiles. They were added after the newest directory page was
-    /// written, so that their pages come after it.
+    /// Returns the runs of tiles whose records are in the metapage, in the order of the pages of
+    /// their tiles. (A run is neighbouring tiles of one shape.) When the metapage was full, all of
+    /// its records were moved to a new directory page. So its runs are those that were added later,
+    /// whose pages have greater numbers than the newest directory page.
     pub(super) fn runs_of_metapage(&self) -> Vec<TileRun> {
         let newest_directory_page = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_in_metapage = move |run: &&TileRun| run.first.first_page > newest_directory_page;
@@ -290,8 +292,8 @@ impl Directory {
         let begun = runs.partition_point(|run| run.first.first_slot <= slot);
         let run = runs[..begun].last()?;
 
-        let index = (slot - run.first.first_slot) / run.first.shape.slots();
-        (index < run.tiles).then(|| run.tile(index))
+        let tile_in_run = (slot - run.first.first_slot) / run.first.shape.slots();
+        (tile_in_run < run.tiles).then(|| run.tile(tile_in_run))
     }
 
     /// Returns the tile of a level with this ordinal; `None` if there are fewer.
@@ -326,12 +328,12 @@ impl Directory {
         Some(memory::collect(slots.iter().map(|slot| slot.mark(hash))))
     }
 
-    /// Returns where the index keeps the keys of a range of the table: one place for each level that
-    /// has bits of them, from the highest level down. `None` if the range has no tile yet.
+    /// Returns where the index keeps the keys of a range of the table: one place for each level
+    /// that has bits of them, from the highest level down. `None` if the range has no tile yet.
     ///
-    /// A tile has filters for neighbouring *slots*. On level 0 each range is a slot. On levels 1 and
-    /// 2 each tile of the level below is a slot, except for the first tiles of a level, which have
-    /// bits on no higher level.
+    /// A tile has filters for neighbouring *slots*. On level 0 each range is a slot. On levels 1
+    /// and 2 each tile of the level below is a slot, except for the first tiles of a level, which
+    /// have bits on no higher level.
     pub fn slots_of_range(&self, range: u32) -> Option<Vec<SlotAddress>> {
         let mut slots = memory::with_capacity(Level::ALL.len());
         let mut slot_number = range;
@@ -353,19 +355,23 @@ impl Directory {
     }
 
     /// Adds `count` tiles of one shape behind the last tile of their level, and allocates their
-    /// pages.
+    /// pages: the next ones of the index file that belong to nothing. Nothing is written.
     ///
     /// Neighbouring tiles of one shape whose pages follow each other are a *run*, and are stored as
-    /// one record. The new tiles become part of the level's last run if they can; otherwise they are
-    /// a run of their own, for whose record the metapage must have room.
+    /// one record in the metapage. The new tiles become part of the level's last run if they can.
+    /// Otherwise they are a run of their own: then the caller must have made sure that the metapage
+    /// has room for another record, as this function doesn't check that.
     ///
-    /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or slots.
+    /// Fails with [`crate::Class::TooLarge`] if too few 32-bit numbers are left for pages or for
+    /// slots (ranges of the table on level 0, tiles of the level below on another level). The
+    /// directory is of no use then.
     pub(super) fn add_tiles(&mut self, shape: TileShape, count: u32) -> Result<()> {
         let level = shape.level;
         let first_slot = self.end_slot(level);
         let end_slot = first_slot + u64::from(shape.slots()) * u64::from(count);
         let pages = u64::from(shape.pages) * u64::from(count);
         let first_page = self.chain.allocate(pages)?;
+        // Slots have 32-bit numbers.
         if end_slot > 1 << 32 {
             return Err(TooLarge::IndexRanges(end_slot).into());
         }

@@ -10,8 +10,8 @@
 //! clear with probability q^k, so it sets a given bit of the column with probability (1 - q^k) / B.
 //!
 //! Example: a column has B = 16 blocks, its keys have k = 9 hashes, and 1,000 of its 8,160 bits are
-//! set. Then q^k = 0.98249 and (1 - q^k) / B = 0.0010943. The share of set bits is f = 0.12255, so the
-//! column has ln(0.87745) / ln(0.9989057) = 119.4 keys.
+//! set. Then q^k = 0.98249 and (1 - q^k) / B = 0.0010943. The share of set bits is f = 0.12255, so
+//! the column has ln(0.87745) / ln(0.9989057) = 119.4 keys.
 //!
 //! Keys are spread evenly over the pages of a tile, so a few pages of a large tile suffice.
 
@@ -44,15 +44,18 @@ struct BitCounts {
 }
 
 impl BitCounts {
-    /// Counts the bits of a page of a tile. A page has blocks of bits, which are stored as rows with a
-    /// bit for each column of the tile. If slots may have several columns, the last row of a block
-    /// has no bits of keys: it says which columns each slot has, and is remembered.
+    /// Counts the bits that are set in one page of a tile, for each column of the tile by itself. A
+    /// tile is a table of bits: its columns are Bloom filters, and a *slot*, which is what the tile
+    /// has filters for (a range of the table, say), has one column or several neighbouring ones.
     ///
-    /// `page` has the bytes of the page, or is `None` if the file ends before it. `page_number` is for
-    /// errors.
+    /// The rows of a page form blocks. If slots may have several columns, the last row of each
+    /// block isn't counted: it says which columns each slot has, and `self.slot_columns` becomes
+    /// that.
     ///
-    /// Fails if it is not a page of the tile, or if it contradicts itself about the columns of its
-    /// slots.
+    /// `page` has the bytes of the page, or is `None` if the file ends before it: then nothing is
+    /// set. `page_number` is only for errors.
+    ///
+    /// Fails if the page is not one of the tile, or if its last rows name impossible columns.
     fn add_page(
         &mut self,
         tile: &TileAddress,
@@ -61,6 +64,8 @@ impl BitCounts {
     ) -> Result<(), Damage> {
         let shape = tile.shape;
         let row_bytes = shape.width.row_bytes();
+        // All rows of a block, and those of them that have bits of keys: one fewer if the last row
+        // says which columns slots have.
         let block_bytes = shape.size.block_bits() as usize * row_bytes;
         let key_bytes = shape.block_bits() as usize * row_bytes;
         // A page that was never written has no bits.
@@ -126,8 +131,8 @@ fn spread_bits(byte: u8) -> u64 {
     shifted_copies >> 7 & 0x0101_0101_0101_0101
 }
 
-/// Returns an estimate of the distinct keys of columns, `ones` of whose `bits` bits are set; a lower
-/// bound if all are. See the formula in the [module](self).
+/// Returns an estimate of the distinct keys of columns, `ones` of whose `bits` bits are set; a
+/// lower bound if all are. See the formula in the [module](self).
 pub(super) fn estimated_keys(shape: TileShape, bits: f64, ones: f64) -> f64 {
     // With no clear bit the logarithm would be infinite, so half of one is assumed.
     let share_of_clear_bits = (bits - ones).max(0.5) / bits;
@@ -138,10 +143,12 @@ pub(super) fn estimated_keys(shape: TileShape, bits: f64, ones: f64) -> f64 {
 }
 
 impl Fill {
-    /// Estimates how many keys each column of a tile has, and its false positive rate, from the bits
-    /// of some pages of the tile. A column is a filter, of a range of the table or of some of its
-    /// keys. At most `most_pages` pages are read, but at least one; they are evenly spread over the
-    /// tile.
+    /// Estimates how many keys each column of a tile has, and its false positive rate, from the
+    /// bits of some pages of the tile. A column is a Bloom filter, of the keys of a range of the
+    /// table or of a part of them.
+    ///
+    /// Reads at most `most_pages` pages, but at least one. They are evenly spread over the tile:
+    /// keys are spread evenly over its pages, so a few of them stand for all.
     ///
     /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
     pub fn read<P: Pages>(

@@ -21,14 +21,14 @@
 //! followed after 128 ranges. The first tile of a level above is sized for the sum of what is below
 //! it, which is too much if keys are repeated between ranges.
 //!
-//! Example: an index that promises a rate of 0.00002 has three tiles, of 8, 32 and 32 slots, for the
-//! ranges 0 to 71. Each of these has 400 keys. A row of range 72 is inserted:
+//! Example: an index that promises a rate of 0.00002 has three tiles, of 8, 32 and 32 slots, for
+//! the ranges 0 to 71. Each of these has 400 keys. A row of range 72 is inserted:
 //!
 //! 1. A tile that begins with range 72 gets 64 slots. It ends before range 136, so it is one of
 //!    those within the first 512 ranges that have no slot above. Level 0 alone must keep the rate,
 //!    which takes 13 hashes.
-//! 2. All 32 columns of the last tile look complete, with 400 keys each. So a column of the new tile
-//!    is sized for 400 keys, and the tile gets 11 pages.
+//! 2. All 32 columns of the last tile look complete, with 400 keys each. So a column of the new
+//!    tile is sized for 400 keys, and the tile gets 11 pages.
 //! 3. Pages were allocated up to number 14. The new tile gets pages 15 to 25. It has another shape
 //!    than the tile before it, and is a run of its own.
 //!
@@ -55,11 +55,11 @@ const UNCOVERED_SLOTS_OF_LEVEL_ONE: u64 = 128;
 const SLOTS_PER_NEW_SLOT: u64 = 8;
 
 /// Pages of the table before that of a row that is added may get keys soon, unless they are farther
-/// from it than this. PostgreSQL adds up to 512 pages at once where sessions wait for room, and these
-/// sessions fill them in any order.
+/// from it than this. PostgreSQL adds up to 512 pages at once where sessions wait for room, and
+/// these sessions fill them in any order.
 const PAGES_FILLED_TOGETHER: u32 = 1024;
-/// Tiles for pages that are farther away have at most one page for so many pages of the table. Tiles
-/// of a table with narrow rows and a key in each have about as many.
+/// Tiles for pages that are farther away have at most one page for so many pages of the table.
+/// Tiles of a table with narrow rows and a key in each have about as many.
 const SKIPPED_PAGES_PER_PAGE: u64 = 10;
 
 /// Returns the width of a tile of level 0 that begins with this range.
@@ -148,9 +148,9 @@ impl Directory {
         Ok(self.with_tiles(tiles, new_tiles)?)
     }
 
-    /// Adds small tiles for pages of the table that got no row with keys, before a row far behind them
-    /// is added: returns a copy of the directory with such tiles, or `None` if hardly any page was
-    /// skipped. `row_page` is the page of the row.
+    /// Adds small tiles for pages of the table that got no row with keys, before a row far behind
+    /// them is added: returns a copy of the directory with such tiles, or `None` if hardly any page
+    /// was skipped. `row_page` is the page of the row.
     ///
     /// Call it until it returns `None`, as level 1 may have too few free slots for all tiles. Then
     /// [`Directory::grow`] adds the tile of the row.
@@ -202,12 +202,17 @@ impl Directory {
         Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
 
-    /// Returns the shapes of the tiles that come next: one of level 0, which has filters for ranges
-    /// of the table, and perhaps tiles of levels 1 and 2. These have a slot, with a filter of all of
-    /// its keys, for each tile of the level below, so that a lookup may skip that tile. A tile that
-    /// has a slot in the level above is *covered*.
+    /// Returns the shapes of the tiles that the index gets next: one of level 0, which has Bloom
+    /// filters for neighbouring ranges of the table, and perhaps one each of levels 1 and 2.
+    /// Nothing is added yet.
     ///
-    /// `seen_keys` returns how many keys the columns of a level's last tile have.
+    /// A tile of level 1 or 2 has a *slot* for each tile of the level below: a filter of all keys
+    /// of that tile, so that a lookup may skip it. Only the first tiles of a level have no slot
+    /// above them. So a tile of level 1 is planned if the new tile of level 0 needs a slot and no
+    /// slot is free, and a tile of level 2 if that tile of level 1 in turn needs one.
+    ///
+    /// `seen_keys` returns how many keys each column (filter) of a level's last tile has, by which
+    /// the next tile is sized.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
@@ -221,6 +226,7 @@ impl Directory {
         let needs_slots_above = self.first_covered[Level::Zero].is_some()
             || end_range > self.options.most_uncovered_slots(Level::Zero);
 
+        // Without a tile to learn from, the options say how many keys a range is expected to have.
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
         let keys_per_column = rate::mean(&seen_keys_of_zero).unwrap_or_else(|| {
             f64::from(self.options.keys_per_range) / f64::from(columns_per_slot)
@@ -252,12 +258,16 @@ impl Directory {
         Ok(NewTiles { level_zero, needs_slots_above, level_one, level_two })
     }
 
-    /// Returns the shapes of the next tile of level 1, which has filters for tiles of level 0, and of
-    /// the next tile of level 2, if the tile of level 1 needs a filter there and no tile has room for
-    /// it. `keys_per_tile` is how many keys a tile of level 0 should have, each counted in every range
-    /// that has it.
+    /// Returns the shapes of the next tile of level 1, which has a filter (*slot*) for each of some
+    /// tiles of level 0, and of the next tile of level 2, if the tile of level 1 needs a slot there
+    /// and no tile has a free one.
     ///
-    /// `seen_keys` returns how many keys the columns of a level's last tile have.
+    /// The first tiles of level 1 need no slot in level 2, as long as they have at most
+    /// [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots together: every lookup probes them.
+    ///
+    /// `keys_per_tile` is how many keys a tile of level 0 is expected to have, where a key counts
+    /// once in every range that has it. `seen_keys` returns how many keys each column of a level's
+    /// last tile has.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles_above<E: From<Error>>(
@@ -292,17 +302,17 @@ impl Directory {
 
         let mut level_two = None;
         if needs_slot_above && !has_slot_above {
-            let keys_per_slot = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile);
-            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_slot)?);
+            let keys_per_slot_of_one = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile);
+            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_slot_of_one)?);
         }
         Ok(NewTilesAbove { level_one, level_two, highest_level })
     }
 
-    /// Returns the shape of the next tile of level 2, which has filters for tiles of level 1. The
-    /// first of these is new, and all have `width_of_one` slots with about `keys_per_slot_of_one`
-    /// keys each.
+    /// Returns the shape of the next tile of level 2, which has a filter (*slot*) for each of some
+    /// tiles of level 1: a new one, and those that will follow it. Each of these tiles of level 1
+    /// has `width_of_one` slots itself, with about `keys_per_slot_of_one` keys in each.
     ///
-    /// `seen_keys` returns how many keys the columns of a level's last tile have.
+    /// `seen_keys` returns how many keys each column (filter) of a level's last tile has.
     ///
     /// Fails if `seen_keys` does.
     fn plan_level_two<E: From<Error>>(
@@ -315,7 +325,8 @@ impl Directory {
         let slots_of_one = self.end_slot(Level::One) - self.first_slot(Level::One);
         let width = Width::within(slots_of_one / u64::from(width_of_one.columns()));
 
-        // A slot of the last tile of level 2 stands for tiles of another width.
+        // A slot of the last tile of level 2 may stand for tiles of level 1 of another width, and
+        // then has as many times fewer keys as these are narrower.
         let slots_per_tile = f64::from(width_of_one.columns());
         let times_wider = self
             .width_below_last_of_level_two()
@@ -345,12 +356,13 @@ impl Directory {
         Some(first_below.shape.width)
     }
 
-    /// Returns a copy of the directory with new tiles: those of levels 1 and 2 that `new` has, and up
-    /// to `tiles` of level 0, at least one. If tiles of level 0 need a slot in level 1, there are no
-    /// more than level 1 has free slots.
+    /// Returns a copy of the directory with new tiles: those of levels 1 and 2 that `new` has, if
+    /// any, and up to `tiles` tiles of level 0, at least one. If each tile of level 0 needs a
+    /// *slot* in level 1, a filter of its keys, only as many are added as level 1 has free slots.
     ///
-    /// The result also has a directory page, which the caller must write, if the metapage had too
-    /// little room.
+    /// Records of tiles are stored in the metapage. If it may lack room for the new ones, all
+    /// records so far move to a new directory page, which is part of the result: the caller must
+    /// write it.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
     fn with_tiles(&self, tiles: u64, new: NewTiles) -> error::Result<Growth<Directory>> {
@@ -394,18 +406,19 @@ impl Directory {
     }
 
     /// Returns how many keys the columns of a level's last tile have, by which [`Directory::grow`]
-    /// sizes the next tile. A column is a filter: of a range of the table, or of a part of its keys.
-    /// Columns that don't look complete are left out, since their ranges are still being filled. The
-    /// list is empty if the level has no tile, or no complete columns.
+    /// sizes the next tile. A column is a filter: of a range of the table, or of a part of its
+    /// keys. Columns that don't look complete are left out, since their ranges are still being
+    /// filled. The list is empty if the level has no tile, or no complete columns.
     ///
     /// If columns of the next tile will stand for other shares of a heap page, as pages are split
-    /// among ranges from there on or no longer, the list has one number: the keys that such a column
-    /// would have.
+    /// among ranges from there on or no longer, the list has one number: the keys that such a
+    /// column would have.
     ///
     /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
     /// that holds the lock of a page of a tile must not wait for the metapage.
     ///
-    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
+    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be
+    /// read.
     pub fn keys_in_last_tile<P: Pages>(
         &self,
         pages: &mut P,
@@ -439,7 +452,8 @@ impl Directory {
     /// Returns which share of the columns of level 0's last tile has keys, by some of its pages; 0
     /// if there is no tile.
     ///
-    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
+    /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be
+    /// read.
     pub fn used_share<P: Pages>(&self, pages: &mut P) -> Result<f64, P::Error> {
         let Some(tile) = self.last_tile(Level::Zero) else {
             return Ok(0.0);
@@ -449,12 +463,15 @@ impl Directory {
         Ok(used as f64 / keys_per_column.len() as f64)
     }
 
-    /// Returns the shape of the next tile of a level: how many pages it gets, as its other properties
-    /// are given.
+    /// Returns the shape of the next tile of a level. Its width (number of columns, each of which
+    /// is a Bloom filter) and its false positive rate are given; how many pages it gets is decided
+    /// here:
     ///
-    /// The tile is sized for as many keys as were seen in the columns of the last tile. If none were
-    /// seen there, it has the shape of the last tile, provided that this has the same width and number
-    /// of hashes; otherwise it is sized for the expected keys.
+    /// - those that it needs for as many keys in a column as the last tile of the level has
+    ///   (`seen_keys`);
+    /// - if that is not known, as many as the last tile, if this has the same width and number of
+    ///   hashes;
+    /// - otherwise those that it needs for `expected_keys` in each column.
     fn shape_of_next(&self, next: NextTile<'_>) -> TileShape {
         let NextTile { level, width, target, seen_keys, expected_keys } = next;
         if !seen_keys.is_empty() {
@@ -466,13 +483,14 @@ impl Directory {
         }
     }
 
-    /// Returns the shape of the next tile of a level. A tile has `width` columns, each of which is
-    /// a filter; `keys_per_column` says how many keys each filter has. The tile gets the fewest
-    /// pages with which the mean false positive rate of its filters is at most that of the
-    /// `target`.
+    /// Returns the shape of the next tile of a level: how many pages it needs. The tile has `width`
+    /// columns, each of which is a Bloom filter. `keys_per_column` says how many keys the filters
+    /// have; it may have fewer numbers than the tile has columns, and the others are taken to be
+    /// like these. The tile gets the fewest pages with which the mean false positive rate of these
+    /// filters is at most `target.fpr`.
     ///
-    /// If the last tile of the level has only a few pages more, its shape is returned instead,
-    /// since neighbouring tiles of one shape are stored as one record.
+    /// If the last tile of the level has a few pages more, and is otherwise equal, its shape is
+    /// returned instead, since neighbouring tiles of one shape are stored as one record.
     pub(super) fn shape_for(
         &self,
         level: Level,
@@ -480,15 +498,15 @@ impl Directory {
         target: SlotTarget,
         keys_per_column: &[f64],
     ) -> TileShape {
-        let unsized_shape = TileShape {
+        let shape_without_pages = TileShape {
             level,
             width,
             columns_per_slot: self.options.columns_per_slot(level, self.end_slot(level)),
             num_hashes: target.num_hashes,
-            pages: 0,
+            pages: 0, // replaced by sized_for
             size: self.options.size,
         };
-        let smallest = rate::sized_for(unsized_shape, target, keys_per_column);
+        let smallest = rate::sized_for(shape_without_pages, target, keys_per_column);
         let Some(last) = self.last_tile(level).map(|tile| tile.shape) else {
             return smallest;
         };

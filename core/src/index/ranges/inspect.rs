@@ -31,8 +31,8 @@ pub struct Expectation {
     pub beside_match: f64,
 }
 
-/// Sums over tiles of level 0, each of which has the filters of neighbouring ranges of the table. An
-/// [`Expectation`] is computed from them.
+/// Sums over tiles of level 0, each of which has the filters of neighbouring ranges of the table.
+/// An [`Expectation`] is computed from them.
 struct LevelZeroSums {
     tiles: f64,
     ranges: f64,
@@ -57,11 +57,13 @@ struct SimilarTiles {
 }
 
 impl LevelZeroSums {
-    /// Adds to the sums what a lookup is expected to read because of some similar tiles.
+    /// Adds to the sums what a lookup is expected to read unnecessarily because of some tiles of
+    /// level 0, each of which has Bloom filters of up to 128 neighbouring ranges of the table. The
+    /// tiles have one shape, and their keys have bits on the same levels.
     ///
-    /// The false positive rate of a range is the product of the rates of all levels. But the levels
-    /// above level 0 have bits for whole tiles. So if a tile has the key that is looked up, only
-    /// level 0 can rule out the other ranges of the tile.
+    /// The false positive rate of a range is the product of the rates of all levels. But a filter
+    /// of a level above has the keys of a whole tile. So if a tile has the key that is looked up,
+    /// only level 0 can rule out the other ranges of the tile.
     fn add(&mut self, directory: &Directory, tiles: SimilarTiles) {
         let tile_count = f64::from(tiles.count);
         let ranges_per_tile = f64::from(tiles.shape.slots());
@@ -75,9 +77,9 @@ impl LevelZeroSums {
         let other_ranges = ranges_per_tile - 1.0;
         self.false_positives_in_tile_with_key += tile_count * other_ranges * fpr_of_level_zero;
 
-        // One page of a tile is read whenever the levels above report the tile wrongly. Their rate is
-        // the promised one without the factor of level 0. Tiles with no level above are counted in
-        // Expectation::for_directory.
+        // One page of a tile is read whenever the levels above report the tile wrongly. Their rate
+        // is the promised one without the factor of level 0. Tiles with no level above are counted
+        // in Expectation::for_directory.
         if tiles.highest_level > Level::Zero {
             self.index_pages += tile_count * fpr_of_range / fpr_of_level_zero;
         }
@@ -85,8 +87,8 @@ impl LevelZeroSums {
 
     /// Adds the expectations of a run: neighbouring tiles of level 0 that have one shape.
     ///
-    /// The first tiles of a run may have bits on level 0 only, the next ones on level 1 too, and the
-    /// last ones on all levels, as levels were added while the table grew.
+    /// The first tiles of a run may have bits on level 0 only, the next ones on level 1 too, and
+    /// the last ones on all levels, as levels were added while the table grew.
     fn add_run(&mut self, directory: &Directory, run: &TileRun) {
         let first = run.first.ordinal;
         let end = run.end_tile();
@@ -112,8 +114,9 @@ impl Expectation {
     /// of its table, if every tile keeps the false positive rate that it was made for.
     ///
     /// A tile has the filters of neighbouring ranges, or those of neighbouring tiles of the level
-    /// below. A lookup reads a page of each tile that no level above has bits of. Of another tile it
-    /// reads a page if the level above reports the tile; for a key that no row has that is wrong.
+    /// below. A lookup reads a page of each tile that no level above has bits of. Of another tile
+    /// it reads a page if the level above reports the tile; for a key that no row has that is
+    /// wrong.
     pub fn for_directory(directory: &Directory) -> Expectation {
         let metapage = 1.0;
         let always_read = metapage + f64::from(directory.always_probed());
@@ -203,9 +206,10 @@ pub struct Survey {
 impl Survey {
     /// Returns what an index holds, by reading all pages of all tiles and counting their bits.
     ///
-    /// Bits of level 0 say how many keys each range of the table has. The levels above have a filter,
-    /// a *slot*, for each tile of the level below; its bits say how often a lookup of an absent key
-    /// goes on to that tile.
+    /// A tile of level 0 has Bloom filters of neighbouring ranges of the table, and the bits say
+    /// how many keys each range has. A tile of a level above has filters (*slots*) of whole tiles
+    /// of the level below, and the bits say how often a lookup of an absent key goes on to each of
+    /// those. So the levels are read from the highest down.
     ///
     /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
     /// can't be read.
@@ -237,13 +241,13 @@ impl Survey {
             probe_rates_by_slot_above = probe_rates_by_slot;
         }
 
-        // It was the sum over all ranges with keys.
+        // Until now it is the sum of the rates of all ranges with keys.
         survey.fpr /= survey.ranges.max(1) as f64;
         Ok(survey)
     }
 
-    /// Adds the ranges of a tile of level 0 that have keys. `fill` has the counts of the tile's bits,
-    /// and `probe_rate` is the share of lookups of absent keys that read the tile.
+    /// Adds the ranges of a tile of level 0 that have keys. `fill` has the counts of the tile's
+    /// bits, and `probe_rate` is the share of lookups of absent keys that read the tile.
     ///
     /// Adds the false positive rates of the ranges to [`Survey::fpr`], which the caller divides by
     /// the number of ranges in the end.

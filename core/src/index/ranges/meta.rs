@@ -78,7 +78,8 @@ struct RunRecord {
 
 /// The value of `keys_per_row` if each row of the build had one key, or if there was no row.
 const ONE_KEY_PER_ROW: u16 = 0;
-/// The value of `keys_per_row` if the rows of the build had at least this number of keys on average.
+/// The value of `keys_per_row` if the rows of the build had at least this number of keys on
+/// average.
 const KEYS_PER_ROW_OR_MORE: u16 = u16::MAX;
 /// The value of `fpr` if the rate follows the size of the table. No rate that can be chosen is 0.
 const FPR_FOLLOWS_TABLE: f64 = 0.0;
@@ -149,8 +150,8 @@ impl OptionsRecord {
     }
 
     /// Returns the directory that these fields of the metapage describe: where the tiles of the
-    /// index are. It has no tiles yet, as these are stored behind the fields. `chain` has the fields
-    /// that indexes of every kind have, and `size` is the size of pages.
+    /// index are. It has no tiles yet, as these are stored behind the fields. `chain` has the
+    /// fields that indexes of every kind have, and `size` is the size of pages.
     ///
     /// Fails if a field is invalid, or if two fields contradict each other.
     fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
@@ -185,10 +186,13 @@ impl OptionsRecord {
         Ok(directory)
     }
 
-    /// Reads the fields of the metapage whose meaning depends on the number of levels. In an index
-    /// with several levels two of them say from which tile on levels 0 and 1 have slots in the
-    /// level above. In an index with one level the same two say which pages of the table are split
-    /// among several ranges.
+    /// Reads those fields of the metapage whose meaning depends on whether the index may have
+    /// several levels, or level 0 only:
+    ///
+    /// - With several levels, two numbers say from which tile on levels 0 and 1 have slots in the
+    ///   level above: filters by which a lookup can skip a tile.
+    /// - With one level, the same two numbers are the first page of the table that is split among
+    ///   several ranges, and the first page after it that is whole again.
     ///
     /// Fails if one of these fields is invalid.
     fn level_fields(&self) -> Result<LevelFields, WrongField> {
@@ -206,9 +210,9 @@ impl OptionsRecord {
         })
     }
 
-    /// Returns which pages of the table are divided into several ranges each, according to the
-    /// metapage of an index that has level 0 only; `None` if no page is. Only such an index may have
-    /// split pages.
+    /// Returns which pages of the table are *split*: divided into several ranges each, by their
+    /// line numbers. `None` if no page is split. The metapage must be that of an index with level 0
+    /// only, as no other index has split pages.
     ///
     /// Fails if a field about split pages is invalid.
     fn split_of_flat_index(&self) -> Result<Option<Split>, WrongField> {
@@ -276,8 +280,8 @@ fn stored_tile(number: u32) -> Option<u32> {
 }
 
 impl RunRecord {
-    /// Returns the record of a run of tiles: neighbouring tiles of one shape, which are stored by the
-    /// place of the first tile and their number.
+    /// Returns the record of a run of tiles: neighbouring tiles of one shape, which are stored by
+    /// the place of the first tile and their number.
     fn from_run(run: &TileRun) -> RunRecord {
         let TileAddress { shape, first_slot, first_page, .. } = run.first;
         RunRecord {
@@ -294,14 +298,15 @@ impl RunRecord {
         }
     }
 
-    /// Returns the run of tiles that this record describes: neighbouring tiles of one shape. It is
-    /// not added to the directory, which has all runs that are stored before it.
+    /// Checks this record, and returns the *run* that it describes: neighbouring tiles of one
+    /// shape.
     ///
-    /// The tiles must continue the slots of their level. Their pages must begin with `next_page`, the
-    /// first page of the index that belongs to nothing so far, and a tile must not have more pages
-    /// than `limits` allow.
+    /// `directory` has all runs that are stored before this one, which is not added. The first slot
+    /// of the run must be the one after the last slot of its level so far. Its first page must be
+    /// `next_page`, the page after those of all runs and directory pages so far. And its tiles must
+    /// not have more pages than `limits` allow.
     ///
-    /// Fails if a field is invalid, or if the run does not continue the runs before it.
+    /// Fails with the first field that is invalid, or does not continue the runs before.
     fn into_run(
         self,
         directory: &Directory,
@@ -322,6 +327,7 @@ impl RunRecord {
         let shape = TileShape {
             level,
             width,
+            // Each slot has at least one column, which isn't stored.
             columns_per_slot: self.more_columns + 1,
             num_hashes: self.num_hashes,
             pages: self.pages,
@@ -334,13 +340,14 @@ impl RunRecord {
             first_page: self.first_page,
         };
         let run = TileRun { first, tiles: self.tiles };
+        // Slots have 32-bit numbers.
         check_at_most("slots of a level", run.end_slot(), 1 << 32)?;
         Ok(run)
     }
 
     /// Checks how many columns of a tile a slot has on average: as many as new tiles at this place
-    /// would have by the options, or one, since the tile may have been made before pages were split.
-    /// The field is one less than that.
+    /// would have by the options, or one, since the tile may have been made before pages were
+    /// split. The field is one less than that.
     fn check_columns_per_slot(&self, level: Level, options: &Options) -> Result<(), WrongField> {
         let expected = options.columns_per_slot(level, self.first_slot.into());
         let is_valid = self.more_columns == 0 || self.more_columns == expected - 1;
@@ -408,13 +415,14 @@ struct DirectoryReader {
 }
 
 impl DirectoryReader {
-    /// Returns where the tiles of an index are, by the contents of its metapage and its directory
-    /// pages. `size` is the size of pages.
+    /// Returns the directory of an index, which says where its tiles are, by the contents of its
+    /// metapage and its directory pages. `size` is the size of pages.
     ///
-    /// Tiles are stored as runs: records of neighbouring tiles of one shape. The pages of runs follow
-    /// each other without a gap. When the metapage had no room for another run, all of its runs were
-    /// moved to a new directory page, which was allocated after theirs. So the oldest runs are on the
-    /// first directory page, and the newest ones on the metapage.
+    /// Tiles are stored as *runs*: a record describes neighbouring tiles of one shape. Pages are
+    /// allocated one after the other, so those of runs follow each other without a gap. Whenever
+    /// the metapage had no room for another record, the next page became a directory page, to which
+    /// all records of the metapage were moved. So the oldest runs are on the first directory page,
+    /// and the newest ones on the metapage.
     ///
     /// Fails if a field or a run is invalid, if an allocated page belongs to nothing, or if the
     /// levels do not fit together.
@@ -508,11 +516,12 @@ impl DirectoryReader {
     }
 }
 
-/// Checks that tiles of a level have slots in the level `above` where they must have them.
+/// Checks that a tile of `level` has a *slot* in the level `above` if it must have one: a Bloom
+/// filter of all keys of the tile, by which a lookup can skip it.
 ///
-/// A slot above has the keys of the whole tile, so that a lookup may skip the tile. The first tiles
-/// of a level may have none; every lookup reads these, so they must be few. From the first *covered*
-/// tile on, whose number is stored, all tiles must have a slot.
+/// The first tiles of a level may have no slot above. Every lookup reads these, so they must be
+/// few. From the first *covered* tile on, whose number the metapage has, all tiles must have a
+/// slot. The slot of tile n is slot n of the level above.
 ///
 /// Fails if a covered tile has no slot, if tiles above have slots for no tile, or if too many tiles
 /// are not covered.
@@ -530,7 +539,8 @@ fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<()
             check_equal("tiles above a level without covered tiles", tiles_above, 0u8)?;
         }
     }
-    // A tile above is only added when the tiles before it have no slot left.
+    // A tile above is only added when a tile of this level needs a slot and none is free. So at least
+    // one slot of it is used, and at most 127 are free.
     if directory.tile_count(above) > 0 {
         let most_slots = tiles + u64::from(MAX_WIDTH) - 1;
         check_at_most("slots above the tiles of a level", slots_above, most_slots)?;
@@ -599,8 +609,8 @@ impl TileLimits {
     /// `directory`.
     ///
     /// That tile was sized either by the build of the index, for the keys that ranges of the table
-    /// had, or by an insertion into an empty index, for the number of keys per range in the options.
-    /// The larger of the two numbers counts, and at least one key.
+    /// had, or by an insertion into an empty index, for the number of keys per range in the
+    /// options. The larger of the two numbers counts, and at least one key.
     fn for_first_tiles(directory: &Directory) -> TileLimits {
         let options = &directory.options;
         let assumed_keys = f64::from(options.keys_per_range);
@@ -611,9 +621,9 @@ impl TileLimits {
         TileLimits { size: options.size, most_keys }
     }
 
-    /// Returns the most pages that the next tile of this level and width may have: those for the most
-    /// keys that its slots may have been expected to have, and some more, since the number of pages
-    /// is rounded up in two ways.
+    /// Returns the most pages that the next tile of this level and width may have: those for the
+    /// most keys that its slots may have been expected to have, and some more, since the number of
+    /// pages is rounded up in two ways.
     fn most_pages(&self, level: Level, width: Width) -> u64 {
         let bits_of_column = self.most_keys_of(level) * most_bits_per_key(self.size);
         let blocks_of_column = bits_of_column / f64::from(self.size.block_bits());
@@ -626,8 +636,8 @@ impl TileLimits {
         (most_pages as u64).min(MAX_TILE_PAGES * u64::from(times_narrowest))
     }
 
-    /// Returns the most keys that a slot of a level may have been expected to have when the next tile
-    /// was made.
+    /// Returns the most keys that a slot of a level may have been expected to have when the next
+    /// tile was made.
     fn most_keys_of(&self, level: Level) -> f64 {
         let keys_of_tile_below = match level.below() {
             Some(below) => self.most_keys_of(below) * f64::from(MAX_WIDTH),
@@ -637,8 +647,8 @@ impl TileLimits {
     }
 
     /// Raises the limits for tiles that come after tiles of this shape. The next tile of the level
-    /// was sized by an estimate of the keys in the last one, which is highest if all of its bits are
-    /// set.
+    /// was sized by an estimate of the keys in the last one, which is highest if all of its bits
+    /// are set.
     fn raise_for_tiles_after(&mut self, shape: TileShape) {
         let bits = shape.blocks() as f64 * f64::from(self.size.block_bits());
         let keys_with_all_bits = estimated_keys(shape, bits, bits);
@@ -652,9 +662,9 @@ impl TileLimits {
     }
 }
 
-/// Returns the most keys that a range of the table can have had when the index was built. That follows
-/// from the number of rows and the average keys of a row at that time, which the metapage says;
-/// infinity if the average was too large for its field.
+/// Returns the most keys that a range of the table can have had when the index was built. That
+/// follows from the number of rows and the average keys of a row at that time, which the metapage
+/// says; infinity if the average was too large for its field.
 fn most_keys_of_built_range(directory: &Directory) -> f64 {
     let options = &directory.options;
     let rows_of_table = directory.chain.rows_built as f64;

@@ -101,8 +101,8 @@ impl PendingSlots {
         std::mem::replace(self, slots_left)
     }
 
-    /// Returns whether the slots can be written as tiles without an unused column: as one or several
-    /// tiles of the least width. `false` if there are no slots.
+    /// Returns whether the slots can be written as tiles without an unused column: as one or
+    /// several tiles of the least width. `false` if there are no slots.
     fn fill_tiles(&self) -> bool {
         let least_width = Width::MIN.columns() as usize;
         self.count() > 0 && self.count().is_multiple_of(least_width)
@@ -189,11 +189,13 @@ impl PendingLevelOne {
         }
     }
 
-    /// Adds a slot of level 1: the filter of a tile of level 0, whose keys have these distinct hashes.
-    /// `keys_if_full` is how many keys that tile will have when all of its ranges are full.
+    /// Adds a slot of level 1, after those that are kept already: a filter of all keys of one tile
+    /// of level 0, whose distinct hashes are given. `keys_if_full` is how many keys that tile will
+    /// have when all of its ranges of the table are full.
     ///
-    /// Slots are kept as the hashes of their keys, by which their tile can be sized exactly. If these
-    /// are too many for the memory of the build, all slots are converted to bits, which take less.
+    /// The slots are kept in memory until a tile of level 1 is written that has them as columns.
+    /// They are kept as the hashes of their keys, by which that tile can be sized exactly. If there
+    /// are more than `most_hashes` hashes, all slots are converted to bits, which take less memory.
     pub fn add_slot(&mut self, hashes: Vec<u64>, keys_if_full: f64) {
         memory::push(&mut self.slots.keys_per_slot, keys_if_full);
         match &mut self.slots.contents {
@@ -314,12 +316,12 @@ impl PendingLevelTwo {
         self.blocks = None;
     }
 
-    /// Adds the keys with these hashes to the *open* slot of level 2: the filter of the keys of many
-    /// tiles of level 0, which gets them as these are written. Opens a slot if none is.
+    /// Adds the keys with these hashes to the *open* slot of level 2: the filter of the keys of
+    /// many tiles of level 0, which gets them as these are written. Opens a slot if none is.
     ///
-    /// `expected_keys` is how many keys the slot will get in all. The first slot of a tile fixes by it
-    /// how many blocks of bits each slot has, and if it is large, so many that it can be folded in
-    /// half several times.
+    /// `expected_keys` is how many keys the slot will get in all. The first slot of a tile fixes by
+    /// it how many blocks of bits each slot has, and if it is large, so many that it can be folded
+    /// in half several times.
     pub fn add_to_open_slot(&mut self, expected_keys: f64, hashes: &[u64]) {
         let can_be_folded = expected_keys >= LEAST_KEYS_TO_FOLD;
         let multiple_of_pages = if can_be_folded { PAGES_TO_FOLD } else { ANY_PAGES };
@@ -334,12 +336,14 @@ impl PendingLevelTwo {
             .add_keys(hashes, shape);
     }
 
-    /// Returns the open slot, the filter that gets the keys of tiles of level 0 as these are written,
-    /// and an estimate of its distinct keys. No slot is open afterwards. Panics if none was.
+    /// Takes out the *open* slot of level 2, the filter to which keys of tiles of level 0 were
+    /// added as these were written, and returns it with an estimate of its distinct keys. No slot
+    /// is open afterwards. Panics if none was.
     ///
-    /// The slot may have far more blocks of bits than it needs, since it was made for keys that are
-    /// all different. So it is folded in half as long as half of its blocks are enough. If other
-    /// slots of the same tile are kept, it must have as many blocks as they have, and stays as it is.
+    /// The slot may have far more blocks of bits than it needs, since it was made as if all keys of
+    /// all tiles were different. So it is folded in half as long as half of its blocks are enough.
+    /// But all slots of a tile have the same number of blocks: if slots are already kept, this one
+    /// stays as it is.
     pub fn close_slot(&mut self) -> ClosedSlot {
         let bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
         let shape = self.plan.shape(Width::MIN, bits.blocks());

@@ -115,11 +115,12 @@ pub fn rate_of_level(fpr: f64, level: Level, highest_level: Level) -> f64 {
 }
 
 impl SlotTarget {
-    /// Returns how to reach a false positive rate below 1 with the fewest bits: the number of hashes
-    /// per key (k), and how many bits it needs for each key. `size` is that of the pages of the
-    /// index.
+    /// Returns how to reach a false positive rate below 1 with the fewest bits: the number of
+    /// hashes per key (k), and how many bits it needs for each key. `size` is that of the pages of
+    /// the index.
     ///
-    /// One hash is chosen where two need hardly fewer bits, as each hash of a key is a bit to write.
+    /// One hash is chosen where two need hardly fewer bits, as each hash of a key is a bit to
+    /// write.
     pub fn for_rate(size: PageSize, fpr: f64) -> SlotTarget {
         assert!(fpr < 1.0, "a rate of {fpr} needs no bits");
         let mut best = SlotTarget { fpr, num_hashes: 1, bits_per_key: f64::INFINITY };
@@ -141,16 +142,16 @@ impl SlotTarget {
 }
 
 /// Returns how many bits per key a filter needs to have the false positive rate `fpr` with
-/// `num_hashes` hashes per key, if it has many blocks. `size` is the size of a page, by which a block
-/// has its number of bits.
+/// `num_hashes` hashes per key, if it has many blocks. `size` is the size of a page, by which a
+/// block has its number of bits.
 fn least_bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     const PRECISION: f64 = 1e-9;
     let block_bits = size.block_bits();
     let k = f64::from(num_hashes);
 
-    // The textbook formula for a filter of one block, fpr = (1 - e^(-k · keys / bits))^k, solved for
-    // the keys: bits · -ln(1 - fpr^(1/k)) / k. Several blocks are filled unevenly, and have room for
-    // fewer keys on average.
+    // The textbook formula for a filter of one block, fpr = (1 - e^(-k · keys / bits))^k, solved
+    // for the keys: bits · -ln(1 - fpr^(1/k)) / k. Several blocks are filled unevenly, and have
+    // room for fewer keys on average.
     let share_of_set_bits = (fpr.ln() / k).exp();
     let most_keys_per_block = f64::from(block_bits) * -(-share_of_set_bits).ln_1p() / k;
     let keys_per_block = greatest_load(most_keys_per_block, PRECISION, |keys| {
@@ -159,21 +160,23 @@ fn least_bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
     f64::from(block_bits) / keys_per_block
 }
 
-/// Returns this shape with as many pages as a tile needs to keep the false positive rate of the
-/// `target`. The rate is a mean over the columns of the tile, which are filters, and have these
-/// numbers of keys.
+/// Returns this shape of a tile with the fewest pages with which it keeps the false positive rate
+/// `target.fpr`, up to [`MAX_TILE_PAGES`]; the number of pages that `shape` has doesn't matter. A
+/// tile consists of columns, each of which is a Bloom filter, and its rate is the mean of their
+/// rates. `keys_per_column` says how many keys they have.
 ///
-/// Example: 128 columns with 500 keys each must keep a rate of 0.005, which takes 7 hashes and 11.54
-/// bits per key. So a column needs 5,770 bits, or 11.3 blocks of 510 bits. Each page has one block of
-/// each column, so the search begins with 11 pages. These give a rate of 0.0056, and 12 pages one of
-/// 0.0037: the tile gets 12.
+/// Example: 128 columns with 500 keys each must keep a rate of 0.005, which takes 7 hashes and
+/// 11.54 bits per key. So a column needs 5,770 bits, or 11.3 blocks of 510 bits. Each page has one
+/// block of each column, so the search begins with 11 pages. These give a rate of 0.0056, and 12
+/// pages one of 0.0037: the tile gets 12.
 pub fn sized_for(shape: TileShape, target: SlotTarget, keys_per_column: &[f64]) -> TileShape {
     let keeps_rate = |pages: u32| {
         let sized = TileShape { pages, ..shape };
         mean_rate(sized, keys_per_column) <= target.fpr
     };
 
-    // The search begins with the number of pages that would be right if there were many blocks.
+    // The search begins with the number of pages that would be right if there were many blocks, and
+    // goes up or down from there.
     let mean_keys = mean(keys_per_column).unwrap_or(0.0);
     let likely_blocks = mean_keys * target.bits_per_key / f64::from(shape.size.block_bits());
     let likely_pages = likely_blocks / f64::from(shape.width.blocks_per_page());
@@ -202,9 +205,9 @@ pub fn mean_rate(shape: TileShape, keys_per_column: &[f64]) -> f64 {
 /// than seven columns in eight. The fullest one is no good reference, since a few ranges may have
 /// much more keys than all others.
 ///
-/// Example: ten columns have 900, 120, 110, six times 100, and 40 keys, and others have none. Of the
-/// ten, the column at place 10 / 8 = 1, counted from 0, is the reference. It has 120 keys, so that
-/// all columns with 60 keys or more look complete, and those with 40 and none don't.
+/// Example: ten columns have 900, 120, 110, six times 100, and 40 keys, and others have none. Of
+/// the ten, the column at place 10 / 8 = 1, counted from 0, is the reference. It has 120 keys, so
+/// that all columns with 60 keys or more look complete, and those with 40 and none don't.
 pub fn complete_columns(keys_per_column: &[f64]) -> Vec<f64> {
     let mut filled: Vec<f64> = keys_per_column
         .iter()

@@ -2,8 +2,8 @@
 //!
 //! A lookup probes the tiles of each level that have no slot above, and those whose slot above may
 //! have what it looks for. It reads one page of each for each hash that it asks for, and holds one
-//! lock at a time. The pages of the tiles that come next are announced meanwhile, so that those that
-//! have to be read from disk are read together.
+//! lock at a time. The pages of the tiles that come next are announced meanwhile, so that those
+//! that have to be read from disk are read together.
 //!
 //! ```text
 //! level 1     every lookup probes: tile 0                      it reports its slots 3 and 7
@@ -51,8 +51,8 @@ struct MatchingSlot<T> {
 
 /// Calls `found` with each range that may have the key with this hash, in ascending order.
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 pub fn search<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -62,8 +62,8 @@ pub fn search<P: Pages>(
     search_condition(directory, pages, &Condition::Has(hash), found)
 }
 
-/// Announces the pages that [`search`] reads first for this hash, as many of them as can be announced
-/// now: a page of each tile that every lookup probes.
+/// Announces the pages that [`search`] reads first for this hash, as many of them as can be
+/// announced now: a page of each tile that every lookup probes.
 pub fn announce_search<P: Pages>(directory: &Directory, pages: &mut P, hash: u64) {
     for level in Level::ALL.into_iter().rev() {
         for ordinal in 0..directory.uncovered_tiles(level) {
@@ -80,8 +80,8 @@ pub fn announce_search<P: Pages>(directory: &Directory, pages: &mut P, hash: u64
 /// Calls `found` with each range that may have keys with which a condition holds, in ascending
 /// order. The condition must not be unknown.
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 pub fn search_condition<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -91,11 +91,12 @@ pub fn search_condition<P: Pages>(
     walk_for_condition(directory, pages, condition, Extent::AllTiles, |range| found(range.slot))
 }
 
-/// Calls `found` with each range in which one of some alternatives may hold, in ascending order, and
-/// with the numbers of these alternatives, in ascending order as well.
+/// Calls `found` with each range of the table in which a condition with several alternatives, such
+/// as `a OR b OR c`, may hold: with the number of the range, and with the numbers of the
+/// alternatives that may hold there (places in `alternatives.choices`). Both ascend.
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 pub fn search_alternatives<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -124,8 +125,8 @@ pub fn search_alternatives<P: Pages>(
 /// Of each level at most `most_tiles` of the tiles that every lookup probes are probed, and at most
 /// as many of those that the level above reports. They are evenly spread.
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 pub fn sample_ranges<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -142,8 +143,8 @@ pub fn sample_ranges<P: Pages>(
 /// Returns about how many ranges [`search_condition`] would find, by a sample as that of
 /// [`sample_ranges`].
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 pub fn estimate_ranges<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -158,8 +159,8 @@ pub fn estimate_ranges<P: Pages>(
 /// Calls `found` with the ranges of the table that may have keys with which a condition holds, in
 /// ascending order. `extent` says whether all tiles of the index are probed for that, or a sample.
 ///
-/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page can't
-/// be read.
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
 fn walk_for_condition<P: Pages>(
     directory: &Directory,
     pages: &mut P,
@@ -186,8 +187,8 @@ fn walk_for_condition<P: Pages>(
 }
 
 /// Announces the pages of a tile that a lookup reads next, if its condition needs several keys: the
-/// lookup has found that some slots of the tile, which are filters, have the first key. Does nothing
-/// for other conditions.
+/// lookup has found that some slots of the tile, which are filters, have the first key. Does
+/// nothing for other conditions.
 fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) {
     let Condition::All(conditions) = condition else {
         return;
@@ -202,18 +203,21 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
     }
 }
 
-/// Searches the index from the highest level down, and calls `found` with the ranges of the table
-/// that may match, in ascending order.
+/// Searches the index from the highest level down to level 0, and calls `found` with the ranges of
+/// the table that may match, in ascending order.
 ///
-/// Each level consists of tiles, which have filters for their *slots*: the ranges of the table on
-/// level 0, the tiles of the level below on another level. So a tile is probed if its slot in the
-/// level above may match, or if it has no such slot. `extent` says whether all of these tiles are
-/// probed, or a sample.
+/// Each level consists of tiles. A tile has a Bloom filter for each of its *slots*: ranges of the
+/// table on level 0, tiles of the level below on another level. So a tile is probed if its own slot
+/// in the level above may match, or if it has no such slot. `extent` says whether all of these
+/// tiles are probed, or a sample.
 ///
-/// `probe` returns the slots of a tile that may match. *Candidates* are the conditions that may hold
-/// there, if there are several. `probe` is given those of the tile's own slot, and returns those of
-/// each slot in the tile. A tile without a slot above has `all_candidates`. `first_hash` returns the
-/// key that is looked for first among candidates: the pages with its bits are announced.
+/// `probe` reads a tile, and returns the slots that may match. A query may have several
+/// alternatives: those that may hold in a slot are the slot's *candidates*. `probe` is given the
+/// candidates of the tile's own slot, or `all_candidates` if the tile has no slot above, and
+/// returns which of them may hold in each slot of the tile.
+///
+/// `first_hash` returns the key that `probe` looks for first, given the candidates. The page with
+/// its bits is announced (prefetched) for the tiles that come next.
 ///
 /// Fails if `probe` does.
 fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
@@ -289,8 +293,8 @@ impl<'t, T> TilesToProbe<'t, T> {
     }
 
     /// Announces the pages of tiles of `level` that are read soon, from tile number `first` of the
-    /// list on: as many as `pages` allows now. Returns the number of the first tile whose page is not
-    /// announced yet.
+    /// list on: as many as `pages` allows now. Returns the number of the first tile whose page is
+    /// not announced yet.
     ///
     /// Each tile is announced by the page with the bits of the key that is looked for first, which
     /// `first_hash` returns.
@@ -388,12 +392,14 @@ fn slots_with_key<P: Pages>(
     Ok(slots)
 }
 
-/// Returns the slots of a tile in which at least one of several conditions may hold, in ascending
-/// order, each with the numbers of the conditions that may hold there. A slot is what the tile has a
-/// filter for: a range of the table, or a tile of the level below.
+/// Reads a tile to find out where a query with several alternatives, such as `a OR b OR c`, may
+/// have a match. Returns the slots of the tile in which at least one alternative may hold, in
+/// ascending order, and with each slot the numbers of these alternatives. A slot is what the tile
+/// has a Bloom filter for: a range of the table, or a tile of the level below.
 ///
-/// `alternatives` has the conditions by their numbers, and a condition `required` that must hold
-/// with each of them. `candidates` are the numbers of those that are asked about.
+/// `alternatives.choices` has the alternatives by their numbers, and `alternatives.required` is a
+/// condition that must hold beside one of them. Only the alternatives with the numbers in
+/// `candidates` are looked at: the level above has ruled out the others.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
 fn probe_alternatives<P: Pages>(
@@ -402,19 +408,20 @@ fn probe_alternatives<P: Pages>(
     alternatives: &Alternatives,
     candidates: &[u32],
 ) -> Result<Vec<ProbedSlot<Vec<u32>>>, P::Error> {
-    let mut slots_with_key = |hash| slots_with_key(pages, tile, hash);
+    let mut probe_tile = |hash| slots_with_key(pages, tile, hash);
     let all_slots = u128::MAX; // a bit for each slot of the tile
-    let possible_slots = alternatives.required.slots(all_slots, &mut slots_with_key)?;
+    let possible_slots = alternatives.required.slots(all_slots, &mut probe_tile)?;
 
     let mut matches = Vec::new();
     for &number in candidates {
         let alternative = &alternatives.choices[number as usize];
-        let slots = alternative.slots(possible_slots, &mut slots_with_key)?;
+        let slots = alternative.slots(possible_slots, &mut probe_tile)?;
         for slot in numbers_of_bits(slots) {
             memory::push(&mut matches, AlternativeMatch { slot, number });
         }
     }
 
+    // The matches were found by alternative, and are wanted by slot.
     matches.sort_unstable();
     let matches_by_slot = matches.chunk_by(|a, b| a.slot == b.slot);
     let probed_slots = matches_by_slot.map(|of_slot| ProbedSlot {

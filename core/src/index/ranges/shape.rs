@@ -1,13 +1,13 @@
 //! The shape of tiles: of which level they are, how many pages, columns and slots they have.
 //!
-//! A tile is a table of bits. Each row has a bit for each column, and a column is a Bloom filter: of
-//! the keys of one slot, or of some of them. On level 0 a slot is a range of the table; on another
-//! level it is a tile of the level below.
+//! A tile is a table of bits. Each row has a bit for each column, and a column is a Bloom filter:
+//! of the keys of one slot, or of some of them. On level 0 a slot is a range of the table; on
+//! another level it is a tile of the level below.
 //!
 //! Mostly a slot has one column. But where pages are split, one document may have a hundred times
 //! the text of another, and a slot that is large enough for it would be too large for the others.
-//! So there a tile has half as many slots as columns, and each slot has as many neighbouring columns
-//! as its keys need. A key is in one of them, which its hash says.
+//! So there a tile has half as many slots as columns, and each slot has as many neighbouring
+//! columns as its keys need. A key is in one of them, which its hash says.
 //!
 //! ```text
 //! slot            0   1           2   3  …
@@ -206,8 +206,8 @@ impl SlotColumns {
     }
 
     /// Divides the columns of a tile, each of which is a filter, among the ranges of the table that
-    /// the tile is about, its *slots*. The keys of a slot are spread over its columns. So a slot with
-    /// more keys gets more columns, and the fullest column gets as few keys as possible.
+    /// the tile is about, its *slots*. The keys of a slot are spread over its columns. So a slot
+    /// with more keys gets more columns, and the fullest column gets as few keys as possible.
     ///
     /// `width` is the number of columns, and `keys_per_slot` has a number for each slot. Panics if
     /// there are more slots than columns, or none.
@@ -237,11 +237,12 @@ impl SlotColumns {
         SlotColumns { firsts, width }
     }
 
-    /// Returns which columns each slot of a tile has, as a page of the tile says in the last row of
-    /// each block of bits: `row` has a bit for each column, which is set if the column is the first
-    /// one of a slot. Rows of zeros say that all slots have equally many columns.
+    /// Reads which columns each slot of a tile has. A column is a Bloom filter, and a slot, such as
+    /// a range of the table, has one column or several neighbouring ones.
     ///
-    /// `page` is the number of the page, for errors.
+    /// `row` is the last row of a block of bits of the tile: a bit for each column, which is set if
+    /// the column is the first one of a slot. A row of zeros says that all slots have equally many
+    /// columns. `page` is the number of the page that has the row, for errors.
     ///
     /// Fails if column 0 begins no slot, or if there are more or fewer slots than the shape says.
     pub fn read(shape: TileShape, row: &[u8], page: PageNumber) -> Result<SlotColumns, Damage> {
@@ -266,8 +267,8 @@ impl SlotColumns {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }
 
-    /// Returns the columns of each slot of the tile, beginning with the first slot. They follow each
-    /// other: a slot ends where the next one begins, and the last one with the last column.
+    /// Returns the columns of each slot of the tile, beginning with the first slot. They follow
+    /// each other: a slot ends where the next one begins, and the last one with the last column.
     pub fn slots(self) -> impl Iterator<Item = Range<u32>> {
         let mut firsts_left = self.firsts;
         std::iter::from_fn(move || {

@@ -79,8 +79,13 @@ impl Split {
     /// bytes of text. A range gets neighbouring lines of a page. `page` says how many lines and how
     /// much text a page has on average, and `table_pages` how many pages the table has.
     ///
-    /// Returns `None` if pages should stay whole: they have hardly more text than a range should
-    /// have, or there would be too many ranges, or too many lines in a range.
+    /// Returns `None` if pages should stay whole: if a page has at most twice as much text as a
+    /// range should have, if the table would get so many ranges that too few of the 32-bit numbers
+    /// were left for pages that are appended ([`MOST_RANGES_OF_BUILD`]), or if a range would have
+    /// more than 255 lines.
+    ///
+    /// Example: a page has 100 lines and 800,000 bytes of text on average, and a range should have
+    /// 80,000 bytes. So a range gets 10 lines, and a page 10 ranges.
     pub fn by_text(range_bytes: f64, page: PageContent, table_pages: u32) -> Option<Split> {
         // A line has page.text_bytes / page.lines bytes of text.
         let wanted_lines = (range_bytes * page.lines / page.text_bytes).floor();
@@ -93,11 +98,11 @@ impl Split {
         let is_worth_it = has_much_text && ranges_per_page >= 2.0;
 
         let ranges_of_table = f64::from(table_pages) * ranges_per_page;
-        let leaves_ranges_to_append = ranges_of_table <= MOST_RANGES_OF_BUILD;
+        let leaves_numbers_to_append = ranges_of_table <= MOST_RANGES_OF_BUILD;
         // The metapage stores the number of lines in a byte.
         let can_be_stored = lines_per_range <= f64::from(u8::MAX);
 
-        if is_worth_it && leaves_ranges_to_append && can_be_stored {
+        if is_worth_it && leaves_numbers_to_append && can_be_stored {
             Some(Split::of_all_pages(lines_per_range as u16, ranges_per_page as u16))
         } else {
             None
@@ -139,8 +144,9 @@ impl Split {
         split_ranges.contains(&range.into())
     }
 
-    /// Returns the number of the page that has the rows of a range: a range is a whole page, or some
-    /// lines of a page that is split.
+    /// Returns the number of the heap page that has the rows of a range. A range is a whole page,
+    /// or some lines of a page that is *split*. Pages from `first_page` up to `end_page` are split,
+    /// those before and after them are whole, and ranges are numbered in the order of the pages.
     pub fn page_of(&self, range: u32) -> u64 {
         // Pages before the first split one have the numbers of their ranges.
         let range = u64::from(range);
@@ -156,8 +162,12 @@ impl Split {
         }
     }
 
-    /// Returns the numbers of the lines that are in a range, in ascending order, up to the greatest
-    /// number that PostgreSQL gives a line; `None` if the range has all lines of its page.
+    /// Returns the numbers of the lines (line pointers) of a heap page that are in a range, in
+    /// ascending order, up to the greatest number that PostgreSQL gives a line; `None` if the range
+    /// has all lines of its page.
+    ///
+    /// Example: with 10 lines in a range and 3 ranges in a page, the first range of a page has the
+    /// lines 1 to 10, 31 to 40, 61 to 70 and so on.
     pub fn lines_of(&self, range: u32) -> Option<impl Iterator<Item = u16> + use<>> {
         if !self.is_split(range) {
             return None;

@@ -63,11 +63,12 @@ impl TileAddress {
         self.first_page + (block / u64::from(self.shape.width.blocks_per_page())) as u32
     }
 
-    /// Returns where the bits of the key with this hash are in the tile: a page, and some rows of it.
+    /// Returns where the bits of the key with this hash are in the tile: a page, and some rows of
+    /// it.
     ///
     /// A tile has the filters of up to 128 slots, and each of its pages has some blocks of all of
-    /// these filters. A block is stored as rows, with a bit of each filter in a row. So the rows for
-    /// the k bits of the key, all in one page, answer for all slots.
+    /// these filters. A block is stored as rows, with a bit of each filter in a row. So the rows
+    /// for the k bits of the key, all in one page, answer for all slots.
     #[inline]
     pub fn probe(&self, hash: u64) -> TileProbe {
         let shape = self.shape;
@@ -95,8 +96,8 @@ impl TileAddress {
     /// Returns the bytes of a page of this tile that have bits, those between the page's header and
     /// its end; `None` if the page has never been written.
     ///
-    /// `page` has all bytes of the page, or is `None` if the file ends before it. `page_number` is for
-    /// errors.
+    /// `page` has all bytes of the page, or is `None` if the file ends before it. `page_number` is
+    /// for errors.
     ///
     /// Fails if it is not a page of this tile.
     pub fn payload<'p>(
@@ -133,11 +134,13 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns which bits of a filter the key with this hash sets, in a tile of this shape: one block
-    /// of the filter, and k positions in that block. They are the same in each filter of the tile.
+    /// Returns which bits of a filter the key with this hash sets, in a tile of this shape: one
+    /// block of the filter, and k positions in that block. They are the same in each filter of the
+    /// tile.
     ///
-    /// All are chosen by words of 64 bits that are derived from the hash. The first word chooses the
-    /// block, and each further word four positions: 16 of its bits are scaled to the bits of a block.
+    /// All are chosen by words of 64 bits that are derived from the hash. The first word chooses
+    /// the block, and each further word four positions: 16 of its bits are scaled to the bits of a
+    /// block.
     #[inline(always)]
     pub fn of_key(shape: TileShape, hash: u64) -> Footprint {
         let block_bits = u64::from(shape.block_bits());
@@ -184,13 +187,17 @@ impl TileProbe {
         &self.row_offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// Returns which slots of the tile may have the key: bit i is set for slot i.
+    /// Returns which slots of the tile may have the key: bit i is set for slot i. A slot is what
+    /// the tile has a Bloom filter for: a range of the table, or a tile of the level below.
     ///
-    /// `page` has the bytes of the page that must be read, or is `None` if the file ends before it.
-    /// A page that was never written has no keys.
+    /// The page is a table of bits, with a row for each position in the filters and a bit for each
+    /// filter (*column*) in a row. A filter may have the key if its bit is set in all rows of the
+    /// key, so the rows are ANDed.
     ///
-    /// Fails if it is not the page of this tile, or if it contradicts itself about the columns of its
-    /// slots.
+    /// `page` has the bytes of the page `self.page`, or is `None` if the file ends before it. A
+    /// page that was never written has no keys.
+    ///
+    /// Fails if the page is another one, or if it names impossible columns for its slots.
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let shape = self.tile.shape;
@@ -229,8 +236,8 @@ impl TileProbe {
         SlotColumns::read(shape, last_row, self.page)
     }
 
-    /// Returns the column of the tile that has the key's bits if the key is in this slot. `page` has
-    /// the bytes of the page that must be read.
+    /// Returns the column of the tile that has the key's bits if the key is in this slot. `page`
+    /// has the bytes of the page that must be read.
     ///
     /// Fails if the page contradicts itself about the columns of its slots.
     fn column_in_slot(&self, slot: u8, page: &[u8]) -> Result<u8, Damage> {
@@ -300,13 +307,14 @@ impl Mark {
     }
 }
 
-/// Returns the changes to a page of a tile that add keys to it: one for each byte that changes, in
-/// ascending order of offsets; none if the page has all of the keys.
+/// Returns the changes to a page of a tile that add keys to it: the new value of each byte that
+/// changes, in ascending order of offsets in the page; an empty list if the page already has all of
+/// the keys. Does not change the page.
 ///
-/// Each mark says which bits a key must have in one slot of the tile, in which rows of the page. All
-/// marks must be of this page.
+/// A [`Mark`] says which bits of the page one key must have set: in some rows of bits, the bit of
+/// one filter. All marks must be of this page, whose bytes `page` has.
 ///
-/// Fails if it is another page, or if it contradicts itself about the columns of its slots.
+/// Fails if the page is another one, or if it names impossible columns for its slots.
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> {
     let mut changes: Vec<ByteChange> = memory::with_capacity(MAX_HASHES);
     for mark in marks {
