@@ -128,10 +128,11 @@ pub(super) struct LastCharacters {
 }
 
 impl LastCharacters {
-    /// Adds the next character of a run, which is folded and not 0. Calls `visit` with each window
-    /// that ends with it: characters that weigh four together, where a wide character weighs two
-    /// and a narrow one one; a wide one beside a narrow one; and a Han character or a syllable of
-    /// Hangul by itself.
+    /// Adds the next character of a *run*, a piece of text without gaps. The character must be
+    /// folded and not 0. Calls `visit` with each *window* that ends with it, the pieces of text
+    /// that an index keeps: characters that weigh four together, where a wide character (from
+    /// U+2000 on) weighs two and a narrow one one; a wide one beside a narrow one; and a Han
+    /// character or a syllable of Hangul by itself.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
         self.characters = self.characters << 32 | u128::from(c);
@@ -150,15 +151,18 @@ impl LastCharacters {
         self.visit_mixed_windows(visit);
     }
 
-    /// Calls `visit` with each window that ends with the last character, shortest first.
+    /// Calls `visit` with each window of two to four characters that ends with the last character,
+    /// shortest first. [`LastCharacters::add`] calls this unless the last four are all narrow.
     ///
-    /// The characters of a window weigh 4 together: a narrow character, such as a Latin letter,
-    /// weighs 1, and a wide one, from U+2000 on, 2. A narrow and a wide character that follow each
-    /// other, which weigh 3, are a window as well. [`LastCharacters::add`] calls this if one of the
-    /// last characters is wide.
+    /// A window is characters that follow each other and weigh 4 together ([`WEIGHT`]): a narrow
+    /// character, such as a Latin letter, weighs 1, and a wide one, from U+2000 on, 2. So it is
+    /// four narrow ones, two wide ones, or two narrow ones and a wide one. As an exception, a
+    /// narrow and a wide character that follow each other, which weigh 3 ([`PAIR_WEIGHT`]), are a
+    /// window as well.
     #[inline(never)]
     fn visit_mixed_windows(&self, visit: &mut impl FnMut(Window)) {
-        // The last character for 0, the one before it for 1, and so on; 0 before the run's first.
+        // `character(0)` is the last character, `character(1)` the one before it, and so on; 0 if
+        // there are fewer characters.
         let character = |back: u32| (self.characters >> (32 * back)) as u32;
         let mut total_weight = weight(character(0));
         for back in 1..WEIGHT {
@@ -191,8 +195,9 @@ pub fn each_window(text: &[u8], encoding: Encoding, visit: impl FnMut(Window)) {
     each_window_between(text, encoding, |_| false, visit);
 }
 
-/// Calls `visit` with each window of a text, as often as the text has it, except for windows that
-/// would have a character beyond ASCII for which `ends_run` is true, or a byte 0 in them.
+/// Calls `visit` with each window of a text, a few characters that follow each other, as often as
+/// the text has it. Windows are left out that would have a byte 0 in them, or bytes that make no
+/// character, or a character beyond ASCII for which `ends_run` is true.
 ///
 /// Letter case is folded: by tables for UTF-8, that of ASCII only for other encodings.
 #[inline(always)]
@@ -306,10 +311,12 @@ pub fn having(text: &[u8], encoding: Encoding) -> Condition {
     windows_of(text, encoding, LetterCase::Compared)
 }
 
-/// Returns a condition that holds for every text that is LIKE a pattern, or ILIKE it if case is
-/// ignored: the text must have all windows of the characters between wildcards.
+/// Returns a condition that holds for every text that is LIKE a pattern, or ILIKE it if `case` is
+/// ignored: the text must have all windows (a few characters that follow each other) of the pieces
+/// of the pattern between wildcards. A pattern whose pieces are too short for a window gives
+/// [`Condition::Unknown`], which any text meets.
 ///
-/// The condition is unknown
+/// The condition is also unknown
 ///
 /// - if the pattern ends in an escape character. PostgreSQL raises an error for that as soon as it
 ///   compares a row, so the index must not rule out any;

@@ -44,11 +44,12 @@ impl Automaton {
         }
     }
 
-    /// Returns, by state, the moves out of it: its transitions to the same state are one move, by
-    /// the characters of all of them.
+    /// Returns the moves out of each state, in a list by the number of the state. A move stands for
+    /// all transitions of the automaton from one state to one other state, and has the characters
+    /// of all of them.
     ///
-    /// A move that would have more than `most` characters, or one that isn't known, is a move by
-    /// any character.
+    /// A move that would have more than `most` characters becomes one by any character, and so does
+    /// one with a character whose case can't be folded in this encoding.
     pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<StateMove>> {
         let mut characters_of_colors = memory::with_capacity(self.colors.len());
         for color in &self.colors {
@@ -67,12 +68,13 @@ impl Automaton {
     }
 }
 
-/// Returns the moves that a state makes by these transitions out of it: one move for each state
-/// that they lead to, in the order of these states.
+/// Unites the transitions out of one state of an automaton that lead to the same state: returns one
+/// move for each state that they lead to, ordered by the numbers of these states.
 ///
-/// `characters_of_colors` has the characters of each color, which is how a transition names them;
-/// `None` if they may be any. A move is by any character if one of its transitions is, or if it
-/// would have more than `most` characters.
+/// A transition doesn't name characters, but a *color*, which stands for a set of them.
+/// `characters_of_colors` has the characters of each color; `None` for a color of any character. A
+/// move has the characters of all of its transitions. It is a move by any character (`None`) if one
+/// of its transitions is, or if it would have more than `most` characters.
 fn moves_of_state(
     transitions: &[Transition],
     characters_of_colors: &[Option<Vec<FoldedCharacter>>],
@@ -83,17 +85,18 @@ fn moves_of_state(
 
     let mut moves = Vec::new();
     for to_same_state in sorted.chunk_by(|a, b| a.to == b.to) {
+        // `None`, any character, as soon as one transition is that or there are too many.
         let mut move_characters = Some(Vec::new());
         for transition in to_same_state {
             let transition_characters = &characters_of_colors[transition.color];
             move_characters = match (move_characters, transition_characters) {
-                (Some(all), Some(added)) => with_characters(all, added, most),
+                (Some(so_far), Some(added)) => with_characters(so_far, added, most),
                 _ => None,
             };
         }
 
         let characters =
-            move_characters.map(|all| memory::collect(all.iter().map(|one| one.character)));
+            move_characters.map(|list| memory::collect(list.iter().map(|entry| entry.character)));
         memory::push(&mut moves, StateMove { to: to_same_state[0].to, characters });
     }
     moves
@@ -108,6 +111,8 @@ struct FoldedCharacter {
 
 /// Returns one of each group of characters that are equal once letter case is folded: of `A`, `a`
 /// and `b`, one of the first two, and `b`.
+///
+/// The result is ordered by the folded forms.
 ///
 /// Returns `None` if there are more than `most` such groups, or if the folded form of a character
 /// is not known: that of the character 0, which no text has, and, in encodings other than UTF-8, of
@@ -134,8 +139,9 @@ fn distinct_when_folded(
     with_characters(Vec::new(), &folded_characters, most)
 }
 
-/// Adds characters to a list, except for those that are equal to another one once letter case is
-/// folded. Returns `None` if the list would have more than `most`.
+/// Adds the characters `added` to the list `all`, except for those that are equal to another one
+/// once letter case is folded. Returns the list, ordered by the folded forms; `None` if it would
+/// have more than `most` characters.
 fn with_characters(
     mut all: Vec<FoldedCharacter>,
     added: &[FoldedCharacter],

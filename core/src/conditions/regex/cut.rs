@@ -48,12 +48,16 @@ impl CutSearch {
         }
     }
 
-    /// Returns a cut of a section with the fewest edges: edges for which `can_be_cut` is true, such
-    /// that each path from the section's first node to its last has at least one of them. Of
-    /// several such cuts, returns the one closest to the first node. Returns `None` if each has
-    /// more than `most` edges, or there is none.
+    /// Returns the smallest *cut* of a section: the fewest edges of which each path from the
+    /// section's first node to its last has at least one. A section is a part of a graph, between
+    /// two nodes. Only edges for which `can_be_cut` is true may be in the cut. Of several smallest
+    /// cuts, returns the one closest to the first node.
     ///
-    /// `edges` must be all edges of the section.
+    /// Returns `None` if each cut has more than `most` edges, or if there is no cut, as some path
+    /// has no edge that may be in one. `edges` must be all edges of the section.
+    ///
+    /// By the theorem of Ford and Fulkerson, the smallest cut has as many edges as there are paths
+    /// that have no such edge in common. So these paths are searched for, one after the other.
     pub fn narrowest_cut(
         &mut self,
         sections: &Sections,
@@ -66,8 +70,9 @@ impl CutSearch {
             self.paths_on[edge] = 0;
         }
 
-        // A cut has an edge of each path. So after `most` paths that share no edge, one more shows
-        // that the narrowest cut has more than `most` edges.
+        // A cut has an edge of each path. So after `most` paths that share no edge, one more path
+        // shows that each cut has more than `most` edges. If no more path is found, the edges at
+        // which the search ended are the cut.
         for _ in 0..=most {
             self.search_path(sections, section, &can_be_cut);
             if !self.reached.contains(section.end) {

@@ -185,9 +185,12 @@ impl GraphBuilder<'_> {
         Some(self.graph)
     }
 
-    /// Adds to a layer, and to the graph, all nodes to which its nodes lead over edges without
-    /// windows. Returns the edges with windows out of the layer, whose ends are not in the graph
-    /// yet. Returns `None` if the graph has too many nodes or edges.
+    /// Completes a *layer*: nodes of the graph that can be reached from its first nodes over edges
+    /// without *windows* (an edge has windows if its character completes some: a few characters that
+    /// an index can look up). Adds the nodes that are missing to the layer and to the graph.
+    ///
+    /// Returns the edges with windows that lead out of the layer. They and the nodes that they lead
+    /// to are not in the graph yet. Returns `None` if the graph has too many nodes or edges.
     fn complete_layer(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<OpenEdge>> {
         let mut edges_with_windows = Vec::new();
         // Nodes that this loop adds are followed, too.
@@ -223,12 +226,14 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Follows the moves of the automaton from a node by characters that are known, each of them by
-    /// itself: an edge for each, which leads to the node that also remembers this character.
+    /// Follows the moves of the automaton from a node by characters that are known: makes an edge
+    /// for each character. A node is a state of the automaton together with the last characters
+    /// that were read; so the edge leads to the next state, with this character remembered as well.
     ///
-    /// A character that completes no window leads to a node of the same layer, which is added to
-    /// the graph with its edge. One that completes windows only adds an edge to
-    /// `edges_with_windows`.
+    /// With each character windows may be complete: characters that follow each other, which the
+    /// text then must have. An edge without windows is added to the graph, and the node that it
+    /// leads to is added to the layer if it is new. An edge with windows is only added to
+    /// `edges_with_windows`: it leads out of the layer.
     fn follow_known_characters(
         &mut self,
         from: NumberedNode,
@@ -274,10 +279,11 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Returns the number of a node in the graph. A node that the graph lacks is added to it, and
-    /// to the nodes of the layer that are still to be followed, unless another node can replace it:
-    /// then returns the number of that one. `counts` says, for each character that the node
-    /// remembers, how many characters the automaton could have read in its place.
+    /// Returns the number of a node in the graph, or of another node that can replace it. If the
+    /// graph has neither, the node is added to the graph, and to the end of `layer`, the nodes that
+    /// are followed next. A node is a state of the automaton and the last characters that were
+    /// read, which it *remembers*. `counts` says, for each of these characters, how many characters
+    /// the automaton could have read in its place.
     ///
     /// A node can be replaced by one of the same state that remembers fewer of its last characters.
     /// Windows that begin with the forgotten ones are then missed, so less is required, which is
@@ -296,7 +302,7 @@ impl GraphBuilder<'_> {
         }
 
         // All matches end in one node. And a state that has many nodes gets only one more, which
-        // remembers nothing and so replaces all that would follow.
+        // remembers nothing and so replaces all nodes of the state that would come later.
         let is_last = node.state == self.automaton.last;
         let is_one_of_many = self.nodes_of_state[node.state] >= MOST_NODES_OF_STATE;
         let added = if is_last || is_one_of_many {

@@ -43,21 +43,24 @@ use crate::conditions::text::{Encoding, LetterCase};
 const MOST_CHARACTERS: [usize; 2] = [4, 16];
 
 /// Returns a condition that holds for every text in which a regular expression has a match: which
-/// windows of four characters such a text must have.
+/// *windows* such a text must have. A window is a few neighbouring characters, mostly four, and an
+/// index has the windows of its texts as keys. Other texts may meet the condition as well.
 ///
-/// `compile` has PostgreSQL compile an expression, and returns its automaton; `None` if that is too
-/// large. It is called once: with `expression`, or with a replacement in which letters stand for
-/// characters that PostgreSQL doesn't name in automatons.
+/// `compile` must have PostgreSQL compile an expression, and return the resulting automaton; `None`
+/// if that is too large. It is called once: with `expression`; or, as PostgreSQL's automatons don't
+/// name characters from U+0800 on, with an expression in which letters replace such characters.
 ///
-/// Returns [`Condition::Unknown`] if a match need not have any window, or if finding out would take
-/// too long.
+/// `case` says whether the operator ignores letter case.
+///
+/// Returns [`Condition::Unknown`], which any text meets, if a match need not have any window, or if
+/// finding out would take too long.
 pub fn condition(
     expression: &[u8],
     encoding: Encoding,
     case: LetterCase,
     compile: impl FnOnce(&[u8]) -> Option<Automaton>,
 ) -> Condition {
-    // In other encodings only ASCII characters are followed, and PostgreSQL names these.
+    // In other encodings only ASCII characters are used for windows, and PostgreSQL names these.
     let stand_ins = match encoding {
         Encoding::Utf8 => StandIns::replace_in(expression, case),
         Encoding::Other => None,

@@ -73,11 +73,13 @@ struct Paths<'g> {
 }
 
 impl Paths<'_> {
-    /// Returns what a text must have, whichever path it takes through a section; `None` if the
-    /// section has no path.
+    /// Returns what a text must contain to match a *section*: a part of the expression's graph,
+    /// between two nodes, through which a text takes one of several paths. `None` if the section
+    /// has no path.
     ///
-    /// Paths go through all stretches of the section, one after the other. So the text must have
-    /// what each stretch requires.
+    /// The section is divided at the nodes that all of its paths go through, into *stretches*.
+    /// Paths go through all stretches, one after the other. So the text must have what each stretch
+    /// requires. `depth` is how many sections this one is nested in.
     fn requirement(&mut self, section: Section, depth: usize) -> Option<Requirement> {
         let stretches = self.sections.stretches(section)?;
         let mut requirements = Vec::new();
@@ -87,12 +89,16 @@ impl Paths<'_> {
         Some(Requirement::all_of(requirements))
     }
 
-    /// Returns what a text must have, whichever way it takes from one end of a stretch to the
-    /// other: one of its direct edges, or one of its branches, which are sections beside each
-    /// other. Each way is one alternative.
+    /// Returns what a text must contain to match a *stretch*: a part of the expression's graph,
+    /// between two nodes, without a node that all of its paths go through.
     ///
-    /// As soon as one way requires nothing, the stretch requires nothing. Branches that are nested
-    /// deeper than [`MOST_DEPTH`] count as if they required nothing.
+    /// From one end to the other a text may take one of the edges that connect the ends directly,
+    /// or a path in one of the *branches*: sections beside each other, which have only the two ends
+    /// in common. Each of these is an alternative. As soon as one requires nothing, the stretch
+    /// requires nothing.
+    ///
+    /// `depth` is how many sections the stretch is nested in. Beyond [`MOST_DEPTH`] nothing is
+    /// required, which is never wrong.
     fn requirement_of_stretch(&mut self, stretch: &Stretch, depth: usize) -> Requirement {
         let mut alternatives = Vec::new();
         for &edge in &stretch.direct_edges {
@@ -143,8 +149,8 @@ impl Paths<'_> {
     /// more texts meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
-        // This section is within another one with crossing paths. It shares the work that is left
-        // to the outermost one, and requires nothing if that isn't enough.
+        // This section is a part of another one with crossing paths. It shares the work that is
+        // left to the outermost one, and requires nothing if that isn't enough.
         if self.is_in_crossing {
             let requirement = self.requirement_by_cut_edges(section, &edges, depth);
             return requirement.unwrap_or_default();
@@ -158,21 +164,25 @@ impl Paths<'_> {
             return requirement;
         }
 
-        // The work was used up. Nodes that were moved to smaller sections are put back for a second
-        // way, which takes less work and finds less.
+        // No cut was found, or the work was used up. Nodes that were moved to smaller sections are
+        // put back for a second way, which takes less work and finds less.
         self.sections.put_back(section, &edges);
         self.work_left = MOST_WORK;
         self.requirement_by_cuts(section, &edges)
     }
 
-    /// Returns what a text must have, whichever path it takes through a section: one alternative
-    /// for each edge of a cut. A cut is a list of edges of which each path has at least one; the
-    /// shortest list of edges with windows is taken. An alternative has the windows of its edge,
-    /// and all that the parts of the section before and behind the edge require.
+    /// Returns what a text must contain to match a section, a part of the expression's graph
+    /// between two nodes: one alternative for each edge of a *cut*. A cut is a list of edges of
+    /// which each path through the section has at least one. The shortest list is taken whose edges
+    /// all have *windows*: pieces of a few characters that a text has if it takes the edge. An
+    /// alternative has the windows of its edge, and all that the parts of the section before and
+    /// behind the edge require.
     ///
-    /// `edges` must be all edges of the section. Returns `None` if there is no cut of few edges, or
-    /// if `work_left` is used up: if paths cross again and again, there are as many alternatives as
-    /// ways through all of the crossings.
+    /// `edges` must be all edges of the section, and `depth` is how many sections it is nested in.
+    ///
+    /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges, or if `work_left`
+    /// is used up: where paths cross again and again, there are as many alternatives as ways
+    /// through all of the crossings.
     fn requirement_by_cut_edges(
         &mut self,
         section: Section,
@@ -202,13 +212,17 @@ impl Paths<'_> {
         Some(Requirement::one_of(alternatives))
     }
 
-    /// Returns part of what a text must have, whichever path it takes through a section, at less
-    /// work than [`requirement_by_cut_edges`](Self::requirement_by_cut_edges).
+    /// Returns part of what a text must contain to match a section, a part of the expression's
+    /// graph between two nodes. Takes less work than
+    /// [`requirement_by_cut_edges`](Self::requirement_by_cut_edges), and may find less.
     ///
-    /// Finds up to [`MOST_CUTS`] cuts: edges with windows of which each path has one. For each cut
-    /// a text must have, for one of its edges, the windows of all edges that no path through this
-    /// edge can avoid. Stops early if `work_left` is used up. `edges` must be all edges of the
-    /// section.
+    /// Finds up to [`MOST_CUTS`] *cuts*: lists of edges, each with windows (pieces of a text), of
+    /// which each path through the section has at least one. All cuts are required. A cut requires,
+    /// for at least one of its edges, the windows of all edges that no path through this edge can
+    /// avoid.
+    ///
+    /// Stops early if `work_left` is used up: the cuts so far are required then. `edges` must be
+    /// all edges of the section.
     fn requirement_by_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
         let mut is_required: Vec<bool> = memory::zeroed(graph.edges.len());
@@ -245,29 +259,30 @@ impl Paths<'_> {
         Some(())
     }
 
-    /// Returns the edges that no path of a section through one of its edges can avoid, that edge
-    /// included.
+    /// Returns the edges that are on every path of a section through the edge `edge`, that one
+    /// included. They are found in the two parts of the section, before and behind the edge: a
+    /// stretch between two nodes that all paths go through is such an edge if it consists of one.
     fn edges_of_all_paths_through(&mut self, edge: usize, section: Section) -> Vec<usize> {
         let before = self.sections.before(edge, section);
         let behind = self.sections.behind(edge, section);
         let mut edges = vec![edge];
         for part in [before, behind].into_iter().flatten() {
             for stretch in self.sections.stretches(part).unwrap_or_default() {
-                if let Some(edge) = stretch.only_edge() {
-                    memory::push(&mut edges, edge);
+                if let Some(unavoidable) = stretch.only_edge() {
+                    memory::push(&mut edges, unavoidable);
                 }
             }
         }
         edges
     }
 
-    /// Returns the narrowest cut of a section: the fewest edges such that each path of the section
-    /// has one of them. Only edges for which `can_be_cut` is true may be in it. `edges` must be all
-    /// edges of the section.
+    /// Returns the smallest *cut* of a section: the fewest edges of which each path through the
+    /// section has at least one. Only edges for which `can_be_cut` is true may be in the cut.
+    /// `edges` must be all edges of the section.
     ///
-    /// Returns `None` if there is no such cut, if it has more than [`MOST_EDGES_OF_CUT`] edges, or
-    /// if the search has taken more than `work_left`: the limit is for the sections that follow as
-    /// well, so a cut that was found beyond it isn't used.
+    /// The work of the search is taken from `work_left`, in edges that were looked at. Returns
+    /// `None` if it took more than was left, though a cut was found; or if there is no cut of at
+    /// most [`MOST_EDGES_OF_CUT`] edges.
     fn narrowest_cut(
         &mut self,
         section: Section,
@@ -279,7 +294,8 @@ impl Paths<'_> {
             .cut_search
             .narrowest_cut(&self.sections, section, edges, most, can_be_cut);
 
-        // A path has been found for each edge of the cut, and one more was searched for.
+        // One path has been found for each edge of the cut, and one more was searched for.
+        // Without a cut, `most + 1` paths were found. Each search may look at all edges.
         let num_searches = cut.as_ref().map_or(most, Vec::len) + 1;
         self.use_work(num_searches * edges.len())?;
         cut

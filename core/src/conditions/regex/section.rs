@@ -130,12 +130,14 @@ impl<'g> Sections<'g> {
         (start != section.end).then_some(Section { start, has_direct_edges: true, ..section })
     }
 
-    /// Splits a section into stretches, pieces that follow one another: each lies between two nodes
-    /// that all paths of the section go through. Returns `None` if the section has no path.
+    /// Splits a *section*, the paths of the graph from one node to another, into *stretches*, which
+    /// follow one another: each stretch lies between two nodes that all paths of the section go
+    /// through, next to each other. Returns `None` if the section has no path.
     ///
     /// All paths go through a node if no detour leads from a node before it to one behind it. So
-    /// one path is followed from its start, and it is noted how far along it any detour has led: a
-    /// node that no detour has passed is the end of a stretch.
+    /// one path, the shortest, is followed from its start to its end. On the way, detours are
+    /// followed as well: edges that leave the path, until they lead back to it. A node that no
+    /// detour so far has passed is the end of a stretch.
     pub fn stretches(&mut self, section: Section) -> Option<Vec<Stretch>> {
         let path = self.shortest_path(section)?;
         self.find_nodes_leading_to_end(section);
@@ -148,7 +150,8 @@ impl<'g> Sections<'g> {
         let mut stretches = Vec::new();
         let mut start = section.start;
         let mut inner = Vec::new();
-        // The furthest place on the path to which an edge or a detour has led.
+        // The furthest place on the path to which an edge or a detour has led. Places are numbers
+        // of nodes on the path, from 0.
         let mut furthest = 0;
         for (place, &node) in path.iter().enumerate() {
             if furthest > place {
@@ -171,11 +174,14 @@ impl<'g> Sections<'g> {
         Some(stretches)
     }
 
-    /// Follows the edges of a section out of one node of a path, and on through nodes beside the
-    /// path until they lead back to it. Returns the furthest place on the path that they lead to; 0
-    /// if they lead nowhere.
+    /// Follows the edges of a section that lead out of one node of a path, and on through nodes
+    /// beside the path, until they lead back to it: to the next node of the path, or by a detour to
+    /// a later one. Returns the furthest place on the path that is reached (a place is the index of
+    /// a node in `path`); 0 if the edges don't lead back.
     ///
-    /// Appends the nodes beside the path that no earlier call has found to `nodes_beside`.
+    /// Appends the nodes beside the path that no earlier call has found to `nodes_beside`. The
+    /// caller must have prepared `self.scratch`: the nodes of the path are reached and have places,
+    /// and the nodes that lead to the end of the section are known.
     fn follow_detours(
         &mut self,
         node_on_path: usize,
@@ -312,8 +318,9 @@ impl<'g> Sections<'g> {
         memory::collect(edges.filter(leads_there))
     }
 
-    /// Splits a stretch, without its direct edges, into branches: sections that all lead from the
-    /// start of the stretch to its end, and have no other node in common.
+    /// Splits a *stretch*, a part of the graph between two nodes, into *branches*: sections that
+    /// all lead from the start of the stretch to its end, and have no other node in common. Edges
+    /// that connect the two ends directly are in none.
     ///
     /// Each node is in one section at a time. So the branches take their nodes from the section in
     /// which the stretch was found, until these are [put back](Sections::put_back).

@@ -76,11 +76,16 @@ struct StandIn {
 }
 
 impl StandIns {
-    /// Replaces characters from U+0800 on in a regular expression by letters, as many as there are
-    /// letters for: PostgreSQL doesn't name such characters in automatons.
+    /// Replaces characters from U+0800 on in a regular expression by letters that the expression
+    /// doesn't have, each character by its own letter. The reason is that PostgreSQL's automaton of
+    /// an expression doesn't say which characters from U+0800 on it reads. The letters are few:
+    /// when none is left, further characters stay as they are.
     ///
-    /// Returns `None` if the expression has no such characters, or if the replaced expression might
-    /// match other texts.
+    /// `expression` is in UTF-8. `case` says whether the operator ignores letter case, unless an
+    /// option in the expression says otherwise.
+    ///
+    /// Returns `None` if nothing is replaced, or if the replaced expression might match other
+    /// texts.
     pub fn replace_in(expression: &[u8], case: LetterCase) -> Option<StandIns> {
         let expression = str::from_utf8(expression).ok()?;
         if !expression.contains(is_unnamed) {
@@ -131,9 +136,12 @@ struct RegexOptions {
 }
 
 impl RegexOptions {
-    /// Parses the options at the start of an expression: an optional `***:`, and then letters as in
-    /// `(?i)abc`; most expressions have none. Returns `None` if an option changes what is a special
-    /// character, as `(?x)` and `***=` do, or isn't known.
+    /// Parses the options with which an expression may begin in PostgreSQL: an optional *director*
+    /// `***:`, which says that an advanced regular expression follows, and then option letters in
+    /// parentheses, as in `(?i)abc`. Most expressions have none.
+    ///
+    /// Returns `None` if an option isn't known, or changes which characters are special, as `(?x)`
+    /// and the director `***=` do.
     fn parse(expression: &str) -> Option<RegexOptions> {
         let without_options = RegexOptions { length: 0, case: None };
         let after_director = match expression.strip_prefix("***") {
@@ -143,7 +151,7 @@ impl RegexOptions {
         let Some(after_bracket) = after_director.strip_prefix("(?") else {
             return Some(without_options);
         };
-        // Another sign begins a group.
+        // Without a letter behind `(?` it is a group, such as `(?:abc)`, and not options.
         if !after_bracket.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Some(without_options);
         }
@@ -152,7 +160,7 @@ impl RegexOptions {
         if !letters.chars().all(|letter| HARMLESS_OPTIONS.contains(letter)) {
             return None;
         }
-        // The last one counts.
+        // If several letters are about case, PostgreSQL follows the last one.
         let case = letters.chars().rev().find_map(|letter| match letter {
             'i' => Some(LetterCase::Ignored),
             'c' => Some(LetterCase::Compared),
@@ -307,6 +315,7 @@ impl RegexReplacement<'_> {
         if self.ignore_case && !fold::is_known(c.into()) {
             return None;
         }
+        // If case is ignored, characters that differ only in case must stay equal.
         let stands_for_c = |stand_in: &&StandIn| {
             let original = stand_in.original;
             original == c || (self.ignore_case && folded(original) == folded(c))

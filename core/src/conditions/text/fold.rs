@@ -118,9 +118,10 @@ const LOW: usize = 0x2000;
 /// treats by itself.
 static LOW_FOLDED: [u16; LOW] = low_folded();
 
-/// Returns the table of what each character below [`LOW`] folds to, from the rows of [`FOLDED`]: of
-/// the characters from `first` to `last`, each `step`-th one folds to itself plus `add`. All others
-/// fold to themselves.
+/// Returns the table of what each character below [`LOW`] folds to, by its number. It is computed
+/// when the crate is compiled, from the rows of [`FOLDED`]: of the characters from `first` to
+/// `last`, each `step`-th one folds to itself plus `add`. ASCII capitals fold to small letters. All
+/// other characters fold to themselves.
 const fn low_folded() -> [u16; LOW] {
     let mut table = [0; LOW];
     let mut c = 0;
