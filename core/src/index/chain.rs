@@ -196,7 +196,9 @@ impl Chain {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Allocates `count` consecutive pages, and returns the number of the first.
+    /// Allocates `count` consecutive pages, and returns the number of the first. They are the next
+    /// ones of the file that belong to nothing. Only this struct changes: the file grows when the
+    /// pages are written.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
     pub(super) fn allocate(&mut self, count: u64) -> error::Result<PageNumber> {
@@ -264,10 +266,12 @@ impl Chain {
 }
 
 impl StoredDirectory {
-    /// Reads the metapage and the directory pages of an index, and checks the fields that indexes of
-    /// every kind have. `form` says which kind it must be, and `size` is the size of pages.
+    /// Reads the metapage and the *directory pages* of an index: the pages that say where its bits
+    /// are. Checks the fields that indexes of every kind have. `form` says which kind of index it
+    /// must be, and `size` is the size of pages.
     ///
-    /// The metapage names the newest directory page, and each directory page the one before it.
+    /// The metapage names the newest directory page, and each directory page the one before it. The
+    /// result has them from the oldest on.
     ///
     /// Fails with [`Damage`] if no code here has written such pages, or if a page can't be read.
     pub fn read<P: Pages>(
@@ -277,8 +281,8 @@ impl StoredDirectory {
     ) -> Result<StoredDirectory, P::Error> {
         let meta = pages.with(META_PAGE, |page| MetaContent::parse(form, page, size))??;
 
-        // The pages are read from the newest to the oldest. The metapage says how many there are, and
-        // each has a smaller page number than the one that names it.
+        // The pages are read from the newest to the oldest. The metapage says how many there are,
+        // and each has a smaller page number than the one that names it.
         let mut directory_pages = Vec::new();
         let mut page_number = meta.record.newest_directory_page;
         for older_pages in (0..meta.record.directory_pages).rev() {
@@ -343,20 +347,26 @@ impl MetaRecord {
         check_field("magic number", found, self.magic == form.magic)
     }
 
-    /// Checks the fields whose valid values don't depend on the kind of index.
+    /// Checks those fields of a metapage that indexes of every kind have, except for the magic
+    /// number and the checksum: hash function, reserved bytes, number of allocated pages, directory
+    /// pages, and rows at the build.
+    ///
+    /// Fails with the first field that has an impossible value.
     fn check(&self) -> Result<(), WrongField> {
         check_field("hash function", self.hash_id, self.hash_id == HASH_ID)?;
         for byte in self.reserved {
             check_field("reserved byte", byte, byte == 0)?;
         }
 
-        // The metapage itself is allocated, and PostgreSQL has no page of the last number.
+        // The metapage itself is allocated; and in PostgreSQL no page has the number 2^32 - 1,
+        // which stands for "no page".
         let valid_counts = META_PAGE + 1..u32::MAX;
         check_field("number of pages", self.allocated, valid_counts.contains(&self.allocated))?;
-        // One of the pages is the metapage.
+        // One of the allocated pages is the metapage, so there are fewer directory pages.
         let count = self.directory_pages;
         check_field("number of directory pages", count, count < self.allocated)?;
 
+        // Stored as 0, the number of the metapage, if there is none.
         let newest = self.newest_directory_page;
         let is_valid_newest = if count == 0 {
             newest == 0
@@ -379,8 +389,9 @@ struct DirectoryPageContent {
 impl DirectoryPageContent {
     /// Returns what a directory page says: its records, and which directory page is before it.
     ///
-    /// `page` has the bytes of the page, or is `None` if the file ends before it, and `page_number` is
-    /// its number. `older_pages` is how many directory pages come before it, which its end says too.
+    /// `page` has the bytes of the page, or is `None` if the file ends before it, and `page_number`
+    /// is its number. `older_pages` is how many directory pages come before it, which its end says
+    /// too.
     ///
     /// Fails if it is not that directory page, or if a field is invalid.
     fn parse(
@@ -422,8 +433,8 @@ impl DirectoryPageRecord {
 }
 
 /// Returns the bytes of a page between PostgreSQL's header and the last bytes, which say what the
-/// page is and must be as `special` says. `page` has all bytes of the page, or is `None` if the file
-/// ends before it. `page_number` is for errors.
+/// page is and must be as `special` says. `page` has all bytes of the page, or is `None` if the
+/// file ends before it. `page_number` is for errors.
 ///
 /// Fails if the page was never written, or if its end says that it is another page.
 fn written_payload(

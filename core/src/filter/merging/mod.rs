@@ -141,11 +141,14 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Adds a filter's header to what is known of all filters to merge: their key kind, the
-    /// greatest common divisor of their base blocks, the least common multiple of their blocks,
-    /// and, of filters without a size, the largest header.
+    /// Checks that a filter with this header can be merged with the filters before, and updates
+    /// what the merge knows of all headers: the key kind of the elements, the greatest common
+    /// divisor of the base blocks, and the least common multiple of the numbers of blocks. Of
+    /// filters of no size, which are empty, the largest header is kept.
     ///
-    /// Fails, as [`MergedFilters::add`] does, if the filter can't be merged with those before.
+    /// Fails with [`crate::Class::KindMismatch`] if the filter has another key kind, and with
+    /// [`crate::Class::InvalidParameter`] if it has another layout or number of hashes, or a size
+    /// with which the filters can't be merged, whatever else is added.
     fn check_header(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
@@ -166,7 +169,8 @@ impl<M: MergeMemory> MergedFilters<M> {
             return Ok(());
         }
 
-        // All filters before have the same layout and number of hashes, so one is compared.
+        // All filters before have the same layout and number of hashes, so any one of them will do
+        // for the comparison.
         if let Some(MergedSize { header: other, .. }) = self.sizes.last()
             && let Some(why) = mismatch(other, header)
         {
@@ -175,12 +179,16 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.check_blocks(header)
     }
 
-    /// Checks that a filter with this header may still be merged with those before. In the end the
-    /// number of blocks of one filter must be a multiple of all others, and this filter may be yet
-    /// to come; but it must be small enough to be stored. Updates the least common multiple.
+    /// Checks that the number of blocks of a filter allows it to be merged with the filters before,
+    /// and updates the least common multiple of all these numbers.
     ///
-    /// Fails if two numbers of blocks don't divide each other, and a filter with a multiple of all
-    /// numbers could not be stored.
+    /// In the end the largest number must be a multiple of all others. But filters come in any
+    /// order, and the largest one may be yet to come. So it is enough if a filter could exist that
+    /// has a multiple of all numbers so far: if the least common multiple is small enough to be
+    /// stored.
+    ///
+    /// Fails with [`crate::Class::InvalidParameter`] if no such filter could be stored, and neither
+    /// of two numbers is a multiple of the other.
     fn check_blocks(&mut self, header: &Header<'_>) -> Result<()> {
         // lcm(a, b) = a / gcd(a, b) · b
         let quotient = self.common_multiple / gcd(self.common_multiple, header.blocks);
@@ -192,8 +200,10 @@ impl<M: MergeMemory> MergedFilters<M> {
             return Ok(());
         }
 
-        // All numbers of blocks before have a multiple that can be stored. So if this one and each
-        // of them divided each other, their multiple would be one of these, which can be stored.
+        // The error names a filter whose number of blocks and this one don't divide each other.
+        // There is one: if this number divided another one, the least common multiple would stay as
+        // it is, and if it were a multiple of all others, it would be the least common multiple
+        // itself. A filter of either size can be stored.
         for other in self.sizes.iter() {
             let other = &other.header;
             let divides = other.blocks.is_multiple_of(header.blocks)
@@ -235,10 +245,12 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Removes the elements from an intersection that a filter doesn't have.
+    /// Adds a filter to an intersection: removes the elements that it doesn't have from those that
+    /// all filters before have.
     ///
-    /// While all filters are dense, there are bits for each size. From the first list of hashes on,
-    /// there is only one list, of the hashes that all filters have.
+    /// A filter is dense (bits) or sparse (a list of the elements' hashes). While all filters are
+    /// dense, the intersection has bits for each size of filters. From the first list on, it is one
+    /// list for all sizes, of the hashes that all filters have.
     fn intersect(&mut self, memory: &mut M, view: &View<'_>) {
         if let Some(common) = &mut self.common {
             retain(common, |hash| contains(view, hash));
@@ -261,9 +273,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Turns an intersection of dense filters into a list, when the first filter that is a list
-    /// comes: returns those of its hashes that all filters before have. Frees the bits of these
-    /// filters, which are not needed any more.
+    /// Turns an intersection of dense filters into a list of hashes, when the first filter that is
+    /// a list comes: returns those hashes of `list` that all filters before have. The bits of the
+    /// filters before aren't needed any more, and are freed.
     fn become_list(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
         let mut common = list_in(memory, sparse::hashes_in(list));
         for size in self.sizes.iter_mut() {
@@ -293,7 +305,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Returns the merged filter. More filters can be added afterwards.
+    /// Returns the merged filter, in the form in which it is stored. More filters can be added
+    /// afterwards. Without any filter, the result is an empty filter of no size.
     ///
     /// Fails with [`crate::Class::InvalidParameter`] if the numbers of blocks of all filters don't
     /// divide the largest one, and with [`crate::Class::TooLarge`] if the result has more than
@@ -366,9 +379,10 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Writes the bits of the result to `payload`, which must consist of zeros and have `blocks`
-    /// blocks, as many as the largest size. The bits of smaller sizes are spread to so many blocks,
-    /// and ORed or ANDed to those of the largest size.
+    /// Writes the bits of the merged filter to `payload`. All bytes of it must be 0, and it must
+    /// have `blocks` blocks: as many as the largest filters. The bits of smaller filters are spread
+    /// to so many blocks, each of theirs to several, and then ORed (union) or ANDed (intersection)
+    /// to those of the largest filters.
     fn write_bits(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
         let Some((largest, smaller)) = self.sizes.split_last_mut() else {
             return;
@@ -387,9 +401,10 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Returns what has been merged as a partial state: bytes for another process, which adds them
-    /// by [`MergedFilters::add_partial`]. They have one filter for each size, by ascending number
-    /// of blocks, after one of no size if there was any.
+    /// Returns what has been merged as a *partial state*: bytes for another process, which reads
+    /// them by [`PartialMerge::parse`] and adds them by [`MergedFilters::add_partial`]. They have
+    /// one filter for each size, by ascending number of blocks. An empty filter of no size comes
+    /// first if any such filter was added. More filters can be added afterwards.
     ///
     /// Fails with [`crate::error::TooLarge::PartialState`] if the filters take too many bytes
     /// together.

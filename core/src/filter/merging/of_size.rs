@@ -93,8 +93,11 @@ pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> boo
 }
 
 impl<M: MergeMemory> MergedSize<M> {
-    /// Returns the result for a filter that is the first of its size: its header, and a copy of its
-    /// elements in the memory of the merge. Can be cancelled.
+    /// Begins the merge of the filters of one size with the first of them: returns its header, and
+    /// a copy of its elements in `memory`, which outlives the filter. The key kind is left out of
+    /// the header, as it is kept once for all sizes.
+    ///
+    /// Checks for interrupts while it copies, so a user can cancel it.
     pub(super) fn of_filter(memory: &mut M, view: &View<'_>) -> MergedSize<M> {
         let elements = match view.body {
             Body::Dense(bits) => {
@@ -104,7 +107,7 @@ impl<M: MergeMemory> MergedSize<M> {
             }
             Body::Sparse(list) => MergedElements::Hashes {
                 hashes: list_in(memory, sparse::hashes_in(list)),
-                // A stored list is ascending.
+                // Stored hashes are in ascending order.
                 num_sorted: list.len(),
             },
         };
@@ -165,8 +168,9 @@ impl<M: MergeMemory> MergedSize<M> {
         }
     }
 
-    /// Keeps a list of hashes, to which some were added, small: drops repeated hashes if it has
-    /// become long, and converts it to bits if these take less memory.
+    /// Keeps a list of hashes small after some were added: drops repeated hashes if the list has
+    /// more than doubled since it was sorted, or takes more memory than bits would; and converts it
+    /// to bits if it still takes more. Does nothing if the elements are bits.
     fn shrink_list(&mut self, memory: &mut M) {
         let MergedElements::Hashes { hashes, num_sorted } = &self.elements else {
             return;

@@ -138,12 +138,13 @@ impl<'a> PartialMerge<'a> {
         }
     }
 
-    /// Checks that a filter may follow those that were read before in the state of an intersection:
-    /// either all filters have bits, or all are lists, and then only the last one has hashes. An
-    /// empty filter of no size may come first in both cases.
+    /// Checks that a filter may come next in the partial state of an intersection. Either all
+    /// filters of such a state have bits, or all are lists of hashes. Of lists only the last one
+    /// has hashes, which all filters have in common; the others are empty, and say only which sizes
+    /// the filters had. An empty filter of no size may come first in both cases.
     ///
-    /// Fails if the filters before are of the other form, or if a list has hashes and isn't the
-    /// last.
+    /// Fails if the filter before is of the other form, or if the filter is a list with hashes and
+    /// isn't the last one.
     fn check_intersection(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
         if filter.header.is_unsized() {
             return Ok(());
@@ -229,15 +230,19 @@ impl PartialFilter<'_> {
         LENGTH_BYTES + self.stored_bytes().next_multiple_of(FILTER_ALIGNMENT)
     }
 
-    /// Writes the length and the stored form to the start of `into`, which must have at least
-    /// [`PartialFilter::partial_bytes`] bytes, all zeros. Can be cancelled.
+    /// Writes the filter to the start of `into`: a length of eight bytes, and then that many bytes
+    /// in the form in which PostgreSQL stores filters (header, then bits or hashes). `into` must
+    /// have at least [`PartialFilter::partial_bytes`] bytes, all zeros; those after the filter stay
+    /// zero.
+    ///
+    /// Checks for interrupts while it copies the payload, so a user can cancel it.
     fn write(&self, into: &mut [u8]) {
         let (length, rest) = into.split_at_mut(LENGTH_BYTES);
         let stored_bytes = self.stored_bytes();
         length.copy_from_slice(&(stored_bytes as u64).to_le_bytes());
 
-        let filter = &mut rest[..stored_bytes];
-        let (prefix, payload) = filter.split_at_mut(self.header.prefix_bytes());
+        let stored_filter = &mut rest[..stored_bytes];
+        let (prefix, payload) = stored_filter.split_at_mut(self.header.prefix_bytes());
         match self.elements {
             PartialElements::Bits(bits) => {
                 self.header.write(Representation::Dense, prefix);

@@ -61,8 +61,8 @@ impl PendingGroup {
         }
     }
 
-    /// Adds the filter of a row, given its bits. For the first filter, memory for `expected_bytes` is
-    /// reserved, so that the bits of the others don't move.
+    /// Adds the filter of a row, given its bits. For the first filter, memory for `expected_bytes`
+    /// is reserved, so that the bits of the others don't move.
     fn keep(&mut self, row: RowId, bits: &[u8], expected_bytes: usize) {
         if self.bits.capacity() == 0 {
             memory::reserve(&mut self.bits, expected_bytes);
@@ -109,9 +109,9 @@ impl Build {
     /// Adds a row with its filter. A filter that can have no elements is left out, since no lookup
     /// must find it.
     ///
-    /// Filters are kept in memory until some of one *group*, which have the same shape, fill a tile,
-    /// which has them side by side. If all take too much memory, those of the largest group are
-    /// written before they fill a tile.
+    /// Filters are kept in memory until some of one *group*, which have the same shape, fill a
+    /// tile, which has them side by side. If all take too much memory, those of the largest group
+    /// are written before they fill a tile.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -148,9 +148,9 @@ impl Build {
         Ok(())
     }
 
-    /// Ends the build: writes the filters that are still in memory, and then the pages that say which
-    /// rows they belong to (row pages) and where they are (directory pages). Returns the directory.
-    /// The caller must write its metapage.
+    /// Ends the build: writes the filters that are still in memory, then the pages that say which
+    /// rows of the table the filters belong to (*row pages*), and then those that say where the
+    /// filters are (*directory pages*). Returns the directory. The caller must write its metapage.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -160,7 +160,8 @@ impl Build {
             self.write_row_page(sink, group_index)?;
         }
 
-        // All row pages have numbers now, so the tiles can be added to the directory.
+        // The record of a tile has the number of its row page. All row pages have numbers now, so
+        // the tiles can be added to the directory, each with the group of its filters.
         let Build { mut directory, groups, tiles, .. } = self;
         for tile in tiles {
             let pending = groups
@@ -189,8 +190,8 @@ impl Build {
         })
     }
 
-    /// Returns the index of the group in [`Build::groups`] whose filters take most memory. Panics if
-    /// there is no group.
+    /// Returns the index of the group in [`Build::groups`] whose filters take most memory. Panics
+    /// if there is no group.
     fn index_of_largest_group(&self) -> usize {
         (0..self.groups.len())
             .max_by_key(|&index| self.groups[index].bits.len())
@@ -198,8 +199,8 @@ impl Build {
     }
 
     /// Writes the filters of one group that are in memory, and removes them from there. They become
-    /// one tile or several, each of which has filters of the group side by side. `group_index` is the
-    /// index of the group in [`Build::groups`].
+    /// one tile or several, each of which has filters of the group side by side. `group_index` is
+    /// the index of the group in [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -219,9 +220,9 @@ impl Build {
         Ok(())
     }
 
-    /// Returns how many slots the next tile gets, if `filters` filters of a group are left. A tile has
-    /// the filters of the group side by side: a slot has the blocks of one filter, and each page of
-    /// the tile has the same number of blocks of every slot.
+    /// Returns how many slots the next tile gets, if `filters` filters of a group are left. A tile
+    /// has the filters of the group side by side: a slot has the blocks of one filter, and each
+    /// page of the tile has the same number of blocks of every slot.
     ///
     /// The tile has room for all filters if they fill three quarters of its pages; slots are added
     /// until the pages are full. Else a page gets one more block of each slot. The tile then has
@@ -254,12 +255,14 @@ impl Build {
         width.min(widest)
     }
 
-    /// Writes the next tile of a group: the pages with the bits of its filters, side by side. Returns
-    /// how many of the kept filters of the group are written then. `filters_written` is how many
-    /// were before, and `group_index` is the index of the group in [`Build::groups`].
+    /// Writes some of the filters of a group that are kept in memory as a *tile*: neighbouring
+    /// pages with the bits of filters side by side. The first `filters_written` filters are written
+    /// already; returns how many are then. `group_index` is the index of the group in
+    /// [`Build::groups`].
     ///
-    /// The rows of the filters are kept for the group's row page. If that has too few places left,
-    /// it is written first, and a new one begins.
+    /// Which rows of the table the filters belong to is noted on the group's *row page*, which is
+    /// kept in memory. If it has fewer places left than the tile, it is written first, and a new
+    /// one begins.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -273,6 +276,7 @@ impl Build {
         let filters_kept = self.groups[group_index].rows.len();
         let filters_left = filters_kept - filters_written;
         let width = self.width_for(&self.groups[group_index].group, filters_left);
+        // The tile may have places for more filters, which stay free.
         let end = filters_kept.min(filters_written + usize::from(width));
         let filters = filters_written..end;
         if self.groups[group_index].row_page.address.slots + width > slots_per_row_page(size) {
@@ -301,9 +305,9 @@ impl Build {
         Ok(end)
     }
 
-    /// Returns the number by which the index knows a group, and gives it the next one if it has none
-    /// yet: groups are numbered in the order of their first tiles. `group_index` is the index of the
-    /// group in [`Build::groups`].
+    /// Returns the number by which the index knows a group, and gives it the next one if it has
+    /// none yet: groups are numbered in the order of their first tiles. `group_index` is the index
+    /// of the group in [`Build::groups`].
     fn number_of_group(&mut self, group_index: usize) -> u32 {
         let groups_with_number = self.groups.iter().filter(|pending| pending.number.is_some());
         let next_number = groups_with_number.count() as u32;
@@ -312,7 +316,8 @@ impl Build {
 
     /// Writes the row page of a group, which says which rows the filters in the group's last tiles
     /// belong to, and begins a new one. The tiles get its page number. Does nothing if no tile was
-    /// written since the last row page. `group_index` is the index of the group in [`Build::groups`].
+    /// written since the last row page. `group_index` is the index of the group in
+    /// [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -355,9 +360,9 @@ impl PendingGroup {
     }
 }
 
-/// Writes all pages of a tile, which has filters of one shape side by side: each page has some blocks
-/// of every filter, one filter after the other. If the tile has room for more filters, their places
-/// stay zero.
+/// Writes all pages of a tile, which has filters of one shape side by side: each page has some
+/// blocks of every filter, one filter after the other. If the tile has room for more filters, their
+/// places stay zero.
 ///
 /// Fails if a page can't be written.
 fn write_tile_pages<S: PageSink>(
@@ -373,9 +378,10 @@ fn write_tile_pages<S: PageSink>(
         page.fill(0);
         // The last page may have less of each filter.
         let length = bytes_per_page.min(filters.bytes_per_filter - start);
-        let places = page[size.payload()].chunks_exact_mut(bytes_per_page);
-        for (place, filter) in places.zip(filters.bits.chunks_exact(filters.bytes_per_filter)) {
-            place[..length].copy_from_slice(&filter[start..][..length]);
+        let places_of_filters = page[size.payload()].chunks_exact_mut(bytes_per_page);
+        let bits_of_filters = filters.bits.chunks_exact(filters.bytes_per_filter);
+        for (place, bits) in places_of_filters.zip(bits_of_filters) {
+            place[..length].copy_from_slice(&bits[start..][..length]);
         }
         tile.special().write(&mut page);
         sink.write(&page)?;

@@ -43,9 +43,14 @@ impl Directory {
         Ok(Growth { directory: grown, page: Some(newest_page) })
     }
 
-    /// Allocates the next tile of a group, which are filters of one shape: places for filters, its
-    /// *slots*, and pages for the bits of the filters. Returns the tile, which is not in the directory
-    /// yet.
+    /// Allocates the next *tile* of a group: some neighbouring pages, which will have the bits of
+    /// filters side by side. A *group* is filters of one shape and one kind of elements. A tile has
+    /// a fixed number of *slots*, the places for filters; they are numbered on a *row page*, which
+    /// says to which row of the table the filter in each slot belongs.
+    ///
+    /// Returns the tile. Its pages are allocated, and its row page if that is new, but nothing is
+    /// written, and the tile isn't in the directory yet. A group that the directory doesn't have
+    /// gets the next number, and isn't added either.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few page numbers are left.
     fn allocate_tile(&mut self, group: &FilterGroup) -> error::Result<Tile> {
@@ -68,9 +73,11 @@ impl Directory {
         })
     }
 
-    /// Allocates `width` slots, places for filters, for a tile of a group. Slots are numbered by their
-    /// *row page*, which has the row of each slot. They are on the last row page of the group if they
-    /// fit there; otherwise at the start of a new row page, which is allocated.
+    /// Finds `width` slots, places for filters, for a new tile of a group. Slots are numbered on a
+    /// *row page*, a page of the index that says to which row of the table the filter in each slot
+    /// belongs. The new slots follow those on the last row page of the group if that has room for
+    /// all of them. Otherwise a new row page is allocated, and they are its first ones. The
+    /// directory knows of them only when the tile is added.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     fn allocate_slots(&mut self, group: u32, width: u16) -> error::Result<SlotPlace> {
@@ -85,8 +92,8 @@ impl Directory {
         Ok(SlotPlace { row_page: new_page, first_slot: 0 })
     }
 
-    /// Returns how many slots the next tile of a group gets, each of which is a place for one filter,
-    /// if the group has `slots` now.
+    /// Returns how many slots the next tile of a group gets, each of which is a place for one
+    /// filter, if the group has `slots` now.
     ///
     /// The tile adds a quarter to the slots, or doubles them if filters are small, up to the
     /// greatest width. It is then widened as far as its pages have room for more slots.
@@ -111,12 +118,14 @@ impl Directory {
         full_width.min(widest.into()) as u16
     }
 
-    /// Adds a tile, whose slots and pages are allocated, to the directory, and before it its group if
-    /// that is new. Their records are added to those of the newest directory page, which the caller
-    /// must write.
+    /// Adds a tile, whose slots and pages are allocated, to the directory. If the directory has no
+    /// tile of its group yet, the group is added first. Their records are added to those of the
+    /// newest directory page, which are kept in memory: the caller must write that page
+    /// (`Chain::newest_page`) after the last tile.
     ///
-    /// If that page has no room for the records, a new one is begun for them. Then the bytes of the
-    /// full page are returned, otherwise `None`.
+    /// If the page has no room for the records, a new directory page is allocated for them. Then
+    /// the bytes of the page that was full are returned, for callers that haven't written it yet;
+    /// otherwise `None`.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     pub(super) fn append(

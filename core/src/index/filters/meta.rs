@@ -30,15 +30,19 @@ impl IndexDirectory for Directory {
 }
 
 impl Directory {
-    /// Returns the directory of an index, by the records on its directory pages: one for each tile,
-    /// which has filters of one shape side by side, and one for each group of such filters. Pages
-    /// have `size` bytes.
+    /// Reads the directory of an index, which says where its filters are, from the records on its
+    /// directory pages. Pages have `size` bytes.
     ///
-    /// Also checks that each allocated page of the index has one owner: a tile, or the directory.
+    /// There are two kinds of records. A *group* is what filters have in common that may share
+    /// pages: shape, and kind of elements. A *tile* is some neighbouring pages with filters of one
+    /// group side by side.
     ///
-    /// Fails if a record is invalid, or if an allocated page has no owner or two of them.
+    /// The records decide where bits are written. So it is also checked that each allocated page of
+    /// the index belongs to exactly one tile, or is a directory page.
+    ///
+    /// Fails if a record is invalid, or if an allocated page belongs to nothing, or to two things.
     fn parse(stored: StoredDirectory, size: PageSize) -> Result<Directory, Damage> {
-        // This kind of index has all its records in directory pages, none in the metapage.
+        // The index over ranges has records in its metapage, too, but this index has none there.
         let bytes_in_metapage = stored.meta_records.len() as u64;
         check_field("bytes of records", bytes_in_metapage, bytes_in_metapage == 0)
             .map_err(|wrong| wrong.on(META_PAGE))?;
@@ -106,8 +110,8 @@ impl OwnedPages {
         self.add(tile.pages());
     }
 
-    /// Checks that each page from 1 to `allocated - 1` has an owner, that no page has two, and that no
-    /// other page has one. Page 0 is the metapage, which needs no owner.
+    /// Checks that each page from 1 to `allocated - 1` has an owner, that no page has two, and that
+    /// no other page has one. Page 0 is the metapage, which needs no owner.
     ///
     /// Fails with the first page that is wrong.
     fn check_all_allocated(mut self, allocated: PageNumber) -> Result<(), WrongField> {

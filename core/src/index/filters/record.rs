@@ -58,9 +58,9 @@ struct TileRecord {
     reserved_3: u32,
 }
 
-/// Reads the first record of `bytes`, and advances `bytes` past it. It is the record of a group, which
-/// are filters of one shape, or of a tile, which has filters of one group side by side. `directory`
-/// holds all records before this one.
+/// Reads the first record of `bytes`, and advances `bytes` past it. It is the record of a group,
+/// which are filters of one shape, or of a tile, which has filters of one group side by side.
+/// `directory` holds all records before this one.
 ///
 /// Fails if the record is incomplete, has an invalid field, or does not continue `directory`.
 pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Record, WrongField> {
@@ -171,11 +171,12 @@ impl GroupRecord {
 }
 
 impl TileRecord {
-    /// Returns the tile that this record describes: where it has places for filters of one shape. It
-    /// must continue `directory`, which holds all records before this one, and is not added to it.
+    /// Checks this record, and returns the *tile* that it describes: some neighbouring pages with
+    /// the filters of one group (filters of one shape) side by side, each in a *slot*. `directory`
+    /// has all records before this one; the tile is not added to it.
     ///
-    /// Fails if the group is unknown, if the slots are not its next free ones, or if a page was
-    /// never allocated.
+    /// Fails if the group is unknown, if the slots are not the next ones of the group, or if a page
+    /// was never allocated.
     fn into_tile(self, directory: &Directory) -> Result<Tile, WrongField> {
         self.check_reserved()?;
         let group = directory
@@ -213,8 +214,8 @@ impl TileRecord {
     /// Checks that the tile has the next free slots of its group: those after the last tile, on the
     /// same row page, or the first ones of a later row page.
     ///
-    /// A row page is a page with the rows of slots, which are numbered there. The check ensures that
-    /// no slot is skipped, and that none belongs to two tiles.
+    /// A row page is a page with the rows of slots, which are numbered there. The check ensures
+    /// that no slot is skipped, and that none belongs to two tiles.
     fn check_slots(&self, directory: &Directory) -> Result<(), WrongField> {
         let mut next_slot = 0;
         if let Some(last) = directory.row_pages(self.group).last() {
@@ -250,8 +251,9 @@ impl TileRecord {
     }
 }
 
-/// Returns the bytes of a group's record: the code, the fields, and the name, padded with zeros so
-/// that the whole is a multiple of 8 bytes.
+/// Returns the bytes by which a directory page stores a group, which is what the filters of a tile
+/// have in common: the code of the record, its fields, and the name of the key kind, padded with
+/// zeros so that the whole is a multiple of 8 bytes.
 pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
     let kind = group.kind();
     let record = GroupRecord {

@@ -88,10 +88,11 @@ impl RowPage {
         Ok(free.map(|slot| slot as u16))
     }
 
-    /// Returns whether a slot, a place for a filter, belongs to a row, and to which one. The row of a
-    /// free slot has no meaning. `page` has the bytes of the page, which must have been written.
+    /// Returns whether a slot, a place for one filter in the index, belongs to a row of the table,
+    /// and to which one. The row of a free slot has no meaning. `page` has the bytes of this row
+    /// page, which must have been written.
     ///
-    /// Fails if no state has the code that is stored.
+    /// Fails if the state of the slot has an unknown code.
     pub fn slot(&self, page: &[u8], slot: u16) -> Result<(SlotState, RowId), Damage> {
         let code = page[usize::from(self.state_offset(slot))];
         let state = SlotState::from_code(code)
@@ -104,8 +105,8 @@ impl RowPage {
     }
 
     /// Calls `visit` for each of these slots, which are places for filters, unless it is free: with
-    /// its number, its state, and the row that it belongs to. `page` has the bytes of this row page,
-    /// `None` if the file ends before it.
+    /// its number, its state, and the row that it belongs to. `page` has the bytes of this row
+    /// page, `None` if the file ends before it.
     ///
     /// Fails if these are the bytes of another page, or if the state of a slot has an unknown code.
     pub fn rows(

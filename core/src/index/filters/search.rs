@@ -26,11 +26,12 @@ pub struct FoundRow {
     pub must_recheck: bool,
 }
 
-/// Calls `found` with each row of the table whose filter may meet all of some conditions. A condition
-/// is a list of elements, and is met by a filter that has at least one of them.
+/// Calls `found` with each row of the table whose filter may meet all of some conditions. A
+/// condition is a list of elements, and is met by a filter that has at least one of them.
 ///
 /// Filters are searched in groups, which have the same shape and hold elements of the same kind.
-/// `conditions` returns the conditions for a group, since the hash of an element depends on the kind.
+/// `conditions` returns the conditions for a group, since the hash of an element depends on the
+/// kind.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 pub fn search<P: Pages>(
@@ -57,9 +58,9 @@ pub fn search<P: Pages>(
     Ok(())
 }
 
-/// Returns the bits that filters of a group must have to meet conditions: a list for each condition,
-/// see [`masks_of_condition`]. A condition is left out if no bits can show that a filter fails to
-/// meet it. So no list is returned if the index keeps no bits of the group's filters.
+/// Returns the bits that filters of a group must have to meet conditions: a list for each
+/// condition, see [`masks_of_condition`]. A condition is left out if no bits can show that a filter
+/// fails to meet it. So no list is returned if the index keeps no bits of the group's filters.
 fn masks_of_conditions(
     group: &FilterGroup,
     conditions: &[FilterCondition],
@@ -75,9 +76,9 @@ fn masks_of_conditions(
     }
 }
 
-/// Returns the bits of the elements of a condition, of which a filter must have at least one: a mask
-/// for each element, which says a block of the filter and the bits there. Masks are in the order of
-/// their blocks, as probing wants them.
+/// Returns the bits of the elements of a condition, of which a filter must have at least one: a
+/// mask for each element, which says a block of the filter and the bits there. Masks are in the
+/// order of their blocks, as probing wants them.
 ///
 /// `None` if an element is of another kind than those of the filters. Then the condition must hold
 /// for every filter of the group: whoever asks the filter itself raises the error about the kind.
@@ -96,9 +97,12 @@ fn masks_of_condition(
     Some(masks)
 }
 
-/// Calls `found` with each row whose filter may meet all conditions, among the filters of one group,
-/// which have the same shape and share pages. `group` is the number of the group. Each condition is
-/// a list of masks, and is met by a filter that has the bits of one of them.
+/// Calls `found` with each row of the table whose filter may meet all conditions, among the filters
+/// of one group. Filters of a group have the same shape, and their bits are side by side in the
+/// pages of *tiles*. `group` is the number of the group. Each condition is a list of masks, one for
+/// each element that is looked for, and is met by a filter that has all bits of at least one mask.
+///
+/// The pages that are read next are announced (prefetched) as far as `pages` allows.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 fn search_group<P: Pages>(
@@ -128,7 +132,8 @@ fn search_group<P: Pages>(
         while pages.can_announce()
             && let Some((index_of_page, page)) = unannounced.next()
         {
-            // Others were read unannounced while the index seemed to be in memory.
+            // Pages of earlier row pages were read unannounced, while the index seemed to be in
+            // memory.
             let is_still_to_read = index_of_page >= row_page_index;
             if is_still_to_read {
                 pages.announce(page);
@@ -139,9 +144,12 @@ fn search_group<P: Pages>(
     Ok(())
 }
 
-/// Calls `found` with each row of a row page whose filter may meet all conditions. A row page has the
-/// rows whose filters are in some `tiles`. Each condition is a list of masks, and is met by a filter
-/// that has the bits of one of them. With no condition, all rows are found.
+/// Calls `found` with each row of a *row page* whose filter may meet all conditions. A row page
+/// says to which row of the table each filter in some tiles belongs; `tiles` must be all of these
+/// tiles. A *tile* is some pages with the bits of filters side by side.
+///
+/// Each condition is a list of masks, one for each element that is looked for, and is met by a
+/// filter that has all bits of at least one mask. With no condition, all rows are found.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 fn search_row_page<P: Pages>(
@@ -183,8 +191,8 @@ fn search_row_page<P: Pages>(
 }
 
 /// Finds the filters of a tile that may have at least one of some elements: sets their entries in
-/// `may_have`, which has one for each filter of the tile. Other entries stay as they are. `masks` has
-/// the bits of each element, in the order of the blocks that have them.
+/// `may_have`, which has one for each filter of the tile. Other entries stay as they are. `masks`
+/// has the bits of each element, in the order of the blocks that have them.
 ///
 /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
 fn probe_tile<P: Pages>(
@@ -215,9 +223,9 @@ struct ProbedPage<'m> {
     masks: &'m [ElementMask],
 }
 
-/// Returns the pages of a tile that a lookup of some elements reads: those that have the block of an
-/// element, each with the masks of the elements there. `masks` has the bits of the elements, in the
-/// order of their blocks.
+/// Returns the pages of a tile that a lookup of some elements reads: those that have the block of
+/// an element, each with the masks of the elements there. `masks` has the bits of the elements, in
+/// the order of their blocks.
 fn pages_with<'m>(
     tile: &Tile,
     masks: &'m [ElementMask],

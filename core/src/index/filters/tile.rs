@@ -85,9 +85,10 @@ impl FilterGroup {
         FilterGroup::new(Holds::Nothing, shape, Kind::NONE)
     }
 
-    /// Returns which filters this one shares pages with, side by side: those of its group, which have
-    /// the same shape and the same kind of elements. `None` if the filter has no key kind: it has no
-    /// elements then, so that no lookup must find it.
+    /// Returns the group of a filter: all filters of a group have the same shape and the same kind
+    /// of elements, and may have their bits side by side in the pages of the index. `None` if the
+    /// filter has no key kind: it has no elements then, so that no lookup must find it, and the
+    /// index leaves it out.
     pub fn of_filter(filter: &View<'_>) -> Option<FilterGroup> {
         let header = &filter.header;
         if header.kind.is_none() {
@@ -104,8 +105,8 @@ impl FilterGroup {
     }
 
     /// Returns the group of a filter that is a list of this many hashes. In the index it becomes a
-    /// filter of bits, whose number of blocks is a power of two, so that lists of similar lengths are
-    /// in one group.
+    /// filter of bits, whose number of blocks is a power of two, so that lists of similar lengths
+    /// are in one group.
     fn for_list_of(hashes: usize, kind: Kind<'_>) -> FilterGroup {
         let least_bits = hashes as u64 * LEAST_BITS_PER_LIST_HASH;
         let least_blocks = least_bits.div_ceil(Layout::Blocked.block_bits());
@@ -133,9 +134,9 @@ impl FilterGroup {
     }
 }
 
-/// Returns the bits that the index keeps of a filter: all of its blocks, in their order. If the filter
-/// is a list of hashes, they are made of these. They are empty if the index keeps no bits of such
-/// filters. `group` must be that of the filter.
+/// Returns the bits that the index keeps of a filter: all of its blocks, in their order. Of a
+/// filter that is a list of hashes, they are those that the hashes set. They are empty if the index
+/// keeps no bits of such filters, as of layout `classic`. `group` must be the group of the filter.
 pub fn slot_bits<'a>(filter: &View<'a>, group: &FilterGroup) -> Cow<'a, [u8]> {
     match (group.holds, filter.body) {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
@@ -296,11 +297,13 @@ impl ElementMask {
         }
     }
 
-    /// Finds the filters in a page that may have the element: sets their entries in `may_have`, which
-    /// has one for each filter of the tile. Other entries stay as they are.
+    /// Finds out which filters of a tile may have the element, by one page of the tile: sets their
+    /// entries in `may_have`, which has an entry for each filter of the tile. Other entries stay as
+    /// they are.
     ///
-    /// `payload` has the bytes of the page of the tile that has the element's block of each filter.
-    /// A page has several neighbouring blocks of one filter, then those of the next, and so on.
+    /// `payload` has the bytes of the page between its header and its end. It must be the page that
+    /// has the element's block of each filter. A page has some neighbouring blocks of the first
+    /// filter, then the same blocks of the next filter, and so on; `grid` says how many.
     pub fn probe(&self, grid: &Grid, payload: &[u8], may_have: &mut [bool]) {
         let block_among_those_of_filter = (self.block % grid.slot_blocks_per_page) as usize;
         let from_block_of_first_filter = &payload[block_among_those_of_filter * grid.block_bytes..];

@@ -156,13 +156,15 @@ impl Special {
         *special_space = self.encode();
     }
 
-    /// Returns the bytes of a page if they end as those of this page must; `None` if the page was
-    /// never written: it is all zero, or after the end of the file.
+    /// Checks that a page is the one that it should be, and returns its bytes: its last eight
+    /// bytes, PostgreSQL's *special space*, say what it is, and must be as `self` describes.
+    /// Returns `None` if the page was never written: it is all zero, or after the end of the file.
     ///
-    /// `page` has the bytes, or is `None` if the file ends before the page. `page_number` is for
-    /// errors.
+    /// `page` has the bytes, or is `None` if the file ends before the page. `page_number` is only
+    /// for errors.
     ///
-    /// Fails if the page has other than `size` bytes, or if its end says that it is another page.
+    /// Fails if the page has not `size` bytes, or if its special space says that it is another
+    /// page.
     #[inline]
     pub fn written(
         self,
@@ -181,9 +183,11 @@ impl Special {
         }
     }
 
-    /// Returns what is wrong with a page, in the words of the error message. The caller has found
-    /// that the page doesn't have `size` bytes, or doesn't end with this special space: eight bytes
-    /// that say what the page is.
+    /// Returns why a page is not the one that it must be, in the words of the error message: "it
+    /// has …" or "its … is …". `self` is what its last eight bytes, the *special space*, must say.
+    ///
+    /// The caller must have found that the page has not `size` bytes, or that its special space
+    /// says something else.
     #[cold]
     fn problem(self, page: &[u8], size: PageSize) -> String {
         if page.len() != size.bytes() {
@@ -201,6 +205,7 @@ impl Special {
         } else if found.kind != expected_kind {
             format!("it is of kind {}, but must be {expected_kind} ({:?})", found.kind, self.kind)
         } else {
+            // The other fields of the special space are right, so it is the last one that differs.
             format!("its number is {}, but must be {}", found.number, self.number)
         }
     }
@@ -220,14 +225,14 @@ pub trait Pages {
         read: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, Self::Error>;
 
-    /// Returns whether further pages may be announced now. Whoever knows pages that will be read soon
-    /// asks before it computes them: where pages are in memory, that would be for nothing.
+    /// Returns whether further pages may be announced now. Whoever knows pages that will be read
+    /// soon asks before it computes them: where pages are in memory, that would be for nothing.
     fn can_announce(&mut self) -> bool {
         false
     }
 
-    /// Announces that a page will be read soon, so that it can be read from disk while others are in
-    /// use. [`Pages::can_announce`] must have allowed it.
+    /// Announces that a page will be read soon, so that it can be read from disk while others are
+    /// in use. [`Pages::can_announce`] must have allowed it.
     fn announce(&mut self, _page: PageNumber) {}
 }
 
