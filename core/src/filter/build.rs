@@ -70,12 +70,13 @@ pub fn size_unsized_build<'a>(
     Ok(sized)
 }
 
-/// Returns the header of the largest filter, with a power of two of blocks, that has at most
-/// `limit` bytes as stored.
+/// Returns the header of the largest filter that has at most `limit` bytes as stored, and whose
+/// number of blocks is a power of two. `header` says its layout, false positive rate and key kind;
+/// its size is ignored.
 ///
-/// A build that wasn't told how many elements to expect uses this size if it must set bits before
-/// all elements have come: at the end [`fold_unsized_build`] folds them to the size that the
-/// elements need. `header` tells layout, rate and key kind.
+/// A build that wasn't told how many elements to expect keeps their hashes. If there are too many
+/// of them, it sets their bits in a filter of this size. When all elements have come,
+/// [`fold_unsized_build`] folds the filter in half again and again, to the size that they need.
 ///
 /// Fails if the layout can't keep the rate, and with [`crate::Class::TooLarge`] if not even the
 /// smallest filter fits.
@@ -89,6 +90,7 @@ pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>>
 
     loop {
         let blocks = largest.blocks * 2;
+        // Base blocks are those of a filter that was never merged: all of them.
         let twice_as_large = Header { blocks, base_blocks: blocks, ..largest };
         let fits = twice_as_large.dense_bytes() <= limit && blocks <= max_blocks(header.layout);
         if !fits {
@@ -98,15 +100,17 @@ pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>>
     }
 }
 
-/// Returns the filter of a build that wasn't told how many elements to expect, and set their bits
-/// in the largest possible size, that of [`largest_header`]. Now that `elements` distinct elements
-/// have come, the bits are folded: to the fewest blocks, a power of two, that keep the rate with so
-/// many.
+/// Ends a build that wasn't told how many elements to expect, and returns its filter. As the hashes
+/// of the elements were too many to be kept, the build has set their `bits` in a filter of the size
+/// of [`largest_header`], which `header` describes. Now that `elements` distinct elements have
+/// come, the bits are folded, that is, neighbouring blocks are ORed: to the fewest blocks, a power
+/// of two, that keep the false positive rate with so many elements.
 ///
 /// If that would be more blocks than the bits have, these stay as they are, and the filter has the
-/// capacity at which its size keeps the rate. Fails with [`crate::Class::TooLarge`] if the filter
-/// that the elements need, or the one that is returned, would have more than `limit` bytes as
-/// stored.
+/// capacity at which its size keeps the rate.
+///
+/// Fails with [`crate::Class::TooLarge`] if the filter that the elements need, or the one that is
+/// returned, would have more than `limit` bytes as stored.
 pub fn fold_unsized_build<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -188,7 +192,8 @@ pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
 /// Sets the bits of the elements of a sparse filter in a dense payload, which must have the size
 /// that `header` tells. Can be cancelled.
 pub(crate) fn insert_list(payload: &mut [u8], header: &Header<'_>, list: &[[u8; 8]]) {
-    // Hashes are decoded in batches, since `insert_all` fetches memory for many at once.
+    // Hashes are decoded in batches, since `insert_all` prefetches memory for later ones. 256 are
+    // far more than it looks ahead, and take 2 kB of the stack.
     let mut batch = [0; 256];
     for entries in list.chunks(batch.len()) {
         let hashes = &mut batch[..entries.len()];

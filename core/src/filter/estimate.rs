@@ -254,9 +254,16 @@ struct SizeEstimate {
     elements: f64,
 }
 
-/// Returns the number of elements of a dense filter as estimated at several sizes, the largest
-/// first: at its own number of blocks, and folded to fewer by the smallest factor again and again,
-/// down to its base blocks, to which no bit is counted twice. Can be cancelled.
+/// Estimates the number of distinct elements of a dense filter, which has these `bits`, at several
+/// sizes. Returns the estimates, that at the largest size first.
+///
+/// If a smaller filter was merged into this one, its bits were *spread*: each block of it was
+/// copied to several. Then the bits would count several times. *Folding*, ORing such blocks again,
+/// undoes that. So the number is estimated from the filter's own blocks, and from its bits folded
+/// to fewer blocks by the smallest possible factor again and again, down to the base blocks: the
+/// greatest common divisor of the numbers of blocks of all filters that were merged.
+///
+/// Checks for interrupts, so a user can cancel it.
 fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
     let mut shape = header.shape();
     let mut bits_at_size = Cow::Borrowed(bits);

@@ -246,9 +246,10 @@ impl<'a> Header<'a> {
         self.check_bytes(self.prefix_bytes() as u64 + payload_bytes, limit.max_bytes)
     }
 
-    /// Writes the bytes that come before the payload of a value: the header, and the name of its
-    /// key kind. `into` must begin with [`Header::prefix_bytes`] zeros; padding behind the name
-    /// stays 0.
+    /// Writes the bytes that come before the payload of a stored value to the start of `into`: the
+    /// header, and the name of the key kind. `representation` says what the payload will be:
+    /// hashes, bits or counters. `into` must begin with [`Header::prefix_bytes`] zeros, or with the
+    /// bytes of a header with the same name; padding behind the name stays 0.
     pub(crate) fn write(&self, representation: Representation, into: &mut [u8]) {
         let name = self.kind.name.as_bytes();
         let record = HeaderRecord {
@@ -302,7 +303,9 @@ pub(crate) fn payload_mut<'b, B: Buffer>(value: &'b mut B, header: &Header<'_>) 
     &mut value.bytes_mut()[header.prefix_bytes()..]
 }
 
-/// Returns the largest capacity whose dense filter has at most `bytes` bytes as stored.
+/// Returns the largest capacity, in distinct elements, for which a filter at the false positive
+/// rate `fpr` has at most `bytes` bytes as stored when it is dense (has bits, not a list of
+/// hashes). The name of a key kind isn't counted.
 ///
 /// Fails if the layout can't keep the rate `fpr`, and with [`InvalidParameter::TooFewBytes`] if not
 /// even a filter for one element fits.
@@ -474,10 +477,11 @@ impl HeaderRecord {
         })
     }
 
-    /// Checks the fields that only a filter with blocks has: number of hashes, blocks, base blocks
-    /// and capacity. `header` must be the header that this record stores.
+    /// Checks the fields that only a filter with a size has: number of hashes, number of blocks,
+    /// base blocks (the size to which the bits can be folded without counting any twice), and
+    /// capacity. `header` must be the header that this record stores.
     ///
-    /// Fails if one of them is impossible in the filter's layout.
+    /// Fails with the first field that is impossible in the filter's layout.
     fn check_with_size(&self, header: &Header<'_>) -> Result<()> {
         let layout = header.layout;
         // The Parquet format fixes the number of hashes.

@@ -34,14 +34,15 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the header whose size, capacity and rate a merged filter gets: the one with more blocks;
-/// of equally many blocks, the one of greater capacity, and so on down the list in the body. The
-/// result doesn't depend on the order of the two.
+/// Returns that one of two headers whose size, capacity and rate their merged filter gets: the one
+/// with more blocks. If they have equally many, it is the one of greater capacity; then the one
+/// that isn't the default header; then the one with the greater false positive rate; then the one
+/// whose layout comes first. The result doesn't depend on the order of the two.
 pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {
     let by_blocks = a.blocks.cmp(&b.blocks);
     let by_capacity = a.capacity.cmp(&b.capacity);
-    // Two filters of no size may differ in rate and layout. Any other is preferred to the default
-    // one, which nobody chose.
+    // Two filters of no size may differ in rate and layout. Any other one is preferred to that with
+    // the default rate and layout, which nobody chose.
     let by_choice = is_default(b).cmp(&is_default(a));
     let by_rate = a.fpr.total_cmp(&b.fpr);
     let by_layout = b.layout.cmp(&a.layout);
@@ -120,9 +121,12 @@ pub(crate) fn cannot_merge(a: &Header<'_>, b: &Header<'_>, why: Mismatch) -> Err
     InvalidParameter::Mismatch { why, a: a.size(), b: b.size(), larger }.into()
 }
 
-/// Adds the elements of a filter to the bits of another one: ORs the filter's bits into `payload`.
-/// This has `blocks` blocks, which must be a multiple of the filter's own number; each of the
-/// filter's blocks is ORed into several, as if it had been built with so many. Can be cancelled.
+/// Adds the elements of a filter to the bits of another one, `payload`: ORs the filter's bits into
+/// it. `payload` has `blocks` blocks, a multiple of the number that the filter has. So each block
+/// of the filter is *spread*: ORed into the several blocks in which its elements might be in the
+/// larger size. A filter of no size has no elements, and changes nothing.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
     let header = &view.header;
     if header.is_unsized() {
@@ -190,9 +194,10 @@ fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u
     is_sparse.then(|| memory::collect(sparse::union(list_a, list_b)))
 }
 
-/// Returns the filter with the elements that both filters may have. Of two dense filters it is
-/// dense and as large as the larger one; else it is a list of at most as many hashes as a list that
-/// was given.
+/// Returns the filter with the elements that both filters may have. A filter is *dense*, bits, or
+/// *sparse*, a list of its elements' hashes. The intersection of two dense filters is dense and as
+/// large as the larger one. If one is sparse, so is the intersection: it has those of its hashes
+/// that the other filter has, too.
 ///
 /// Fails if the filters can't be merged, as [`merged_header`] does.
 pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {

@@ -92,13 +92,15 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
     greatest_rate
 }
 
-/// Returns the false positive rate that is `z` standard deviations above the mean of all filters of
-/// this shape with `elements` distinct elements, corrected for skewness.
+/// Returns a false positive rate that few filters of this shape with `elements` distinct elements
+/// exceed: as few as normally distributed values exceed their mean by more than `z` standard
+/// deviations. The rate of a filter varies from one set of elements to another, and isn't normally
+/// distributed, but skewed.
 ///
 /// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ is
 /// above μ + z·σ + (z² - 1)/6 · κ/σ² as probably as a normal variable is more than z standard
-/// deviations above its mean. [`array_rate_at_deviations`] and [`blocks_rate_at_deviations`] say of
-/// which sum.
+/// deviations above its mean. The rate follows from such a sum: of the bits that are set
+/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]).
 fn rate_at_deviations(shape: Shape, elements: u64, z: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {

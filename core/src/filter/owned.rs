@@ -353,16 +353,23 @@ impl Builder {
         self.tag == Tag::Array && self.name.is_empty()
     }
 
-    /// Makes room for more hashes: adds those that are kept to the filter.
+    /// Makes room in the list of hashes that are kept until they are added to the filter: adds them
+    /// now, if the filter can take them.
     ///
-    /// A filter without a size can't take them before it has all, and one whose kind is not known
-    /// can't either: then repeated hashes are dropped, and more are kept.
+    /// It can't if it has no size, as the number of all elements decides the size; nor if it has
+    /// only arrays of NULLs so far, which don't tell the kind of its elements. Then repeated hashes
+    /// are dropped. If more than half of the list is left, twice as many hashes are kept from now
+    /// on.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if the filter would have more than
+    /// [`MAX_STORED_BYTES`].
     fn make_room(&mut self) -> Result<()> {
         let can_take_hashes = !self.filter.header().is_unsized() && !self.is_of_unknown_arrays();
         if can_take_hashes {
             return self.add_kept();
         }
-        let distinct = sort_distinct(&mut self.kept, 0);
+        let num_already_sorted = 0;
+        let distinct = sort_distinct(&mut self.kept, num_already_sorted);
         self.kept.truncate(distinct);
         if distinct > self.most_kept / 2 {
             self.most_kept *= 2;
@@ -370,15 +377,19 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the pending hashes to the filter and empties the list of them. A filter that seems to
-    /// have all of them already stays as it is.
+    /// Adds the hashes in `self.kept`, those of elements that were added to the builder but not yet
+    /// to the filter, to the filter, and empties the list.
     ///
-    /// Fails if the filter would have more than [`MAX_STORED_BYTES`].
+    /// Adding copies the filter. So a filter with bits that seems to have all of these elements
+    /// already stays as it is: to probe it is cheaper, and elements are often added again.
+    ///
+    /// Fails with [`crate::Class::TooLarge`] if the filter would have more than
+    /// [`MAX_STORED_BYTES`].
     fn add_kept(&mut self) -> Result<()> {
-        let num_distinct = sort_distinct(&mut self.kept, 0);
+        let num_already_sorted = 0;
+        let num_distinct = sort_distinct(&mut self.kept, num_already_sorted);
         self.kept.truncate(num_distinct);
 
-        // Adding copies the filter. Looking is cheaper, and elements are often added again.
         let view = self.filter.view();
         let has_all = matches!(view.body, Body::Dense(_))
             && self.kept.iter().all(|&hash| build::contains(&view, hash));

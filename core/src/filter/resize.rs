@@ -132,11 +132,13 @@ fn with_blocks<'a>(header: &Header<'a>, blocks: u64) -> Header<'a> {
     }
 }
 
-/// Returns how many blocks a dense filter needs for this capacity at its own rate.
+/// Returns how many blocks a dense filter, one with bits, should be resized to, so that it keeps
+/// its false positive rate with `capacity` elements.
 ///
-/// Its bits were set with its own number of hashes, which can't change. If the best filter for
-/// capacity and rate has as many hashes, its number of blocks is returned; else the filter's own
-/// number of blocks, doubled or halved until it is the least one that keeps the rate.
+/// Its bits were set with a number of hashes per element that can't change. Usually that is the
+/// best one for its rate, and the number of blocks is that of any new filter for this capacity. But
+/// a filter that was folded to another rate may have another number of hashes. Then its own number
+/// of blocks is doubled or halved until it is the least such number that keeps the rate.
 ///
 /// Fails if the layout can't keep the rate, or if the filter would exceed the largest stored size.
 fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
@@ -168,10 +170,12 @@ fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
 const SIZES_TRIED: usize = 12;
 
 /// Returns a capacity to which a dense filter can be resized, for the hint of the error that it
-/// can't have `wanted` blocks: they don't divide its own, nor the other way round.
+/// can't be resized to `wanted` blocks: bits can only be spread to a multiple of the filter's
+/// blocks, or folded to a divisor.
 ///
-/// That is the largest capacity of the next possible size above, if there is one, else of another
-/// possible size. Returns `None` if none is found.
+/// Sizes are tried that are the filter's own one times or divided by a power of two: first the
+/// least one that has at least `wanted` blocks, then its own one and larger ones. The result is the
+/// largest capacity of the first size that any capacity has. Returns `None` if none is found.
 fn possible_capacity(header: &Header<'_>, wanted: u64) -> Option<u64> {
     // The least number that is the filter's own times a power of two, and at least the wanted one.
     let mut next = header.blocks;

@@ -69,7 +69,7 @@ impl<'a> FilterStart<'a> {
 /// Returns whether all bits of an element are set in a `blocked` or `parquet` filter, where they
 /// are in one block, which is read.
 ///
-/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
+/// `read_payload` must return the bytes of a range of the payload. Fails if `read_payload` does.
 fn contains_in_block<E, B: AsRef<[u8]>>(
     shape: Shape,
     hash: u64,
@@ -84,10 +84,12 @@ fn contains_in_block<E, B: AsRef<[u8]>>(
     Ok(only_block.contains(block.as_ref(), hash))
 }
 
-/// Returns whether all bits of an element are set in a `classic` filter, where they may be
-/// anywhere: reads the byte of one bit after the other until one is clear.
+/// Returns whether all bits of the element with this hash are set in a filter of layout `classic`,
+/// in which they may be anywhere. So for one bit after the other the byte that has it is read,
+/// until a bit is clear: two bytes on average, if half of the bits are set and the element isn't in
+/// it.
 ///
-/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
+/// `read_payload` must return the bytes of a range of the payload. Fails if `read_payload` does.
 fn contains_classic<E, B: AsRef<[u8]>>(
     shape: Shape,
     hash: u64,
@@ -109,11 +111,11 @@ fn contains_classic<E, B: AsRef<[u8]>>(
 /// nowhere.
 ///
 /// Hashes are uniform, so the first window is read where the hash would be if they were spaced
-/// evenly: nearly always one window is enough. A forged list may not be uniform. So every second
-/// window is read in the middle of the places that are left, and at most two windows are read for
-/// each halving.
+/// evenly (*interpolation*): nearly always one window is enough. A forged list may not be uniform.
+/// So every second window is read in the middle of the places that are left, which at least halves
+/// them, and the search ends after at most two windows for each halving.
 ///
-/// `read_payload` must return the bytes of a range of the payload. Fails if that fails.
+/// `read_payload` must return the bytes of a range of the payload. Fails if `read_payload` does.
 fn contains_in_list<E, B: AsRef<[u8]>>(
     count: usize,
     hash: u64,
@@ -129,6 +131,9 @@ fn contains_in_list<E, B: AsRef<[u8]>>(
         let expected_place = if takes_middle {
             places.start + places.len() / 2
         } else {
+            // Neither difference is negative: the hash lies between the bounds, since it is greater
+            // than the last hash of each window before `places`, and less than the first hash of
+            // each window after them.
             let distance = u128::from(hash - lower_bound);
             let width = u128::from(upper_bound - lower_bound) + 1;
             places.start + (distance * places.len() as u128 / width) as usize

@@ -30,12 +30,13 @@ pub fn contains(list: &[[u8; 8]], hash: u64) -> bool {
     list.binary_search_by_key(&hash, hash_in).is_ok()
 }
 
-/// Sorts hashes, and moves one of each group of equal ones to the front. Returns how many these
-/// are: so many at the front are distinct and in ascending order, and the others are garbage. Can
-/// be cancelled.
+/// Sorts hashes, and drops repeated ones: moves one of each group of equal hashes to the front, in
+/// ascending order. Returns how many these are; the hashes after them are garbage, and the caller
+/// should drop them.
 ///
 /// The first `num_sorted` hashes must already be distinct and ascending, so that only the others
-/// need sorting.
+/// need sorting; 0 if nothing is known of their order. Checks for interrupts if the list is long,
+/// so a user can cancel it.
 pub fn sort_distinct(hashes: &mut [u64], num_sorted: usize) -> usize {
     if num_sorted == hashes.len() {
         return num_sorted;
@@ -55,10 +56,11 @@ pub fn sort_distinct(hashes: &mut [u64], num_sorted: usize) -> usize {
 
 /// Sorts a list that consists of two sorted lists: its first `first_len` hashes, and the others.
 ///
-/// The second list is copied. Then places are filled from the end of the whole list: each time the
-/// greater one of the last hashes that are left in both lists goes to the last free place. A hash
-/// of the first list is never overwritten before it has moved, since there are as many free places
-/// behind it as hashes left in the copy.
+/// The second list is copied, so that its places are free. Then places are filled from the end of
+/// the whole list towards its start: the last hashes that are left in the first list and in the
+/// copy are compared, and the greater one moves to the last free place. There are always as many
+/// free places as hashes left in the copy, right behind those left in the first list. So no hash of
+/// the first list is overwritten before it has moved.
 fn merge_sorted(hashes: &mut [u64], first_len: usize) {
     let mut second = Vec::new();
     if second.try_reserve_exact(hashes.len() - first_len).is_err() {

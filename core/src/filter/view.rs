@@ -107,12 +107,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// Reads a stored filter or the partial state of a build, without the checks that take time in
-/// proportion to the payload ([`check_payload`]). Whether it is a filter or a state isn't checked
-/// either.
+/// Reads a stored filter, or the state of a build that one process passes to another. Which of the
+/// two it is isn't checked, nor what takes time in proportion to the payload ([`check_payload`]).
 ///
 /// Fails if the header is invalid, if the payload hasn't the size that follows from it, or if bits
-/// are set in the last byte that belong to no block.
+/// are set behind the last block, which may end within a byte.
 #[inline]
 fn read(bytes: &[u8]) -> Result<View<'_>> {
     let FilterStart { header, hashes } = parse_start(bytes, bytes.len())?;
@@ -150,16 +149,18 @@ pub(super) fn parse_start(bytes: &[u8], value_bytes: usize) -> Result<FilterStar
     Ok(FilterStart { header, hashes: None })
 }
 
-/// Checks that a filter with this header may be sparse, that is, a list of hashes, and that the
-/// list may have `payload_bytes` bytes.
+/// Checks that a filter with this header may be *sparse*, that is, have a list of the hashes of its
+/// elements instead of bits, and that the list may have `payload_bytes` bytes. A hash has 8 bytes.
+/// The hashes themselves are not looked at.
 ///
-/// Fails if that isn't a whole number of hashes, if a filter with that many hashes would have bits
-/// instead of a list, if there are hashes and no key kind, or if the filter is the state of a build
-/// that always has bits.
+/// Fails if the bytes aren't a whole number of hashes; if there are so many hashes that bits would
+/// take fewer bytes; if there are hashes, but no kind of elements; or if the capacity is stored as
+/// 0 though the filter has a size, which only the state of a build has, and that has bits.
 fn check_list(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
     require(payload_bytes.is_multiple_of(8), || {
         format!("{payload_bytes} bytes of hashes are no multiple of 8")
     })?;
+    // A build that has set bits is stored with capacity 0: its bits are yet to be folded.
     require(header.capacity != Capacity::ToBeFolded, || "a sparse filter has capacity 0".into())?;
 
     let num_hashes = payload_bytes / 8;
