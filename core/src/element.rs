@@ -66,9 +66,13 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Returns the array whose dimensions have these lengths and the lower bound 1, and which has
-    /// these members in order of storage: those of the last dimension next to each other. A member
-    /// that is `None` is NULL. An array without members has no dimensions, whatever the lengths.
+    /// Returns the array with these members, as PostgreSQL has it: `lengths` are the lengths of its
+    /// dimensions, whose lower bounds are 1. Members are in order of storage, in which the last
+    /// index changes fastest: the rows of a matrix one after the other. A member that is `None` is
+    /// NULL. An array without members has no dimensions, whatever the lengths.
+    ///
+    /// The key kind of an array is that of arrays of its members' kind. It isn't known if all
+    /// members are NULL.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if members have different kinds, and with
     /// [`crate::Class::InvalidParameter`] if there are more or fewer members than the lengths say,
@@ -76,6 +80,7 @@ impl<'a> Array<'a> {
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
         let kind = kind_of_members(&members)?;
 
+        // The product of the lengths; `None` if it exceeds 64 bits, so that there can't be as many.
         let num_members = lengths
             .iter()
             .try_fold(1, |product: i64, &length| product.checked_mul(i64::from(length)));
@@ -89,6 +94,7 @@ impl<'a> Array<'a> {
             return Err(InvalidParameter::Ragged.into());
         }
 
+        // Arrays of all kinds have one tag, and the name tells their kinds apart.
         let name = match kind {
             Some(kind) => shortened_name(format!("array of {kind}")),
             None => String::new(),
@@ -199,12 +205,12 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the hash of the element in filters of this key kind and layout. The kind may be that
-    /// of a filter without elements, which has any.
+    /// Returns the hash by which filters of this key kind and layout have the element. `kind` may
+    /// also be the kind of a filter without elements, which can take any element.
     ///
-    /// Returns `None` if the element is a number that elements of the kind can't be, so that no
-    /// filter of the kind has it: an integer such as 2^40 where they have 32 bits, or a double that
-    /// no float of 32 bits equals.
+    /// Returns `None` if the element is a number that is out of the range of the kind, so that no
+    /// filter of this kind can have it: an integer such as 2^40 if elements have 32 bits, or a
+    /// double that no float of 32 bits equals.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the element has another kind.
     #[inline]

@@ -73,11 +73,12 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Returns the number that is written with the digits `whole` before and `fraction` after the
-    /// point, times ten to the power of `exponent`. Zeros at both ends of the digits are dropped.
+    /// Returns the decimal number that is written with the digits `whole` before the point and the
+    /// digits `fraction` after it, times ten to the power of `exponent`. Zeros at both ends of the
+    /// digits are dropped: 12.50 and exponent 1 become the digits 125 and the exponent 0.
     ///
-    /// Returns `None` if there are no digits or other characters, or if the exponent is out of the
-    /// range of an `i64`.
+    /// Returns `None` if there is no digit, or a character that isn't a digit, or if the exponent
+    /// leaves the range of an `i64`.
     fn parse(whole: &str, fraction: &str, exponent: i64) -> Option<Decimal> {
         let characters = || whole.bytes().chain(fraction.bytes());
         let has_digits = characters().next().is_some();

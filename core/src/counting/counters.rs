@@ -31,8 +31,9 @@ fn block_of(payload: &mut [u8], shape: Shape, hash: u64) -> &mut [u8; BLOCK_BYTE
     &mut payload.as_chunks_mut::<BLOCK_BYTES>().0[reduce(hash, shape.blocks) as usize]
 }
 
-/// Returns the positions of an element's counters in its block: those of its bits in a blocked
-/// filter. A position that several of its hashes choose is returned once.
+/// Returns which of the 512 counters of its block an element has: the same positions as those of
+/// its bits in a filter of layout `blocked`, in ascending order. Each position is returned once,
+/// even if several hashes of the element choose it, so that adding the element counts it once.
 #[inline(always)]
 fn positions(shape: Shape, hash: u64) -> impl Iterator<Item = usize> {
     // Adds the element to an empty block of bits; its positions are the bits that are set there.
@@ -66,10 +67,12 @@ pub fn block_contains(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> boo
     positions(shape, hash).all(|p| block[p / 2] >> shift(p) & SATURATED != 0)
 }
 
-/// Returns the least counter of an element in its block: [`SATURATED`] is that or more.
+/// Returns how many copies of an element a filter seems to have, given the element's block of
+/// counters: the least of the element's counters. [`SATURATED`], 15, stands for 15 or more.
 ///
-/// No counter of an element is below the number of its copies, and each is above it by the copies
-/// of the elements that share it. The least is nearest to it.
+/// Each counter of an element is the number of its copies, plus the copies of other elements that
+/// share the counter. So the least counter is the nearest to the number of copies, and never below
+/// it. Of `shape` only the number of hashes matters here.
 pub fn block_count(block: &[u8; BLOCK_BYTES], shape: Shape, hash: u64) -> u8 {
     let counters = positions(shape, hash).map(|p| block[p / 2] >> shift(p) & SATURATED);
     counters.min().unwrap_or(0)
@@ -100,8 +103,10 @@ pub fn prefetch(payload: &[u8], shape: Shape, hash: u64) {
     }
 }
 
-/// Changes the counters of an element in its block, except saturated ones. Calls `change` with the
-/// byte that has the counter, and with the number that is one for this counter: 1 or 16.
+/// Changes the counters of an element in its block, except for those that are saturated (15), whose
+/// true value isn't known. A byte has two counters of four bits. So `change` is called with the
+/// byte that has the counter, and with the number that adds one to this counter: 1 for the lower
+/// four bits, 16 for the upper four.
 #[inline(always)]
 fn change_counters(
     block: &mut [u8; BLOCK_BYTES],
@@ -133,8 +138,8 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
     }
 }
 
-/// Adds the counters of `from` to those of `into`, which are as many; a sum above 15 becomes 15. Can
-/// be cancelled.
+/// Adds the counters of `from` to those of `into`, which are as many; a sum above 15 becomes 15.
+/// Can be cancelled.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
     for (into_stride, from_stride) in interrupt::paired_strides(into, from) {
         for (into_byte, from_byte) in into_stride.iter_mut().zip(from_stride) {
@@ -182,8 +187,8 @@ pub struct Tally {
     pub total: u64,
 }
 
-/// Returns how many counters are not zero, how many are saturated, and the sum of all. `counters` has
-/// two of them in each byte. Can be cancelled.
+/// Returns how many counters are not zero, how many are saturated, and the sum of all. `counters`
+/// has two of them in each byte. Can be cancelled.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {

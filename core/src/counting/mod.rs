@@ -106,8 +106,9 @@ fn zeroed<B: Buffer>(header: &Header<'_>) -> B {
     header.allocate(Representation::Counters, header.blocks as usize * BLOCK_BYTES)
 }
 
-/// Returns the header of a stored counting filter. `bytes` are its first bytes, at least those of the
-/// header, and `length` is how many bytes it has in all. The counters are not checked.
+/// Reads and checks the header of a stored counting filter. `bytes` are the first bytes of the
+/// stored value, at least its header with the name of the key kind, and `length` is how many bytes
+/// the value has in all. The counters are not looked at.
 ///
 /// Fails if no counting filter has such a header and length ([`crate::Class::InvalidBinary`]).
 pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
@@ -115,7 +116,8 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     require(header.layout == Layout::Blocked, || {
         format!("counters in layout \"{}\"", header.layout.name())
     })?;
-    // Counting filters of several sizes can't be merged, so each keeps the blocks that it began with.
+    // Counting filters of several sizes can't be merged, so each keeps the blocks that it began
+    // with.
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
     })?;
@@ -130,8 +132,9 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     Ok(header)
 }
 
-/// Returns whether the element with this hash may be in a stored filter, of which only the bytes that
-/// are needed are read: `read(from, length)` returns `length` bytes of it, from offset `from` on.
+/// Returns whether the element with this hash may be in a stored filter, of which only the bytes
+/// that are needed are read: `read(from, length)` returns `length` bytes of it, from offset `from`
+/// on.
 ///
 /// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
 pub fn contains_in_slices<E: From<Error>, B: AsRef<[u8]>>(
@@ -155,10 +158,11 @@ pub fn count_in_slices<E: From<Error>, B: AsRef<[u8]>>(
     ask_block(header, hash, read, |block| counters::block_count(block, header.shape(), hash))
 }
 
-/// Reads the block of counters that an element has in a stored filter, and returns what `ask` returns
-/// for it. A filter of no size has no blocks: the result is the default then, false or 0.
+/// Reads the one block of a stored counting filter that has all counters of the element with this
+/// hash, and returns what `ask` returns for the block. A filter of no size has no elements and no
+/// blocks: then nothing is read, and the result is the default, false or 0.
 ///
-/// `read(from, length)` returns `length` bytes of the filter, from offset `from` on.
+/// `read(from, length)` must return `length` bytes of the stored filter, from offset `from` on.
 ///
 /// Fails if `read` does, or if it returns too few bytes ([`crate::Class::InvalidBinary`]).
 fn ask_block<T: Default, E: From<Error>, B: AsRef<[u8]>>(
@@ -208,11 +212,11 @@ impl<'a> Counting<'a> {
         !self.header.is_unsized() && counters::contains(self.counters, self.header.shape(), hash)
     }
 
-    /// Returns how many copies of the element with this hash are in the filter: never less than
-    /// were added and not removed, and 15 for 15 or more.
+    /// Returns how many copies of the element with this hash are in the filter: at least as many as
+    /// were added and not removed. A counter has four bits, so 15 stands for 15 or more.
     ///
-    /// It may be more, since other elements have the same counters; that it is has about the
-    /// probability of a false positive.
+    /// The number may be too high, since other elements share counters with this one. The
+    /// probability of that is about the false positive rate of the filter.
     pub fn count(&self, hash: u64) -> u8 {
         if self.header.is_unsized() {
             return 0;
@@ -249,12 +253,13 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// Returns the stored form of the filter with one copy less of each of these elements; `None` if
-    /// it has none of them, so that nothing changes.
+    /// Returns the stored form of the filter with one copy less of each of these elements; `None`
+    /// if it has none of them, so that nothing changes.
     ///
     /// Elements are removed one after the other, and each only if it is in the filter by then.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
-        // Removing makes no element appear: if none of them is there now, none will be.
+        // Removing lowers counters. So if none of the elements is in the filter now, none will be
+        // after others are removed.
         if !hashes.iter().any(|&hash| self.contains(hash)) {
             return None;
         }
@@ -345,7 +350,9 @@ pub fn add_all(payload: &mut [u8], header: &Header<'_>, hashes: &[u64]) {
     }
 }
 
-/// Returns the header of the sum of two filters.
+/// Returns the header of the sum of two counting filters, which has all copies of the elements of
+/// both. Counters can only be added one by one, so both filters must have equally many, or one of
+/// them has no size, and so no elements.
 ///
 /// Fails if they have elements of different kinds ([`crate::Class::KindMismatch`]), and if they
 /// have different numbers of hashes or counters ([`InvalidParameter::Mismatch`]).
@@ -355,6 +362,7 @@ pub fn summed_header<'a>(a: &Header<'a>, b: &Header<'a>) -> Result<Header<'a>> {
         return Err(cannot_merge(a, b, Mismatch::Counters));
     }
     let merged = merged_header(a, b)?;
+    // Counters are never folded or spread, so the base blocks of a counting filter are all blocks.
     Ok(Header { base_blocks: merged.blocks, ..merged })
 }
 

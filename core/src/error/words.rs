@@ -71,10 +71,12 @@ impl InvalidBinary {
         }
     }
 
-    /// Returns what else is known about the error, as a sentence.
+    /// Returns what is known about the error beyond its message, as a sentence: PostgreSQL's
+    /// DETAIL.
     fn detail(&self) -> String {
         match self {
             InvalidBinary::Damaged(why) => format!("The value is damaged: {why}."),
+            // Already a sentence.
             InvalidBinary::Parquet(why) => why.clone(),
             InvalidBinary::UnknownVersion { known, .. } => {
                 format!("This version of pg_bloom reads version {known}.")

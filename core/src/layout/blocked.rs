@@ -53,17 +53,20 @@ pub fn insert(block: &mut [u8; BLOCK_BYTES], num_hashes: u32, hash: u64) {
     }
 }
 
-/// Returns whether all `num_hashes` bits of an element, given by its hash, are set in its block.
+/// Returns whether all bits of an element are set in its block: whether the element may be in the
+/// filter. An element has up to `num_hashes` bits, at positions from 0 to 511, which are derived
+/// from its hash.
 #[inline(always)]
 pub fn contains(block: &[u8; BLOCK_BYTES], num_hashes: u32, hash: u64) -> bool {
     // Up to seven positions come packed into one number, 9 bits each, the first one lowest.
     positions(num_hashes, hash).all(|mut packed| {
-        // The lowest bit of this stays 1 as long as all bits that were looked at are set; its other
-        // bits mean nothing. The positions of one number are looked at without branches, which
-        // would be mispredicted.
+        // The lowest bit of `are_set` stays 1 as long as all bits that were looked at are set. Its
+        // other bits are rubbish, and are dropped in the end. The positions of one number are
+        // looked at without branches, which would be mispredicted.
         let mut are_set = 1;
         for _ in 0..packed.count {
-            // The upper 6 bits of a position choose one of 64 bytes, the lower 3 one of its bits.
+            // The lowest 9 bits are a position: the upper 6 of them choose one of 64 bytes, the
+            // lower 3 one of its bits.
             let byte = block[(packed.bits >> 3) as usize & 63];
             are_set &= byte >> (packed.bits & 7);
             packed.bits >>= POSITION_BITS;

@@ -272,9 +272,12 @@ fn or_stride(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// ORs block `i` of `small` into blocks `factor·i` to `factor·i + factor - 1` of `large`, for each
-/// `i`: elements of the small filter are in the large one then. All blocks have `BLOCK_BYTES`
-/// bytes. Can be cancelled.
+/// Spreads the bits of a filter to one with `factor` times as many blocks: ORs block `i` of `small`
+/// into blocks `factor·i` to `factor·i + factor - 1` of `large`, for each `i`. In the larger size
+/// an element of block `i` belongs to one of these, so all elements of the small filter are in the
+/// large one then. All blocks have `BLOCK_BYTES` bytes.
+///
+/// Checks for interrupts, so a user can cancel it.
 fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks_mut::<BLOCK_BYTES>();
@@ -293,9 +296,12 @@ fn spread_blocks<const BLOCK_BYTES: usize>(small: &[u8], large: &mut [u8], facto
     }
 }
 
-/// ORs blocks `factor·i` to `factor·i + factor - 1` of `large` into block `i` of `small`, for each
-/// `i`: elements of the large filter are in the small one then. All blocks have `BLOCK_BYTES`
-/// bytes. Can be cancelled.
+/// Folds the bits of a filter to one with `factor` times fewer blocks: ORs blocks `factor·i` to
+/// `factor·i + factor - 1` of `large` into block `i` of `small`, for each `i`. In the smaller size
+/// all elements of these blocks belong to block `i`, so all elements of the large filter are in the
+/// small one then. All blocks have `BLOCK_BYTES` bytes.
+///
+/// Checks for interrupts, so a user can cancel it.
 fn fold_blocks<const BLOCK_BYTES: usize>(large: &[u8], small: &mut [u8], factor: u64) {
     let (small_blocks, _) = small.as_chunks_mut::<BLOCK_BYTES>();
     let (large_blocks, _) = large.as_chunks::<BLOCK_BYTES>();

@@ -78,9 +78,12 @@ struct XxHash;
 struct Uncompressed;
 
 impl FileHeader {
-    /// Reads a header. Unknown fields are skipped; the last one of repeated fields counts.
+    /// Reads the header of a filter in a Parquet file: a struct in Thrift's compact protocol, with
+    /// the number of bytes of bits, and how they are to be read. Fields may come in any order.
+    /// Unknown fields are skipped; of repeated fields the last one counts.
     ///
-    /// Fails if the header is cut off, or if a known field has an unknown type or value.
+    /// Fails if the header is cut off, or if a known field has an unknown type or value. Missing
+    /// fields are `None`.
     fn read(reader: &mut ThriftReader<'_>) -> ThriftResult<FileHeader> {
         /// The header is the only struct in which its fields are.
         const DEPTH_OF_FIELDS: u32 = 1;
@@ -193,8 +196,8 @@ struct FileLengths {
     bits: usize,
 }
 
-/// Reads the header of a Parquet filter at the start of `bytes`. Returns how many bytes the header
-/// has, and how many bytes of bits should follow it.
+/// Reads the header of a filter of a Parquet file at the start of `bytes`. Returns how many bytes
+/// the header has, and how many bytes of bits should follow it; whether they do is not checked.
 ///
 /// Fails if the header is invalid, cut off or longer than [`MAX_HEADER_BYTES`], or if the bits are
 /// no whole blocks.
@@ -340,8 +343,12 @@ pub fn import<B: Buffer>(bytes: &[u8], tag: Tag, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// Adds to a filter of floats the elements that other programs hash in another way: 0 if it may
-/// have -0, and the canonical NaN if it has any element, since that may be another NaN.
+/// Completes the bits of an imported filter whose elements are floats; does nothing for others.
+///
+/// In SQL -0 equals 0, and all NaNs (not a number) are equal, so pg_bloom looks for 0 and for one
+/// canonical NaN only. But the program that wrote the file has hashed floats by their bytes. So 0
+/// is added if the filter may have -0, and the canonical NaN if the filter has any element, since
+/// that may be another NaN.
 fn complete_imported_floats(header: &Header<'_>, bits: &mut [u8]) {
     let Some(floats) = FloatHashes::for_tag(header.kind.tag) else {
         return;
@@ -391,9 +398,12 @@ pub fn export<B: Buffer>(view: &View<'_>, limit: u64) -> Result<B> {
     Ok(file)
 }
 
-/// Adds to the bits of an exported filter of floats the elements that other programs hash in
-/// another way: -0 if it may have 0, and the canonical NaN with the other sign if it may have that
-/// NaN.
+/// Completes the bits of an exported filter whose elements are floats; does nothing for others.
+/// `view` is the filter as it was, and `bits` are those of the export.
+///
+/// In SQL -0 equals 0, and all NaNs (not a number) are equal, so pg_bloom has only added 0 and one
+/// canonical NaN. But programs that read the file hash floats by their bytes. So -0 is added if the
+/// filter may have 0, and the NaN with the other sign if it may have the canonical one.
 fn complete_exported_floats(view: &View<'_>, bits: &mut [u8]) {
     let Some(floats) = FloatHashes::for_tag(view.header.kind.tag) else {
         return;

@@ -137,10 +137,12 @@ impl<'a> ThriftReader<'a> {
         i32::try_from(value).or_else(|_| invalid(format!("{value} is no 32-bit number")))
     }
 
-    /// Reads what comes before the value of the next field of a struct; `None` at the end of the
-    /// struct. `previous_id` is the number of the field before, or 0 before the first field.
+    /// Reads what comes before the value of the next field of a struct: its number and the code of
+    /// its type, in one byte, or in a byte and a number after it. Returns `None` at the end of the
+    /// struct, which a zero byte marks. `previous_id` is the number of the field before, or 0
+    /// before the first field: most fields are stored by their distance to that.
     ///
-    /// Fails if it is cut off, or if the number of the field has more than 16 bits.
+    /// Fails if the bytes are cut off, or if the number of the field has more than 16 bits.
     pub fn field(&mut self, previous_id: i16) -> ThriftResult<Option<ThriftField>> {
         let byte = self.byte()?;
         if byte == STOP {

@@ -46,12 +46,15 @@ pub(super) struct BitLayout {
 }
 
 impl BitLayout {
-    /// Returns where the bits are in the row of a bucket that has `count` hashes. `None` if there
-    /// can't be so many: a bucket has a limited number of different hashes, and so has a row.
+    /// Returns which bits of a stored row have its hashes and time slices, if it has `count`
+    /// hashes. The row belongs to a *bucket*: all of its hashes begin with the same bits, which the
+    /// number of the bucket says, and which aren't stored. `None` if the row can't have so many
+    /// hashes: more than [`MOST_HASHES`], or more than there are different ones in the bucket.
     ///
-    /// The row stores the bits of a hash that the bucket doesn't say. The lowest of them are stored
-    /// for each hash. The L highest, its high part, are one of 2^L numbers, L being the logarithm of
-    /// the number of hashes; all high parts take a bit for each hash and for each such number.
+    /// The hashes are stored in Elias-Fano code. Of the bits of each hash that the bucket doesn't
+    /// say, the L highest are its *high part*, where L is the logarithm of the number of hashes,
+    /// rounded up. The others, its low bits, are stored as they are. All high parts together take
+    /// one bit for each hash, and one for each of the 2^L high parts that are possible.
     pub(super) fn for_hashes(form: SetForm, bucket: u64, count: usize) -> Option<BitLayout> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
         let bits_of_high_part = count.next_power_of_two().ilog2();

@@ -89,8 +89,8 @@ impl Row {
     /// Reads a row of a set from its stored bytes. `form` is that of the set, and `bucket` is the
     /// number by which the table has the row: it says with which bits all of its hashes begin.
     ///
-    /// Fails unless the bytes are those that [`Row::write`] writes for such a row. The error says why,
-    /// as a clause about the row.
+    /// Fails unless the bytes are those that [`Row::write`] writes for such a row. The error is a
+    /// clause about the row, such as "its version is 7".
     pub fn parse(form: SetForm, bucket: i64, bytes: &[u8]) -> Result<Row, String> {
         let bucket = check_bucket(bucket, form)?;
         check_length(bytes.len(), bytes.len() >= HEAD_BYTES + TAIL_BYTES)?;
@@ -161,12 +161,14 @@ impl Row {
         buffer
     }
 
-    /// Returns the bits by which the entries are stored: the hashes in Elias-Fano code, which takes
-    /// few bits for numbers in ascending order, and then the time slices, if the set forgets.
+    /// Returns the bits by which the entries of the row are stored: the hashes in Elias-Fano code,
+    /// which takes few bits for numbers in ascending order, and then, if the set forgets, the time
+    /// slices in which the elements were added. `layout` says where they are.
     ///
-    /// Of each hash the low bits are stored as they are. The rest, its *high part*, is stored by a
-    /// single one in a string of zeros: at the place that is the sum of the high part and the index
-    /// of the hash. The bits with which all hashes of the row begin are left out.
+    /// The bits with which all hashes of the row begin are left out. Of the others, the lowest bits
+    /// of each hash are stored as they are. The rest, its *high part*, is a number that is stored
+    /// as the place of a single one-bit among zeros: the place is the sum of the high part and the
+    /// index of the hash, so that no two hashes have the same place.
     fn encode_entries(&self, form: SetForm, layout: &BitLayout) -> BitString {
         let mut bits = BitString::zeroed(layout.end.div_ceil(8));
         for (index, entry) in self.entries.iter().enumerate() {
@@ -200,9 +202,10 @@ struct EntryOrigin {
 /// Returns the entries of a row, by the bits that [`Row::encode_entries`] makes of them: hashes in
 /// Elias-Fano code, and time slices. `count` is the number of entries.
 ///
-/// In that code a one stands for each hash, among zeros. Its place, counted from the first of these
-/// bits, is the sum of the index of the hash and of its *high part*. The other bits of the hash are
-/// stored as they are, its low part.
+/// In that code each hash has a one-bit among zeros. The place of the bit is the sum of the index
+/// of the hash and of its *high part*, so the high part is the difference. The other bits of the
+/// hash, its low part, are stored as they are. The bits with which all hashes of the row begin
+/// aren't stored: `origin` has them, and the time slice from which the stored ones are counted.
 ///
 /// Fails unless there are `count` different hashes, ascending, that a row of this bucket may have.
 fn decode_entries(

@@ -45,12 +45,16 @@ impl Row {
         Some(self.entries[index].time_slice)
     }
 
-    /// Removes the elements that were added too long ago for a set that forgets, and returns how many
-    /// these were; 0 if the set doesn't forget. Must be called before the row is written.
+    /// Removes the elements that were added too long ago for a set that forgets, and returns how
+    /// many were removed; 0 if the set doesn't forget. Must be called before the row is written.
     ///
-    /// Times are numbers of *time slices*, of which a set remembers the last eight; `now` is the
-    /// present one. Elements from the future stay, since the clock may have been set back. But as
-    /// the stored form has no room for times far apart, those far in the future become nearer ones.
+    /// Times are numbers of *time slices*, the equal parts into which a set divides the time for
+    /// which it remembers elements; `now` is the present one. Elements that are up to eight slices
+    /// old stay.
+    ///
+    /// Elements from the future stay as well, since the clock may have been set back. But the
+    /// stored form of a row has no room for times that are far apart. So times that are too far in
+    /// the future are replaced by nearer ones.
     pub fn forget(&mut self, form: SetForm, now: i64) -> usize {
         if !form.forgets {
             return 0;
@@ -66,10 +70,11 @@ impl Row {
         count_before - self.entries.len()
     }
 
-    /// Adds elements, which are remembered as added in this time slice. So are those of them that the
-    /// row already has.
+    /// Adds elements to the row. The row remembers for each that it was added in this time slice;
+    /// an element that it already has gets this time slice instead of its old one.
     ///
-    /// `hashes` has the first B bits of the hash of each element, in ascending order.
+    /// `hashes` has the bits of each element's hash that the set keeps, the first B ones as a
+    /// number, in ascending order.
     pub fn put(&mut self, hashes: &[u64], time_slice: i64) {
         let mut old_entries = std::mem::take(&mut self.entries).into_iter().peekable();
         self.entries = memory::with_capacity(old_entries.len() + hashes.len());
@@ -90,17 +95,22 @@ impl Row {
             .retain(|entry| hashes.binary_search(&entry.hash).is_err());
     }
 
-    /// Splits the row if it is too large. Returns the rows that replace it, in the order of their
-    /// hashes: the row itself if it isn't too large. Otherwise its hashes are divided by their next
-    /// bit into two rows, and these again as long as they are too large.
+    /// Splits the row of a set if it has become too large. Returns the rows that replace it, in the
+    /// order of their hashes: only the row itself if it isn't too large.
     ///
-    /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]. All rows can be
-    /// written then, as [`Row::rebase`] was called.
+    /// All hashes of a row begin with the same bits, which the number of its *bucket* says. A row
+    /// that is too large is divided into two: the hashes whose next bit is 0, and those whose next
+    /// bit is
+    /// 1. These are divided again as long as they are too large.
+    ///
+    /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]; each bucket has a
+    /// limit of its own, up to that. The returned rows can be written: [`Row::rebase`] has been
+    /// called.
     pub fn split(mut self, form: SetForm, most_bytes: usize) -> Vec<Row> {
         self.rebase();
 
         let mut rows = Vec::new();
-        // A stack of parts that may still be too large. The last one has the lowest hashes.
+        // A stack of parts that may still be too large. The part with the lowest hashes is on top.
         let mut parts = vec![RowPart { bucket: self.bucket, entries: &self.entries }];
         while let Some(part) = parts.pop() {
             if part.fits(form, most_bytes) {
@@ -119,11 +129,14 @@ impl Row {
         rows
     }
 
-    /// Joins two small rows: returns one row with the elements of both. `None` if the rows aren't the
-    /// two that a row is split into, or if the row would nearly have to be split again: it must have
-    /// at most three quarters of the bytes that a row of its bucket may have.
+    /// Joins two small rows of a set, the reverse of [`Row::split`]: returns one row with the
+    /// elements of both. It is ready to be written.
     ///
-    /// `most_bytes` is the limit for the largest row of a set, as in [`Row::split`].
+    /// Returns `None` if `left` and `right` aren't the two rows that one row is split into, in this
+    /// order; or if the joined row would have more than three quarters of the bytes at which a row
+    /// of its bucket is split, so that a few more elements would split it again.
+    ///
+    /// `most_bytes` is the limit for the largest row of a set, as for [`Row::split`].
     pub fn join(left: &Row, right: &Row, form: SetForm, most_bytes: usize) -> Option<Row> {
         // Bucket b is split into the buckets 2 b and 2 b + 1.
         let is_left_half = left.bucket > 1 && left.bucket.is_multiple_of(2);
@@ -145,10 +158,13 @@ impl Row {
         (bytes <= most_bytes_of_row * 3 / 4).then_some(row)
     }
 
-    /// Makes sure that the time slices of all entries can be stored: as small distances from the
-    /// first time slice of the row. That becomes the time slice of the earliest entry if a distance
-    /// is negative or too large. Otherwise it stays, since PostgreSQL logs less if the start of a row
-    /// doesn't change.
+    /// Makes sure that the time slices of all entries, the times at which elements were added, can
+    /// be stored. They are stored as distances from `self.first_time_slice`, in four bits each. If
+    /// a distance would be negative or too large, the first time slice becomes that of the earliest
+    /// entry. Otherwise it stays, since it is at the start of the stored row, and PostgreSQL writes
+    /// less WAL if the start doesn't change.
+    ///
+    /// [`Row::forget`] must have been called: it limits how far the time slices are apart.
     pub fn rebase(&mut self) {
         let time_slices = self.entries.iter().map(|entry| entry.time_slice);
         let (Some(earliest), Some(latest)) = (time_slices.clone().min(), time_slices.max()) else {
@@ -182,8 +198,9 @@ impl<'a> RowPart<'a> {
         bytes.is_some_and(|bytes| bytes <= most_bytes_of_row) || says_all_bits
     }
 
-    /// Divides the part into the hashes whose next bit is 0, and those whose next bit is 1. The next
-    /// bit is the first one that the number of the bucket doesn't say. Panics if it says all bits.
+    /// Divides the part into the hashes whose next bit is 0, and those whose next bit is 1. The
+    /// next bit is the first one that the number of the bucket doesn't say. Panics if it says all
+    /// bits.
     fn divide(self, form: SetForm) -> Halves<'a> {
         let next_bit = 1 << (form.bits - tree::depth(self.bucket) - 1);
         let count_of_left = self.entries.partition_point(|entry| entry.hash & next_bit == 0);
@@ -195,8 +212,8 @@ impl<'a> RowPart<'a> {
     }
 }
 
-/// Returns the number of bytes above which the row of a bucket is split: a random number from half of
-/// `most_bytes` to all of it, which is always the same for this bucket.
+/// Returns the number of bytes above which the row of a bucket is split: a random number from half
+/// of `most_bytes` to all of it, which is always the same for this bucket.
 ///
 /// Hashes are uniform. With one limit all rows of a set would be split at about the same time, and
 /// then all be half empty.

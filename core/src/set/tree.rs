@@ -68,10 +68,12 @@ pub enum TreeFlaw {
     },
 }
 
-/// Checks that each hash is covered by exactly one of some buckets, and sorts the buckets by their
-/// hashes. A *bucket* is the number of a part of all hashes: those that begin with the same bits.
+/// Checks that some buckets together cover all 64-bit hashes, each hash by exactly one bucket, as
+/// the rows of a set must. A *bucket* is the number of a part of all hashes: those that begin with
+/// the same bits. Sorts the buckets by the hashes that they cover.
 ///
-/// Fails with the first flaw, in the order of hashes, if a hash has no bucket or several.
+/// Fails with the first flaw, in the order of hashes: a hash that no bucket covers, or two buckets
+/// that cover the same hash.
 pub fn check_leaves(buckets: &mut [u64]) -> Result<(), TreeFlaw> {
     buckets.sort_unstable_by_key(|&bucket| (first_hash(bucket), bucket));
 
@@ -83,8 +85,8 @@ pub fn check_leaves(buckets: &mut [u64]) -> Result<(), TreeFlaw> {
         match uncovered {
             Some(hash) if first == hash => {}
             Some(hash) if first > hash => return Err(TreeFlaw::Gap { hash }),
-            // The bucket begins before that. All buckets up to the previous one had no flaw, so it
-            // is this one that covers the same hashes.
+            // The bucket begins before the first uncovered hash, or all hashes are covered. The
+            // buckets so far had no flaw, so this one and the previous one cover the same hashes.
             _ => return Err(TreeFlaw::Overlap { bucket: previous, next: bucket }),
         }
         uncovered = hash_after(bucket);

@@ -197,8 +197,9 @@ fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     bits_per_element
 }
 
-/// Returns the factor by which a `classic` filter of 1,024 bits must be larger than in the limit of
-/// many bits to keep its rate.
+/// Returns by which factor a `classic` filter of 1,024 bits must be larger than the bits per
+/// element of its rate say, to keep the rate. Those are right in the limit of many bits; in a small
+/// filter the share of set bits varies from set to set, which raises the mean rate.
 ///
 /// The rate of a filter of m bits is E[F^k], where F is the share of bits that are set: μ on
 /// average, with variance V/m. The logarithm of the rate is greater than that of μ^k by about
@@ -241,8 +242,9 @@ fn round_up(blocks: f64) -> f64 {
     if m == 127.0 { 128.0 * power_of_two } else { m * power_of_two }
 }
 
-/// Returns how many blocks keep the rate of a density with this capacity if they are many; few
-/// blocks may need some more. The result is not rounded to a whole number.
+/// Returns how many blocks a filter for `capacity` elements needs by the bits per element of its
+/// `density`. The result is not rounded to a whole number. It is enough for large filters (those
+/// whose number of blocks will be rounded up); smaller ones may need some more.
 fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     let surplus = match layout {
         Layout::Classic => classic_surplus(density),
@@ -251,10 +253,11 @@ fn needed(layout: Layout, density: Density, capacity: f64) -> f64 {
     capacity * density.bits_per_element * surplus / layout.block_bits() as f64
 }
 
-/// Returns how many blocks a filter for this capacity has. From 64 blocks on (in `classic` from
-/// 1,024 bits), the number is rounded up, so that filters of different sizes can be merged; below
-/// that, it is the least one that keeps the rate. `density` must be that of the layout and the
-/// rate.
+/// Returns how many blocks a filter for this capacity gets, so that it keeps the false positive
+/// rate `fpr`. Below 64 blocks (in `classic`, where a block is a bit, below 1,024) it is the least
+/// number that keeps the rate. From there on the number is rounded up to one of a few numbers, so
+/// that filters of different sizes can be merged. `density` must be [`density`] of the layout and
+/// the rate.
 fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 {
     let needed = needed(layout, density, capacity);
     if needed >= least_rounded(layout) {

@@ -42,9 +42,10 @@ const NEGLIGIBLE_WEIGHT: f64 = 1e-22;
 /// Probabilities below this are taken for 0. No sum of floats changes by them.
 const NEGLIGIBLE_PROBABILITY: f64 = 1e-40;
 
-/// Returns the false positive rate that a filter of this shape has with `elements` distinct
-/// elements: the mean over all sets of so many elements, since their hashes decide which bits are
-/// set.
+/// Returns the expected false positive rate of a filter of this shape with `elements` distinct
+/// elements: the probability, from 0 to 1, that an element that isn't in it seems to be. Which bits
+/// are set depends on the hashes of the elements, so this is the mean over all sets of so many
+/// elements.
 pub fn expected(shape: Shape, elements: f64) -> f64 {
     let Shape { layout, num_hashes, blocks } = shape;
     match layout {
@@ -224,8 +225,8 @@ impl WeightedNumber {
     }
 }
 
-/// Returns the mean of `f(J)` for a random number J of 0, 1, 2 … that is most probable at `mode`,
-/// rounded down, and less probable the further away it is.
+/// Returns the mean of `f(J)`, where J is a random number of 0, 1, 2 … whose most probable value is
+/// `mode`, rounded down. Values must be less probable the further they are away from that.
 ///
 /// `ratio(j)` must be the probability of j + 1 divided by that of j. So from the most probable
 /// number the probabilities of all others follow by multiplication upwards, and by division
@@ -348,11 +349,15 @@ impl OccupancyChain {
         (self.probabilities.len() - 1) as f64
     }
 
-    /// Changes the probabilities of all numbers of hit cells to those after one more throw.
+    /// Throws once more: changes the probability that x cells are hit, for each x, to that after
+    /// one more throw, which hits each of the c cells with the same probability.
     ///
-    /// If x of c cells are hit afterwards, either x were hit before and the throw hit one of these,
-    /// with probability x/c; or x - 1 were, and it hit another one, with probability
-    /// 1 - (x - 1)/c. Probabilities that have become negligible are set to 0.
+    /// If x cells are hit afterwards, either x were hit before and the throw hit one of these, with
+    /// probability x/c; or x - 1 were, and the throw hit another one, with probability 1 - (x -
+    /// 1)/c.
+    ///
+    /// Only the probabilities from `self.first` to `self.last` are above 0. Those that have become
+    /// negligible at either end are set to 0, which shortens later throws.
     fn throw(&mut self) {
         let one_cell = 1.0 / self.cells();
         self.last = (self.last + 1).min(self.probabilities.len() - 1);
@@ -361,11 +366,11 @@ impl OccupancyChain {
         let mut old_of_one_fewer = 0.0;
         let possible = &mut self.probabilities[self.first..=self.last];
         for (x, probability) in (self.first..).zip(possible) {
-            let hits_one_of_x = x as f64 * one_cell;
-            let misses_one_fewer = 1.0 + one_cell - hits_one_of_x;
-            let old = *probability;
-            *probability = old * hits_one_of_x + old_of_one_fewer * misses_one_fewer;
-            old_of_one_fewer = old;
+            let hits_one_of_x = x as f64 * one_cell; // x/c
+            let misses_one_fewer = 1.0 + one_cell - hits_one_of_x; // 1 - (x - 1)/c = 1 + 1/c - x/c
+            let old_of_x = *probability;
+            *probability = old_of_x * hits_one_of_x + old_of_one_fewer * misses_one_fewer;
+            old_of_one_fewer = old_of_x;
         }
 
         while self.probabilities[self.first] < NEGLIGIBLE_PROBABILITY {
@@ -397,11 +402,11 @@ pub(crate) struct FillMoments {
 /// after `throws` times one of them was chosen at random and set.
 ///
 /// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws, and two
-/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is
-/// (1 - q). Its variance is that of the share of clear bits. The square of that share is the chance
-/// that two bits chosen at random are clear, which is q/m + (1 - 1/m) q² (1 - a/m) on average, since
-/// they are the same bit in one of m cases. Less q², the square of the mean, this is the variance:
-/// q (1 - (1 + a) q) / m up to terms of 1/m².
+/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is (1
+/// - q). Its variance is that of the share of clear bits. The square of that share is the chance
+/// that two bits chosen at random are clear, which is q/m + (1 - 1/m) q² (1 - a/m) on average,
+/// since they are the same bit in one of m cases. Less q², the square of the mean, this is the
+/// variance: q (1 - (1 + a) q) / m up to terms of 1/m².
 pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     let m = cells as f64;
     let load = throws / m;

@@ -84,11 +84,11 @@ pub fn best_row(layout: Layout, max_fpr: f64) -> Option<SizingRow> {
     rows(layout).find(|row| row.rates.iter().any(|&fpr| fpr <= max_fpr))
 }
 
-/// Returns the bits and hashes per element that the table of a layout recommends for a rate of at
-/// most `max_fpr`: the fewest bits, and with these the fewest hashes.
+/// Returns how many bits and hashes per element the table of a layout recommends for a false
+/// positive rate of at most `max_fpr`: the fewest whole bits, and with these the fewest hashes.
 ///
-/// In one case two hashes are recommended although one is enough, as ClickHouse does: of the layout
-/// `classic` with two bits, if their rate is low enough, too.
+/// There is one exception, as in ClickHouse's table: of layout `classic` with two bits per element,
+/// two hashes are recommended if they have a rate of at most `max_fpr`, even if one hash has, too.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
