@@ -103,8 +103,8 @@ impl<'a> Array<'a> {
         Ok(Array { name, lengths, members })
     }
 
-    /// Writes the canonical bytes of the array: its dimensions, and then each member, with its
-    /// length before it. Equal arrays have equal bytes; these are what is hashed.
+    /// Writes the canonical bytes of the array, which are what is hashed: its dimensions, and then
+    /// each member, with its length before it. Equal arrays have equal bytes.
     fn write(&self, into: &mut impl Sink) {
         /// Arrays of SQL begin at 1 unless they are told otherwise.
         const LOWER_BOUND: i32 = 1;
@@ -253,8 +253,8 @@ impl Element<'_> {
         }
     }
 
-    /// Writes the canonical bytes of the element, which are hashed: elements of one kind that are
-    /// equal in PostgreSQL have the same bytes.
+    /// Writes the canonical bytes of the element, which are what is hashed. Elements of one key
+    /// kind that are equal in PostgreSQL have the same bytes, whatever their SQL type.
     fn write(&self, into: &mut impl Sink) {
         match self {
             Element::Integer(value) => into.write(&scalar::integer(*value)),

@@ -123,8 +123,10 @@ impl Buffer for Vec<u8> {
     }
 }
 
-/// Returns the bytes that a text stands for, if it is `\x` and two hexadecimal digits for each byte,
-/// in either case, as PostgreSQL shows a `bytea`; `None` for any other text. Can be cancelled.
+/// Returns the bytes that a text stands for: `\x`, and two hexadecimal digits for each byte, in
+/// lower or upper case, as PostgreSQL shows a `bytea`. Returns `None` for any other text.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub fn from_hex<B: Buffer>(text: &[u8]) -> Option<B> {
     let digits = text.strip_prefix(b"\\x")?;
     let (pairs, unpaired) = digits.as_chunks::<2>();

@@ -26,8 +26,9 @@ fn must_be_escaped(byte: u8) -> bool {
     byte < FIRST_PRINTABLE || byte == b'"' || byte == b'\\'
 }
 
-/// Writes a byte of a JSON string as an escape sequence: `\` and one character if JSON has such a
-/// form for it, as `\n`, else `\u00xx` with lower-case hexadecimal digits.
+/// Writes a byte of a JSON string as an escape sequence. A byte for which JSON has a short form,
+/// such as `\n`, is written as that; any other one as `\u00xx`, with two lower-case hexadecimal
+/// digits. The byte must be ASCII.
 fn write_escaped(byte: u8, into: &mut impl Sink) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let character = match byte {

@@ -54,13 +54,15 @@ impl Window {
     const NARROW_BITS: u32 = 13;
     const WIDE_BITS: u32 = 21;
 
-    /// Returns the window of the last `count` of these characters, one to four. Each of
-    /// `characters` has 32 bits and is not 0; the last one has the lowest bits.
+    /// Returns the window that consists of the last `count` characters, one to four, of a text.
+    /// `characters` has these characters, 32 bits for each, the last one in the lowest bits. None
+    /// may be 0.
     #[inline(always)]
     fn of_last(characters: u128, count: u32) -> Window {
         let mut character_bits = 0;
         let mut wide_bits = 0;
         let mut shift = 0;
+        // From the last character to the first: the last one gets the lowest bits.
         for back in 0..count {
             let c = (characters >> (32 * back)) as u32;
             let is_wide = c >= 1 << Window::NARROW_BITS;

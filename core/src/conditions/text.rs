@@ -229,11 +229,14 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Adds the windows of a text. Returns how many it has, counting each as often as it occurs.
+    /// Adds the windows of a text (pieces of a few neighbouring characters, the keys of an index)
+    /// that weren't added before. Returns how many windows the text has, each counted as often as
+    /// it occurs.
     pub fn add(&mut self, text: &[u8], encoding: Encoding) -> usize {
         let mut count = 0;
         each_window(text, encoding, |window| {
             count += 1;
+            // At least half of the places stay free, so that searches are short.
             if self.found.len() * 2 >= self.table.len() {
                 self.grow_table();
             }

@@ -187,8 +187,10 @@ pub struct Tally {
     pub total: u64,
 }
 
-/// Returns how many counters are not zero, how many are saturated, and the sum of all. `counters`
-/// has two of them in each byte. Can be cancelled.
+/// Returns how many counters are not zero, how many are saturated (have their greatest value, 15),
+/// and the sum of all. `counters` has two counters of four bits in each byte.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub fn tally(counters: &[u8]) -> Tally {
     let mut tally = Tally::default();
     for stride in interrupt::strides(counters) {

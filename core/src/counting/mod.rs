@@ -310,7 +310,8 @@ impl<'a> Counting<'a> {
         self.with_bits(estimate::cardinality)
     }
 
-    /// Returns counts and estimates that describe the filter, by reading all of its counters.
+    /// Returns figures that describe the filter: counts of its counters, and estimates of its
+    /// elements, of their copies, and of its false positive rate. Reads all counters.
     pub fn info(&self) -> CountingInfo {
         let tally = counters::tally(self.counters);
         let (cardinality, current_fpr) =

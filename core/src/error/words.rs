@@ -45,7 +45,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns what follows "cannot" in a message: `operation`, or the use of a function.
+/// Returns what follows "cannot" in a message: `operation`, such as "merge"; or, if a function is
+/// to be named, its use, such as "use bloom_or with".
 fn cannot_do(operation: &str, function: Option<&str>) -> String {
     match function {
         Some(function) => format!("use {function} with"),

@@ -189,8 +189,10 @@ pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
     }
 }
 
-/// Sets the bits of the elements of a sparse filter in a dense payload, which must have the size
-/// that `header` tells. Can be cancelled.
+/// Sets the bits of the elements of a sparse filter, given by the stored list of their hashes, in
+/// `payload`: the bits of a dense filter, which must have the size that `header` tells.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub(crate) fn insert_list(payload: &mut [u8], header: &Header<'_>, list: &[[u8; 8]]) {
     // Hashes are decoded in batches, since `insert_all` prefetches memory for later ones. 256 are
     // far more than it looks ahead, and take 2 kB of the stack.

@@ -121,9 +121,14 @@ const MOST_SORTED_POSITIONS: usize = 1 << 20;
 /// More positions are counted by marking them in bits: 64 MB of bits at a time.
 const MARKED_AT_ONCE: u64 = 8 * (64 << 20);
 
-/// Returns how many bits the elements of a sparse `classic` filter would set in its dense form,
-/// without building that, since it may be much larger than memory: each bit that several elements
-/// set is counted once. Can be cancelled.
+/// Returns how many bits would be set if a sparse filter of layout `classic`, a list of hashes,
+/// were dense. Each bit that several elements set is counted once. The dense form isn't built,
+/// since it may be much larger than memory.
+///
+/// The positions of the bits of a short list are sorted, and repeated ones are dropped. Those of a
+/// long list are marked in a bitmap of one part of the dense form after the other.
+///
+/// Checks for interrupts, so a user can cancel it.
 fn bits_set_in_classic(header: &Header<'_>, list: &[[u8; 8]]) -> u64 {
     let shape = header.shape();
     let num_positions = list.len() * shape.num_hashes as usize;
@@ -162,9 +167,11 @@ pub(crate) struct DenseForm {
     pub(crate) fpr: f64,
 }
 
-/// Returns how many bits a sparse filter would have set, and at what false positive rate, if it
-/// were dense and of the size that `header` tells. The dense form is not built: memory depends only
-/// on the number of hashes. Can be cancelled.
+/// Returns what a sparse filter, a stored list of hashes, would be if it were dense: how many bits
+/// would be set, and which false positive rate it would have, in the size that `header` tells. The
+/// dense form isn't built, since it may be much larger than memory.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm {
     let shape = header.shape();
     if shape.layout == Layout::Classic {
@@ -457,8 +464,12 @@ fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
         + all_leave_clear(leaves_two_clear) * (BLOCKED_BITS - 1.0) / BLOCKED_BITS
 }
 
-/// Returns what can be told of a filter from its header and its bits, or from those that a list
-/// stands for. Can be cancelled.
+/// Returns figures that describe a filter: its bits, how many of them are set, its estimated number
+/// of elements, and its present false positive rate. Of a sparse filter, which has a list of hashes
+/// instead of bits, the bits are those that it would have if it were dense; the other figures are
+/// those of the list.
+///
+/// Checks for interrupts, so a user can cancel it.
 pub fn info(view: &View<'_>) -> FilterInfo {
     let header = &view.header;
     let num_bits = header.blocks * header.layout.block_bits();

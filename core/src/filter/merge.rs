@@ -178,9 +178,10 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
     Ok(value)
 }
 
-/// Returns the hashes of the union of two filters, ascending, if it is sparse: both filters are,
-/// they have equally many blocks, and their union may still be a list. `header` is that of the
-/// union.
+/// Returns the hashes of the union of two filters, distinct and ascending, if the union is sparse
+/// (a list of hashes); `None` if it has bits. It is sparse if both filters are, if they have
+/// equally many blocks, and if the hashes take no more bytes than bits would. `header` is that of
+/// the union.
 fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u64>> {
     let (Body::Sparse(list_a), Body::Sparse(list_b)) = (a.body, b.body) else {
         return None;

@@ -122,8 +122,9 @@ fn skew_factor(z: f64) -> f64 {
     (z * z - 1.0) / 6.0
 }
 
-/// Returns [`rate_at_deviations`] for a filter whose hashes may set any of its bits: its rate
-/// follows from the number of bits that are set.
+/// Returns a false positive rate that few filters with `elements` elements exceed, see
+/// [`rate_at_deviations`], for a filter whose hashes may set any of its bits. Its rate follows from
+/// the number of bits that are set.
 fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     let num_bits = shape.blocks * shape.layout.block_bits();
     let throws = elements * f64::from(shape.num_hashes);
@@ -137,8 +138,9 @@ fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     fill.powi(shape.num_hashes as i32)
 }
 
-/// Returns [`rate_at_deviations`] for a filter of several blocks: its rate is the sum of the rates
-/// of all blocks, which are independent, divided by the number of blocks.
+/// Returns a false positive rate that few filters with `elements` elements exceed, see
+/// [`rate_at_deviations`], for a filter of several blocks. Its rate is the sum of the rates of all
+/// blocks, which are independent, divided by the number of blocks.
 fn blocks_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);

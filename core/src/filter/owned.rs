@@ -265,8 +265,9 @@ impl Builder {
         Ok(Builder::adding_to(Filter(header.sparse(0))))
     }
 
-    /// Returns a builder that adds elements to a filter. It keeps up to [`FEWEST_KEPT`] hashes, or
-    /// as many as take the bytes of the filter's bits, before it adds them.
+    /// Returns a builder that adds elements to this filter. It keeps the hashes of new elements in
+    /// a list, and adds them to the filter when there are [`FEWEST_KEPT`] of them, or as many as
+    /// take as many bytes as the filter's bits, whichever is more.
     fn adding_to(filter: Filter) -> Builder {
         let header = filter.header();
         // Adding the kept hashes copies the filter. With one hash, of 8 bytes, for 8 bytes of the
@@ -368,8 +369,8 @@ impl Builder {
         if can_take_hashes {
             return self.add_kept();
         }
-        let num_already_sorted = 0;
-        let distinct = sort_distinct(&mut self.kept, num_already_sorted);
+        // 0: nothing is known of the order of the hashes.
+        let distinct = sort_distinct(&mut self.kept, 0);
         self.kept.truncate(distinct);
         if distinct > self.most_kept / 2 {
             self.most_kept *= 2;
@@ -386,8 +387,8 @@ impl Builder {
     /// Fails with [`crate::Class::TooLarge`] if the filter would have more than
     /// [`MAX_STORED_BYTES`].
     fn add_kept(&mut self) -> Result<()> {
-        let num_already_sorted = 0;
-        let num_distinct = sort_distinct(&mut self.kept, num_already_sorted);
+        // 0: nothing is known of the order of the hashes.
+        let num_distinct = sort_distinct(&mut self.kept, 0);
         self.kept.truncate(num_distinct);
 
         let view = self.filter.view();

@@ -114,8 +114,10 @@ fn partition_by_bit(hashes: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
     hashes.split_at_mut(num_clear)
 }
 
-/// Moves the distinct hashes of a sorted list to its front, in order, and returns how many there
-/// are. Can be cancelled.
+/// Drops repeated hashes of a sorted list: moves one of each group of equal hashes to the front, in
+/// ascending order. Returns how many these are; the hashes after them are garbage.
+///
+/// Checks for interrupts, so a user can cancel it.
 fn move_distinct_to_front(hashes: &mut [u64]) -> usize {
     if hashes.is_empty() {
         return 0;

@@ -212,9 +212,10 @@ impl Chain {
         Ok(first)
     }
 
-    /// Returns the newest directory page, as it is to be written with these records. Each directory
-    /// page names the one before it. `size` is the size of pages. Panics if there is no directory
-    /// page.
+    /// Returns the newest *directory page*, a page with records that say where the tiles of the
+    /// index are, as it is to be written: its number and its bytes, with these records. Each
+    /// directory page names the one before it. `size` is the size of pages. Panics if there is no
+    /// directory page.
     pub(super) fn newest_page(&self, size: PageSize, records: &[u8]) -> PageImage {
         let (&number, older_pages) = self.pages.split_last().expect("a directory page was added");
         let record = DirectoryPageRecord {

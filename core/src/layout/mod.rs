@@ -158,7 +158,9 @@ impl Shape {
         (0..self.num_hashes).map(move |j| reduce(word(hash, j), self.blocks))
     }
 
-    /// Sets the bits of many elements, given by their hashes, in a payload. Can be cancelled.
+    /// Sets the bits of many elements, given by their hashes, in the payload of a filter of this
+    /// shape. Memory is prefetched for later elements. After every 65,536 elements it is checked
+    /// whether the user has cancelled the operation.
     pub fn insert_all(self, payload: &mut [u8], hashes: &[u64]) {
         for (batch, hashes_of_batch) in hashes.chunks(ELEMENTS_BETWEEN_CHECKS).enumerate() {
             // A call for a few elements is not cancelled.
@@ -223,7 +225,8 @@ impl Shape {
         }
     }
 
-    /// Prefetches the memory that a later probe for this element will read.
+    /// Asks the CPU to fetch the memory of the payload that a later probe for this element will
+    /// read, so that the probe needn't wait for it. Changes nothing else.
     #[inline(always)]
     pub fn prefetch(self, payload: &[u8], hash: u64) {
         let start = payload.as_ptr();

@@ -138,8 +138,9 @@ pub fn density(layout: Layout, fpr: f64) -> Result<Density> {
     Ok(density)
 }
 
-/// Returns the number of hashes with which a filter of this layout needs the fewest bits per
-/// element for a false positive rate, and these bits. The rate must be possible in the layout.
+/// Returns with how many hashes per element a filter of this layout needs the fewest bits per
+/// element to have a false positive rate, and how many bits it then needs. The rate must be
+/// possible in the layout. Takes long, so the result is cached by [`density`].
 fn find_density(layout: Layout, fpr: f64) -> Density {
     let candidates = match layout {
         Layout::Parquet => PARQUET_HASHES..=PARQUET_HASHES,
@@ -168,9 +169,9 @@ const LOAD_PRECISION: f64 = 1e-12;
 /// Stored sizes depend on it.
 const BITS_STEP: f64 = 1.0 + 1e-5;
 
-/// Returns the fewest bits per element that keep a false positive rate with this number of hashes:
-/// both in filters of very many blocks and in filters of 64 blocks. (The sizes of smaller filters
-/// don't follow from bits per element.)
+/// Returns how many bits per element a filter needs to keep a false positive rate with this number
+/// of hashes per element. So many bits are enough both in filters of very many blocks and in
+/// filters of 64 blocks. (The sizes of smaller filters don't follow from bits per element.)
 fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     if layout == Layout::Classic {
         // An absent element is found if all k bits at which it is probed are set. So the rate is
@@ -320,8 +321,9 @@ pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<Filt
     })
 }
 
-/// Returns the most distinct elements with which a filter of this shape keeps a false positive
-/// rate; 1 if not even one element does.
+/// Returns the capacity of a filter of this shape: the most distinct elements with which its
+/// expected false positive rate is at most `fpr`. Returns 1 if even one element leads to a higher
+/// rate.
 pub fn capacity_of(shape: Shape, fpr: f64) -> u64 {
     // An absent element is found if all k bits at which it is probed are set, so the rate is fpr if
     // 1 - fpr^(1/k) of the bits are clear. By the textbook formula n elements leave the share

@@ -83,9 +83,10 @@ pub fn at_load(layout: Layout, num_hashes: u32, load: f64) -> f64 {
     }
 }
 
-/// Returns the false positive rate that a filter has with `elements` distinct elements, as a mean
-/// over all sets of so many. As in layout `blocked`, all bits of an element are in one block; but
-/// the blocks have `block_bits` bits instead of 512.
+/// Returns the expected false positive rate of a filter of `blocks` blocks with `elements` distinct
+/// elements: the mean over all sets of so many elements, from 0 to 1. As in layout `blocked`, all
+/// bits of an element are in one block; but blocks have `block_bits` bits instead of 512. Each
+/// element sets `num_hashes` bits (k), some of which may be the same.
 pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, elements: f64) -> f64 {
     if elements <= 0.0 {
         return 0.0;
@@ -164,8 +165,9 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Returns the mean of Y^power, where Y is the false positive rate of a `blocked` or `parquet`
-/// block that has this number of elements, whose hashes are random.
+/// Returns the mean of Y^power, where Y is the false positive rate of one block of a `blocked` or
+/// `parquet` filter that has `elements` elements. Y varies with the elements' hashes, which are
+/// random: the mean is taken over all of them.
 fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
     if layout == Layout::Parquet {
         // An element sets one bit in each of eight words, and an absent one is probed at one bit in
@@ -310,7 +312,9 @@ impl BlockMoments {
         })
     }
 
-    /// Returns the moment of a block with this number of elements.
+    /// Returns the moment of a block with this number of elements: the mean of the share of its
+    /// bits that are set, to the power `self.power`. Computes the moments up to that number that
+    /// weren't needed before.
     fn after_elements(&mut self, elements: usize) -> f64 {
         // From this number on, all cells are hit.
         let full = (FULL_LOAD * self.chain.cells()) as usize / self.num_hashes as usize;

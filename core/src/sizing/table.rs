@@ -65,7 +65,8 @@ pub struct BestPractice {
     pub fpr: f64,
 }
 
-/// Returns the rows of a layout's table, by ascending bits.
+/// Returns the rows of a layout's sizing table, each with the false positive rates of filters with
+/// one whole number of bits per element, by ascending bits.
 pub fn rows(layout: Layout) -> impl Iterator<Item = SizingRow> {
     let (first_hashes, rates) = match layout {
         Layout::Blocked => (1, data::BLOCKED),

@@ -130,7 +130,9 @@ impl CutSearch {
         }
     }
 
-    /// Adds the path to the last node of a section that has just been found.
+    /// Adds the path that [`CutSearch::search_path`] has just found to the paths so far: follows
+    /// its steps from the last node of the section back to the first, and counts it on each edge. A
+    /// step *back* along an edge of an earlier path takes that path off the edge.
     fn add_path(&mut self, graph: &Graph, section: Section) {
         let mut node = section.end;
         while node != section.start {

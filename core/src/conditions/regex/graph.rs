@@ -186,8 +186,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Completes a *layer*: nodes of the graph that can be reached from its first nodes over edges
-    /// without *windows* (an edge has windows if its character completes some: a few characters that
-    /// an index can look up). Adds the nodes that are missing to the layer and to the graph.
+    /// without *windows* (an edge has windows if its character completes some: a few characters
+    /// that an index can look up). Adds the nodes that are missing to the layer and to the graph.
     ///
     /// Returns the edges with windows that lead out of the layer. They and the nodes that they lead
     /// to are not in the graph yet. Returns `None` if the graph has too many nodes or edges.
@@ -263,8 +263,10 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Adds an edge that completes no window, and the node to which it leads, if it isn't in the
-    /// graph. An edge from a node to itself is left out: it requires nothing.
+    /// Adds an edge to the graph whose character completes no window (characters that a text must
+    /// have), and the node to which it leads, if that isn't in the graph. A new node is added to
+    /// the layer as well. An edge from a node to itself is left out, since it requires nothing of a
+    /// text.
     fn add_edge_without_windows(
         &mut self,
         from: NumberedNode,
@@ -335,8 +337,9 @@ impl LastCharacters {
         (self.beginning_of_windows(), windows)
     }
 
-    /// Returns the characters that windows of later characters may still begin with: as many of the
-    /// last ones as weigh less than a window (see [`WEIGHT`]).
+    /// Returns those of the last characters with which a window may begin that ends with a later
+    /// character. The characters of a window weigh [`WEIGHT`] together, so these are as many of the
+    /// last ones as weigh less.
     fn beginning_of_windows(self) -> LastCharacters {
         let mut length = 0;
         let mut total_weight = 0;

@@ -46,8 +46,10 @@ const MOST_WORK: usize = 1 << 19;
 /// The work of one window that is required, in edges: the condition gets it, and it is looked up.
 const WORK_OF_WINDOW: usize = 256;
 
-/// Returns which windows a text must have, whichever path it takes from a graph's start to its end.
-/// Requires nothing of a graph without an end, which no text matches.
+/// Returns which windows (a few neighbouring characters) a text must have to match a regular
+/// expression, given the graph of the expression: those that it has whichever path it takes from
+/// the start of the graph to its end. Requires nothing if the graph has no end, as no text matches
+/// then, or if there is no path.
 pub fn requirement(graph: &Graph) -> Requirement {
     let Some(end) = graph.end else {
         return Requirement::default();

@@ -22,7 +22,8 @@ impl Requirement {
         Requirement { windows, choices: Vec::new() }
     }
 
-    /// Returns the requirement that a text has what each of these requires.
+    /// Returns the requirement that a text has what all of these require: all of their windows, and
+    /// one alternative of each of their choices. Without requirements, it requires nothing.
     pub fn all_of(requirements: Vec<Requirement>) -> Requirement {
         let mut windows = Vec::new();
         let mut choices = Vec::new();

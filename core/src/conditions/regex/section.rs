@@ -210,8 +210,9 @@ impl<'g> Sections<'g> {
         furthest
     }
 
-    /// Returns the nodes of a path with the fewest edges from a section's first node to its last,
-    /// both included; `None` if there is no path. Searches breadth first.
+    /// Returns a path with the fewest edges from the first node of a section (a part of the graph
+    /// between two nodes) to its last: all nodes of the path in their order, both ends included.
+    /// `None` if there is no path. Searches breadth first.
     fn shortest_path(&mut self, section: Section) -> Option<Vec<usize>> {
         self.scratch.reached.clear();
         self.scratch.reached.insert(section.start);
@@ -247,8 +248,9 @@ impl<'g> Sections<'g> {
         Some(path)
     }
 
-    /// Finds the nodes from which a path within a section leads to its last node, and leaves them,
-    /// with that node, in `scratch.leading_to_end`: searches backwards from the last node.
+    /// Finds the nodes of a section (a part of the graph between two nodes) from which a path leads
+    /// to its last node, that one included: searches backwards from there. The result is in
+    /// `self.scratch.leading_to_end` afterwards.
     fn find_nodes_leading_to_end(&mut self, section: Section) {
         self.scratch.leading_to_end.clear();
         self.scratch.leading_to_end.insert(section.end);
@@ -264,8 +266,9 @@ impl<'g> Sections<'g> {
         }
     }
 
-    /// Returns the nodes to which a path within a section leads from its first node, that one
-    /// included, in the order in which a search breadth first finds them.
+    /// Returns the nodes of a section (a part of the graph between two nodes) to which a path leads
+    /// from its first node, that one included. They are in the order in which a breadth-first
+    /// search finds them.
     fn reached_nodes(&mut self, section: Section) -> Vec<usize> {
         self.scratch.reached.clear();
         self.scratch.reached.insert(section.start);
@@ -373,8 +376,9 @@ impl<'g> Sections<'g> {
         }
     }
 
-    /// Moves a node from a section to another, together with all nodes of the section to which
-    /// edges lead from it, in either direction, over any number of other nodes of the section.
+    /// Moves a node of `old_section` to `new_section`, together with all nodes of `old_section`
+    /// that are connected with it by edges: in either direction, directly or through other such
+    /// nodes. (Sections are parts of the graph, and each node is in one of them.)
     fn move_connected(&mut self, node: usize, old_section: Section, new_section: Section) {
         self.section_of[node] = new_section.number;
         let mut to_follow = vec![node];

@@ -182,9 +182,10 @@ struct RegexReplacement<'a> {
 }
 
 impl RegexReplacement<'_> {
-    /// Appends an expression behind its options to the replaced expression, with letters in place
-    /// of characters from U+0800 on. Returns `None` if it has something that might match
-    /// differently then.
+    /// Replaces characters from U+0800 on by letters in a whole expression, given without the
+    /// options at its start, and appends the result to `self.replaced`. Returns `None` if the
+    /// expression has something that might match other texts with letters in place of the
+    /// characters.
     fn replace_all(&mut self, expression: &str) -> Option<()> {
         let mut characters = expression.chars().peekable();
         while let Some(c) = characters.next() {
@@ -215,8 +216,9 @@ impl RegexReplacement<'_> {
         Some(())
     }
 
-    /// Appends `(?` and the character behind it, unchanged. Returns `None` if it begins a comment
-    /// or something unknown.
+    /// Appends the start of a group to the replaced expression: `(?` and the character behind it,
+    /// `sign`, unchanged. Notes whether the group looks around, as `(?=a)` does. Returns `None` if
+    /// `(?` begins a comment or something unknown.
     fn keep_start_of_group(&mut self, sign: char) -> Option<()> {
         match sign {
             ':' => {}
@@ -230,9 +232,10 @@ impl RegexReplacement<'_> {
         Some(())
     }
 
-    /// Appends a bracket expression such as `[^a-z漢]`, whose `[` has been read, with letters in
-    /// place of characters from U+0800 on, except for the ends of ranges. Returns `None` if it
-    /// isn't complete or has something that might match differently then.
+    /// Replaces characters from U+0800 on by letters in a bracket expression such as `[^a-z漢]`, and
+    /// appends the result to the replaced expression. Ends of ranges stay as they are. The `[` has
+    /// been read already; reads up to the `]`. Returns `None` if the bracket expression isn't
+    /// complete, or has something that might match other characters with letters in place of these.
     fn replace_bracket(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
         self.keep('[');
         if let Some(sign) = characters.next_if_eq(&'^') {
@@ -263,8 +266,9 @@ impl RegexReplacement<'_> {
         }
     }
 
-    /// Appends a class such as `[:alpha:]`, whose first bracket has been read, unchanged. Returns
-    /// `None` if it isn't complete, or is a word boundary.
+    /// Appends a class of characters such as `[:alpha:]`, which stands within a bracket expression,
+    /// unchanged to the replaced expression. Its `[` has been read already; reads up to the `]`.
+    /// Returns `None` if the class isn't complete, or is a word boundary, such as `[:<:]`.
     fn keep_class(&mut self, characters: &mut Peekable<Chars>) -> Option<()> {
         self.has_classes = true;
         self.keep('[');

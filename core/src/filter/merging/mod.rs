@@ -66,7 +66,8 @@ pub struct MergedFilters<M: MergeMemory> {
 }
 
 impl<M: MergeMemory> MergedFilters<M> {
-    /// Returns a merge that has no filters yet.
+    /// Begins a merge, without filters so far. Its lists are allocated in `memory`, which must also
+    /// be given to the methods that add filters.
     pub fn new(memory: &mut M, operation: Operation) -> MergedFilters<M> {
         MergedFilters {
             operation,
@@ -215,9 +216,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         Ok(())
     }
 
-    /// Returns the result for filters with this number of blocks, if there is one. Otherwise
-    /// inserts the one that `new` returns, in the order of the numbers of blocks, and returns
-    /// `None`.
+    /// Returns what has been merged of the filters with this number of blocks, to be changed. If no
+    /// such filter came before, inserts what `new` returns, and returns `None`: the caller has
+    /// nothing to add then. `self.sizes` stays in the order of the numbers of blocks.
     fn find_or_insert(
         &mut self,
         blocks: u64,
@@ -291,7 +292,9 @@ impl<M: MergeMemory> MergedFilters<M> {
         common
     }
 
-    /// Notes the header of a filter of an intersection whose elements are among the common hashes.
+    /// Notes the header of a filter of an intersection of lists. The hashes that all filters have
+    /// are kept in `self.common`; of each size of filters only the largest header is kept. A filter
+    /// of no size isn't noted.
     fn note_size(&mut self, header: &Header<'_>) {
         if header.is_unsized() {
             return;
@@ -363,8 +366,10 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Returns the hashes of the result if it is sparse: the common ones of an intersection, or
-    /// those of a union of lists of one size. `None` if it is dense.
+    /// Returns the hashes of the merged filter if it is sparse, that is, a list of hashes: those
+    /// that all filters of an intersection have, or those of a union of lists of one size. `None`
+    /// if the merged filter has bits. The hashes are distinct and ascending if
+    /// [`MergedFilters::sort`] was called.
     fn hashes_of_result(&self) -> Option<&[u64]> {
         match self.operation {
             // A filter of no size has no elements, so none are common.

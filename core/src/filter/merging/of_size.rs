@@ -137,9 +137,10 @@ impl<M: MergeMemory> MergedSize<M> {
         }
     }
 
-    /// Replaces a list of hashes by the bits that they set: allocates the bits in `memory`, sets
-    /// them, and frees the list. Elements that are kept elsewhere become bits that are all clear.
-    /// Does nothing if the elements are bits.
+    /// Turns a list of hashes into bits: allocates the bits of a filter of this size in `memory`,
+    /// sets those of the hashes, and frees the list. Does nothing if the elements are bits already.
+    /// If the elements are kept elsewhere, as those of an intersection of lists, the bits are all
+    /// clear.
     fn convert_to_bits(&mut self, memory: &mut M) {
         if matches!(self.elements, MergedElements::Bits(_)) {
             return;
@@ -192,8 +193,9 @@ impl<M: MergeMemory> MergedSize<M> {
         }
     }
 
-    /// Adds the elements to a dense payload of `blocks` blocks, which must be a multiple of the
-    /// number that this size has: ORs the bits of the elements, spread to so many blocks, into it.
+    /// Adds the elements of this size to the bits of the merged filter, `payload`, which has
+    /// `blocks` blocks: a multiple of the number that this size has. The bits of the elements are
+    /// *spread* to so many blocks, each block to several, and ORed into `payload`.
     pub(super) fn or_into_payload(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
         let header = self.header;
         match &self.elements {

@@ -378,9 +378,8 @@ fn write_tile_pages<S: PageSink>(
         page.fill(0);
         // The last page may have less of each filter.
         let length = bytes_per_page.min(filters.bytes_per_filter - start);
-        let places_of_filters = page[size.payload()].chunks_exact_mut(bytes_per_page);
-        let bits_of_filters = filters.bits.chunks_exact(filters.bytes_per_filter);
-        for (place, bits) in places_of_filters.zip(bits_of_filters) {
+        let places = page[size.payload()].chunks_exact_mut(bytes_per_page);
+        for (place, bits) in places.zip(filters.bits.chunks_exact(filters.bytes_per_filter)) {
             place[..length].copy_from_slice(&bits[start..][..length]);
         }
         tile.special().write(&mut page);

@@ -81,7 +81,9 @@ pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Re
     }
 }
 
-/// Reads a name of `name_bytes` bytes, and advances `bytes` past it and the zeros that pad it.
+/// Reads the name of a key kind, which follows the record of a group: `name_bytes` bytes, and zeros
+/// up to a multiple of 8. Advances `bytes` past all of them. The name is empty if `name_bytes` is
+/// 0.
 ///
 /// Fails if the name is too long, incomplete or not UTF-8, or if its padding is not zero.
 fn read_name<'a>(bytes: &mut &'a [u8], name_bytes: u16) -> Result<&'a str, WrongField> {
@@ -145,7 +147,11 @@ impl GroupRecord {
         }
     }
 
-    /// Checks the fields of a group whose slots hold bits.
+    /// Checks the fields of a group (filters of one shape and one kind of elements) of which the
+    /// index keeps bits.
+    ///
+    /// Fails if its layout, its key kind, its number of blocks or its number of hashes is
+    /// impossible.
     fn check_with_bits(&self, shape: Shape, tag: Tag) -> Result<(), WrongField> {
         // `classic` spreads the bits of an element over the whole filter, so it has no blocks that
         // could stand side by side in a tile.
@@ -275,7 +281,8 @@ pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
     bytes
 }
 
-/// Returns the bytes of a tile's record: the code and the fields.
+/// Returns the bytes by which a directory page stores a tile, some neighbouring pages with filters
+/// side by side: the code of the record, and its fields. They are a multiple of 8 bytes.
 pub(super) fn encode_tile(tile: &Tile) -> Vec<u8> {
     // Reserved fields align the others. A reader refuses them unless they are 0.
     let record = TileRecord {

@@ -58,9 +58,12 @@ pub fn search<P: Pages>(
     Ok(())
 }
 
-/// Returns the bits that filters of a group must have to meet conditions: a list for each
-/// condition, see [`masks_of_condition`]. A condition is left out if no bits can show that a filter
-/// fails to meet it. So no list is returned if the index keeps no bits of the group's filters.
+/// Returns which bits the filters of a group must have to meet some conditions. All filters of a
+/// group have the same shape, so an element has the same bits in each of them.
+///
+/// The result has a list of masks for each condition, see [`masks_of_condition`]. A condition is
+/// left out if bits can't show that a filter doesn't meet it. If the index keeps no bits of these
+/// filters, that is true of all conditions, and the result is empty.
 fn masks_of_conditions(
     group: &FilterGroup,
     conditions: &[FilterCondition],

@@ -279,9 +279,9 @@ struct MaskByte {
 }
 
 impl ElementMask {
-    /// Returns which bits the element with this hash has in each filter of a group. They are all in
-    /// one block, since filters of a group have the same shape. The group must be one whose filters
-    /// have bits in the index.
+    /// Returns which bits an element, given by its hash, has in each filter of a group. All filters
+    /// of a group have the same shape, so the bits are the same in each: some bits of one block.
+    /// The index must keep bits of the group's filters.
     pub fn new(group: &FilterGroup, hash: u64) -> ElementMask {
         // The positions of bits in a block don't depend on how many blocks there are. So an element
         // has the same bits in a filter of one block.

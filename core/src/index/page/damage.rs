@@ -89,7 +89,10 @@ pub(crate) fn check_field(
     if is_valid { Ok(()) } else { Err(WrongField::new(field, found)) }
 }
 
-/// Fails with an error that names the field and both values, unless they are equal.
+/// Checks that a field of a page has the only value that is possible there.
+///
+/// Fails with an error that names the field and both values, unless they are equal: "`field` is
+/// `found`, but must be `expected`".
 pub(crate) fn check_equal(
     field: &'static str,
     found: impl Into<u64>,
@@ -104,8 +107,10 @@ pub(crate) fn check_equal(
     }
 }
 
-/// Fails with an error that names the field and both values, if the value found there is greater
-/// than `most`.
+/// Checks that a field of a page is at most `most`.
+///
+/// Fails with an error that names the field and both values, if the value found there is greater:
+/// "`field` is `found`, but may be `most` at most".
 pub(crate) fn check_at_most(
     field: &'static str,
     found: impl Into<u64>,

@@ -60,8 +60,9 @@ impl RowSet {
         size_of_val(&self.entries[..])
     }
 
-    /// Adds a row, unless the set would then take more memory than it may: such a row is left out
-    /// without notice. Rows must be added in the order of their pages.
+    /// Adds a row of the table to the set. Rows must be added in the order of their pages. If the
+    /// set would then take more memory than it may, the row is left out without notice: callers use
+    /// the set only where a missing row does no harm.
     pub fn add(&mut self, row: RowId) {
         const LINES_PER_ENTRY: u16 = u64::BITS as u16;
         let first_line = row.line / LINES_PER_ENTRY * LINES_PER_ENTRY;

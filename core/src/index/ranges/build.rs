@@ -593,8 +593,9 @@ fn fill_payload(
     }
 }
 
-/// Sets the bits of one column in a block, which is stored as rows of `row_bytes` bytes with a bit
-/// for each column. `words` has the bits of the column: bit i of word w belongs to row 64 w + i.
+/// Sets the bits of one column (a Bloom filter) in a block of a page. The block is stored row by
+/// row: a row has `row_bytes` bytes, with one bit for each column. `words` has the bits of the
+/// column: bit i of word w belongs to row 64 w + i.
 #[inline]
 fn set_column(block: &mut [u8], row_bytes: usize, column: usize, words: &[u64]) {
     let byte_of_row = column / 8;

@@ -278,9 +278,10 @@ fn bits_of_tile(tile: &TileAddress) -> u64 {
     u64::from(tile.shape.pages) * u64::from(bits_per_page)
 }
 
-/// Returns how many keys a range may have for each column of bits that it has in a tile of level 0,
-/// before it counts as overfull: before lookups report it wrongly much more often than the index
-/// promises, see [`OVERFULL`].
+/// Returns how many keys a range of the table may have before it counts as *overfull*: before
+/// lookups report it wrongly much more often than the index promises, see [`OVERFULL`]. `tile` is
+/// the tile of level 0 that has the filter of the range. The filter consists of one or more columns
+/// of bits, and the number of keys is that for each column.
 fn most_keys_per_column(directory: &Directory, tile: &TileAddress) -> f64 {
     const PRECISION: f64 = 1e-4;
 

@@ -111,7 +111,9 @@ impl LevelFields {
         }
     }
 
-    /// Returns the two numbers by which the metapage says this.
+    /// Returns the two numbers by which the metapage stores this: which tiles have slots in the
+    /// level above, or, in an index with one level, which pages are split. 2^32 - 1 stands for
+    /// `None`.
     fn to_numbers(&self) -> LevelNumbers {
         match self {
             LevelFields::Several { first_covered_0, first_covered_1 } => LevelNumbers {
@@ -128,8 +130,9 @@ impl LevelFields {
 }
 
 impl OptionsRecord {
-    /// Returns the fields of the metapage that describe this directory, except for its runs of
-    /// tiles.
+    /// Returns the fields of the metapage, as they are stored, that only an index over ranges has:
+    /// its options, and from which tiles on there are levels above. The records of its tiles are
+    /// not among them.
     fn from_directory(directory: &Directory) -> OptionsRecord {
         let options = &directory.options;
         OptionsRecord {
@@ -280,8 +283,8 @@ fn stored_tile(number: u32) -> Option<u32> {
 }
 
 impl RunRecord {
-    /// Returns the record of a run of tiles: neighbouring tiles of one shape, which are stored by
-    /// the place of the first tile and their number.
+    /// Returns the record by which a *run*, neighbouring tiles of one shape, is stored: their
+    /// shape, how many they are, and where the first one is. The others follow it.
     fn from_run(run: &TileRun) -> RunRecord {
         let TileAddress { shape, first_slot, first_page, .. } = run.first;
         RunRecord {
@@ -441,7 +444,9 @@ impl DirectoryReader {
         reader.finish().map_err(|wrong| wrong.on(META_PAGE))
     }
 
-    /// Returns a reader that has read the fields of the metapage, but no run of tiles.
+    /// Begins to read a directory: returns a reader that has read and checked the fields of the
+    /// metapage, but has no run of tiles yet. `own_fields` are the bytes of the fields that only an
+    /// index over ranges has, and `chain` has the fields of the metapage that all indexes have.
     ///
     /// Fails if a field is invalid.
     fn before_first_run(
@@ -539,8 +544,8 @@ fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<()
             check_equal("tiles above a level without covered tiles", tiles_above, 0u8)?;
         }
     }
-    // A tile above is only added when a tile of this level needs a slot and none is free. So at least
-    // one slot of it is used, and at most 127 are free.
+    // A tile above is only added when a tile of this level needs a slot and none is free. So at
+    // least one slot of it is used, and at most 127 are free.
     if directory.tile_count(above) > 0 {
         let most_slots = tiles + u64::from(MAX_WIDTH) - 1;
         check_at_most("slots above the tiles of a level", slots_above, most_slots)?;

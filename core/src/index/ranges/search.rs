@@ -62,8 +62,9 @@ pub fn search<P: Pages>(
     search_condition(directory, pages, &Condition::Has(hash), found)
 }
 
-/// Announces the pages that [`search`] reads first for this hash, as many of them as can be
-/// announced now: a page of each tile that every lookup probes.
+/// Announces (prefetches) the pages of the index that [`search`] reads first for this hash: one
+/// page of each tile that every lookup probes, from the highest level down. Stops when no more
+/// pages can be announced now.
 pub fn announce_search<P: Pages>(directory: &Directory, pages: &mut P, hash: u64) {
     for level in Level::ALL.into_iter().rev() {
         for ordinal in 0..directory.uncovered_tiles(level) {
@@ -186,9 +187,9 @@ fn walk_for_condition<P: Pages>(
     walk(directory, pages, extent, &(), |()| first_hash, probe, found)
 }
 
-/// Announces the pages of a tile that a lookup reads next, if its condition needs several keys: the
-/// lookup has found that some slots of the tile, which are filters, have the first key. Does
-/// nothing for other conditions.
+/// Announces (prefetches) the pages of a tile that a lookup reads next, if its condition is an AND.
+/// The lookup has just found that the first key may be in some slots of the tile, so it will look
+/// for the other keys in the same tile. Does nothing for other conditions.
 fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &Condition) {
     let Condition::All(conditions) = condition else {
         return;
@@ -319,8 +320,9 @@ impl<'t, T> TilesToProbe<'t, T> {
         number
     }
 
-    /// Returns the tile with this number in the list of all that are probed, counted from 0. There
-    /// must be so many. It has no slot in the level above, or is one that the level above reports.
+    /// Returns the tile that is probed as number `number`, counted from 0; the number must be below
+    /// [`TilesToProbe::count`]. First come tiles without a slot in the level above, which every
+    /// lookup probes, and then those whose slot in the level above may match.
     fn get(&self, number: u32) -> TileToProbe<'t, T> {
         match number.checked_sub(self.uncovered.picked) {
             None => TileToProbe {

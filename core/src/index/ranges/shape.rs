@@ -267,8 +267,9 @@ impl SlotColumns {
         row.copy_from_slice(&self.firsts.to_le_bytes()[..row.len()]);
     }
 
-    /// Returns the columns of each slot of the tile, beginning with the first slot. They follow
-    /// each other: a slot ends where the next one begins, and the last one with the last column.
+    /// Returns which columns each slot of the tile has, beginning with the first slot. A column is
+    /// a Bloom filter, and a slot is what the tile has filters for. Slots have neighbouring
+    /// columns: a slot ends where the next one begins, and the last one ends with the last column.
     pub fn slots(self) -> impl Iterator<Item = Range<u32>> {
         let mut firsts_left = self.firsts;
         std::iter::from_fn(move || {
