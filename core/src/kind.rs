@@ -100,10 +100,10 @@ impl Tag {
         self as u8 >= Tag::ParquetInt32 as u8
     }
 
-    /// Returns whether elements with this tag may be in a filter of a layout.
+    /// Returns whether a filter of this layout can have elements with this tag.
     ///
-    /// Only layout `parquet` has the tags of Parquet. It uses them wherever the Parquet format says
-    /// how a type is hashed, so it doesn't have the general tags of these types.
+    /// Only layout `parquet` has the tags of Parquet. It uses them for all types of which the
+    /// Parquet format says how they are hashed, so it doesn't have the general tags of these types.
     pub fn is_allowed_in(self, layout: Layout) -> bool {
         use Tag::{Bytea, Date, Float, Integer, Text, Timestamp, Timestamptz, Uuid};
         match layout {

@@ -253,10 +253,11 @@ impl<'a> Counting<'a> {
         Ok(value)
     }
 
-    /// Returns the stored form of the filter with one copy less of each of these elements; `None`
-    /// if it has none of them, so that nothing changes.
+    /// Returns the stored form of the filter with one copy less of each of these elements, given by
+    /// their hashes. Returns `None` if it has none of them, so that nothing changes.
     ///
-    /// Elements are removed one after the other, and each only if it is in the filter by then.
+    /// Elements are removed one after the other, and each only if it seems to be in the filter by
+    /// then. If nothing is left, the result is an empty filter without a key kind.
     pub fn remove<B: Buffer>(&self, hashes: &[u64]) -> Option<B> {
         // Removing lowers counters. So if none of the elements is in the filter now, none will be
         // after others are removed.

@@ -50,11 +50,11 @@ impl Request {
     }
 }
 
-/// Returns the header of a build that has ended with `elements` distinct elements. If `header` has
-/// no size, the result has the one that so many elements need; none without elements. Otherwise it
-/// is `header` itself.
+/// Returns the header of the filter of a build that has ended with `elements` distinct elements. If
+/// the build was told a capacity, `header` has a size, and is returned as it is. Otherwise the
+/// result gets the size that so many elements need; without elements it has no size either.
 ///
-/// Fails with [`crate::Class::TooLarge`] if the filter would have more than `limit` bytes as stored
+/// Fails with [`crate::Class::TooLarge`] if the filter would get more than `limit` bytes as stored
 /// when dense.
 pub fn size_unsized_build<'a>(
     header: &Header<'a>,

@@ -64,10 +64,11 @@ pub fn overfull(view: &View<'_>) -> Option<Overfull> {
     })
 }
 
-/// Returns the highest false positive rate that a filter with exactly `capacity` distinct elements
-/// has by chance: one in a billion such filters has a higher one.
+/// Returns the greatest false positive rate that chance explains in a filter with exactly
+/// `capacity` distinct elements. The rate depends on the elements' hashes: of a billion such
+/// filters one has a higher rate.
 ///
-/// The last result is kept, since a query often asks for many filters of one size.
+/// The last result is cached for the thread, since a query often asks for many filters of one size.
 fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
     /// A result, and what it was computed for.
     #[derive(Clone, Copy)]

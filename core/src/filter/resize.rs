@@ -46,11 +46,12 @@ pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> 
     }
 }
 
-/// Returns the filter of a list of hashes, as if built from them for `capacity` elements; without a
-/// capacity, for as many as they are. `header` is that of the filter that has the list.
+/// Resizes a sparse filter, one that is a list of hashes: returns the filter that a build for
+/// `capacity` elements would have made of these elements. Without a capacity, it is sized for as
+/// many elements as it has. `header` is that of the filter that has the `list`.
 ///
-/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the
-/// filter's own.
+/// Fails as [`resize`] does. A result of more than `limit` bytes is refused only if it is larger
+/// than the filter itself.
 fn resize_list<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],
@@ -77,12 +78,13 @@ fn resize_list<B: Buffer>(
     from_hashes(&resized, &hashes, u64::MAX)
 }
 
-/// Returns a dense filter with its bits spread to more blocks, or folded to fewer: as many as a
-/// filter for `capacity` elements has at its rate. `header` is that of the filter that has the
-/// bits.
+/// Resizes a dense filter, one with bits, so that it keeps its false positive rate with `capacity`
+/// elements: its bits are *spread* to a multiple of its blocks (each block is copied to several),
+/// or *folded* to a divisor (several blocks are ORed to one). `header` is that of the filter that
+/// has the `bits`.
 ///
-/// Fails as [`resize`]: a larger size than `limit` is refused only if it is larger than the
-/// filter's own.
+/// Fails as [`resize`] does. A result of more than `limit` bytes is refused only if it is larger
+/// than the filter itself.
 fn resize_bits<B: Buffer>(
     header: &Header<'_>,
     bits: &[u8],
@@ -247,11 +249,13 @@ struct HalvedBody {
     present_fpr: f64,
 }
 
-/// Folds the body of a filter to half of its blocks. `halved_header` is the header of the result.
+/// Folds the elements of a filter to half of its blocks: returns its bits in that size, and the
+/// false positive rate that they have. `halved_header` is the header of the result.
 ///
-/// A list stays the same list if it is short enough for the smaller size, else it becomes bits. The
-/// rate of a list is nearly 0; but it may grow until it becomes bits, and then the size has to keep
-/// the promised rate. So the rate of the bits that it stands for is returned.
+/// A filter that is a list of hashes stays the same list, without bits, if it is short enough for
+/// the smaller size. The rate of a list is nearly 0. But the filter may get more elements until it
+/// has bits, and then the size must keep the promised rate. So the rate that is returned is that of
+/// the bits for which the list stands.
 fn halve_body(body: Body<'_>, halved_header: &Header<'_>) -> HalvedBody {
     if let Body::Sparse(list) = body
         && halved_header.fits_sparse(list.len())

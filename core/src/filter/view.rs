@@ -131,10 +131,11 @@ fn read(bytes: &[u8]) -> Result<View<'_>> {
     Ok(View { header, body: Body::Dense(payload) })
 }
 
-/// Reads everything before the payload of a filter or of a partial state that has `value_bytes`
-/// bytes in all. `bytes` are the first of these bytes, at least those before the payload.
+/// Reads and checks everything before the payload of a stored filter, or of the state of a build:
+/// the header, and the name of the key kind. The value has `value_bytes` bytes in all, of which
+/// `bytes` are the first ones: at least all of those before the payload.
 ///
-/// Fails if the header is invalid, or if the payload can't have the size that it has.
+/// Fails if the header is invalid, or if a value with this header can't have so many bytes.
 pub(super) fn parse_start(bytes: &[u8], value_bytes: usize) -> Result<FilterStart<'_>> {
     let ParsedHeader { header, representation } = parse_header(bytes, ValueType::BitFilter)?;
     let payload_bytes = value_bytes

@@ -319,8 +319,9 @@ struct MetaContent {
 }
 
 impl MetaContent {
-    /// Returns what the metapage of an index says, and checks the fields that indexes of every kind
-    /// have. `page` has the bytes of page 0, `None` if the file has no pages.
+    /// Reads what the metapage of an index says, and checks the fields that indexes of every kind
+    /// have. `page` has the bytes of page 0, or is `None` if the file has no pages. `size` is the
+    /// size of pages.
     ///
     /// Fails if it is not the metapage of an index of the kind `form`, or if a field is invalid.
     fn parse(form: &MetaForm, page: Option<&[u8]>, size: PageSize) -> Result<MetaContent, Damage> {
@@ -388,11 +389,12 @@ struct DirectoryPageContent {
 }
 
 impl DirectoryPageContent {
-    /// Returns what a directory page says: its records, and which directory page is before it.
+    /// Reads and checks a *directory page*, which says where tiles of the index are: returns its
+    /// records, and the number of the directory page before it.
     ///
     /// `page` has the bytes of the page, or is `None` if the file ends before it, and `page_number`
-    /// is its number. `older_pages` is how many directory pages come before it, which its end says
-    /// too.
+    /// is its number. `older_pages` is how many directory pages there are before it, which the last
+    /// bytes of the page must say too.
     ///
     /// Fails if it is not that directory page, or if a field is invalid.
     fn parse(

@@ -138,11 +138,11 @@ fn read_num_bytes(reader: &mut ThriftReader<'_>, field: ThriftField) -> ThriftRe
     reader.i32()
 }
 
-/// Reads past the value of a field, and checks that it is the only known one: a union that has its
-/// first member, an empty struct. `name` is the name of the field, and `member` that of this
-/// member, for messages.
+/// Checks that the value of a field of the header is the only one that is known, and reads past it.
+/// Such a value is a union (a struct with one field) that has its first member, an empty struct.
+/// `name` is the name of the field, and `member` the name of that member, for messages.
 ///
-/// Fails if the field isn't a union, or if the union has another member, none or several.
+/// Fails if the value isn't a union, or if the union has another member, none or several.
 fn read_union(
     reader: &mut ThriftReader<'_>,
     field: ThriftField,

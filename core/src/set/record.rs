@@ -128,11 +128,12 @@ impl Row {
         Ok(Row { bucket, first_time_slice, entries })
     }
 
-    /// Returns the row as it is stored in a set of this form: a head, the bits of its hashes, and a
-    /// tail with a checksum.
+    /// Returns the row of a set as it is stored: a head, the bits of its hashes, and a tail with a
+    /// checksum. `form` is the form of the set: how many bits of each hash it keeps, and whether it
+    /// forgets.
     ///
-    /// Panics if the row has more hashes than fit, or if the time slice of an entry is too far from
-    /// the first one: [`Row::split`] and [`Row::rebase`] see to that.
+    /// Panics if the row has more hashes than fit, or if the time slice in which an entry was added
+    /// is too far from the first one. [`Row::split`] and [`Row::rebase`] make sure of both.
     pub fn write<B: Buffer>(&self, form: SetForm) -> B {
         let count = self.entries.len();
         let layout =

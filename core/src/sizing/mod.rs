@@ -271,8 +271,9 @@ fn blocks_for(layout: Layout, density: Density, fpr: f64, capacity: f64) -> f64 
     least_number(needed.ceil() as u64, keeps_rate) as f64
 }
 
-/// Returns how many hashes and blocks a filter has that is to keep a false positive rate with
-/// `capacity` elements. It may be larger than [`MAX_STORED_BYTES`].
+/// Returns the size of a filter that keeps the false positive rate `fpr` with up to `capacity`
+/// distinct elements: how many hashes per element and how many blocks it has. The filter may be
+/// larger than [`MAX_STORED_BYTES`], so that it can't be stored.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate, and with
 /// [`TooLarge::Bits`] if the filter would have 2^63 bits or more.
@@ -293,8 +294,9 @@ pub fn size_for_capacity(layout: Layout, capacity: u64, fpr: f64) -> Result<Filt
 }
 
 /// Returns the size of a filter that was built without a capacity, and has got `elements` distinct
-/// elements: the smallest power of two of blocks that keeps the rate with them. Its capacity is the
-/// greatest number of elements with which so many blocks keep the rate.
+/// elements: the smallest number of blocks that is a power of two and keeps the false positive rate
+/// `fpr` with them. The capacity of the size is the greatest number of elements with which so many
+/// blocks keep the rate.
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn power_of_two_size(layout: Layout, elements: u64, fpr: f64) -> Result<FilterSize> {

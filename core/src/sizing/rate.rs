@@ -276,11 +276,12 @@ struct BlockMoments {
 }
 
 impl BlockMoments {
-    /// Calls `work` with the moments of the share of set bits of blocks with `cells` bits, in which
-    /// an element sets `num_hashes` bits, to the given power. Returns what `work` returns.
+    /// Calls `work` with moments of the share F of bits that are set in a block of `cells` bits:
+    /// the mean of F^power, for any number of elements in the block, each of which sets
+    /// `num_hashes` bits at random. Returns what `work` returns.
     ///
     /// Moments take long to compute, so they stay cached for the thread. `work` must not call this
-    /// function: the cache is borrowed.
+    /// function, as the cache is borrowed meanwhile.
     fn with_cached<T>(
         cells: u32,
         num_hashes: u32,

@@ -59,10 +59,12 @@ pub struct Edge {
 }
 
 impl Graph {
-    /// Returns the graph of an automaton; `None` if it has more than [`MOST_NODES`] nodes or
-    /// [`MOST_EDGES`] edges.
+    /// Returns the graph of an automaton: its paths stand for the texts that the automaton matches,
+    /// and its edges have the windows (a few neighbouring characters) that such a text has. `None`
+    /// if it would have more than [`MOST_NODES`] nodes or [`MOST_EDGES`] edges.
     ///
-    /// Moves by more than `most_characters` are taken for moves by any character.
+    /// A move of the automaton by more than `most_characters` different characters counts as one by
+    /// any character, and gives no windows.
     pub fn from_automaton(
         automaton: &Automaton,
         encoding: Encoding,

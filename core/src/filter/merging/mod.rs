@@ -98,8 +98,8 @@ impl<M: MergeMemory> MergedFilters<M> {
         self.add_filter(memory, view)
     }
 
-    /// Adds a partial state: what another process has merged, with one filter for each size, by
-    /// ascending number of blocks.
+    /// Adds a *partial state*: the filters that another process has merged, one for each size, by
+    /// ascending number of blocks. `memory` must be the one that [`MergedFilters::new`] got.
     ///
     /// Fails as [`MergedFilters::add`] does for one of its filters.
     pub fn add_partial(&mut self, memory: &mut M, partial: &PartialMerge<'_>) -> Result<()> {

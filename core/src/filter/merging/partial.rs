@@ -98,8 +98,9 @@ impl PartialRecord {
 }
 
 impl<'a> PartialMerge<'a> {
-    /// Reads a partial state: the bytes that [`super::MergedFilters::to_partial`] wrote in another
-    /// process. Checks each filter, and that they can be merged.
+    /// Reads a *partial state* of a merge: the bytes that [`super::MergedFilters::to_partial`]
+    /// wrote in another process. Checks each filter in it, and that they can be merged with each
+    /// other.
     ///
     /// Fails with [`crate::Class::InvalidBinary`] if the bytes are anything else.
     pub fn parse(bytes: &'a [u8]) -> Result<PartialMerge<'a>> {

@@ -106,12 +106,13 @@ impl Build {
         }
     }
 
-    /// Adds a row with its filter. A filter that can have no elements is left out, since no lookup
-    /// must find it.
+    /// Adds a row of the table with its filter. A filter that can have no elements is left out,
+    /// since no lookup must find it.
     ///
-    /// Filters are kept in memory until some of one *group*, which have the same shape, fill a
-    /// tile, which has them side by side. If all take too much memory, those of the largest group
-    /// are written before they fill a tile.
+    /// Filters are kept in memory by *group*: filters of one shape and one kind of elements. As
+    /// soon as those of one group fill a *tile*, pages with filters of one group side by side, they
+    /// are written. If the kept filters of all groups take more than the memory that is allowed,
+    /// those of the largest group are written before they fill a tile.
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -314,10 +315,10 @@ impl Build {
         *self.groups[group_index].number.get_or_insert(next_number)
     }
 
-    /// Writes the row page of a group, which says which rows the filters in the group's last tiles
-    /// belong to, and begins a new one. The tiles get its page number. Does nothing if no tile was
-    /// written since the last row page. `group_index` is the index of the group in
-    /// [`Build::groups`].
+    /// Writes the *row page* of a group, which says to which rows of the table the filters in the
+    /// last tiles of the group belong, and begins an empty one. The page gets its number only now,
+    /// and so do the tiles that use it. Does nothing if no tile was written since the last row
+    /// page. `group_index` is the index of the group in [`Build::groups`].
     ///
     /// Fails with [`crate::Class::TooLarge`] if page numbers run out, or if a page can't be
     /// written.
@@ -360,9 +361,9 @@ impl PendingGroup {
     }
 }
 
-/// Writes all pages of a tile, which has filters of one shape side by side: each page has some
-/// blocks of every filter, one filter after the other. If the tile has room for more filters, their
-/// places stay zero.
+/// Writes all pages of a *tile*, which has filters of one shape side by side: each page has some
+/// neighbouring blocks of the first filter, then the same blocks of the next one, and so on. If the
+/// tile has room for more filters, their places stay zero.
 ///
 /// Fails if a page can't be written.
 fn write_tile_pages<S: PageSink>(

@@ -88,8 +88,8 @@ impl Directory {
         self.row_pages(group).iter().map(|page| u64::from(page.slots)).sum()
     }
 
-    /// Returns the slot, a place for a filter, that has this number in a row page; `None` if no tile
-    /// has it.
+    /// Returns the slot, a place for a filter, that has this number in a row page; `None` if no
+    /// tile has it.
     pub fn slot(&self, page: &RowPage, number: u16) -> Option<Slot> {
         // Tiles are sorted by row page and first slot. The slot is in the last tile that begins
         // with it or before it.
@@ -110,9 +110,10 @@ impl Directory {
 
     /// Adds a tile after the others of its group, and its row page if that is new.
     ///
-    /// A tile has slots, each of which is a place for a filter. A *row page* has the row of each
-    /// slot, of one tile or several, and numbers the slots: so a tile whose first slot is 0 begins
-    /// a row page.
+    /// A tile has *slots*, each of which is a place for one filter. A *row page* says to which row
+    /// of the table the filter in each slot belongs, for one tile or several, and numbers the
+    /// slots. So a tile whose first slot is 0 begins a row page; otherwise it must continue the
+    /// last one of its group.
     pub(super) fn add_tile(&mut self, tile: Tile) {
         let entry = &mut self.groups[tile.group as usize];
         if tile.first_slot == 0 {

@@ -150,9 +150,9 @@ impl Directory {
         Ok(full_page)
     }
 
-    /// Begins a new directory page, which has the records of tiles, unless the newest one has room
-    /// for `more_bytes` bytes of records. Returns the bytes of the page that was full; `None` if it
-    /// has room, or if there was no directory page.
+    /// Makes sure that the newest *directory page*, whose records say where the tiles of the index
+    /// are, has room for `more_bytes` bytes of records: begins a new page if it hasn't. Returns the
+    /// bytes of the page that was full; `None` if there was room, or no directory page at all.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
     fn make_room_for_records(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {

@@ -58,9 +58,10 @@ struct TileRecord {
     reserved_3: u32,
 }
 
-/// Reads the first record of `bytes`, and advances `bytes` past it. It is the record of a group,
-/// which are filters of one shape, or of a tile, which has filters of one group side by side.
-/// `directory` holds all records before this one.
+/// Reads and checks the first record of `bytes`, and advances `bytes` past it. A record of a
+/// directory page describes a *group*, which is what filters have in common that may share pages,
+/// or a *tile*, which is some pages with filters of one group side by side. `directory` has all
+/// records before this one, and is not changed.
 ///
 /// Fails if the record is incomplete, has an invalid field, or does not continue `directory`.
 pub(super) fn read_record(bytes: &mut &[u8], directory: &Directory) -> Result<Record, WrongField> {
@@ -107,8 +108,9 @@ fn read_name<'a>(bytes: &mut &'a [u8], name_bytes: u16) -> Result<&'a str, Wrong
 }
 
 impl GroupRecord {
-    /// Returns the group that this record and the name after it describe. `directory` holds all
-    /// records before this one.
+    /// Checks this record, and returns the *group* that it describes together with the name after
+    /// it: the shape and the kind of elements that the filters of a tile have in common.
+    /// `directory` has all records before this one.
     ///
     /// Fails if a field is invalid, if two fields contradict each other, or if `directory` already
     /// has this group.
@@ -217,11 +219,13 @@ impl TileRecord {
         check_field("width of a tile", self.width, (1..=widest).contains(&self.width))
     }
 
-    /// Checks that the tile has the next free slots of its group: those after the last tile, on the
-    /// same row page, or the first ones of a later row page.
+    /// Checks that the tile has the next *slots* of its group, places for filters: those after the
+    /// last tile, on the same row page, or the first ones of a row page with a greater number.
     ///
-    /// A row page is a page with the rows of slots, which are numbered there. The check ensures
-    /// that no slot is skipped, and that none belongs to two tiles.
+    /// A *row page* says to which row of the table the filter in each slot belongs, and numbers the
+    /// slots. The check makes sure that no slot is skipped, and that none belongs to two tiles.
+    ///
+    /// Fails if the tile has other slots, or more than the row page has room for.
     fn check_slots(&self, directory: &Directory) -> Result<(), WrongField> {
         let mut next_slot = 0;
         if let Some(last) = directory.row_pages(self.group).last() {

@@ -79,12 +79,14 @@ fn masks_of_conditions(
     }
 }
 
-/// Returns the bits of the elements of a condition, of which a filter must have at least one: a
-/// mask for each element, which says a block of the filter and the bits there. Masks are in the
-/// order of their blocks, as probing wants them.
+/// Returns the bits that a filter must have to meet a condition: that it has at least one of some
+/// elements. The result has a mask for each element, which says in which block of the filter its
+/// bits are, and where. A filter may meet the condition if it has all bits of one mask. Masks are
+/// in the order of their blocks, as probing wants them.
 ///
-/// `None` if an element is of another kind than those of the filters. Then the condition must hold
-/// for every filter of the group: whoever asks the filter itself raises the error about the kind.
+/// Returns `None` if an element is of another kind than those of the filters. Then the index must
+/// report every filter of the group, so that probing the filter itself raises the error about the
+/// kind.
 fn masks_of_condition(
     group: &FilterGroup,
     condition: &FilterCondition,
@@ -193,9 +195,10 @@ fn search_row_page<P: Pages>(
     Ok(())
 }
 
-/// Finds the filters of a tile that may have at least one of some elements: sets their entries in
-/// `may_have`, which has one for each filter of the tile. Other entries stay as they are. `masks`
-/// has the bits of each element, in the order of the blocks that have them.
+/// Finds out which filters of a tile may have at least one of some elements: sets their entries in
+/// `may_have`, which has an entry for each filter of the tile. Other entries stay as they are.
+/// `masks` has the bits of each element, in the order of the blocks that have them. Reads one page
+/// for each block, or for several blocks if they are in one page.
 ///
 /// Fails with [`Damage`] if a page is not one of the tile, or if a page can't be read.
 fn probe_tile<P: Pages>(

@@ -83,12 +83,13 @@ fn highest_level_of_new(options: &Options) -> Level {
 }
 
 impl Build {
-    /// Begins to build an index with these options, of which the caller has checked that they are
-    /// possible.
+    /// Begins to build an index over ranges of a table's pages. The caller must have checked that
+    /// these options are possible.
     ///
-    /// The build keeps the distinct hashes of up to 128 ranges of the table in memory. Besides, at
-    /// most `most_hashes` hashes are kept for level 1. Level 2 may take as much memory as they, but
-    /// eight filters of level 2 are kept in any case.
+    /// The build keeps the distinct hashes of up to 128 ranges in memory. For level 1, which has a
+    /// filter for every 128 ranges, it keeps at most about `most_hashes` hashes besides, of 8 bytes
+    /// each; further keys are kept as bits. Level 2 may take as much memory again, but eight
+    /// filters of level 2 are kept in any case.
     pub fn new(options: Options, most_hashes: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
         let tiles_of_zero = ranges.div_ceil(MAX_WIDTH.into());
@@ -120,11 +121,12 @@ impl Build {
     }
 
     /// Adds levels to the index until `highest_level` is its highest one; does nothing if it
-    /// already has that level. The tiles that were written before keep having bits on the old
+    /// already has that level. The keys of tiles that were written before have bits on the old
     /// levels only.
     ///
-    /// From now on each new tile of a level is a slot, with a filter of all of its keys, in a tile
-    /// of the level above. As the rates of the levels multiply, each level may have a higher rate.
+    /// From now on each new tile of a level gets a *slot* in a tile of the level above: a filter of
+    /// all of its keys, by which a lookup can skip it. The false positive rates of the levels
+    /// multiply, so each level may have a higher rate from now on.
     fn add_levels(&mut self, highest_level: Level) {
         for level in [Level::Zero, Level::One] {
             let gets_level_above = (self.highest_level..highest_level).contains(&level);
@@ -230,12 +232,12 @@ impl Build {
         Ok(())
     }
 
-    /// Writes a tile of level 0 for the ranges of the table that were gathered. If the index has
-    /// more levels, the keys of the tile are also kept in memory, until tiles of these levels are
-    /// written.
+    /// Writes a tile of level 0, which has the filters of all ranges of the table that were
+    /// gathered. If the index has more levels, the keys of the tile are also kept in memory, until
+    /// tiles of these levels are written. `input` says whether more ranges follow.
     ///
-    /// Adds level 1 or level 2 if a lookup would otherwise probe too many tiles: the table may have
-    /// grown since the build began.
+    /// Before that, adds level 1 or level 2 if a lookup would otherwise probe too many tiles: the
+    /// table may have grown since the build began.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -332,11 +334,12 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps a slot of level 2 in memory for each of the `new_tiles` tiles of level 1 that were
-    /// just written. Writes tiles of level 2 if it has enough slots.
+    /// Keeps a *slot* of level 2, a filter of all keys of a tile of level 1, for each of the
+    /// `new_tiles` tiles of level 1 that were just written. Slots are kept in memory until they
+    /// fill a tile of level 2 or take too much memory; then they are written.
     ///
-    /// The keys of the new tiles were gathered together, so that each of their slots has the bits
-    /// of all of them.
+    /// The keys of the new tiles were gathered together, in one slot. So each of the tiles gets a
+    /// copy of it, which has the keys of all of them.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -563,12 +566,13 @@ impl Build {
     }
 }
 
-/// Sets the bits of a page of a tile: those of block `first_block` of all columns, and of as many
-/// blocks after it as a page has. `payload` has the bytes of the page between its header and its
-/// end, and is zero.
+/// Sets the bits of one page of a tile. A tile has Bloom filters as columns, each of which consists
+/// of blocks. A page has as many blocks of every column as fit: block `first_block` and those after
+/// it. `payload` has the bytes of the page between its header and its end, all of them zero.
 ///
 /// A block is stored as rows, each of which has a bit for each column. `slot_columns` says which
-/// columns belong to one slot; if a slot may have several, the last row says so.
+/// neighbouring columns have the keys of one slot; if a slot may have several columns, the last row
+/// of each block says so.
 fn fill_payload(
     payload: &mut [u8],
     shape: TileShape,

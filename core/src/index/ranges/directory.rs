@@ -328,12 +328,13 @@ impl Directory {
         Some(memory::collect(slots.iter().map(|slot| slot.mark(hash))))
     }
 
-    /// Returns where the index keeps the keys of a range of the table: one place for each level
-    /// that has bits of them, from the highest level down. `None` if the range has no tile yet.
+    /// Returns where the index keeps the keys of a range of the table: one *slot*, the place of a
+    /// filter in a tile, for each level that has bits of the keys, from the highest level down.
+    /// `None` if the range has no tile yet.
     ///
-    /// A tile has filters for neighbouring *slots*. On level 0 each range is a slot. On levels 1
-    /// and 2 each tile of the level below is a slot, except for the first tiles of a level, which
-    /// have bits on no higher level.
+    /// On level 0 each range has a slot. On levels 1 and 2 each tile of the level below has a slot,
+    /// a filter of all of its keys; except for the first tiles of a level, whose keys have bits on
+    /// no higher level.
     pub fn slots_of_range(&self, range: u32) -> Option<Vec<SlotAddress>> {
         let mut slots = memory::with_capacity(Level::ALL.len());
         let mut slot_number = range;

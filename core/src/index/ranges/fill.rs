@@ -92,8 +92,8 @@ impl BitCounts {
     }
 }
 
-/// Returns how many bits of each column are set in some rows of bits. A row has `row_bytes` bytes,
-/// with a bit for each column.
+/// Returns how many bits are set in each column of a table of bits. `rows` has the rows one after
+/// the other, each of `row_bytes` bytes, with a bit for each column.
 ///
 /// The eight columns of a byte are counted at once: a number of 64 bits is eight counters of one
 /// byte, and each row adds 0 or 1 to each of them.

@@ -85,10 +85,12 @@ impl LevelZeroSums {
         }
     }
 
-    /// Adds the expectations of a run: neighbouring tiles of level 0 that have one shape.
+    /// Adds what a lookup is expected to read because of a *run*: neighbouring tiles of level 0
+    /// that have one shape.
     ///
-    /// The first tiles of a run may have bits on level 0 only, the next ones on level 1 too, and
-    /// the last ones on all levels, as levels were added while the table grew.
+    /// The first tiles of a run may have keys with bits on level 0 only, those of the next ones
+    /// have bits on level 1 too, and those of the last ones on all levels, as levels were added
+    /// while the table grew. Each of these parts has its own rates, and is added by itself.
     fn add_run(&mut self, directory: &Directory, run: &TileRun) {
         let first = run.first.ordinal;
         let end = run.end_tile();
@@ -246,11 +248,12 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Adds the ranges of a tile of level 0 that have keys. `fill` has the counts of the tile's
-    /// bits, and `probe_rate` is the share of lookups of absent keys that read the tile.
+    /// Counts the ranges of the table that a tile of level 0 has filters of, as far as they have
+    /// keys, with their keys and false positive rates. `fill` has the counts of the tile's bits.
+    /// `probe_rate` is the share of lookups of absent keys that read the tile at all, as the levels
+    /// above don't rule it out.
     ///
-    /// Adds the false positive rates of the ranges to [`Survey::fpr`], which the caller divides by
-    /// the number of ranges in the end.
+    /// [`Survey::fpr`] is a sum until the caller divides it by the number of ranges in the end.
     fn add_ranges(
         &mut self,
         directory: &Directory,

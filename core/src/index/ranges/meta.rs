@@ -152,9 +152,10 @@ impl OptionsRecord {
         }
     }
 
-    /// Returns the directory that these fields of the metapage describe: where the tiles of the
-    /// index are. It has no tiles yet, as these are stored behind the fields. `chain` has the
-    /// fields that indexes of every kind have, and `size` is the size of pages.
+    /// Checks these fields of the metapage, and returns the directory that they describe: what says
+    /// where the tiles of the index are. It has no tiles yet, as the records of tiles are stored
+    /// behind the fields. `chain` has the fields that indexes of every kind have, and `size` is the
+    /// size of pages.
     ///
     /// Fails if a field is invalid, or if two fields contradict each other.
     fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
@@ -497,13 +498,14 @@ impl DirectoryReader {
         Ok(())
     }
 
-    /// Returns the directory, if its tiles fit together. All runs must have been added.
+    /// Returns the directory that was read, if its tiles fit together. All runs of tiles must have
+    /// been added.
     ///
-    /// A tile of one level has a slot in a tile of the next level, except some tiles at the
-    /// beginning.
+    /// A tile of one level has a *slot* in a tile of the level above, a filter of all of its keys,
+    /// except for the first tiles of a level.
     ///
     /// Fails if an allocated page belongs to nothing, if tiles that must have a slot above have
-    /// none, or if pages are split in the middle of a tile.
+    /// none, or if the first page that is split among several ranges is in the middle of a tile.
     fn finish(self) -> Result<Directory, WrongField> {
         let directory = self.directory;
         check_equal("number of pages", directory.chain.allocated, self.next_page)?;

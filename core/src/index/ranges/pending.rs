@@ -317,11 +317,12 @@ impl PendingLevelTwo {
     }
 
     /// Adds the keys with these hashes to the *open* slot of level 2: the filter of the keys of
-    /// many tiles of level 0, which gets them as these are written. Opens a slot if none is.
+    /// many tiles of level 0, which gets them as these tiles are written. Opens a slot if none is.
     ///
-    /// `expected_keys` is how many keys the slot will get in all. The first slot of a tile fixes by
-    /// it how many blocks of bits each slot has, and if it is large, so many that it can be folded
-    /// in half several times.
+    /// `expected_keys` is how many keys the slot will get in all. All slots of a tile have the same
+    /// number of blocks of bits, so the first one decides: it gets as many as so many keys need. If
+    /// it is large, the number is also rounded up, so that the slot can be folded in half several
+    /// times in case many keys are repeated.
     pub fn add_to_open_slot(&mut self, expected_keys: f64, hashes: &[u64]) {
         let can_be_folded = expected_keys >= LEAST_KEYS_TO_FOLD;
         let multiple_of_pages = if can_be_folded { PAGES_TO_FOLD } else { ANY_PAGES };

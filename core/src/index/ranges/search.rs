@@ -120,11 +120,12 @@ pub fn search_alternatives<P: Pages>(
     )
 }
 
-/// Calls `found` with some of the ranges that [`search_condition`] would find, and with how many
-/// ranges each of them stands for.
+/// Calls `found` with a sample of the ranges that [`search_condition`] would find: with the number
+/// of each range, and with how many ranges it stands for. The sum of these is an estimate of how
+/// many ranges a search would find.
 ///
-/// Of each level at most `most_tiles` of the tiles that every lookup probes are probed, and at most
-/// as many of those that the level above reports. They are evenly spread.
+/// On each level at most `most_tiles` tiles are probed that every lookup probes, and at most as
+/// many of those whose slot in the level above may match. They are evenly spread.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
@@ -293,12 +294,13 @@ impl<'t, T> TilesToProbe<'t, T> {
         self.uncovered.picked + self.covered.picked
     }
 
-    /// Announces the pages of tiles of `level` that are read soon, from tile number `first` of the
-    /// list on: as many as `pages` allows now. Returns the number of the first tile whose page is
-    /// not announced yet.
+    /// Announces (prefetches) the pages of the next tiles of `level` that are probed, from tile
+    /// number `first` in the list of all such tiles on: as many as `pages` allows now. Returns the
+    /// number of the first tile whose page is not announced yet.
     ///
-    /// Each tile is announced by the page with the bits of the key that is looked for first, which
-    /// `first_hash` returns.
+    /// A tile has several pages. The page with the bits of the key that is looked for first is
+    /// announced; `first_hash` returns the hash of this key, given the tile's candidates, the
+    /// alternatives that may hold in it.
     fn announce_from<P: Pages>(
         &self,
         first: u32,

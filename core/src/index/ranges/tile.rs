@@ -134,13 +134,13 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns which bits of a filter the key with this hash sets, in a tile of this shape: one
-    /// block of the filter, and k positions in that block. They are the same in each filter of the
-    /// tile.
+    /// Returns which bits the key with this hash sets in a filter of a tile of this shape: k
+    /// positions, all in one block of the filter. They are the same in each filter of the tile.
     ///
-    /// All are chosen by words of 64 bits that are derived from the hash. The first word chooses
-    /// the block, and each further word four positions: 16 of its bits are scaled to the bits of a
-    /// block.
+    /// The choices are made by words of 64 bits that are derived from the hash, others for each
+    /// level. The first word chooses the block (and, if a slot has several columns, the column).
+    /// Each further word chooses four positions: 16 of its bits are scaled to the number of bits of
+    /// a block.
     #[inline(always)]
     pub fn of_key(shape: TileShape, hash: u64) -> Footprint {
         let block_bits = u64::from(shape.block_bits());
