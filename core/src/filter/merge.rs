@@ -34,8 +34,8 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns that one of two headers whose size, capacity and rate their merged filter gets: the one
-/// with more blocks. If they have equally many, it is the one of greater capacity; then the one
+/// Returns the header from which a merged filter takes its size, capacity and rate: the one of the
+/// two with more blocks. If they have equally many, it is the one of greater capacity; then the one
 /// that isn't the default header; then the one with the greater false positive rate; then the one
 /// whose layout comes first. The result doesn't depend on the order of the two.
 pub(super) fn larger<'h, 'k>(a: &'h Header<'k>, b: &'h Header<'k>) -> &'h Header<'k> {

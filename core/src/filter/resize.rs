@@ -48,7 +48,7 @@ pub fn resize<B: Buffer>(view: &View<'_>, capacity: Option<u64>, limit: u64) -> 
 
 /// Resizes a sparse filter, one that is a list of hashes: returns the filter that a build for
 /// `capacity` elements would have made of these elements. Without a capacity, it is sized for as
-/// many elements as it has. `header` is that of the filter that has the `list`.
+/// many elements as it has. `header` is the header of the filter that has the `list`.
 ///
 /// Fails as [`resize`] does. A result of more than `limit` bytes is refused only if it is larger
 /// than the filter itself.
@@ -80,8 +80,8 @@ fn resize_list<B: Buffer>(
 
 /// Resizes a dense filter, one with bits, so that it keeps its false positive rate with `capacity`
 /// elements: its bits are *spread* to a multiple of its blocks (each block is copied to several),
-/// or *folded* to a divisor (several blocks are ORed to one). `header` is that of the filter that
-/// has the `bits`.
+/// or *folded* to a divisor (several blocks are ORed to one). `header` is the header of the
+/// filter that has the `bits`.
 ///
 /// Fails as [`resize`] does. A result of more than `limit` bytes is refused only if it is larger
 /// than the filter itself.
@@ -138,7 +138,7 @@ fn with_blocks<'a>(header: &Header<'a>, blocks: u64) -> Header<'a> {
 /// its false positive rate with `capacity` elements.
 ///
 /// Its bits were set with a number of hashes per element that can't change. Usually that is the
-/// best one for its rate, and the number of blocks is that of any new filter for this capacity. But
+/// best one for its rate, and any new filter for this capacity has the same number of blocks. But
 /// a filter that was folded to another rate may have another number of hashes. Then its own number
 /// of blocks is doubled or halved until it is the least such number that keeps the rate.
 ///

@@ -99,9 +99,9 @@ impl Row {
     /// order of their hashes: only the row itself if it isn't too large.
     ///
     /// All hashes of a row begin with the same bits, which the number of its *bucket* says. A row
-    /// that is too large is divided into two: the hashes whose next bit is 0, and those whose next
-    /// bit is
-    /// 1. These are divided again as long as they are too large.
+    /// that is too large is divided into two by the next bit: one gets the hashes in which it is
+    /// clear, the other those in which it is set. These rows are divided again as long as they are
+    /// too large.
     ///
     /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]; each bucket has a
     /// limit of its own, up to that. The returned rows can be written: [`Row::rebase`] has been

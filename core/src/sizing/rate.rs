@@ -403,15 +403,17 @@ pub(crate) struct FillMoments {
     pub(crate) variance: f64,
 }
 
-/// Returns mean and variance of the share of bits that are set in a filter of `cells` bits, many,
-/// after `throws` times one of them was chosen at random and set.
+/// Returns the mean and the variance of the share of bits that are set in a filter of `cells` bits,
+/// after `throws` times one of them was chosen at random and set. `cells` must be large: terms of
+/// 1/cells² are left out.
 ///
-/// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws, and two
-/// given bits do with (1 - 2/m)^throws, which is about q² (1 - a/m). So the mean of the share is (1
-/// - q). Its variance is that of the share of clear bits. The square of that share is the chance
-/// that two bits chosen at random are clear, which is q/m + (1 - 1/m) q² (1 - a/m) on average,
-/// since they are the same bit in one of m cases. Less q², the square of the mean, this is the
-/// variance: q (1 - (1 + a) q) / m up to terms of 1/m².
+/// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws. The share
+/// of set bits is 1 - q on average. Its variance is equal to the variance of the share of clear
+/// bits. Two given bits stay clear with probability (1 - 2/m)^throws, about q² (1 - a/m).
+///
+/// The square of the share of clear bits is the chance that two bits chosen at random are clear. In
+/// one of m cases they are the same bit, so this is q/m + (1 - 1/m) q² (1 - a/m) on average. Less
+/// the square of the mean, q², that is the variance: q (1 - (1 + a) q) / m, up to terms of 1/m².
 pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
     let m = cells as f64;
     let load = throws / m;

@@ -339,9 +339,9 @@ impl LastCharacters {
         (self.beginning_of_windows(), windows)
     }
 
-    /// Returns those of the last characters with which a window may begin that ends with a later
-    /// character. The characters of a window weigh [`WEIGHT`] together, so these are as many of the
-    /// last ones as weigh less.
+    /// Returns the characters with which a window that ends with a later character may begin. The
+    /// characters of a window weigh [`WEIGHT`] together, so these are as many of the last
+    /// characters as weigh less.
     fn beginning_of_windows(self) -> LastCharacters {
         let mut length = 0;
         let mut total_weight = 0;

@@ -321,8 +321,8 @@ impl PendingLevelTwo {
     ///
     /// `expected_keys` is how many keys the slot will get in all. All slots of a tile have the same
     /// number of blocks of bits, so the first one decides: it gets as many as so many keys need. If
-    /// it is large, the number is also rounded up, so that the slot can be folded in half several
-    /// times in case many keys are repeated.
+    /// they are many, the number of blocks is also rounded up, so that the slot can be folded in
+    /// half several times in case many keys are repeated.
     pub fn add_to_open_slot(&mut self, expected_keys: f64, hashes: &[u64]) {
         let can_be_folded = expected_keys >= LEAST_KEYS_TO_FOLD;
         let multiple_of_pages = if can_be_folded { PAGES_TO_FOLD } else { ANY_PAGES };
