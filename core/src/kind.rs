@@ -149,8 +149,9 @@ impl<'a> Kind<'a> {
         self.tag == Tag::None
     }
 
-    /// Returns the kind of a filter that gets the elements of two filters of these kinds: the kind
-    /// that both have, or the only one, if the other filter never had an element.
+    /// Returns the kind that a filter gets if it has the elements of two filters of these kinds:
+    /// the kind that both have; or the other kind, if one of them is [`Kind::NONE`], as of a filter
+    /// that never had an element.
     ///
     /// Returns `None` if the kinds differ, so that no filter can have the elements of both.
     pub fn unify(self, other: Kind<'a>) -> Option<Kind<'a>> {

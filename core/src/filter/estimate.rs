@@ -298,13 +298,15 @@ fn smallest_factor(n: u64) -> u64 {
         .unwrap_or(n)
 }
 
-/// Returns the estimate at the largest size that agrees with the estimates at all smaller sizes,
-/// given the estimates from the largest to the smallest size; 0 if there are none.
+/// Chooses the best of several estimates of the number of elements of a filter, which were made at
+/// several sizes of it: returns the estimate at the largest size that agrees with the estimates at
+/// all smaller sizes. `estimates` has them from the largest to the smallest size; without any the
+/// result is 0.
 ///
-/// Estimates at larger sizes vary less. But they are too high if a small filter was spread when it
-/// was merged: then each of its bits is there several times. An estimate agrees with one at a
-/// smaller size if it is at most [`AGREEMENT`] standard errors away. A size with all bits set
-/// estimates infinity, says nothing, and agrees with every other.
+/// Estimates at larger sizes vary less. But they are too high if a small filter was merged into the
+/// large one: then each of its bits is there several times. Two estimates agree if they differ by
+/// at most [`AGREEMENT`] standard errors of the one at the smaller size. A size with all bits set
+/// estimates infinity, which says nothing, and agrees with every other.
 fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
     /// An estimate that agrees with all at smaller sizes, and how far others may be from it.
     struct Agreeing {
@@ -330,14 +332,14 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
     agreeing.last().map_or(0.0, |largest_size| largest_size.elements)
 }
 
-/// Returns the estimated number of distinct elements that are in at least one of two filters. Can
-/// be cancelled.
+/// Returns the estimated number of distinct elements that are in at least one of two filters.
 ///
-/// A small union is built, and its elements are estimated. A large one is only built as large as it
-/// must be: of two lists, the hashes are counted; of a list and bits, the list is added at the size
-/// of the bits.
+/// A union of at most [`SMALL_UNION_BYTES`] is built, and its elements are estimated. For larger
+/// ones less work is done: of two lists of hashes, the distinct hashes are counted. Of a list and
+/// bits, the list is added to the bits at the size that these have, though the union may be larger.
 ///
-/// Fails if the filters can't be merged, as [`merged_header`] does.
+/// Checks for interrupts, so a user can cancel it. Fails if the filters can't be merged, as
+/// [`merged_header`] does.
 pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let merged = merged_header(&a.header, &b.header)?;
 

@@ -422,9 +422,9 @@ impl HeaderRecord {
     }
 
     /// Returns what the payload consists of: hashes or bits in a filter, counters in a counting
-    /// one.
+    /// filter. `expected` says which of these two types the value must be.
     ///
-    /// Fails if the code is unknown, or if it is that of the other type than `expected`.
+    /// Fails if the stored code is unknown, or if it belongs to the other type.
     fn representation(&self, expected: ValueType) -> Result<Representation> {
         let code = self.representation;
         let representation = Representation::from_code(code)

@@ -283,15 +283,16 @@ impl Builder {
         }
     }
 
-    /// Adds an element. If the filter has no key kind yet, it gets that of the element. An array of
-    /// NULLs doesn't tell the kind of its members, so a later array may still do that.
+    /// Adds an element to the filter that is being built. If the filter has no key kind yet, it
+    /// gets the kind of the element. An array whose members are all NULL doesn't tell their kind,
+    /// so a later array may still do that.
     ///
-    /// The element's hash is kept, and added to the filter's bits together with others.
+    /// Only the element's hash is kept for now; hashes are added to the filter many at a time.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if the element has another kind; with
-    /// [`crate::Class::InvalidParameter`] if it is a number that elements of this kind can't be;
-    /// and with [`crate::Class::TooLarge`] if the kept hashes are added, and the filter becomes too
-    /// large.
+    /// [`crate::Class::InvalidParameter`] if it is a number that is out of the range of this kind;
+    /// and with [`crate::Class::TooLarge`] if the kept hashes are added now, and the filter becomes
+    /// too large.
     #[inline]
     pub fn add(&mut self, element: &Element<'_>) -> Result<()> {
         if self.tag == Tag::None || self.is_of_unknown_arrays() {

@@ -35,8 +35,9 @@ impl<'a> FilterStart<'a> {
         Ok(start)
     }
 
-    /// Returns whether the element with this hash may be in the filter, and reads only those parts
-    /// of its payload that decide it.
+    /// Returns whether the element with this hash may be in the filter. Reads only those parts of
+    /// its payload that decide it: one block of bits, or single bytes in layout `classic`; of a
+    /// list of hashes, mostly one piece of 2 kB.
     ///
     /// `read(from, length)` must return `length` bytes of the stored value, from byte `from` on.
     ///

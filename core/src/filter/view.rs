@@ -36,9 +36,11 @@ pub struct FilterStart<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads a stored filter.
+    /// Reads and checks a stored filter, without copying it: the header, and then all of its hashes
+    /// or bits.
     ///
-    /// Fails with [`crate::Class::InvalidBinary`] if it is a value that this crate doesn't write.
+    /// Fails with [`crate::Class::InvalidBinary`] if the bytes are not what this crate writes for
+    /// some filter.
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>> {
         let view = View::parse_trusted(bytes)?;
         check_payload(&view)?;

@@ -190,7 +190,8 @@ struct Halves<'a> {
 }
 
 impl<'a> RowPart<'a> {
-    /// Returns whether the part can be a row: it isn't too large, or can't be divided any more.
+    /// Returns whether the part can be a row of its own: it isn't larger than rows of its bucket
+    /// may be, or it can't be divided any more, as its bucket says all bits of its hashes.
     fn fits(&self, form: SetForm, most_bytes: usize) -> bool {
         let bytes = stored_bytes(form, self.bucket, self.entries.len());
         let most_bytes_of_row = bytes_at_split(self.bucket, most_bytes);

@@ -83,12 +83,14 @@ impl CutSearch {
         None
     }
 
-    /// Searches for one more path through a section, breadth first. If there is one, its last node
-    /// is in `reached` afterwards, and `step_to` has its steps; else `reached` has all nodes to
-    /// which such a path could get.
+    /// Searches breadth first for one more path through a section, the part of the graph between
+    /// two nodes. Afterwards `self.reached` has the nodes to which such a path can get. If the last
+    /// node of the section is among them, there is a path, and `self.step_to` has its steps;
+    /// otherwise there is none.
     ///
-    /// A path goes along an edge that can be cut only if no other path is on it. Any number of
-    /// paths may be on an edge that can't be cut.
+    /// Paths must not share edges that can be cut: so a path goes along such an edge only if no
+    /// earlier path is on it. It may also go *back* along an edge of an earlier path, which is
+    /// taken off that edge then. Any number of paths may be on an edge that can't be cut.
     fn search_path(
         &mut self,
         sections: &Sections,

@@ -165,12 +165,13 @@ struct GraphBuilder<'a> {
 }
 
 impl GraphBuilder<'_> {
-    /// Adds all nodes and edges, beginning at the automaton's initial state. Returns `None` as soon
-    /// as the graph has too many of them.
+    /// Builds the graph: adds all nodes and edges, beginning at the automaton's initial state.
+    /// Returns `None` as soon as the graph has too many of them.
     ///
-    /// Nodes are added in layers. The first layer has all nodes that can be reached while no four
-    /// characters in a row are known, so that no edge has a window. Each further layer begins with
-    /// the nodes to which edges with windows lead from the layer before.
+    /// A node is a state of the automaton and the last characters that were read. Nodes are added
+    /// in *layers*. The first layer has all nodes that can be reached before a window is complete
+    /// (a few known characters in a row). Each further layer begins with the nodes to which edges
+    /// with windows lead from the layer before.
     fn build(mut self) -> Option<Graph> {
         let mut layer = Vec::new();
         let start = Node::without_characters(self.automaton.initial);

@@ -140,15 +140,18 @@ impl Paths<'_> {
         windows
     }
 
-    /// Returns what a text must contain to match a section of the expression's graph, whichever
-    /// path of the section it takes. A section is the part of the graph between two nodes.
+    /// Returns what a text must contain to match a *section* whose paths cross. A section is a part
+    /// of the expression's graph, between two nodes, and a text takes one of the paths from one
+    /// node to the other. Paths cross if no node is on all of them, and they don't fall into
+    /// separate groups, so that the section can't be divided any further.
     ///
-    /// This is for sections that can't be divided any further: no node is on all of their paths,
-    /// and their paths don't fall into separate groups. What all paths have in common is found by
-    /// cuts: edges of which each path has one.
+    /// What all paths have in common is then found by *cuts*: lists of edges of which each path has
+    /// at least one. `depth` is how many sections this one is nested in.
     ///
-    /// If that takes too much work, the result requires less than it could. That is never wrong:
-    /// more texts meet it.
+    /// There are two ways. The first one finds more, but its work may grow exponentially, as
+    /// sections before and behind an edge of a cut may have crossing paths again. So the work of
+    /// the outermost such section is limited, and if the limit is reached, the second way is taken.
+    /// The result may then require less than it could. That is never wrong: more texts meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
         // This section is a part of another one with crossing paths. It shares the work that is

@@ -309,12 +309,13 @@ impl RegexReplacement<'_> {
         self.replaced.pattern.extend_from_slice(bytes);
     }
 
-    /// Returns the letter that stands for a character: each time the same one, and if case is
-    /// ignored, one for all characters that fold to the same. A character that has no letter yet
-    /// gets the next one of [`LETTERS`] that isn't in the expression itself.
+    /// Returns the letter that replaces a character: the same letter each time the character
+    /// occurs. If case is ignored, characters that fold to the same have one letter. A character
+    /// that has no letter yet gets the next one of [`LETTERS`] that doesn't occur in the expression
+    /// itself.
     ///
-    /// Returns `None` if no letter is left, or if case is ignored and locales may disagree about
-    /// the character's case.
+    /// Returns `None` if the character must stay as it is: no letter is left, or case is ignored
+    /// and locales may disagree about the character's case.
     fn letter_for(&mut self, c: char) -> Option<char> {
         if self.ignore_case && !fold::is_known(c.into()) {
             return None;

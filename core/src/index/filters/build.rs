@@ -353,7 +353,8 @@ struct FilterBits<'b> {
 }
 
 impl PendingGroup {
-    /// Returns the bits of some of the filters that are kept.
+    /// Returns the bits of some of the filters that are kept, which are given by their places in
+    /// `self.rows`.
     fn bits_of(&self, filters: &Range<usize>) -> FilterBits<'_> {
         let bytes_per_filter = self.bits.len() / self.rows.len();
         let bits = &self.bits[filters.start * bytes_per_filter..filters.end * bytes_per_filter];

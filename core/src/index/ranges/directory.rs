@@ -106,9 +106,13 @@ impl Options {
         first..first + pages_per_range
     }
 
-    /// Returns how many columns of a new tile each of its slots gets on average. A column is a
-    /// filter, and a slot is what the tile has filters for: a range of the table on level 0, a tile
-    /// of the level below on another level. The tile begins with slot `first_slot` of its level.
+    /// Returns how many columns a slot of a new tile gets on average. A column is a Bloom filter,
+    /// and a *slot* is what the tile has filters for: a range of the table on level 0, a tile of
+    /// the level below on another level. The tile begins with slot `first_slot` of its level.
+    ///
+    /// Mostly it is one column. It is two on level 0 where pages of the table are split among
+    /// several ranges, and eight for the first page of a table that was empty when the index was
+    /// made.
     pub(super) fn columns_per_slot(&self, level: Level, first_slot: u64) -> u8 {
         match (level, self.split) {
             // Documents differ in length, so that some need several columns.

@@ -405,14 +405,15 @@ impl Directory {
         }
     }
 
-    /// Returns how many keys the columns of a level's last tile have, by which [`Directory::grow`]
-    /// sizes the next tile. A column is a filter: of a range of the table, or of a part of its
+    /// Returns how many keys each column of a level's last tile has, by which [`Directory::grow`]
+    /// sizes the next tile. A column is a Bloom filter, of a range of the table or of a part of its
     /// keys. Columns that don't look complete are left out, since their ranges are still being
-    /// filled. The list is empty if the level has no tile, or no complete columns.
+    /// filled. The list is empty if the level has no tile, or no complete column.
     ///
-    /// If columns of the next tile will stand for other shares of a heap page, as pages are split
-    /// among ranges from there on or no longer, the list has one number: the keys that such a
-    /// column would have.
+    /// Where pages of the table begin or cease to be split among several ranges, a column of the
+    /// next tile stands for another share of a page than a column of the last tile. Then the list
+    /// has one number: the keys that a column of the next tile would have, if a page had as many
+    /// keys as before.
     ///
     /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
     /// that holds the lock of a page of a tile must not wait for the metapage.

@@ -167,11 +167,11 @@ fn first_range(directory: &Directory, tile_of_level_one: &TileAddress) -> u32 {
     tile_below.map_or(0, |tile| tile.first_slot)
 }
 
-/// Returns how many distinct keys a range of the table has on average, estimated from one tile: the
-/// one in the middle of level 0, which has the filters of up to 128 neighbouring ranges. Ranges
-/// without keys don't count. At most two pages of the tile are read.
+/// Estimates how many distinct keys a range of the table has on average, from one tile: the one in
+/// the middle of level 0, which has Bloom filters of up to 128 neighbouring ranges. Ranges without
+/// keys don't count. Reads at most two pages of the tile.
 ///
-/// `None` if the index has no tile, or if none of these ranges has keys.
+/// Returns `None` if the index has no tile, or if none of these ranges has keys.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be read.
 pub fn mean_keys_per_range<P: Pages>(

@@ -79,12 +79,14 @@ pub struct SlotTarget {
 }
 
 impl Options {
-    /// Returns the false positive rate that the index promises for ranges near this one: the share
-    /// of them that a lookup may find of a key that no row of the table has.
+    /// Returns the false positive rate that the index promises for ranges of the table near this
+    /// one: the share of them, from 0 to 1, that a lookup reports of a key that no row of the table
+    /// has.
     ///
-    /// That is the rate that was chosen, if one was. Otherwise it falls as the table grows, so that
-    /// a lookup reads about one page unnecessarily: 1 / n for the n pages that the table had at the
-    /// build, and for pages that were added later 0.08 pages for each doubling of the table.
+    /// If the user chose a rate, it is that. Otherwise it falls as the table grows, so that a
+    /// lookup reads about one page of the table unnecessarily: it is 1 / n for the n pages that the
+    /// table had at the build (taken to be 65,536 at least), and 0.08 pages for each doubling of
+    /// the table since then.
     pub fn promised_fpr(&self, range: u64) -> f64 {
         if let Some(chosen_fpr) = self.fpr {
             return chosen_fpr;

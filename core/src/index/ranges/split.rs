@@ -124,8 +124,12 @@ impl Split {
             + u64::from(split_pages_before) * u64::from(self.ranges_per_page)
     }
 
-    /// Returns the number of the range that a row is in. A row beyond the last possible number,
-    /// which no index can have, is in the last range.
+    /// Returns the number of the range that a row of the table is in. A page is one range, or, if
+    /// it is split, several: its lines are dealt out to them by groups of `lines_per_range`,
+    /// beginning again with the first range after the last one.
+    ///
+    /// A row so far back that its range would have no 32-bit number, which no index can have, is in
+    /// the last range.
     #[inline(always)]
     pub fn range_of(&self, row: RowId) -> u32 {
         let is_split = (self.first_page..self.end_page).contains(&row.page);
