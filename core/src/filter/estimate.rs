@@ -334,7 +334,7 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
 
 /// Returns the estimated number of distinct elements that are in at least one of two filters.
 ///
-/// A union of at most [`SMALL_UNION_BYTES`] is built, and its elements are estimated. For larger
+/// A union of at most `SMALL_UNION_BYTES` is built, and its elements are estimated. For larger
 /// ones less work is done: of two lists of hashes, the distinct hashes are counted. Of a list and
 /// bits, the list is added to the bits at the size that these have, though the union may be larger.
 ///

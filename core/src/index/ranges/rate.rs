@@ -163,7 +163,7 @@ fn least_bits_per_key(size: PageSize, num_hashes: u8, fpr: f64) -> f64 {
 }
 
 /// Returns this shape of a tile with the fewest pages with which it keeps the false positive rate
-/// `target.fpr`, up to [`MAX_TILE_PAGES`]; the number of pages that `shape` has doesn't matter. A
+/// `target.fpr`, up to `MAX_TILE_PAGES`; the number of pages that `shape` has doesn't matter. A
 /// tile consists of columns, each of which is a Bloom filter, and its rate is the mean of their
 /// rates. `keys_per_column` says how many keys they have.
 ///

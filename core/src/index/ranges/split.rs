@@ -81,7 +81,7 @@ impl Split {
     ///
     /// Returns `None` if pages should stay whole: if a page has at most twice as much text as a
     /// range should have, if the table would get so many ranges that too few of the 32-bit numbers
-    /// were left for pages that are appended ([`MOST_RANGES_OF_BUILD`]), or if a range would have
+    /// were left for pages that are appended (`MOST_RANGES_OF_BUILD`), or if a range would have
     /// more than 255 lines.
     ///
     /// Example: a page has 100 lines and 800,000 bytes of text on average, and a range should have
