@@ -56,7 +56,7 @@ impl Meter {
     }
 }
 
-/// Copies `from` to `into`, which must have the same length. Can be cancelled.
+/// Copies `from` to `into`, which must have the same length. Checks for interrupts.
 pub fn copy(into: &mut [u8], from: &[u8]) {
     assert_eq!(into.len(), from.len());
     for (into, from) in paired_strides(into, from) {
@@ -64,7 +64,7 @@ pub fn copy(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies `from` to memory of the same length that is not initialized yet. Can be cancelled.
+/// Copies `from` to memory of the same length that is not initialized yet. Checks for interrupts.
 pub fn write_copy(into: &mut [MaybeUninit<u8>], from: &[u8]) {
     assert_eq!(into.len(), from.len());
     for (into, from) in paired_strides(into, from) {
@@ -72,7 +72,7 @@ pub fn write_copy(into: &mut [MaybeUninit<u8>], from: &[u8]) {
     }
 }
 
-/// Writes zeros to memory that is not initialized yet. Can be cancelled.
+/// Writes zeros to memory that is not initialized yet. Checks for interrupts.
 pub fn write_zeros(into: &mut [MaybeUninit<u8>]) {
     for stride in into.chunks_mut(STRIDE_BYTES) {
         stride.fill(MaybeUninit::new(0));
@@ -94,7 +94,7 @@ pub fn paired_strides<'a, T>(
     into.chunks_mut(STRIDE_BYTES).zip(strides(from))
 }
 
-/// Returns whether all bytes are 0. Can be cancelled.
+/// Returns whether all bytes are 0. Checks for interrupts.
 pub fn is_zero(bytes: &[u8]) -> bool {
     strides(bytes).all(|stride| stride.iter().all(|&byte| byte == 0))
 }

@@ -81,8 +81,8 @@ pub fn try_collect<T, E>(items: impl Iterator<Item = Result<T, E>>) -> Result<Ve
     Ok(list)
 }
 
-/// Returns a copy of the bytes. Can be cancelled. Without enough memory the operation ends, as by
-/// [`exhausted`].
+/// Returns a copy of the bytes. Checks for interrupts. Without enough memory the operation ends, as
+/// by [`exhausted`].
 pub fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = with_capacity(bytes.len());
     for stride in interrupt::strides(bytes) {
@@ -91,8 +91,8 @@ pub fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// Returns a list of `len` items that all have their default value, which is 0 for numbers. Can be
-/// cancelled. Without enough memory the operation ends, as by [`exhausted`].
+/// Returns a list of `len` items that all have their default value, which is 0 for numbers. Checks
+/// for interrupts. Without enough memory the operation ends, as by [`exhausted`].
 pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     let items_per_stride = interrupt::STRIDE_BYTES / size_of::<T>();
     let mut zeros = with_capacity(len);

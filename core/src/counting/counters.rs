@@ -139,7 +139,7 @@ pub fn remove(payload: &mut [u8], shape: Shape, hash: u64) {
 }
 
 /// Adds the counters of `from` to those of `into`, which are as many; a sum above 15 becomes 15.
-/// Can be cancelled.
+/// Checks for interrupts.
 pub fn sum_into(into: &mut [u8], from: &[u8]) {
     for (into_stride, from_stride) in interrupt::paired_strides(into, from) {
         for (into_byte, from_byte) in into_stride.iter_mut().zip(from_stride) {
@@ -163,7 +163,7 @@ fn bits_of(counters: u64) -> u16 {
 }
 
 /// Writes one bit for each counter: whether it isn't zero. `counters` must have four times as many
-/// bytes as `bits`. Can be cancelled.
+/// bytes as `bits`. Checks for interrupts.
 pub fn to_bits(counters: &[u8], bits: &mut [u8]) {
     // A bit for a counter of four bits.
     let bits_of_strides = bits.chunks_mut(STRIDE_BYTES / 4);

@@ -180,8 +180,8 @@ pub(super) fn sparse_filter<B: Buffer>(
     Ok(value)
 }
 
-/// Writes hashes to the payload of a sparse filter, which must have room for exactly these. Can be
-/// cancelled.
+/// Writes hashes to the payload of a sparse filter, which must have room for exactly these. Checks
+/// for interrupts.
 pub(super) fn write_hashes(payload: &mut [u8], hashes: &[u64]) {
     let (entries, _) = payload.as_chunks_mut::<8>();
     for (entry, hash) in interrupt::cancellable(entries.iter_mut().zip(hashes)) {

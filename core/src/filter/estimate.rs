@@ -71,7 +71,7 @@ pub struct FilterInfo {
     pub saturated: bool,
 }
 
-/// Returns how many bits are set. Can be cancelled.
+/// Returns how many bits are set. Checks for interrupts.
 pub fn count_ones(bits: &[u8]) -> u64 {
     interrupt::strides(bits).map(simd::count_ones).sum()
 }
@@ -99,7 +99,7 @@ fn classic_rate(shape: Shape, bits_set: u64) -> f64 {
 }
 
 /// Returns the present false positive rate of a dense filter, given its bits: the probability that
-/// all bits at which an absent element is probed are set. Can be cancelled.
+/// all bits at which an absent element is probed are set. Checks for interrupts.
 pub(crate) fn rate_of_bits(header: &Header<'_>, bits: &[u8]) -> f64 {
     let shape = header.shape();
     if shape.layout == Layout::Classic {
@@ -201,7 +201,7 @@ pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm 
 }
 
 /// Returns the present false positive rate of a filter: the share of absent elements that it
-/// reports as present. Can be cancelled.
+/// reports as present. Checks for interrupts.
 pub fn current_fpr(view: &View<'_>) -> f64 {
     match view.body {
         Body::Dense(bits) => rate_of_bits(&view.header, bits),
@@ -243,7 +243,7 @@ fn elements_for(shape: Shape, bits_set: u64) -> f64 {
 }
 
 /// Returns the estimated number of distinct elements. It is exact if the filter is sparse, and
-/// infinite if every bit is set. Can be cancelled.
+/// infinite if every bit is set. Checks for interrupts.
 pub fn cardinality(view: &View<'_>) -> f64 {
     let header = &view.header;
     match view.body {
@@ -379,7 +379,7 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
 }
 
 /// Returns the number of distinct elements with which a filter would be as full as it is. This is
-/// more than it has if bits were spread. Can be cancelled.
+/// more than it has if bits were spread. Checks for interrupts.
 pub fn elements_by_fill(view: &View<'_>) -> f64 {
     match view.body {
         Body::Dense(bits) => elements_for(view.header.shape(), count_ones(bits)),

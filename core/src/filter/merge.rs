@@ -231,7 +231,7 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
 }
 
 /// Returns the sparse filter of those hashes of a list that another filter has, too. `header` is
-/// that of the result. Can be cancelled.
+/// that of the result. Checks for interrupts.
 fn common_elements<B: Buffer>(
     header: &Header<'_>,
     list: &[[u8; 8]],

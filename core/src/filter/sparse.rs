@@ -19,7 +19,8 @@ pub fn hashes_in(list: &[[u8; 8]]) -> impl ExactSizeIterator<Item = u64> + '_ {
     list.iter().map(hash_in)
 }
 
-/// Returns whether each hash of a stored list is greater than the one before. Can be cancelled.
+/// Returns whether each hash of a stored list is greater than the one before. Checks for
+/// interrupts.
 pub fn is_ascending(list: &[[u8; 8]]) -> bool {
     interrupt::cancellable(list.array_windows())
         .all(|[first, second]| hash_in(first) < hash_in(second))
@@ -133,7 +134,7 @@ fn move_distinct_to_front(hashes: &mut [u64]) -> usize {
 }
 
 /// Returns the hashes that are in at least one of two stored lists, which must be ascending: each
-/// hash once, and in ascending order. Can be cancelled.
+/// hash once, and in ascending order. Checks for interrupts.
 pub fn union<'a>(a: &'a [[u8; 8]], b: &'a [[u8; 8]]) -> impl Iterator<Item = u64> + 'a {
     let mut rest_of_a = hashes_in(a).peekable();
     let mut rest_of_b = hashes_in(b).peekable();

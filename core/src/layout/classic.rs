@@ -20,7 +20,7 @@ pub fn is_set(payload: &[u8], position: u64) -> bool {
     payload[(position >> 3) as usize] >> (position & 7) & 1 == 1
 }
 
-/// Calls `visit` with the position of every set bit, in ascending order. Can be cancelled.
+/// Calls `visit` with the position of every set bit, in ascending order. Checks for interrupts.
 fn for_each_set_bit(payload: &[u8], mut visit: impl FnMut(u64)) {
     for (i, &byte) in interrupt::cancellable(payload.iter().enumerate()) {
         let mut unvisited = byte;
@@ -33,7 +33,7 @@ fn for_each_set_bit(payload: &[u8], mut visit: impl FnMut(u64)) {
 }
 
 /// Sets, for each set bit `i` of `small`, the bits from `factor·i` to `factor·i + factor - 1` of
-/// `large`. Can be cancelled.
+/// `large`. Checks for interrupts.
 pub fn spread(small: &[u8], large: &mut [u8], factor: u64) {
     let mut meter = Meter::default();
     for_each_set_bit(small, |position| {
@@ -47,7 +47,7 @@ pub fn spread(small: &[u8], large: &mut [u8], factor: u64) {
 }
 
 /// Sets bit `i` of `small` if any of the bits from `factor·i` to `factor·i + factor - 1` of `large`
-/// is set. Can be cancelled.
+/// is set. Checks for interrupts.
 pub fn fold(large: &[u8], small: &mut [u8], factor: u64) {
     for_each_set_bit(large, |position| set(small, position / factor));
 }

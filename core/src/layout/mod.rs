@@ -76,7 +76,7 @@ impl Layout {
 
     /// Spreads the bits of a filter to one with `factor` times as many blocks: ORs block `i` of
     /// `small` into blocks `factor·i` to `factor·i + factor - 1` of `large`. Afterwards all
-    /// elements of `small` are in `large`. Can be cancelled.
+    /// elements of `small` are in `large`. Checks for interrupts.
     pub fn spread(self, small: &[u8], large: &mut [u8], factor: u64) {
         if factor == 1 {
             return or_bytes(large, small);
@@ -90,7 +90,7 @@ impl Layout {
 
     /// Folds the bits of a filter to one with `factor` times fewer blocks: ORs blocks `factor·i` to
     /// `factor·i + factor - 1` of `large` into block `i` of `small`. Afterwards all elements of
-    /// `large` are in `small`. Can be cancelled.
+    /// `large` are in `small`. Checks for interrupts.
     pub fn fold(self, large: &[u8], small: &mut [u8], factor: u64) {
         if factor == 1 {
             return or_bytes(small, large);
@@ -251,14 +251,14 @@ impl Shape {
     }
 }
 
-/// ORs the bytes of `from` into those of `into`. Can be cancelled.
+/// ORs the bytes of `from` into those of `into`. Checks for interrupts.
 pub fn or_bytes(into: &mut [u8], from: &[u8]) {
     for (into, from) in paired_strides(into, from) {
         or_stride(into, from);
     }
 }
 
-/// ANDs the bytes of `from` into those of `into`. Can be cancelled.
+/// ANDs the bytes of `from` into those of `into`. Checks for interrupts.
 pub fn and_bytes(into: &mut [u8], from: &[u8]) {
     for (into, from) in paired_strides(into, from) {
         for (into, from) in into.iter_mut().zip(from) {

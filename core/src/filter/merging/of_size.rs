@@ -62,7 +62,7 @@ pub(super) fn without_kind(header: &Header<'_>) -> Header<'static> {
     Header { kind: Kind::NONE, ..*header }
 }
 
-/// Returns a list of these hashes in the memory of a merge. Can be cancelled.
+/// Returns a list of these hashes in the memory of a merge. Checks for interrupts.
 pub(super) fn list_in<M: MergeMemory>(
     memory: &mut M,
     hashes: impl ExactSizeIterator<Item = u64>,
@@ -72,15 +72,15 @@ pub(super) fn list_in<M: MergeMemory>(
     list
 }
 
-/// Adds hashes to the end of a list. Can be cancelled.
+/// Adds hashes to the end of a list. Checks for interrupts.
 fn append(list: &mut impl GrowingList<u64>, hashes: impl Iterator<Item = u64>) {
     for hash in interrupt::cancellable(hashes) {
         list.push(hash);
     }
 }
 
-/// Keeps only those hashes of a list for which `keep` returns true, in their order. Can be
-/// cancelled.
+/// Keeps only those hashes of a list for which `keep` returns true, in their order. Checks for
+/// interrupts.
 pub(super) fn retain(list: &mut impl GrowingList<u64>, keep: impl Fn(u64) -> bool) {
     let mut kept = 0;
     for i in interrupt::cancellable(0..list.len()) {
