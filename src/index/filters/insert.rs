@@ -159,7 +159,7 @@ fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
 }
 
 /// Makes lookups find a row whose filter was added to the index: changes the state of its slot, the
-/// row's entry, from claimed to used. [`write`] must have written the filter's bits to the slot
+/// row's entry, from claimed to used. [`write()`] must have written the filter's bits to the slot
 /// before. The page that has the states of slots is locked exclusively, and the change is logged.
 /// Fails with XX002 if the slot isn't claimed for this row any more.
 fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
