@@ -274,7 +274,7 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
 /// leave these out when it logs the page.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
     let written = special
-        .written(page, PAGE_SIZE, at)
+        .bytes_if_written(page, PAGE_SIZE, at)
         .map_err(|damage| damaged(index, damage))?;
     let Some(page) = written else {
         return Ok(false);

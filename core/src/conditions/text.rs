@@ -128,11 +128,14 @@ pub(super) struct LastCharacters {
 }
 
 impl LastCharacters {
-    /// Adds the next character of a *run*, a piece of text without gaps. The character must be
-    /// folded and not 0. Calls `visit` with each *window* that ends with it, the pieces of text
-    /// that an index keeps: characters that weigh four together, where a wide character (from
-    /// U+2000 on) weighs two and a narrow one one; a wide one beside a narrow one; and a Han
-    /// character or a syllable of Hangul by itself.
+    /// Adds the next character of a text, and calls `visit` with each *window* that ends with it. A
+    /// window is a short piece of text that an index keeps. There are three sorts of them:
+    ///
+    /// - characters that weigh 4 together: a narrow character weighs 1, a wide one, from U+2000 on, 2;
+    /// - a wide character beside a narrow one;
+    /// - a Han character or a syllable of Hangul by itself.
+    ///
+    /// Its letter case must be folded, and it must not be 0.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
         self.characters = self.characters << 32 | u128::from(c);

@@ -447,7 +447,7 @@ fn written_payload(
     size: PageSize,
 ) -> Result<&[u8], Damage> {
     let page = special
-        .written(page, size, page_number)?
+        .bytes_if_written(page, size, page_number)?
         .ok_or_else(|| Damage::empty(page_number))?;
     Ok(&page[size.payload()])
 }

@@ -167,7 +167,7 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
         let table_page = TablePage::read(table, row.page);
         for (row_page, number) in slots_of_row {
             let is_sound = index.read(row_page.number, |bytes| {
-                let Some(bytes) = row_page.written(bytes)? else {
+                let Some(bytes) = row_page.bytes_if_written(bytes)? else {
                     return Ok(true);
                 };
                 // Meanwhile the slot may have been freed, and given to another row.
@@ -217,7 +217,7 @@ fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
             if page.is_none() {
                 return Ok(false);
             }
-            let written = slot.tile.special().written(page, PAGE_SIZE, number)?;
+            let written = slot.tile.special().bytes_if_written(page, PAGE_SIZE, number)?;
             let page = written.ok_or_else(|| Damage::empty(number))?;
             let from_slot = page.get(offset.into()..);
             Ok(from_slot.is_some_and(|bytes| bytes.starts_with(expected)))

@@ -70,8 +70,8 @@ impl RowPage {
     /// end of the file. `page` has the bytes, `None` after the end of the file.
     ///
     /// Fails if it is another page.
-    pub fn written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
-        self.special().written(page, self.size, self.number)
+    pub fn bytes_if_written<'p>(&self, page: Option<&'p [u8]>) -> Result<Option<&'p [u8]>, Damage> {
+        self.special().bytes_if_written(page, self.size, self.number)
     }
 
     /// Returns the first free slot; `None` if all slots that tiles have are taken. `page` has the
@@ -79,7 +79,7 @@ impl RowPage {
     ///
     /// Fails if it is another page.
     pub fn first_free(&self, page: Option<&[u8]>) -> Result<Option<u16>, Damage> {
-        let Some(page) = self.written(page)? else {
+        let Some(page) = self.bytes_if_written(page)? else {
             // No slot of a page that was never written is taken.
             return Ok((self.slots > 0).then_some(0));
         };
@@ -115,7 +115,7 @@ impl RowPage {
         slots: impl Iterator<Item = u16>,
         mut visit: impl FnMut(u16, SlotState, RowId),
     ) -> Result<(), Damage> {
-        let Some(page) = self.written(page)? else {
+        let Some(page) = self.bytes_if_written(page)? else {
             // All slots of a page that was never written are free.
             return Ok(());
         };

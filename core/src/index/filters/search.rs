@@ -210,7 +210,7 @@ fn probe_tile<P: Pages>(
 ) -> Result<(), P::Error> {
     for ProbedPage { page, masks } in pages_with(tile, masks) {
         pages.with(page, |bytes| {
-            let Some(bytes) = tile.special().written(bytes, size, page)? else {
+            let Some(bytes) = tile.special().bytes_if_written(bytes, size, page)? else {
                 // A page that was not written yet has no bits.
                 return Ok(());
             };

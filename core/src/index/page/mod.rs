@@ -166,21 +166,23 @@ impl Special {
     /// Fails if the page has not `size` bytes, or if its special space says that it is another
     /// page.
     #[inline]
-    pub fn written(
+    pub fn bytes_if_written(
         self,
         page: Option<&[u8]>,
         size: PageSize,
         page_number: PageNumber,
     ) -> Result<Option<&[u8]>, Damage> {
-        match page {
-            Some(page) if page.len() == size.bytes() && page.ends_with(&self.encode()) => {
-                Ok(Some(page))
-            }
-            Some(page) if page.len() != size.bytes() || page.iter().any(|&byte| byte != 0) => {
-                Err(Damage::new(page_number, self.problem(page, size)))
-            }
-            _ => Ok(None),
+        let Some(page) = page else {
+            return Ok(None);
+        };
+        let has_right_size = page.len() == size.bytes();
+        if has_right_size && page.ends_with(&self.encode()) {
+            return Ok(Some(page));
         }
+        if has_right_size && page.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        Err(Damage::new(page_number, self.problem(page, size)))
     }
 
     /// Returns why a page is not the one that it must be, in the words of the error message: "it

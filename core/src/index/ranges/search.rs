@@ -92,9 +92,9 @@ pub fn search_condition<P: Pages>(
     walk_for_condition(directory, pages, condition, Extent::AllTiles, |range| found(range.slot))
 }
 
-/// Calls `found` with each range of the table in which a condition with several alternatives, such
-/// as `a OR b OR c`, may hold: with the number of the range, and with the numbers of the
-/// alternatives that may hold there (places in `alternatives.choices`). Both ascend.
+/// Finds the ranges of the table in which a condition with several alternatives, such as
+/// `a OR b OR c`, may hold. Calls `found` for each with the number of the range and the numbers of
+/// the alternatives that may hold in it, which are indexes of `alternatives.choices`. Both ascend.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
@@ -104,20 +104,27 @@ pub fn search_alternatives<P: Pages>(
     alternatives: &Alternatives,
     mut found: impl FnMut(u32, &[u32]),
 ) -> Result<(), P::Error> {
+    // Nothing rules out an alternative before the first tile is read.
     let all_numbers = memory::collect(0..alternatives.choices.len() as u32);
-    let first_hash = |candidates: &Vec<u32>| {
-        let first_alternative = || alternatives.choices[*candidates.first()? as usize].first_hash();
-        alternatives.required.first_hash().or_else(first_alternative)
+    let first_hash = |candidates: &Vec<u32>| first_hash_of_candidates(alternatives, candidates);
+    let probe = |pages: &mut P, tile: &TileAddress, candidates: &Vec<u32>| {
+        probe_alternatives(pages, tile, alternatives, candidates)
     };
-    walk(
-        directory,
-        pages,
-        Extent::AllTiles,
-        &all_numbers,
-        first_hash,
-        |pages, tile, candidates| probe_alternatives(pages, tile, alternatives, candidates),
-        |range| found(range.slot, &range.candidates),
-    )
+    let found_range =
+        |range: MatchingSlot<Vec<u32>>| found(range.slot, range.candidates.as_slice());
+    walk(directory, pages, Extent::AllTiles, &all_numbers, first_hash, probe, found_range)
+}
+
+/// Returns the key that a lookup looks for first in a tile, so that the page with its bits can be
+/// announced: a key that is required beside all alternatives, if there is one, or else a key of the
+/// first alternative that may hold in the tile. `candidates` has the numbers of these alternatives.
+/// Returns `None` if neither has a key.
+fn first_hash_of_candidates(alternatives: &Alternatives, candidates: &[u32]) -> Option<u64> {
+    if let Some(hash) = alternatives.required.first_hash() {
+        return Some(hash);
+    }
+    let first = *candidates.first()?;
+    alternatives.choices[first as usize].first_hash()
 }
 
 /// Calls `found` with a sample of the ranges that [`search_condition`] would find: with the number

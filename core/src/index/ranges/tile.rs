@@ -106,7 +106,7 @@ impl TileAddress {
         page_number: PageNumber,
     ) -> Result<Option<&'p [u8]>, Damage> {
         let size = self.shape.size;
-        let written = self.special().written(page, size, page_number)?;
+        let written = self.special().bytes_if_written(page, size, page_number)?;
         Ok(written.map(|page| &page[size.payload()]))
     }
 }
@@ -201,7 +201,7 @@ impl TileProbe {
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let shape = self.tile.shape;
-        let Some(page) = self.tile.special().written(page, shape.size, self.page)? else {
+        let Some(page) = self.tile.special().bytes_if_written(page, shape.size, self.page)? else {
             return Ok(0);
         };
 

@@ -101,7 +101,7 @@ fn each_flipped_bit_of_the_end_of_a_page_is_refused() {
         );
         assert!(
             tile.special()
-                .written(Some(&blocks), index.directory.size, tile.first_page)
+                .bytes_if_written(Some(&blocks), index.directory.size, tile.first_page)
                 .is_err()
         );
     }
