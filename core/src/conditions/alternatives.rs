@@ -66,11 +66,12 @@ impl Alternatives {
     }
 }
 
-/// Compares rows with the alternatives of a condition.
+/// Compares rows with the alternatives of a condition, range by range.
 ///
-/// First [`RowTest::is_watched`] is called for each hash of a row. Only for the few rows that have
-/// such a hash [`RowTest::begin_row`] follows, [`RowTest::add`] for all hashes of the row, and
-/// [`RowTest::may_match`].
+/// [`RowTest::begin_range`] returns a test for the rows of a range. For each row,
+/// [`RangeTest::is_watched`] is asked about each of its hashes. Only the few rows that have such a
+/// hash are looked at: [`RangeTest::begin_row`], [`TestedRow::add`] for all hashes of the row, and
+/// [`TestedRow::may_match`].
 pub struct RowTest {
     /// A hash table of the hashes of all alternatives, 0 where a place is free. At most a quarter
     /// of its places are taken.
@@ -88,6 +89,16 @@ pub struct RowTest {
     watched_bits: Vec<u64>,
     /// By how many bits a hash is shifted to the right to get the number of its bit.
     watched_shift: u32,
+}
+
+/// Compares the rows of a range with the alternatives that the range may have.
+pub struct RangeTest<'t> {
+    test: &'t mut RowTest,
+}
+
+/// A row whose hashes are being added, to find out whether it may match.
+pub struct TestedRow<'t> {
+    test: &'t mut RowTest,
 }
 
 /// An alternative: conditions on places in [`RowTest::hashes`], which must all hold.
@@ -161,20 +172,21 @@ impl RowTest {
         }
     }
 
-    /// Begins with another range, which may have only the alternatives with these numbers: places
-    /// in [`Alternatives::choices`].
-    pub fn begin_range(&mut self, numbers: &[u32]) {
+    /// Returns a test for the rows of a range, which may have only the alternatives with these
+    /// numbers: places in [`Alternatives::choices`].
+    pub fn begin_range(&mut self, numbers: &[u32]) -> RangeTest<'_> {
         self.in_range.clear();
         for &number in numbers {
             memory::push(&mut self.in_range, number);
         }
         self.set_watched_bits();
+        RangeTest { test: self }
     }
 
     /// Sets the bits of the hashes that the range's alternatives *watch*, and no others. Each
     /// alternative watches a few hashes of which a row must have at least one to match it.
-    /// Different hashes may share a bit: then [`RowTest::is_watched`] is true for some rows without
-    /// need.
+    /// Different hashes may share a bit: then [`RangeTest::is_watched`] is true for some rows
+    /// without need.
     fn set_watched_bits(&mut self) {
         self.watched_bits.fill(0);
         for &number in &self.in_range {
@@ -186,48 +198,54 @@ impl RowTest {
             });
         }
     }
+}
 
+impl RangeTest<'_> {
     /// Returns whether a row with this hash must be looked at. A row that matches has at least one
     /// hash for which this is true.
     #[inline(always)]
     pub fn is_watched(&self, hash: u64) -> bool {
-        let bit = hash >> self.watched_shift;
-        self.watched_bits[bit as usize / 64] >> (bit % 64) & 1 == 1
+        let bit = hash >> self.test.watched_shift;
+        self.test.watched_bits[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// Begins with another row, which has no hashes yet.
-    pub fn begin_row(&mut self) {
+    /// Begins with a row of the range, which has no hashes yet.
+    pub fn begin_row(&mut self) -> TestedRow<'_> {
         // After four billion rows a row may seem to have hashes that an earlier one had. It is
         // reported without need then, and the query compares it itself.
-        self.row = self.row.wrapping_add(1).max(1);
+        self.test.row = self.test.row.wrapping_add(1).max(1);
+        TestedRow { test: self.test }
     }
+}
 
+impl TestedRow<'_> {
     /// Adds a hash that the row has.
     #[inline(always)]
     pub fn add(&mut self, hash: u64) {
         // A hash that no alternative has comes to a free place, which nothing looks at.
-        self.last_row[find(&self.hashes, hash)] = self.row;
+        let place = find(&self.test.hashes, hash);
+        self.test.last_row[place] = self.test.row;
     }
 
     /// Returns whether the row may match: whether one of the range's alternatives holds for its
-    /// hashes, and what is required beside that. All hashes of the row must have been added since
-    /// [`RowTest::begin_row`].
+    /// hashes, and what is required beside that. All hashes of the row must have been added.
     ///
     /// If the row matches no alternative, it was looked at for nothing, as it had a *watched* hash
     /// (one by which rows are picked for this test). So each alternative of which the row had the
     /// watched hash watches another one from now on, which the row lacks. In the course of time
     /// hashes are watched that few rows have.
-    pub fn may_match(&mut self) -> bool {
-        let last_row = &self.last_row;
-        let row = self.row;
+    pub fn may_match(self) -> bool {
+        let test = self.test;
+        let last_row = &test.last_row;
+        let row = test.row;
         let has = |place: u64| last_row[place as usize] == row;
 
         let mut is_changed = false;
-        for &number in &self.in_range {
-            let Alternative { conditions, watched } = &mut self.alternatives[number as usize];
+        for &number in &test.in_range {
+            let Alternative { conditions, watched } = &mut test.alternatives[number as usize];
             let lacking = conditions.iter().position(|condition| !condition.holds(&has));
             let Some(lacking) = lacking else {
-                return self.required.holds(&has);
+                return test.required.holds(&has);
             };
             if conditions[*watched].holds(&has) {
                 *watched = lacking;
@@ -235,7 +253,7 @@ impl RowTest {
             }
         }
         if is_changed {
-            self.set_watched_bits();
+            test.set_watched_bits();
         }
         false
     }

@@ -162,8 +162,8 @@ impl RangeReader<'_, '_> {
         let ranges: Vec<u32> = memory::collect(found.iter().map(|found| found.range));
         self.pages.visit(&ranges, |i, page| {
             self.rows.count_table_page(found[i].range);
-            self.test.begin_range(&found[i].alternatives);
-            self.filter.add_rows(page, &mut self.test, self.rows);
+            let mut test = self.test.begin_range(&found[i].alternatives);
+            self.filter.add_rows(page, &mut test, self.rows);
         });
     }
 }

@@ -26,7 +26,7 @@ use crate::pg::storage::announce::{self, NeighbouringPages};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::value::varlena::Value;
 use crate::settings;
-use pg_bloom_core::conditions::alternatives::RowTest;
+use pg_bloom_core::conditions::alternatives::RangeTest;
 use pg_bloom_core::index::ranges::Options;
 use pg_bloom_core::memory;
 use std::collections::VecDeque;
@@ -205,10 +205,9 @@ impl<'r> RowFilter<'r> {
 
     /// Adds the rows of a page whose keys may pass a test to the bitmap that PostgreSQL reads. Also
     /// adds rows whose value only PostgreSQL can read. A *key* is the hash of a part of a value.
-    /// The test must have begun with the *range*, the neighbouring pages of the table, that the
-    /// page is in. The table must have the page, which is locked for sharing while its rows are
-    /// copied.
-    pub fn add_rows(&mut self, page: u32, test: &mut RowTest, rows: &mut RowBatch) {
+    /// The test is for the *range*, the neighbouring pages of the table, that the page is in. The
+    /// table must have the page, which is locked for sharing while its rows are copied.
+    pub fn add_rows(&mut self, page: u32, test: &mut RangeTest, rows: &mut RowBatch) {
         self.copy_rows(page);
         for &row in &self.rows {
             rows.counts.rows_hashed += u64::from(row.value.is_some());
@@ -222,7 +221,7 @@ impl<'r> RowFilter<'r> {
     /// *watches* some keys (hashes of parts of the value) of which each row that passes has at
     /// least one. Most rows have none of them, and the first pass over the row's keys finds that
     /// out in less time than the test takes.
-    fn may_pass(&self, start: usize, test: &mut RowTest) -> bool {
+    fn may_pass(&self, start: usize, test: &mut RangeTest) -> bool {
         let value = SqlValue { datum: self.values[start..].as_ptr().into() };
         let mut has_watched_key = false;
         // SAFETY: a value of the column, which is copied whole if it was in line, with a length of
@@ -235,12 +234,12 @@ impl<'r> RowFilter<'r> {
             return false;
         }
 
-        test.begin_row();
+        let mut row = test.begin_row();
         // SAFETY: as above.
-        let second_pass = unsafe { self.index_column.each_key(value, |key| test.add(key)) };
+        let second_pass = unsafe { self.index_column.each_key(value, |key| row.add(key)) };
         // Keys that are hashed in place can always be hashed. If one couldn't, PostgreSQL would
         // have to look at the row.
-        second_pass.is_err() || test.may_match()
+        second_pass.is_err() || row.may_match()
     }
 
     /// Copies the column of each row version of a page into `rows` and `values`, in place of the

@@ -46,12 +46,12 @@ fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
     for bits in (0..4 << 8).map(|i| i * 89 % (1 << 8)) {
         let has = |of: u64| (0..8).any(|i| bits >> i & 1 == 1 && hash(i) == of);
         let mut may_match = |numbers: &[u32]| {
-            test.begin_range(numbers);
+            let mut range = test.begin_range(numbers);
             let hashes = || (0..8).filter(|i| bits >> i & 1 == 1).map(hash);
-            hashes().any(|hash| test.is_watched(hash)) && {
-                test.begin_row();
-                hashes().for_each(|hash| test.add(hash));
-                test.may_match()
+            hashes().any(|hash| range.is_watched(hash)) && {
+                let mut row = range.begin_row();
+                hashes().for_each(|hash| row.add(hash));
+                row.may_match()
             }
         };
         assert_eq!(may_match(&all), condition.holds(&has), "{bits:b}");
@@ -71,13 +71,13 @@ fn what_few_rows_have_is_watched() {
         Condition::all(all),
         Has(hash(99)),
     ])));
-    test.begin_range(&[0, 1]);
+    let mut range = test.begin_range(&[0, 1]);
     for _ in 0..10 {
         // Rows that have all but the seventh.
-        test.begin_row();
-        (0..10).filter(|&i| i != 7).for_each(|i| test.add(hash(i)));
-        assert!(!test.may_match());
+        let mut row = range.begin_row();
+        (0..10).filter(|&i| i != 7).for_each(|i| row.add(hash(i)));
+        assert!(!row.may_match());
     }
-    let watched: Vec<u64> = (0..200).filter(|&i| test.is_watched(hash(i))).collect();
+    let watched: Vec<u64> = (0..200).filter(|&i| range.is_watched(hash(i))).collect();
     assert_eq!(watched, [7, 99]);
 }

@@ -308,11 +308,13 @@ impl Directory {
         Ok(NewTilesAbove { level_one, level_two, highest_level })
     }
 
-    /// Returns the shape of the next tile of level 2, which has a filter (*slot*) for each of some
-    /// tiles of level 1: a new one, and those that will follow it. Each of these tiles of level 1
-    /// has `width_of_one` slots itself, with about `keys_per_slot_of_one` keys in each.
+    /// Returns the shape that the next tile of level 2 gets. Each of its *slots* is a Bloom filter
+    /// of all keys of one tile of level 1. These tiles of level 1 are still to come: each will have
+    /// `width_of_one` slots with about `keys_per_slot_of_one` keys, and each of these slots stands
+    /// for a tile of level 0, which has a filter for each of up to [`MAX_WIDTH`] ranges.
     ///
-    /// `seen_keys` returns how many keys each column (filter) of a level's last tile has.
+    /// The tile is sized by how many keys the filters of the last tile of level 2 have;
+    /// `seen_keys` returns these numbers for the last tile of a level.
     ///
     /// Fails if `seen_keys` does.
     fn plan_level_two<E: From<Error>>(
@@ -321,7 +323,7 @@ impl Directory {
         width_of_one: Width,
         keys_per_slot_of_one: f64,
     ) -> Result<TileShape, E> {
-        // The tile doubles the slots of level 1, or nearly so.
+        // The tile has room for as many slots of level 1 as the index has by now, or nearly so.
         let slots_of_one = self.end_slot(Level::One) - self.first_slot(Level::One);
         let width = Width::within(slots_of_one / u64::from(width_of_one.columns()));
 
