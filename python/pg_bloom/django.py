@@ -134,6 +134,9 @@ class MayContain(models.Lookup):
     lookup_name = "may_contain"
 
     def get_prep_lookup(self) -> Any:
+        if isinstance(self.rhs, models.Value) and "output_field" not in vars(self.rhs) and self.rhs.value is not None:
+            # Without a field the driver would guess its type, and take a list of strings for one text.
+            self.rhs = self.rhs.value
         if hasattr(self.rhs, "resolve_expression") or self.rhs is None:
             return self.rhs
         hint = (

@@ -57,17 +57,21 @@ def nothing_is_left_to_migrate(folder):
 
 
 def elements_have_the_type_of_their_kind():
+    from django.db.models import Value
     from shop.models import Reader
 
     readers = Reader.objects
     for element in ELEMENTS:
         reader = readers.create(seen=Filter.build([element]))
         assert readers.filter(seen__may_contain=element).count() == 1, element
+        assert readers.filter(seen__may_contain=Value(element)).count() == 1, element
         reader.delete()
     for element in LISTS_WITHOUT_A_TYPE:
-        refused(TypeError, lambda: readers.filter(seen__may_contain=element), "array", "write")
+        for given in element, Value(element):
+            refused(TypeError, lambda: readers.filter(seen__may_contain=given), "array", "write")
     for element in NO_ELEMENTS:
-        refused(TypeError, lambda: readers.filter(seen__may_contain=element), "cannot be an element", "write")
+        for given in element, Value(element):
+            refused(TypeError, lambda: readers.filter(seen__may_contain=given), "cannot be an element", "write")
     for missing in MISSING:
         refused(ValueError, lambda: readers.filter(seen__may_contain=missing), "None")
 
