@@ -125,9 +125,6 @@ COMMENT ON FUNCTION bloom_shard(text, integer) IS
 
 -- Only the executor can call the functions of aggregates. Their state is a structure in the memory of the aggregate:
 -- see src/aggregate/state.rs.
---
--- SSPACE is negative, as that of array_agg: a state grows with its elements. So PostgreSQL 19 makes no state for each
--- key below a join, which may take as much memory as all rows. In all versions it counts 8 kB for a state.
 
 CREATE FUNCTION bloom_agg_transition(state internal, element anyelement) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -190,7 +187,7 @@ COMMENT ON FUNCTION bloom_agg_final(internal) IS 'internal: makes the filter tha
 CREATE AGGREGATE bloom_agg(element anyelement) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -202,7 +199,7 @@ COMMENT ON AGGREGATE bloom_agg(anyelement) IS 'a filter of the elements, sized f
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -214,7 +211,7 @@ COMMENT ON AGGREGATE bloom_agg(anyelement, bigint) IS 'a filter of the elements 
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -227,7 +224,7 @@ COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision) IS
 CREATE AGGREGATE bloom_agg(element anyelement, capacity bigint, fpr double precision, layout text) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -240,7 +237,7 @@ COMMENT ON AGGREGATE bloom_agg(anyelement, bigint, double precision, text) IS
 CREATE AGGREGATE bloom_agg(element text) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -252,7 +249,7 @@ COMMENT ON AGGREGATE bloom_agg(text) IS 'a filter of the elements, sized for the
 CREATE AGGREGATE bloom_agg(element text, capacity bigint) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -264,7 +261,7 @@ COMMENT ON AGGREGATE bloom_agg(text, bigint) IS 'a filter of the elements with t
 CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -277,7 +274,7 @@ COMMENT ON AGGREGATE bloom_agg(text, bigint, double precision) IS
 CREATE AGGREGATE bloom_agg(element text, capacity bigint, fpr double precision, layout text) (
     SFUNC = bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 128,
     FINALFUNC = bloom_agg_final,
     COMBINEFUNC = bloom_agg_combine,
     SERIALFUNC = bloom_agg_serialise,
@@ -463,7 +460,7 @@ COMMENT ON FUNCTION bloom_merge_agg_deserialise(bytea, internal) IS
 CREATE AGGREGATE bloom_union_agg(filter bloom) (
     SFUNC = bloom_union_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 512,
     FINALFUNC = bloom_union_agg_final,
     COMBINEFUNC = bloom_union_agg_combine,
     SERIALFUNC = bloom_merge_agg_serialise,
@@ -475,7 +472,7 @@ COMMENT ON AGGREGATE bloom_union_agg(bloom) IS 'the union of filters, the same i
 CREATE AGGREGATE bloom_intersection_agg(filter bloom) (
     SFUNC = bloom_intersection_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 512,
     FINALFUNC = bloom_intersection_agg_final,
     COMBINEFUNC = bloom_intersection_agg_combine,
     SERIALFUNC = bloom_merge_agg_serialise,
@@ -1002,7 +999,7 @@ COMMENT ON FUNCTION counting_bloom_agg_final(internal) IS
 CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint) (
     SFUNC = counting_bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 1024,
     FINALFUNC = counting_bloom_agg_final,
     COMBINEFUNC = counting_bloom_agg_combine,
     SERIALFUNC = counting_bloom_agg_serialise,
@@ -1015,7 +1012,7 @@ COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint) IS
 CREATE AGGREGATE counting_bloom_agg(element anyelement, capacity bigint, fpr double precision) (
     SFUNC = counting_bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 1024,
     FINALFUNC = counting_bloom_agg_final,
     COMBINEFUNC = counting_bloom_agg_combine,
     SERIALFUNC = counting_bloom_agg_serialise,
@@ -1028,7 +1025,7 @@ COMMENT ON AGGREGATE counting_bloom_agg(anyelement, bigint, double precision) IS
 CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint) (
     SFUNC = counting_bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 1024,
     FINALFUNC = counting_bloom_agg_final,
     COMBINEFUNC = counting_bloom_agg_combine,
     SERIALFUNC = counting_bloom_agg_serialise,
@@ -1041,7 +1038,7 @@ COMMENT ON AGGREGATE counting_bloom_agg(text, bigint) IS
 CREATE AGGREGATE counting_bloom_agg(element text, capacity bigint, fpr double precision) (
     SFUNC = counting_bloom_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 1024,
     FINALFUNC = counting_bloom_agg_final,
     COMBINEFUNC = counting_bloom_agg_combine,
     SERIALFUNC = counting_bloom_agg_serialise,
@@ -1150,7 +1147,7 @@ COMMENT ON FUNCTION counting_bloom_union_agg_combine(internal, internal) IS
 CREATE AGGREGATE counting_bloom_union_agg(filter counting_bloom) (
     SFUNC = counting_bloom_union_agg_transition,
     STYPE = internal,
-    SSPACE = -1,
+    SSPACE = 1024,
     FINALFUNC = counting_bloom_agg_final,
     COMBINEFUNC = counting_bloom_union_agg_combine,
     SERIALFUNC = counting_bloom_agg_serialise,
