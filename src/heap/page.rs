@@ -24,6 +24,11 @@ impl<'p> HeapPage<'p> {
         self.bytes.share_in_use()
     }
 
+    /// Returns how many lines the page has. Each has a row version, or had one.
+    pub fn num_lines(&self) -> usize {
+        self.bytes.lines()
+    }
+
     /// Returns whether a line is in use, counted from 1, if only for a row that was removed.
     pub fn has_line(&self, line: u16) -> bool {
         let number = usize::from(line);

@@ -130,14 +130,12 @@ impl<'r> HashFilter<'r> {
     /// The table must have the page.
     pub fn add_rows(&self, page: u32, hashes: &[u64], rows: &mut RowBatch) {
         let is_sought = |hash| hashes.binary_search(&hash).is_ok();
-        let mut rows_hashed = 0;
-        self.each_row(page, |heap_page, line, hash| {
-            rows_hashed += u64::from(hash.is_some());
+        // By lines: to count each row that is hashed took 7 % of a lookup's time.
+        rows.counts.rows_hashed += self.each_row(page, |heap_page, line, hash| {
             if hash.is_none_or(is_sought) {
                 rows.add_again(page, heap_page.root_of(line));
             }
-        });
-        rows.counts.rows_hashed += rows_hashed;
+        }) as u64;
     }
 
     /// Returns the rows of a page, which the table must have, except for those whose column is
@@ -152,9 +150,9 @@ impl<'r> HashFilter<'r> {
 
     /// Calls `visit` with the page, the line (counted from 1) of each row version whose column
     /// isn't NULL, and the hash of its value; `None` if only PostgreSQL can read the value. The
-    /// page is locked for sharing meanwhile.
+    /// page is locked for sharing meanwhile. Returns how many lines the page has.
     #[inline(always)]
-    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) {
+    fn each_row(&self, page: u32, mut visit: impl FnMut(&HeapPage<'_>, u16, Option<u64>)) -> usize {
         let pin = self.column.page(page);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.column, |line, found| match found {
@@ -165,6 +163,7 @@ impl<'r> HashFilter<'r> {
                 visit(&heap_page, line, unsafe { self.hasher.hash_in_place(element) })
             }
         });
+        heap_page.num_lines()
     }
 }
 
@@ -208,9 +207,8 @@ impl<'r> RowFilter<'r> {
     /// The test is for the *range*, the neighbouring pages of the table, that the page is in. The
     /// table must have the page, which is locked for sharing while its rows are copied.
     pub fn add_rows(&mut self, page: u32, test: &mut RangeTest, rows: &mut RowBatch) {
-        self.copy_rows(page);
+        rows.counts.rows_hashed += self.copy_rows(page) as u64;
         for &row in &self.rows {
-            rows.counts.rows_hashed += u64::from(row.value.is_some());
             if row.value.is_none_or(|start| self.may_pass(start, test)) {
                 rows.add_again(page, row.line);
             }
@@ -244,8 +242,8 @@ impl<'r> RowFilter<'r> {
 
     /// Copies the column of each row version of a page into `rows` and `values`, in place of the
     /// rows of the page before. Leaves out versions whose column is NULL. The page is locked for
-    /// sharing meanwhile.
-    fn copy_rows(&mut self, page: u32) {
+    /// sharing meanwhile. Returns how many lines the page has.
+    fn copy_rows(&mut self, page: u32) -> usize {
         self.rows.clear();
         self.values.clear();
         let pin = self.table_column.page(page);
@@ -263,5 +261,6 @@ impl<'r> RowFilter<'r> {
             let line = heap_page.root_of(line);
             memory::push(&mut self.rows, CopiedRow { line, value });
         });
+        heap_page.num_lines()
     }
 }

@@ -98,7 +98,7 @@ pub struct ScanCounts {
     pub index_pages: u64,
     /// Pages of the table that the scan read itself.
     pub table_pages: u64,
-    /// Rows on these pages whose values the scan hashed.
+    /// Lines of these pages: rows whose values the scan hashed, and a few that are NULL or gone.
     pub rows_hashed: u64,
     /// Rows that were given to PostgreSQL one by one.
     pub rows_given: u64,
