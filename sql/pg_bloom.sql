@@ -124,7 +124,7 @@ COMMENT ON FUNCTION bloom_shard(text, integer) IS
 -- ---------------------------------------------------------------------------------------------------------------
 
 -- Only the executor can call the functions of aggregates. Their state is a structure in the memory of the aggregate:
--- see src/aggregate/state.rs.
+-- see src/aggregate/mod.rs.
 
 CREATE FUNCTION bloom_agg_transition(state internal, element anyelement) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
