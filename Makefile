@@ -1,5 +1,7 @@
 # Builds, installs and tests pg_bloom. PG_CONFIG chooses the PostgreSQL: make PG_CONFIG=/path/to/pg_config
 #
+# `make demo` and `make test` install what is missing. All others install nothing: they say what to run first.
+#
 # Whatever depends on PG_CONFIG is a recursive variable, evaluated when a recipe needs it: `make demo` and `make test`
 # may install PostgreSQL first. For the same reason these run the later steps through a make of their own.
 
@@ -102,7 +104,7 @@ js: ## build the JavaScript package in js/dist, and the script of its page
 	scripts/js
 
 matrix: ## run the tests with a server on PostgreSQL 15, 17 and 18, built from Debian's sources; VERSIONS="17 18"
-	scripts/setup matrix
+	scripts/setup --check matrix
 	scripts/matrix $(VERSIONS)
 
 # What of the tests depends on the version of PostgreSQL: not the pages, the sources, the scripts
@@ -123,34 +125,31 @@ UPGRADE_TEST ?= filters_survive_pg_upgrade
 upgrade-test: all
 	$(CARGO) test $(CARGO_FEATURES) --test upgrade -- --ignored --nocapture --exact $(UPGRADE_TEST)
 
-# Runs a program with these arguments, if it is there.
-if_there = $(if $(shell command -v $(1) 2>/dev/null),$(1) $(2),@echo 'make lint: $(1) is not installed, going on without')
-
 # What clippy.toml disallows only the library denies itself.
 lint: ## check formatting, clippy, documentation, scripts and the crate to publish; any warning is an error
+	scripts/setup --check lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings -A clippy::disallowed_methods
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package pg_bloom_core --no-deps
 	$(CARGO) package --package pg_bloom_core --allow-dirty --quiet
-	$(call if_there,shellcheck,--severity=warning $(shell grep -l '^#!.*sh$$' scripts/* .ci/*))
-	$(call if_there,actionlint,)
+	shellcheck --severity=warning $(shell grep -l '^#!.*sh$$' scripts/* .ci/*)
+	PATH="$$PWD/target/lint/bin:$$PATH" actionlint
 
+# The parts of scripts/setup that the parts of the benchmarks need.
+NEEDED_BY_BENCH = $(if $(filter server,$(or $(ONLY),server)),hll) $(if $(filter index,$(or $(ONLY),index)),locale) \
+	$(if $(filter sets,$(or $(ONLY),sets)),redisbloom) $(if $(filter text,$(ONLY)),texts)
 bench: ## measure against hll and others, and write docs/benchmarks.md; ROWS=1000000 makes it quicker, ONLY=index a part of it
-	scripts/setup
-	$(if $(filter server,$(or $(ONLY),server)),scripts/setup hll)
-	$(if $(filter index,$(or $(ONLY),index)),scripts/setup locale)
-	$(if $(filter sets,$(or $(ONLY),sets)),scripts/setup redisbloom)
-	$(if $(filter text,$(ONLY)),scripts/setup texts)
+	scripts/setup --check $(NEEDED_BY_BENCH)
 	$(MAKE) all
 	scripts/bench
 
 fuzz: ## try hostile input on each target of core/fuzz for FUZZ_SECONDS (60)
-	scripts/setup
+	scripts/setup --check
 	scripts/fuzz run
 
 soak: ## sessions that build, probe, merge and update at once, for SOAK_SECONDS (300); then random tests, SOAK (10) times as long
-	scripts/setup
+	scripts/setup --check
 	$(MAKE) all
 	SOAK_SECONDS=$${SOAK_SECONDS:-300} $(CARGO) test $(CARGO_FEATURES) --test concurrent -- --nocapture
 	SOAK=$${SOAK:-10} $(CARGO) test --no-fail-fast $(CARGO_FEATURES) --test index --test index_filters
@@ -160,17 +159,17 @@ figures: ## draw the figures of docs/sizing.md from measurements; FIGURES="rate 
 	$(CARGO) run --release --package pg_bloom_benches --bin figures -- $(FIGURES)
 
 sharding: ## measure a set of 200000000 elements as 64 filters and as one; ROWS=1000000 makes it quicker
-	scripts/setup
+	scripts/setup --check
 	$(MAKE) all
 	scripts/sharding
 
 citus: ## compare queries on Citus with local ones; CITUS_DIR names where Citus is installed, / for the system
-	scripts/setup
+	scripts/setup --check
 	$(MAKE) all
 	scripts/citus
 
 timescale: ## try hypertables with TimescaleDB; TIMESCALE_DIR names where that is installed, / for the system
-	scripts/setup
+	scripts/setup --check
 	$(MAKE) all
 	scripts/timescale
 

@@ -30,6 +30,10 @@ fn stdout(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("the output is UTF-8")
 }
 
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// What a command that must fail says.
 fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -84,7 +88,44 @@ fn building_postgresql_says_what_is_missing_and_what_installs_it() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{said}");
         assert!(said.contains(&format!("these packages are missing: {package}\n")), "{said}");
-        assert!(said.contains("scripts/setup matrix installs them"), "{said}");
+        assert!(said.contains("run scripts/setup matrix, which installs"), "{said}");
+    }
+}
+
+/// Who measures, fuzzes or lints is told what to install, and nothing is installed meanwhile.
+#[test]
+fn make_says_what_to_install() {
+    let hidden = ["apt-get", "cargo", "clang", "rust", "shellcheck", "sudo"];
+    let directory = without_programs("without-programs", &hidden);
+    for installer in ["apt-get", "sudo"] {
+        write_script(&directory.join(installer), "#!/bin/sh\necho \"$0 was called\"\n");
+    }
+    for (target, needs) in [
+        ("bench", "scripts/setup hll locale redisbloom,"),
+        ("bench ONLY=core", "scripts/setup,"),
+        ("fuzz", "scripts/setup,"),
+        ("soak", "scripts/setup,"),
+        ("lint", "scripts/setup lint,"),
+    ] {
+        let mut make = make();
+        make.args(target.split(' '));
+        make.env("PATH", &directory)
+            .env("HOME", &directory)
+            .env_remove("CARGO_HOME");
+        make.env("PG_CONFIG", format!("{}/pg_config", pg_config("--bindir")));
+        let output = make.output().expect("make runs");
+        let (said, printed) = (text(&output.stderr), text(&output.stdout));
+        assert!(!output.status.success(), "{target}: {said}");
+        let packages = said
+            .lines()
+            .find(|line| line.contains("these packages are missing: "));
+        let packages = packages.unwrap_or_else(|| panic!("{target}: {said}"));
+        assert!(packages.contains(" clang"), "{target}: {said}");
+        assert_eq!(packages.contains(" shellcheck"), target == "lint", "{target}: {said}");
+        assert!(said.contains("this is missing: Rust 1."), "{target}: {said}");
+        assert!(said.contains(&format!("run {needs} which installs")), "{target}: {said}");
+        assert!(!printed.contains("was called"), "{target} installs: {printed}");
+        assert!(!printed.contains("cargo"), "{target} goes on: {printed}");
     }
 }
 
@@ -107,9 +148,9 @@ fn without_citus_the_script_says_where_to_get_it() {
     }
 }
 
-/// A directory with everything of the system's but Rust, as a machine without it has, and a fake
-/// one.
-fn without_rust(name: &str) -> PathBuf {
+/// A directory with every program of the system's whose name begins with none of these, as a
+/// machine without them has.
+fn without_programs(name: &str, hidden: &[&str]) -> PathBuf {
     let directory = fresh(name);
     fs::create_dir_all(&directory).expect("a directory can be made");
     for entry in ["/bin", "/usr/bin"]
@@ -118,11 +159,7 @@ fn without_rust(name: &str) -> PathBuf {
     {
         let program = entry.expect("it can be read");
         let (name, link) = (program.file_name(), directory.join(program.file_name()));
-        if !["cargo", "rust"]
-            .iter()
-            .any(|of| name.to_string_lossy().starts_with(of))
-            && !link.is_symlink()
-        {
+        if !hidden.iter().any(|of| name.to_string_lossy().starts_with(of)) && !link.is_symlink() {
             std::os::unix::fs::symlink(program.path(), link).expect("a link can be made");
         }
     }
@@ -133,7 +170,7 @@ fn without_rust(name: &str) -> PathBuf {
 /// rustup's, wherever that is.
 #[test]
 fn make_finds_a_rust_that_is_new_enough_or_says_which_is_needed() {
-    let directory = without_rust("old-rust");
+    let directory = without_programs("old-rust", &["cargo", "rust"]);
     let wanted = env!("CARGO_PKG_RUST_VERSION");
     let isolated = |mut command: Command| {
         command
@@ -325,6 +362,23 @@ fn scripts(text: &str) -> Vec<&str> {
     names
         .filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next())
         .collect()
+}
+
+/// Continuous integration has its steps in one place: the workflow names those of `.ci/run`.
+#[test]
+fn workflows_run_steps_of_continuous_integration() {
+    let workflow =
+        fs::read_to_string(root().join(".github/workflows/ci.yml")).expect("the workflow is there");
+    let runs = workflow.split(".ci/run ").skip(1);
+    let steps: Vec<&str> = runs.filter_map(|rest| rest.lines().next()).collect();
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    let script = fs::read_to_string(root().join(".ci/run")).expect("the script is there");
+    for step in steps {
+        assert!(script.contains(&format!("\nrun_{step}() {{")), "there is no step {step}");
+    }
+    assert!(!workflow.contains("make "), "a step that .ci/run doesn't have");
+    let said = refusal(Command::new(root().join(".ci/run")).arg("frob"));
+    assert!(said.contains("there is no step frob"), "{said}");
 }
 
 #[test]
