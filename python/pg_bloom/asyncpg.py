@@ -18,6 +18,13 @@ _FIND_SCHEMA = """
 
 async def register(connection: asyncpg.Connection) -> None:
     """Registers the type, which must be installed, for a connection; for those of a pool as `create_pool(init=register)`."""
+    # A pool has most methods of a connection, but not this one.
+    if not hasattr(connection, "set_type_codec"):
+        kind = type(connection)
+        raise TypeError(
+            f"expected an asyncpg.Connection, not {kind.__module__}.{kind.__qualname__}: for a pool write "
+            "create_pool(init=register)"
+        )
     schema = await connection.fetchval(_FIND_SCHEMA)
     if schema is None:
         raise LookupError("type bloom not found: run CREATE EXTENSION pg_bloom in this database")

@@ -1,6 +1,6 @@
 """psycopg 3: columns of type bloom come as Filter, and Filter goes as a parameter of that type."""
 
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Awaitable, Iterator, Optional, Tuple, Type, Union
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.adapt import Buffer, Dumper, Loader
@@ -17,22 +17,39 @@ __all__ = ["register", "register_async"]
 def register(connection: Connection[Any]) -> None:
     """Registers the type, which must be installed, for a connection; for those of a pool as
     `ConnectionPool(configure=register)`. The connection is left in the transaction, or outside one, that it was in."""
-    if isinstance(connection, AsyncConnection):
-        raise TypeError("expected a Connection, not an AsyncConnection: call register_async")
+    if not isinstance(connection, Connection):
+        raise TypeError(
+            f"expected a psycopg.Connection, not {_name_of(connection)}: for a psycopg.AsyncConnection call "
+            "register_async, as in AsyncConnectionPool(configure=register_async)"
+        )
     # The connection's own cursors may return rows of another form.
     with connection.transaction(), Cursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(FIND_TYPE).fetchone()
     _register_type(row, connection)
 
 
-async def register_async(connection: AsyncConnection[Any]) -> None:
+def register_async(connection: AsyncConnection[Any]) -> Awaitable[None]:
     """Does the same for an asynchronous connection: `AsyncConnectionPool(configure=register_async)`."""
-    if isinstance(connection, Connection):
-        raise TypeError("expected an AsyncConnection, not a Connection: call register")
+    # Here, not in a coroutine: a synchronous pool would never run it.
+    if not isinstance(connection, AsyncConnection):
+        raise TypeError(
+            f"expected a psycopg.AsyncConnection, not {_name_of(connection)}: for a psycopg.Connection call register, "
+            "as in ConnectionPool(configure=register)"
+        )
+    return _register_async(connection)
+
+
+async def _register_async(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction(), AsyncCursor(connection, row_factory=tuple_row) as cursor:
         await cursor.execute(FIND_TYPE)
         row = await cursor.fetchone()
     _register_type(row, connection)
+
+
+def _name_of(value: Any) -> str:
+    """The type of a value as messages name it."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _register_type(
@@ -46,10 +63,16 @@ def _register_type(
         name = name.decode()
     # This lets arrays of filters come and go as lists.
     TypeInfo("bloom", oid, array_oid, regtype=name).register(connection)
-    for dumper in _TextDumper, _BinaryDumper:
-        connection.adapters.register_dumper(Filter, type(dumper.__name__, (dumper,), {"oid": oid}))
+    for dumper in dumpers_of(oid):
+        connection.adapters.register_dumper(Filter, dumper)
     for loader in _TextLoader, _BinaryLoader:
         connection.adapters.register_loader(oid, loader)
+
+
+def dumpers_of(oid: int) -> Iterator[Type[Dumper]]:
+    """The classes that write a Filter as a parameter of the type with this identifier."""
+    for dumper in _TextDumper, _BinaryDumper:
+        yield type(dumper.__name__, (dumper,), {"oid": oid})
 
 
 class _TextLoader(Loader):

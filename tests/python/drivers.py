@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import warnings
 from datetime import date
@@ -11,6 +12,7 @@ import asyncpg
 import pg8000.dbapi
 import psycopg
 import psycopg2
+import psycopg_pool
 from common import Color, refused
 from psycopg.rows import dict_row, namedtuple_row, scalar_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -159,6 +161,57 @@ def what_is_missing_is_said():
     asyncio.run(asynchronous())
 
 
+class Messages(logging.Handler):
+    """What is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+
+
+def the_function_for_other_connections_is_refused():
+    """At once, whether or not somebody awaits the result. A pool logs why it has no connection."""
+    with psycopg.connect() as conn, contextlib.closing(psycopg2.connect("")) as older:
+        refused(TypeError, lambda: pg_bloom.psycopg.register_async(conn), "call register", "configure=register)")
+        refused(TypeError, lambda: pg_bloom.psycopg.register(older), "psycopg.Connection, not psycopg2")
+        refused(TypeError, lambda: asyncio.run(pg_bloom.asyncpg.register(conn)), "asyncpg.Connection, not psycopg")
+
+    messages = Messages()
+    logger = logging.getLogger("psycopg.pool")
+    logger.addHandler(messages)
+    with ConnectionPool(configure=pg_bloom.psycopg.register_async, min_size=1, open=True) as pool:
+        refused(psycopg_pool.PoolTimeout, lambda: pool.getconn(timeout=0.5))
+    assert any("call register, as in ConnectionPool(configure=register)" in text for text in messages.texts), messages.texts
+    messages.texts.clear()
+
+    async def asynchronously():
+        async with AsyncConnectionPool(configure=pg_bloom.psycopg.register, min_size=1, open=False) as pool:
+            try:
+                await pool.getconn(timeout=0.5)
+            except psycopg_pool.PoolTimeout:
+                pass
+            else:
+                raise AssertionError("a connection of another kind was registered")
+        async with asyncpg.create_pool(min_size=1) as pool:
+            try:
+                await pg_bloom.asyncpg.register(pool)
+            except TypeError as error:
+                assert "create_pool(init=register)" in str(error), error
+            else:
+                raise AssertionError("a pool was registered")
+            async with pool.acquire() as conn:
+                await pg_bloom.asyncpg.register(conn)
+                assert await conn.fetchval("SELECT $1::bloom", A) == A
+
+    asyncio.run(asynchronously())
+    named = "call register_async, as in AsyncConnectionPool(configure=register_async)"
+    assert any(named in text for text in messages.texts), messages.texts
+    logger.removeHandler(messages)
+
+
 # Filters of texts, among them what drivers make of a list and of an enumeration's member.
 OF_TEXTS = "(SELECT bloom_agg(x, 100) FROM (VALUES ('a'), ('{a,b}'), ('red'), ('r'), ('5')) AS v (x))"
 
@@ -241,6 +294,32 @@ def numbers_and_dates(drivers):
     asyncio.run(with_asyncpg())
 
 
+def types_are_named(drivers):
+    """The second argument of bloom_set_create, which needs a cast where the driver sends a text with its type."""
+    for name, conn in drivers.items():
+        for cast in "", "::regtype", "::text::regtype":
+            cursor = conn.cursor()
+            cursor.execute(f"SELECT bloom_set_create(%s, %s{cast})", ["named", "text"])
+            assert cursor.fetchone()[0] == "named", name
+            cursor.execute("DROP TABLE named")
+    conn = drivers["psycopg"]
+    with conn.cursor() as cursor:
+        cursor.adapters.register_dumper(str, psycopg.types.string.StrDumper)
+        without_cast = "SELECT bloom_set_create(%s, %s)"
+        refused(psycopg.errors.UndefinedFunction, lambda: cursor.execute(without_cast, ["named", "text"]))
+        assert cursor.execute("SELECT bloom_set_create(%s, %s::regtype)", ["named", "text"]).fetchone() == ("named",)
+        cursor.execute("DROP TABLE named")
+
+    async def with_asyncpg():
+        conn = await asyncpg.connect()
+        for cast in "", "::regtype", "::text::regtype":
+            assert await conn.fetchval(f"SELECT bloom_set_create($1, $2{cast})", "named", "text") == "named"
+            await conn.execute("DROP TABLE named")
+        await conn.close()
+
+    asyncio.run(with_asyncpg())
+
+
 def copies_are_counted(drivers):
     filter_of = "(SELECT counting_bloom_add_all(counting_bloom_empty(100), %s) AS f) AS made"
     texts = "SELECT counting_bloom_count(f, %s) FROM " + filter_of % "ARRAY['a', 'b', 'b']"
@@ -263,7 +342,9 @@ if __name__ == "__main__":
     asyncio.run(asyncpg_sends_what_filter_reads())
     any_encoding_and_schema()
     what_is_missing_is_said()
+    the_function_for_other_connections_is_refused()
     with connections() as drivers:
         strings_and_lists(drivers)
         numbers_and_dates(drivers)
+        types_are_named(drivers)
         copies_are_counted(drivers)
