@@ -104,6 +104,11 @@ def _members(values: list) -> Iterator[Any]:
             yield value
 
 
+def has_members(values: list) -> bool:
+    """Whether a list, or a list in it, has a member that is not None."""
+    return next(_members(values), None) is not None
+
+
 def _goes_as_text(element: Any, sql_type: str) -> bool:
     """Whether a driver would send another value. psycopg2 writes the infinities of Decimal as NaN. asyncpg sends the
     first and the last date and time of Python, in whatever zone, as PostgreSQL's infinities."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from alembic.autogenerate.render import _repr_type
 
-from .sqlalchemy import Bloom, BloomArray
+from .sqlalchemy import Bloom, BloomArray, CountingBloom
 
 __all__ = ["include_object", "options", "render_item"]
 
@@ -17,7 +17,7 @@ def include_object(object: Any, name: Any, type_: str, reflected: bool, compare_
 
 def render_item(type_: str, obj: Any, autogen_context: Any) -> Any:
     """Writes the type of filters, and its import, into a migration."""
-    if type_ != "type" or not isinstance(obj, (Bloom, BloomArray)):
+    if type_ != "type" or not isinstance(obj, (Bloom, BloomArray, CountingBloom)):
         return False
     autogen_context.imports.add(f"from pg_bloom.sqlalchemy import {type(obj).__name__}")
     rendered = repr(obj)

@@ -1,14 +1,16 @@
-"""SQLAlchemy 2: columns of filters, `col.may_contain(x)`, `bloom_agg`, and indexes of the method bloom_filter.
+"""SQLAlchemy 2: columns of filters, `col.may_contain(x)`, the functions of the extension, and indexes of the method
+bloom_filter.
 
 Importing this module registers the type, so that tables with filters are reflected, and a Filter is a parameter of that
 type wherever an expression takes a value.
 """
 
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Tuple
 
 from sqlalchemy import ARRAY as BaseArray
-from sqlalchemy import BigInteger, BindParameter, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Interval
-from sqlalchemy import LargeBinary, Numeric, Text, Time, Uuid, cast, event, literal, null, type_coerce
+from sqlalchemy import BigInteger, BindParameter, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Integer
+from sqlalchemy import Interval, LargeBinary, Numeric, Text, Time, Uuid, case, cast, event, func, literal, null
+from sqlalchemy import type_coerce
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.functions import GenericFunction
@@ -16,9 +18,9 @@ from sqlalchemy.types import NullType, TypeDecorator, TypeEngine, UserDefinedTyp
 from sqlalchemy.util import immutabledict
 
 from . import Filter
-from ._types import filters_of_array, typed_element
+from ._types import filters_of_array, has_members, typed_element
 
-__all__ = ["Bloom", "BloomArray", "bloom_agg", "bloom_index"]
+__all__ = ["Bloom", "BloomArray", "CountingBloom", "bloom_agg", "bloom_index"]
 
 _TYPES = {
     "boolean": Boolean(),
@@ -74,8 +76,23 @@ def _read(value: Any) -> Optional[Filter]:
         return value
     if value == "{":
         # An ARRAY of SQLAlchemy's own reads the text of an array letter by letter.
-        raise TypeError("the driver reads an array of filters as text: write type_=BloomArray, or type_coerce(…, BloomArray)")
+        raise TypeError(
+            "the driver reads an array of filters as text: write type_coerce(array, BloomArray), for an array([…]) as well, "
+            "or type_=BloomArray for a function"
+        )
     return Filter(value)
+
+
+class _Comparator(UserDefinedType.Comparator):
+    """What columns of filters can be asked."""
+
+    def may_contain(self, element: Any) -> Any:
+        """Whether the filter may have an element: a column, or a value, which gets the type that its kind has in SQL.
+        A list is an array, which is one element."""
+        if isinstance(element, BindParameter) and isinstance(element.type, NullType):
+            # It would get the type of the column, and be read as a filter.
+            raise TypeError("a parameter without a value has no type: write bindparam(name, type_=Text) with the right type")
+        return self.bool_op("@>")(_typed(element))
 
 
 class Bloom(UserDefinedType):
@@ -83,15 +100,7 @@ class Bloom(UserDefinedType):
 
     cache_ok = True
 
-    class comparator_factory(UserDefinedType.Comparator):
-        def may_contain(self, element: Any) -> Any:
-            """Whether the filter may have an element: a column, or a value, which gets the type that its kind has in SQL.
-            A list is an array, which is one element."""
-            if isinstance(element, BindParameter) and isinstance(element.type, NullType):
-                # It would get the type of the column, and be read as a filter.
-                raise TypeError("a parameter without a value has no type: write bindparam(name, type_=Text) with the right type")
-            return self.bool_op("@>")(_typed(element))
-
+    class comparator_factory(_Comparator):
         def __or__(self, other: Any) -> Any:
             """The union, as in SQL, not the OR of conditions."""
             return self.op("|", return_type=Bloom())(other)
@@ -158,6 +167,24 @@ class BloomArray(ARRAY):
         return {"as_tuple": self.as_tuple, "dimensions": self.dimensions, "zero_indexes": self.zero_indexes}
 
 
+class CountingBloom(UserDefinedType):
+    """A column of counting filters, which are their text in Python. `func.counting_bloom_to_bloom(column)` is a Filter."""
+
+    cache_ok = True
+    comparator_factory = _Comparator
+
+    def get_col_spec(self, **kwargs: Any) -> str:
+        return "counting_bloom"
+
+    def bind_expression(self, bindvalue: Any) -> Any:
+        # The server reads a text as a counting filter only by a cast of a text.
+        return bindvalue if bindvalue.expanding else cast(type_coerce(bindvalue, Text), CountingBloom)
+
+    @property
+    def python_type(self) -> type:
+        return str
+
+
 @event.listens_for(Column, "before_parent_attach")
 def _use_bloom_arrays(column: Any, parent: Any) -> None:
     column.type = _with_bloom_arrays(column.type)
@@ -176,12 +203,17 @@ def _with_bloom_arrays(type_: TypeEngine) -> TypeEngine:
     return changed
 
 
+_HINT = (
+    "literal(value, TYPE); for a list cast(…, ARRAY(Text)) with the right type, or func.bloom_contains_any(filter, …); "
+    "for a filter literal(filter, Bloom), for a list of filters literal(filters, BloomArray)"
+)
+
+
 def _typed(element: Any) -> Any:
     """An expression as it is; an element of Python as a parameter with the type that its kind has in SQL."""
     if isinstance(element, ClauseElement) or hasattr(element, "__clause_element__"):
         return element
-    hint = "literal(value, TYPE); for a list cast(…, ARRAY(Text)) with the right type, or func.bloom_contains_any(filter, …)"
-    typed = typed_element(element, hint)
+    typed = typed_element(element, _HINT)
     if typed is None:
         return null()
     # Some drivers send no types: psycopg2 writes numbers, which would be of type numeric.
@@ -194,6 +226,11 @@ def _type_named(sql_type: str) -> TypeEngine:
     return _TYPES[sql_type]
 
 
+def _argument(value: Any) -> Any:
+    """An argument of a function: a filter, which SQLAlchemy knows, or an element with its type."""
+    return value if isinstance(value, Filter) else _typed(value)
+
+
 class _Function(GenericFunction):
     """A function of the extension. Its arguments that are values of Python get the type that their kind has in SQL:
     a list of texts has none otherwise, and PostgreSQL would take it for one text."""
@@ -202,19 +239,85 @@ class _Function(GenericFunction):
     inherit_cache = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*(arg if isinstance(arg, Filter) else _typed(arg) for arg in args), **kwargs)
+        super().__init__(*self._arguments(args), **kwargs)
+
+    def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
+        """The arguments as expressions."""
+        return [_argument(arg) for arg in args]
 
 
-class _FunctionOfArrays(_Function):
-    """A function that returns some members of its second argument."""
+class _FunctionOfArray(_Function):
+    """A function of which one argument is an array. A list without members has no type."""
+
+    _register = False
+    inherit_cache = True
+    place_of_array = 1
+    returns_members = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.returns_members and len(self.clauses) == 2 and "type_" not in kwargs:
+            self.type = list(self.clauses)[1].type
+
+    def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
+        given = list(args)
+        elements = given[self.place_of_array] if len(given) > self.place_of_array else None
+        if isinstance(elements, list) and not has_members(elements):
+            given[self.place_of_array] = self._array_without_members()
+        return super()._arguments(tuple(given))
+
+    def _array_without_members(self) -> Any:
+        raise ValueError(
+            "a list without members has no type: write cast([], ARRAY(Text)) with the type of the elements in place of Text"
+        )
+
+
+class _FunctionOfAnyArray(_FunctionOfArray):
+    """A function whose answer is the same for an empty array of each type."""
 
     _register = False
     inherit_cache = True
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if len(self.clauses) == 2 and "type_" not in kwargs:
-            self.type = list(self.clauses)[1].type
+    def _array_without_members(self) -> Any:
+        return cast([], ARRAY(Text))
+
+
+class _Probe(_FunctionOfAnyArray):
+    """A function that probes a filter, its first argument, for the members of an array."""
+
+    _register = False
+    inherit_cache = True
+
+    def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
+        if len(args) == 2 and isinstance(args[1], list) and not has_members(args[1]):
+            # The server refuses an array of another type than the filter's elements, which isn't known here. A filter that
+            # never had an element takes every array, and has the same answer.
+            is_there = type_coerce(args[0], Bloom).is_not(None)
+            args = (case((is_there, func.bloom_empty()), else_=null()), args[1])
+        return super()._arguments(args)
+
+
+class _FunctionOfTypes(_Function):
+    """A function that PostgreSQL finds only if its arguments have these types, or types that are changed to them by
+    themselves: a driver that sends a name as varchar can't name a type."""
+
+    _register = False
+    inherit_cache = True
+    argument_types: Tuple[TypeEngine, ...] = ()
+
+    def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
+        if len(args) > len(self.argument_types):
+            raise TypeError(f"{self.name} has {len(self.argument_types)} arguments, not {len(args)}")
+        return [cast(_argument(arg), type_) for arg, type_ in zip(args, self.argument_types)]
+
+
+class _TypeName(UserDefinedType):
+    """A name of a type, regtype."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **kwargs: Any) -> str:
+        return "regtype"
 
 
 class bloom_agg(_Function):
@@ -224,6 +327,17 @@ class bloom_agg(_Function):
     inherit_cache = True
 
 
+class bloom_shard(_Function):
+    """`func.bloom_shard(element, shards)`."""
+
+    type = Integer()
+    inherit_cache = True
+
+    def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
+        # The number of shards is an integer, not an element.
+        return [*(_argument(arg) for arg in args[:1]), *(cast(arg, Integer) for arg in args[1:])]
+
+
 def _declare(names: str, base: type, **attributes: Any) -> None:
     """Makes the functions of these names known to SQLAlchemy's `func`."""
     for name in names.split():
@@ -231,20 +345,43 @@ def _declare(names: str, base: type, **attributes: Any) -> None:
 
 
 _declare(
-    "bloom_add bloom_add_all bloom_empty bloom_fold bloom_from_array bloom_intersection bloom_intersection_agg bloom_resize "
-    "bloom_union bloom_union_agg",
+    "bloom_add bloom_empty bloom_fold bloom_intersection bloom_intersection_agg bloom_resize bloom_union bloom_union_agg "
+    "counting_bloom_to_bloom",
     _Function,
     type=Bloom(),
 )
+_declare("bloom_add_all", _FunctionOfArray, type=Bloom())
+_declare("bloom_from_array", _FunctionOfAnyArray, type=Bloom(), place_of_array=0)
 _declare(
-    "bloom_contains bloom_contains_all bloom_contains_any bloom_set_add bloom_set_contains bloom_set_remove",
+    "bloom_contains bloom_set_add bloom_set_contains bloom_set_remove counting_bloom_contains",
     _Function,
     type=Boolean(),
 )
+_declare("bloom_contains_all bloom_contains_any", _Probe, type=Boolean())
+_declare("bloom_absent bloom_present", _Probe, returns_members=True)
 _declare(
-    "bloom_absent bloom_present bloom_set_absent bloom_set_add_all bloom_set_present bloom_set_remove_all",
-    _FunctionOfArrays,
+    "bloom_set_absent bloom_set_add_all bloom_set_present bloom_set_remove_all", _FunctionOfArray, returns_members=True
 )
+_declare(
+    "bloom_set_create",
+    _FunctionOfTypes,
+    type=Text(),
+    argument_types=(Text(), _TypeName(), BigInteger(), Double(), Interval(), Boolean(), Boolean()),
+)
+_declare(
+    "bloom_from_parquet", _FunctionOfTypes, type=Bloom(), argument_types=(LargeBinary(), _TypeName(), Boolean())
+)
+_declare("counting_bloom_count", _Function, type=Integer())
+# The types of the columns that these return are named by the query: table_valued(…).
+_declare("bloom_find bloom_query", _Function)
+_declare("bloom_find_all", _FunctionOfAnyArray, place_of_array=2)
+_declare(
+    "counting_bloom_add counting_bloom_agg counting_bloom_empty counting_bloom_remove counting_bloom_union "
+    "counting_bloom_union_agg",
+    _Function,
+    type=CountingBloom(),
+)
+_declare("counting_bloom_add_all counting_bloom_remove_all", _FunctionOfArray, type=CountingBloom())
 
 
 def bloom_index(name: str, *columns: Any, ops: Optional[Mapping[str, str]] = None, **options: Any) -> Index:
@@ -260,5 +397,4 @@ def bloom_index(name: str, *columns: Any, ops: Optional[Mapping[str, str]] = Non
 
 
 ischema_names["bloom"] = Bloom
-# SQLAlchemy asks a value for this where an expression takes one.
-Filter.__sa_type_engine__ = Bloom()
+ischema_names["counting_bloom"] = CountingBloom

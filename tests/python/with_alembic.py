@@ -28,7 +28,7 @@ with create_engine("postgresql+psycopg://", poolclass=NullPool).connect() as con
 MODELS = """
 from sqlalchemy import JSON, BigInteger, Column, Identity, LargeBinary, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import ARRAY
-from pg_bloom.sqlalchemy import Bloom, bloom_index
+from pg_bloom.sqlalchemy import Bloom, CountingBloom, bloom_index
 
 metadata = MetaData()
 Table(
@@ -38,6 +38,7 @@ Table(
     Column("url", Text),
     Column("tags", ARRAY(Text)),
     Column("seen", Bloom, nullable=False),
+    Column("copies", CountingBloom),
     Column("days", ARRAY(Bloom)),
     Column("stored", Bloom().with_variant(LargeBinary(), "sqlite")),
     Column("history", ARRAY(Bloom, zero_indexes=True).with_variant(JSON(), "sqlite")),

@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import warnings
+from datetime import timedelta
 
 from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Letter, One, refused
-from sqlalchemy import ARRAY, JSON, BigInteger, Column, Integer, MetaData, Table, Text, bindparam, case, cast
-from sqlalchemy import create_engine, event, func, insert, literal, select, text, type_coerce, update
+from sqlalchemy import ARRAY, JSON, BigInteger, Column, Integer, MetaData, Table, Text, bindparam, case, cast, column
+from sqlalchemy import create_engine, event, func, insert, literal, literal_column, null, select, text, true, type_coerce
+from sqlalchemy import update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.ext.mutable import MutableList
@@ -14,7 +18,7 @@ from sqlalchemy.orm import DeclarativeBase, Session, aliased, mapped_column
 
 import pg_bloom.psycopg
 from pg_bloom import Filter
-from pg_bloom.sqlalchemy import Bloom, BloomArray, bloom_agg
+from pg_bloom.sqlalchemy import Bloom, BloomArray, CountingBloom, bloom_agg
 
 A = Filter.build(["a"], 100)
 B = Filter.build(range(50), 10)
@@ -46,6 +50,7 @@ class Archive(Base):
 
 
 READERS = Reader.__table__
+COUNTED = Table("counted", Base.metadata, Column("id", Integer, primary_key=True), Column("copies", CountingBloom))
 
 
 def asked(element):
@@ -157,12 +162,107 @@ def arguments_of_functions_are_elements(conn):
     assert conn.scalar(select(func.bloom_absent(A, ["z", "a"]))) == ["z"]
     for element in NO_ELEMENTS[:-1]:
         refused(TypeError, lambda: func.bloom_add(A, element), "cannot be an element")
-    refused(TypeError, lambda: func.bloom_contains_any(A, []), "write")
+    refused(TypeError, lambda: func.bloom_add(A, [B]), "literal(filter, Bloom)", "literal(filters, BloomArray)")
+    for wrong in A, [A]:
+        refused(TypeError, lambda: READERS.c.seen.may_contain(wrong), "literal(filter, Bloom)")
     refused(Exception, lambda: conn.execute(select(func.bloom_contains(A, ["a"]))), "array of text")
 
 
+def lists_without_members(conn):
+    """Answers that don't depend on the type of the members, which such a list doesn't tell; else what to write."""
+    conn.execute(insert(READERS), [{"id": 1, "seen": A}, {"id": 2, "seen": B}, {"id": 3, "seen": None}])
+    answers = [
+        (func.bloom_contains_any, False),
+        (func.bloom_contains_all, True),
+        (func.bloom_present, []),
+        (func.bloom_absent, []),
+    ]
+    seen = READERS.c.seen
+    for nothing in [], [None], [[]]:
+        for function, answer in answers:
+            assert conn.scalars(select(function(seen, nothing)).order_by(READERS.c.id)).all() == [answer, answer, None]
+            for filter in B, Reader.seen, text("seen"), func.bloom_union(seen, B), select(seen).limit(1).scalar_subquery():
+                asked = select(function(filter, nothing)).select_from(READERS).where(READERS.c.id == 2)
+                assert conn.scalar(asked) == answer, filter
+            assert conn.scalar(select(function(None, nothing))) is None
+            assert conn.scalar(select(function(func.bloom_union_agg(seen), nothing)).where(READERS.c.id == 2)) == answer
+        no_readers = ~func.bloom_contains_any(seen, nothing)
+        assert conn.scalars(select(READERS.c.id).where(no_readers).order_by(READERS.c.id)).all() == [1, 2]
+        assert conn.scalar(select(func.bloom_from_array(nothing, 100))) == Filter.build([], 100)
+        copies = func.counting_bloom_empty(100)
+        for function, *filter in (
+            (func.bloom_add_all, seen),
+            (func.bloom_set_add_all, "crawled"),
+            (func.bloom_set_absent, "crawled"),
+            (func.bloom_set_present, "crawled"),
+            (func.bloom_set_remove_all, "crawled"),
+            (func.counting_bloom_add_all, copies),
+            (func.counting_bloom_remove_all, copies),
+        ):
+            refused(ValueError, lambda: function(*filter, nothing), "write cast([], ARRAY(Text))")
+    assert conn.scalar(select(func.bloom_add_all(B, cast([], ARRAY(BigInteger))))) == B
+    conn.execute(READERS.delete())
+
+
+def copies_are_counted(conn):
+    """Functions and columns of counting_bloom."""
+    empty = func.counting_bloom_empty(100)
+    conn.execute(insert(COUNTED).values(id=1, copies=func.counting_bloom_add_all(empty, ["a", "b", "b"])))
+    copies = COUNTED.c.copies
+    assert [conn.scalar(select(func.counting_bloom_count(copies, x))) for x in ("a", "b", "c")] == [1, 2, 0]
+    assert conn.scalar(select(COUNTED.c.id).where(copies.may_contain("a"))) == 1
+    assert conn.scalar(select(func.counting_bloom_contains(copies, "c"))) is False
+    conn.execute(update(COUNTED).values(copies=func.counting_bloom_remove_all(copies, ["a", "b"])))
+    conn.execute(update(COUNTED).values(copies=func.counting_bloom_remove(func.counting_bloom_add(copies, "c"), "a")))
+    assert [conn.scalar(select(func.counting_bloom_count(copies, x))) for x in ("a", "b", "c")] == [0, 1, 1]
+    assert conn.scalar(select(func.counting_bloom_to_bloom(copies))).contains_many(["a", "b", "c"]) == [False, True, True]
+    # A list is one element, an array.
+    listed = func.counting_bloom_add(empty, ["a", "b"])
+    assert conn.scalar(select(func.counting_bloom_count(listed, ["a", "b"]))) == 1
+    refused(TypeError, lambda: func.counting_bloom_add(empty, (1,)), "cannot be an element")
+
+    stored = conn.scalar(select(copies))
+    assert isinstance(stored, str) and stored.startswith("\\x")
+    conn.execute(insert(COUNTED).values(id=2, copies=stored))
+    assert conn.scalars(select(COUNTED.c.id).where(copies == stored).order_by(COUNTED.c.id)).all() == [1, 2]
+    assert len(conn.scalars(select(COUNTED.c.id).where(copies.in_([stored]))).all()) == 2
+    both = func.counting_bloom_union_agg(copies)
+    assert conn.scalar(select(func.counting_bloom_count(both, "b"))) == 2
+    urls = func.counting_bloom_agg(COUNTED.c.id, 100)
+    assert conn.scalar(select(func.counting_bloom_count(urls, 2))) == 1
+    reflected = Table("counted", MetaData(), autoload_with=conn)
+    assert isinstance(reflected.c.copies.type, CountingBloom)
+    conn.execute(COUNTED.delete())
+
+
+def functions_return_rows(conn):
+    conn.execute(insert(READERS), {"id": 1, "name": "a", "seen": A, "days": [A, B]})
+    conn.execute(insert(READERS), {"id": 2, "name": "b"})
+    base = literal_column("NULL::reader")
+    found = func.bloom_find(base, "name", "a").table_valued(*READERS.c)
+    assert conn.execute(select(found.c.id, found.c.seen, found.c.days)).all() == [(1, A, [A, B])]
+    for names, ids in (["b", "z"], [2]), (["a", "b"], [1, 2]), ([], []):
+        found = func.bloom_find_all(base, "name", names).table_valued(*READERS.c)
+        assert conn.scalars(select(found.c.id).order_by(found.c.id)).all() == ids
+    found = func.bloom_find_all(base, "id", [2]).table_valued(*READERS.c)
+    assert conn.scalars(select(found.c.name)).all() == ["b"]
+    answer = func.bloom_query(READERS.c.seen, "a").table_valued(column("contains"), column("confidence")).lateral()
+    asked = select(READERS.c.id, answer.c.contains).join_from(READERS, answer, true()).order_by(READERS.c.id)
+    assert conn.execute(asked).all() == [(1, True), (2, None)]
+    header = func.bloom_header(READERS.c.seen).table_valued("layout", "capacity").lateral()
+    asked = select(header.c.layout, header.c.capacity).join_from(READERS, header, true()).where(READERS.c.id == 1)
+    assert conn.execute(asked).all() == [("blocked", 100)]
+    conn.execute(select(func.bloom_set_create("crawled", "text", 1000)))
+    sets = func.bloom_set_info("crawled").table_valued("elements", "capacity")
+    assert conn.execute(select(sets.c.elements, sets.c.capacity)).all() == [(0, 1000)]
+    conn.execute(text("DROP TABLE crawled"))
+    shards = {conn.scalar(select(func.bloom_shard(element, 4))) for element in ("a", "b", "c", "d", "e", ["a"], 1.5)}
+    assert shards <= set(range(4)) and len(shards) > 1
+    conn.execute(READERS.delete())
+
+
 def sets_take_elements(conn):
-    conn.execute(text("SELECT bloom_set_create('crawled', 'text')"))
+    assert conn.scalar(select(func.bloom_set_create("crawled", "text"))) == "crawled"
     assert conn.scalar(select(func.bloom_set_add("crawled", "a"))) is True
     assert conn.scalar(select(func.bloom_set_add_all("crawled", ["a", "b"]))) == ["b"]
     assert conn.scalar(select(func.bloom_set_contains("crawled", "b"))) is True
@@ -170,6 +270,22 @@ def sets_take_elements(conn):
     assert conn.scalar(select(func.bloom_set_absent("crawled", ["b", "c"]))) == ["c"]
     assert conn.scalar(select(func.bloom_set_remove("crawled", "b"))) is True
     conn.execute(text("DROP TABLE crawled"))
+
+    for keep in timedelta(days=7), "7 days", literal("7 days"):
+        for capacity, fpr in (None, None), (1000, 0.001), (literal(1000), literal(0.001)):
+            made = func.bloom_set_create("crawled", literal_column("'bigint'"), capacity, fpr, keep, True, False)
+            assert conn.scalar(select(made)) == "crawled"
+            again = func.bloom_set_create("crawled", "bigint", capacity, fpr, keep, True, True)
+            assert conn.scalar(select(again)) == "crawled"
+            assert conn.scalar(select(func.bloom_set_add("crawled", 7))) is True
+            conn.execute(text("DROP TABLE crawled"))
+    refused(TypeError, lambda: func.bloom_set_create("crawled", "text", None, None, None, False, False, 1), "7 arguments")
+    # Without the adapter's function, a text with a type names no type.
+    conn.execute(text("SELECT bloom_set_create(:name, CAST(:element AS regtype))"), {"name": "crawled", "element": "text"})
+    conn.execute(text("DROP TABLE crawled"))
+
+    parquet = conn.scalar(select(func.bloom_to_parquet(Filter.build(["a"], 100, layout="parquet"))))
+    assert "a" in conn.scalar(select(func.bloom_from_parquet(parquet, "text")))
 
 
 def adding_a_list_to_a_set_is_refused(conn):
@@ -220,10 +336,80 @@ def functions_return_filters(conn):
     conn.execute(READERS.delete())
 
 
+def arrays_that_the_query_makes(conn):
+    """What the message below names."""
+    conn.execute(insert(READERS), [{"id": 1, "seen": A, "days": [A]}, {"id": 2, "seen": None, "days": [B, None]}])
+    days, in_order = READERS.c.days, READERS.c.id
+    array = postgresql.array
+    for made, expected in (
+        (type_coerce(array([A, B]), BloomArray), [A, B]),
+        (type_coerce(array([READERS.c.seen, null(), B]), BloomArray), [A, None, B]),
+        (type_coerce(array([A, B], type_=Bloom), BloomArray), [A, B]),
+        (type_coerce(array([array([A, B]), array([B, A])]), BloomArray), [[A, B], [B, A]]),
+        (cast(array([A, B]), BloomArray), [A, B]),
+        (cast(array([], type_=Bloom), BloomArray), []),
+        (type_coerce(array([A]) + array([B]), BloomArray), [A, B]),
+        (func.array_append(days, B, type_=BloomArray), [A, B]),
+        (func.array_cat(days, literal([B], BloomArray), type_=BloomArray), [A, B]),
+        (func.array_prepend(B, days, type_=BloomArray), [B, A]),
+        (func.coalesce(days, literal([B], BloomArray)), [A]),
+        (func.coalesce(null(), literal([A, B], BloomArray), type_=BloomArray), [A, B]),
+        (array([A, B])[2], B),
+        (days + [B], [A, B]),
+        (days + array([B]), [A, B]),
+        (days[1:1], [A]),
+    ):
+        assert conn.scalar(select(made).where(READERS.c.id == 1)) == expected, str(made)
+    in_array = READERS.c.seen == func.any(array([A, B]))
+    assert conn.scalars(select(READERS.c.id).where(in_array)).all() == [1]
+    all_seen = type_coerce(func.array_agg(postgresql.aggregate_order_by(READERS.c.seen, in_order)), BloomArray)
+    assert conn.scalar(select(all_seen)) == [A, None]
+    conn.execute(READERS.delete())
+
+
 def an_array_of_sqlalchemy_s_own_is_refused(conn):
     """The driver has the text of the array, of which SQLAlchemy reads each letter."""
     conn.execute(insert(READERS).values(id=1, seen=A))
-    refused(TypeError, lambda: conn.scalar(select(func.array_agg(READERS.c.seen))), "BloomArray")
+    for made in (
+        func.array_agg(READERS.c.seen),
+        postgresql.array([A, B]),
+        postgresql.array([A, B], type_=Bloom),
+    ):
+        refused(TypeError, lambda: conn.scalar(select(made)), "type_coerce(array, BloomArray)", "type_=BloomArray for")
+    conn.execute(READERS.delete())
+
+
+def arrays_of_sqlalchemy_s_own_are_read(conn):
+    """Where the driver knows arrays of filters."""
+    array = postgresql.array
+    for made in array([A, B]), array([A, B], type_=Bloom), type_coerce(array([A, B]), BloomArray):
+        assert conn.scalar(select(made)) == [A, B], str(made)
+
+
+def parameters_of_texts(conn):
+    """A parameter of text() has the type of its value, if it is given before it is executed."""
+    conn.execute(text("INSERT INTO reader (id, seen) VALUES (1, :seen)").bindparams(seen=A))
+    insertion = text("INSERT INTO reader (id, seen) VALUES (2, :seen)").bindparams(bindparam("seen", type_=Bloom))
+    conn.execute(insertion, {"seen": B})
+    insertion = text("INSERT INTO reader (id, days) VALUES (3, :days)").bindparams(bindparam("days", type_=BloomArray))
+    conn.execute(insertion, {"days": [A, None]})
+    assert conn.scalars(select(READERS.c.seen).order_by(READERS.c.id)).all() == [A, B, None]
+    assert conn.scalar(select(READERS.c.days).where(READERS.c.id == 3)) == [A, None]
+    conn.execute(READERS.delete())
+
+
+def filters_are_values_before_the_adapter_is_imported():
+    program = """
+from pg_bloom import Filter
+from sqlalchemy import create_engine, literal, select
+filter = Filter.build(["a"], 100)
+engine = create_engine("postgresql+psycopg://")
+with engine.connect() as conn:
+    assert conn.scalar(select(literal(filter))) == filter
+    assert conn.scalar(select(literal(filter).may_contain("a"))) is True
+engine.dispose()
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
 def columns_keep_their_options(engine):
@@ -279,16 +465,25 @@ def variants_of_a_type_stay():
     assert isinstance(kinds[2][0], Text) and isinstance(kinds[2][1], JSON)
 
 
-def engines():
-    """One for each driver, and one whose connections have the type registered."""
+def engines_without_the_type():
+    """One for each driver."""
     socket = f"{os.environ['PGHOST']}/.s.PGSQL.{os.environ['PGPORT']}"
     pg8000 = {"unix_sock": socket, "user": os.environ["PGUSER"], "database": os.environ["PGDATABASE"]}
     yield create_engine("postgresql+psycopg://")
-    registered = create_engine("postgresql+psycopg://")
-    event.listen(registered, "connect", lambda connection, record: pg_bloom.psycopg.register(connection))
-    yield registered
     yield create_engine("postgresql+psycopg2://")
     yield create_engine("postgresql+pg8000://", connect_args=pg8000)
+
+
+def registered_engine():
+    """Its connections have the type registered."""
+    engine = create_engine("postgresql+psycopg://")
+    event.listen(engine, "connect", lambda connection, record: pg_bloom.psycopg.register(connection))
+    return engine
+
+
+def engines():
+    yield from engines_without_the_type()
+    yield registered_engine()
 
 
 def work_with(conn):
@@ -299,6 +494,11 @@ def work_with(conn):
     functions_return_filters(conn)
     sets_take_elements(conn)
     adding_a_list_to_a_set_is_refused(conn)
+    arrays_that_the_query_makes(conn)
+    lists_without_members(conn)
+    copies_are_counted(conn)
+    functions_return_rows(conn)
+    parameters_of_texts(conn)
 
 
 async def asynchronously():
@@ -314,6 +514,8 @@ async def asynchronously():
         async with engine.begin() as conn:
             for work in elements_have_the_type_of_their_kind, work_with, arrays_are_read_whoever_made_the_table:
                 await conn.run_sync(work)
+            if driver == "asyncpg":
+                await conn.run_sync(arrays_of_sqlalchemy_s_own_are_read)
         async with engine.connect() as conn:
             await conn.run_sync(arguments_of_functions_are_elements)
         await engine.dispose()
@@ -332,10 +534,15 @@ def main():
         the_orm_maps_filters(engine)
         columns_keep_their_options(engine)
         engine.dispose()
-    unregistered = create_engine("postgresql+psycopg://")
-    with unregistered.connect() as conn:
-        an_array_of_sqlalchemy_s_own_is_refused(conn)
-    unregistered.dispose()
+    registered = registered_engine()
+    with registered.connect() as conn:
+        arrays_of_sqlalchemy_s_own_are_read(conn)
+    registered.dispose()
+    for engine in engines_without_the_type():
+        with engine.connect() as conn:
+            an_array_of_sqlalchemy_s_own_is_refused(conn)
+        engine.dispose()
+    filters_are_values_before_the_adapter_is_imported()
     asyncio.run(asynchronously())
     variants_of_a_type_stay()
 
