@@ -1,13 +1,14 @@
 """Django: fields for filters, the lookup may_contain, indexes of the method bloom_filter, the extension's migration."""
 
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core import checks
-from django.core.exceptions import ValidationError
+from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
 from django.db import models
 from django.db.backends.postgresql.psycopg_any import is_psycopg3
 from django.db.backends.signals import connection_created
@@ -19,6 +20,8 @@ from ._types import FIND_TYPE, filters_of_array, typed_element
 
 if is_psycopg3:
     from psycopg.types import TypeInfo
+
+    from .psycopg import dumpers_of
 else:
     import psycopg2.extensions
 
@@ -64,7 +67,12 @@ class BloomField(models.Field):
 
     def get_lookup(self, lookup_name: str) -> Any:
         # Others would compare the text of a filter.
-        return super().get_lookup(lookup_name) if lookup_name in ("exact", "in", "isnull", "may_contain") else None
+        if lookup_name in models.Field.class_lookups and lookup_name not in ("exact", "in", "isnull"):
+            raise FieldError(
+                f"Unsupported lookup '{lookup_name}' for {type(self).__name__}: filters have exact, in, isnull and "
+                f"may_contain. To search in filters of texts, write '{self.name or 'field'}__may_contain' in search_fields."
+            )
+        return super().get_lookup(lookup_name)
 
     def to_python(self, value: Any) -> Optional[Filter]:
         try:
@@ -83,6 +91,12 @@ class BloomField(models.Field):
         """Returns None: forms leave filters out."""
 
 
+# Lookups that Django has for every field, since it compares the text of its value.
+_LOOKUPS_OF_TEXTS = frozenset(
+    "iexact icontains startswith istartswith endswith iendswith regex iregex may_contain".split()
+)
+
+
 class BloomArrayField(ArrayField):
     """An array of filters, `bloom[]`: a list of Filter in Python. Forms leave it out, and so does the admin."""
 
@@ -97,6 +111,14 @@ class BloomArrayField(ArrayField):
         if isinstance(value, str):
             return filters_of_array(value)
         return self._from_db_value(value, expression, connection)
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        if lookup_name in _LOOKUPS_OF_TEXTS:
+            raise FieldError(
+                f"Unsupported lookup '{lookup_name}' for {type(self).__name__}: it would compare the text of filters. "
+                f"A member is probed by '{self.name or 'field'}__0__may_contain'."
+            )
+        return super().get_lookup(lookup_name)
 
     def to_python(self, value: Any) -> Optional[List[Any]]:
         try:
@@ -202,11 +224,12 @@ class BloomExtension(CreateExtension):
 
     def database_forwards(self, app_label: Any, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         super().database_forwards(app_label, schema_editor, from_state, to_state)
-        _register_arrays(schema_editor.connection)
+        _register_type(schema_editor.connection)
 
 
-def _register_arrays(connection: Any, **_signal: Any) -> None:
-    """Lets the driver of a connection read arrays of filters as lists, where the extension is installed."""
+def _register_type(connection: Any, **_signal: Any) -> None:
+    """Lets the driver of a connection read arrays of filters as lists, and take a filter as a parameter that has no field,
+    where the extension is installed."""
     if connection.vendor != "postgresql":
         return
     # Not a cursor of Django, which would count this among the queries of the application.
@@ -218,10 +241,111 @@ def _register_arrays(connection: Any, **_signal: Any) -> None:
     oid, array_oid, _ = row
     if is_psycopg3:
         TypeInfo("bloom", oid, array_oid).register(connection.connection)
+        for dumper in dumpers_of(oid):
+            connection.connection.adapters.register_dumper(Filter, dumper)
     else:
         psycopg2.extensions.register_type(
             psycopg2.extensions.new_array_type((array_oid,), "bloom[]", psycopg2.STRING), connection.connection
         )
 
 
-connection_created.connect(_register_arrays)
+connection_created.connect(_register_type)
+if not is_psycopg3:
+    psycopg2.extensions.register_adapter(
+        Filter, lambda filter: psycopg2.extensions.AsIs(f"'\\x{bytes(filter).hex()}'::bloom")
+    )
+
+
+def _check_admin(app_configs: Any, **_options: Any) -> List[Any]:
+    """Errors for what a class of the admin says of filters, where the admin would fail when it shows a page: filters have
+    no text to search, no values to list, and no field in a form."""
+    if not apps.is_installed("django.contrib.admin"):
+        return []
+    from django.contrib.admin.sites import all_sites
+
+    errors: List[Any] = []
+    for site in all_sites:
+        for admin in site._registry.values():
+            if app_configs is not None and admin.model._meta.app_config not in app_configs:
+                continue
+            errors += [*_check_search(admin), *_check_list_filter(admin), *_check_form(admin, type(admin))]
+            for inline in admin.inlines:
+                errors += _check_form(inline, inline)
+    return errors
+
+
+checks.register(_check_admin, checks.Tags.admin)
+
+
+def _check_search(admin: Any) -> Iterator[Any]:
+    for place, name in enumerate(admin.search_fields):
+        path = name.lstrip("^=@")
+        field, lookups = _filter_at(admin.model, path)
+        # The signs in front stand for lookups of texts.
+        if field is None or (path == name and _has_lookup(field, lookups)):
+            continue
+        hint = "Leave it out."
+        if isinstance(field, BloomField):
+            path_of_field = "__".join(path.split("__")[: -len(lookups) or None])
+            hint = f"Write '{path_of_field}__may_contain', which searches in filters of texts, or leave it out."
+        message = f"The value of 'search_fields[{place}]' refers to '{path}', which has no text to search: it is a filter."
+        yield checks.Error(message, hint=hint, obj=type(admin), id="pg_bloom.E002")
+
+
+def _has_lookup(field: models.Field, lookups: List[str]) -> bool:
+    """Whether the admin searches a field by this lookup, and doesn't add one of its own."""
+    try:
+        return len(lookups) == 1 and field.get_lookup(lookups[0]) is not None
+    except FieldError:
+        return False
+
+
+def _check_list_filter(admin: Any) -> Iterator[Any]:
+    for place, name in enumerate(admin.list_filter):
+        # Django looks for a class only if the project names none.
+        field = _filter_at(admin.model, name)[0] if isinstance(name, str) else None
+        if field is None:
+            continue
+        hint = f"Write ('{name}', admin.EmptyFieldListFilter), or leave it out." if field.null else "Leave it out."
+        message = f"The value of 'list_filter[{place}]' refers to '{name}', whose values can't be listed: it is a filter."
+        yield checks.Error(message, hint=hint, obj=type(admin), id="pg_bloom.E003")
+
+
+def _check_form(options: Any, admin_class: Any) -> Iterator[Any]:
+    """Checks a ModelAdmin, or the class of an inline."""
+    from django.contrib.admin.utils import flatten
+
+    named = [("fields", name) for name in flatten(options.fields or ())]
+    for _, fieldset in options.fieldsets or ():
+        named += [("fieldsets", name) for name in flatten(fieldset.get("fields", ()))]
+    for name, sources in dict(options.prepopulated_fields).items():
+        named += [("prepopulated_fields", name) for name in (name, *sources)]
+    named += [("list_editable", name) for name in getattr(options, "list_editable", ())]
+    own_fields = getattr(options.form, "declared_fields", ())
+    for option, name in named:
+        field = _filter_at(options.model, name)[0] if isinstance(name, str) and name not in own_fields else None
+        if field is None or field.formfield() is not None:
+            continue
+        hint = "Leave it out."
+        if option in ("fields", "fieldsets"):
+            if name in options.readonly_fields:
+                continue
+            hint = f"Name '{name}' in 'readonly_fields' as well, so that the page shows what it is, or leave it out."
+        message = f"The value of '{option}' refers to '{name}', which forms leave out: it is a filter."
+        yield checks.Error(message, hint=hint, obj=admin_class, id="pg_bloom.E004")
+
+
+def _filter_at(model: Any, name: str) -> Tuple[Optional[models.Field], List[str]]:
+    """The field of filters that a name such as `reader__items` leads to, if it does, and what follows it in the name."""
+    parts = name.split("__")
+    while parts:
+        try:
+            field = model._meta.get_field(parts.pop(0))
+        except FieldDoesNotExist:
+            break
+        if isinstance(field, (BloomField, BloomArrayField)):
+            return field, parts
+        if not field.is_relation or field.related_model is None:
+            break
+        model = field.related_model
+    return None, []

@@ -25,7 +25,7 @@ def text_of(filter):
 def set_up(folder):
     """Makes a project in a folder, with its first migration, as a user would."""
     shutil.copytree(Path(__file__).parent / "project", folder, dirs_exist_ok=True)
-    os.environ["DRIVER"], os.environ["BINDING"] = sys.argv[1:]
+    os.environ["DRIVER"], os.environ["BINDING"] = sys.argv[1:3]
     os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
     sys.path.insert(0, str(folder))
     import django
@@ -81,7 +81,12 @@ def other_lookups_are_refused():
     from shop.models import Reader
 
     for lookup in "contains", "icontains", "startswith", "gt":
-        refused(FieldError, lambda: Reader.objects.filter(**{f"seen__{lookup}": 1}), lookup)
+        refused(FieldError, lambda: Reader.objects.filter(**{f"seen__{lookup}": 1}), lookup, "seen__may_contain")
+    refused(FieldError, lambda: Reader.objects.filter(seen__other=1), "other")
+    # The text of an array of filters says as little.
+    for lookup in "icontains", "startswith", "iregex":
+        refused(FieldError, lambda: Reader.objects.filter(**{f"days__{lookup}": "a"}), lookup, "text of filters")
+    refused(FieldError, lambda: Reader.objects.filter(days__may_contain="a"), "days__0__may_contain")
 
 
 def the_lookup_takes_expressions():
@@ -117,6 +122,7 @@ def the_lookup_takes_expressions():
 
 def filters_are_values_in_expressions():
     """A parameter in an expression has the type of its field."""
+    from django.db import connection
     from django.db.models import Case, F, Func, Q, Value, When
     from django.db.models.functions import Coalesce
     from pg_bloom.django import BloomAgg, BloomField
@@ -129,6 +135,16 @@ def filters_are_values_in_expressions():
     either = Case(When(url="a", then=Value(B, field)), default=Value(A, field))
     readers.update(seen=either)
     assert list(readers.order_by("url").values_list("seen", flat=True)) == [B, A]
+    # The driver takes a filter without a field, and a list of filters, as well.
+    readers.filter(url="b").update(seen=Value(B), days=Value([A, None]))
+    readers.filter(url="a").update(seen=Case(When(url="a", then=Value(A)), default=F("seen")))
+    readers.filter(seen=A).update(fixed=Func(F("seen"), Value(B), function="bloom_union"))
+    assert list(readers.order_by("url").values_list("seen", "days")) == [(A, []), (B, [A, None])]
+    assert readers.get(url="a").fixed == A | B
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s = seen, days = %s FROM shop_reader WHERE url = 'b'", [B, [A, None]])
+        assert cursor.fetchone() == (True, True)
+    readers.update(seen=either, days=[])
     readers.filter(url="a").update(seen=Case(When(url="z", then=Value(B, field)), default=F("made")))
     readers.filter(url="b").update(seen=None)
     assert list(readers.order_by("url").values_list(Coalesce("seen", Value(A, field)), flat=True)) == [one.made, A]
@@ -316,10 +332,11 @@ def the_admin_leaves_filters_alone():
     assert b"Filter of text" in client.get("/admin/shop/reader/").content
     page = f"/admin/shop/reader/{reader.pk}/change/"
     assert client.get(page).status_code == 200
-    assert client.post(page, {"url": "b", "number": "8"}).status_code == 302
+    no_visits = {"visit_set-TOTAL_FORMS": 0, "visit_set-INITIAL_FORMS": 0}
+    assert client.post(page, {"url": "b", "number": "8", **no_visits}).status_code == 302
     reader.refresh_from_db()
     assert (reader.url, reader.seen, reader.days) == ("b", A, [A, None])
-    assert client.post("/admin/shop/reader/add/", {"url": "c", "number": "9"}).status_code == 302
+    assert client.post("/admin/shop/reader/add/", {"url": "c", "number": "9", **no_visits}).status_code == 302
     assert Reader.objects.get(url="c").made == Filter.build([], 100)
 
     page = f"/admin/shop/required/{required.pk}/change/"
@@ -329,6 +346,113 @@ def the_admin_leaves_filters_alone():
     assert (required.name, required.seen, required.days) == ("b", A, [B])
     for model in Reader, Required, User:
         model.objects.all().delete()
+
+
+def the_admin_finds_and_shows_filters():
+    from django.contrib.auth.models import User
+    from django.test import Client
+    from shop.models import Reader, Required, Visit
+
+    one = Reader.objects.create(url="one", seen=A)
+    two = Reader.objects.create(url="two")
+    of_one = Visit.objects.create(reader=one, note="of one", seen=B)
+    of_two = Visit.objects.create(reader=two, note="of two")
+    client = Client()
+    client.force_login(User.objects.create_superuser("admin"))
+
+    def found(address):
+        response = client.get(address)
+        assert response.status_code == 200, address
+        content = response.content.decode()
+        rows = [one, two] if "reader" in address else [of_one, of_two]
+        return {row for row in rows if f"/{row.pk}/change/" in content}
+
+    assert found("/admin/shop/reader/?q=a") == {one}
+    assert found("/admin/shop/reader/?q=tw") == {two}
+    assert found("/admin/shop/reader/?q=z") == set()
+    assert found("/admin/shop/reader/?seen__isempty=1") == {two}
+    assert found("/admin/shop/visit/?q=a") == {of_one}
+    # The inline shows the filter of a visit, and saving leaves it alone.
+    page = f"/admin/shop/reader/{one.pk}/change/"
+    shown = client.get(page).content.decode()
+    assert str(B) in shown.replace("&lt;", "<").replace("&gt;", ">"), shown
+    visit = one.visit_set.get()
+    form = {"visit_set-TOTAL_FORMS": 1, "visit_set-INITIAL_FORMS": 1, "visit_set-0-id": visit.pk}
+    form.update({"visit_set-0-reader": one.pk, "visit_set-0-note": "changed", "url": "one", "number": 7})
+    assert client.post(page, form).status_code == 302
+    visit.refresh_from_db()
+    assert (visit.note, visit.seen) == ("changed", B)
+    for model in Visit, Reader, Required, User:
+        model.objects.all().delete()
+
+
+def the_admin_is_checked():
+    """What the admin would fail at when it shows a page is an error of `manage.py check`."""
+    from django import forms
+    from django.contrib import admin
+    from django.core import checks
+    from shop.models import Reader, Visit
+
+    class Inline(admin.StackedInline):
+        model = Visit
+        fieldsets = [(None, {"fields": ["note", ("seen",)]})]
+
+    class Wrong(admin.ModelAdmin):
+        search_fields = ["url", "seen", "^seen", "seen__icontains", "days", "days__0__may_contain", "seen__may_contain"]
+        list_filter = ["number", "seen", "fixed", "days", ("seen", admin.EmptyFieldListFilter)]
+        list_display = ["url", "seen"]
+        list_editable = ["seen"]
+        fields = ["url", ("number", "seen"), "days"]
+        readonly_fields = ["days"]
+        prepopulated_fields = {"url": ["seen"]}
+        inlines = [Inline]
+
+    class WrongVisit(admin.ModelAdmin):
+        search_fields = ["=reader__seen", "reader__url"]
+        list_filter = ["reader__seen", "reader"]
+
+    def errors_of(admins):
+        site = admin.AdminSite("other")
+        for model, admin_class in admins.items():
+            site.register(model, admin_class)
+        found = checks.run_checks(tags=["admin"])
+        for model in admins:
+            site.unregister(model)
+        return [(error.obj.__name__, error.id[-4:], error.msg.split("'")[1], error.hint) for error in found]
+
+    search = "Write '{}__may_contain', which searches in filters of texts, or leave it out."
+    shown = "Name 'seen' in 'readonly_fields' as well, so that the page shows what it is, or leave it out."
+    out = "Leave it out."
+    expected = [
+        ("Wrong", "E002", "search_fields[1]", search.format("seen")),
+        ("Wrong", "E002", "search_fields[2]", search.format("seen")),
+        ("Wrong", "E002", "search_fields[3]", search.format("seen")),
+        ("Wrong", "E002", "search_fields[4]", out),
+        ("Wrong", "E002", "search_fields[5]", out),
+        ("Wrong", "E003", "list_filter[1]", "Write ('seen', admin.EmptyFieldListFilter), or leave it out."),
+        ("Wrong", "E003", "list_filter[2]", out),
+        ("Wrong", "E003", "list_filter[3]", out),
+        ("Wrong", "E004", "fields", shown),
+        ("Wrong", "E004", "prepopulated_fields", out),
+        ("Wrong", "E004", "list_editable", out),
+        ("Inline", "E004", "fieldsets", shown),
+    ]
+    assert errors_of({Reader: Wrong}) == expected
+    assert errors_of({Visit: WrongVisit}) == [
+        ("WrongVisit", "E002", "search_fields[0]", search.format("reader__seen")),
+        ("WrongVisit", "E003", "list_filter[0]", "Write ('reader__seen', admin.EmptyFieldListFilter), or leave it out."),
+    ]
+
+    # A form of the project may have a field of its own.
+    class Form(forms.ModelForm):
+        seen = forms.CharField()
+
+    class Right(admin.ModelAdmin):
+        form = Form
+        fields = ["url", "seen"]
+
+    assert errors_of({Reader: Right}) == []
+    assert checks.run_checks(app_configs=[], tags=["admin"]) == []
 
 
 def rest_reads_and_writes_filters():
@@ -360,6 +484,9 @@ def rest_reads_and_writes_filters():
     assert (status, sorted(errors)) == (400, ["fixed", "seen"])
     created = client.post("/api/readers/", {"url": "d", "seen": text_of(A)}, content_type="application/json")
     assert created.status_code == 201 and Reader.objects.get(url="d").seen == A
+    for word, urls in ("a", ["c", "d"]), ("b", ["c"]), ("z", []):
+        found = client.get("/api/readers/", {"search": word}).json()
+        assert [reader["url"] for reader in found] == urls, word
 
     # The form of the API's pages, which shows the text of filters.
     page_of_form = client.get(page, HTTP_ACCEPT="text/html")
@@ -397,6 +524,8 @@ def main(folder):
     serializers_keep_filters()
     forms_leave_filters_alone()
     the_admin_leaves_filters_alone()
+    the_admin_finds_and_shows_filters()
+    the_admin_is_checked()
     rest_reads_and_writes_filters()
     transactions_undo_filters()
     arrays_are_lists_however_they_are_read()

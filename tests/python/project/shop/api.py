@@ -1,4 +1,4 @@
-from rest_framework import serializers, viewsets
+from rest_framework import filters, serializers, viewsets
 from shop.models import Reader
 
 
@@ -12,3 +12,5 @@ class Readers(viewsets.ModelViewSet):
     queryset = Reader.objects.order_by("id")
     serializer_class = ReaderSerializer
     permission_classes = []
+    filter_backends = [filters.SearchFilter]
+    search_fields = ["url", "seen__may_contain"]

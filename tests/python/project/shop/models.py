@@ -33,3 +33,9 @@ class Required(models.Model):
     name = models.TextField()
     seen = BloomField()
     days = BloomArrayField()
+
+
+class Visit(models.Model):
+    reader = models.ForeignKey(Reader, models.CASCADE)
+    note = models.TextField()
+    seen = BloomField(null=True, blank=True)
