@@ -399,3 +399,28 @@ fn workflows_call_scripts_that_are_there() {
         }
     }
 }
+
+/// A release has every file whose checksum `scripts/release` writes.
+#[test]
+fn what_has_a_checksum_is_released() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("the file is there");
+    let release = read("scripts/release");
+    let sums = release
+        .lines()
+        .find(|line| line.starts_with("sha256sum "))
+        .expect("checksums are written");
+    let endings: Vec<&str> = sums
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("./*"))
+        .collect();
+    assert!(endings.len() >= 6, "{sums}");
+
+    let workflow = read(".github/workflows/release.yml");
+    let (_, released) = workflow.split_once("gh release create").expect("a release is made");
+    for ending in endings {
+        let is_released = released
+            .split_whitespace()
+            .any(|file| file.starts_with("packages/") && file.ends_with(ending));
+        assert!(is_released, "*{ending} has a checksum, and is not released");
+    }
+}
