@@ -84,7 +84,7 @@
     let note = '';
     if (rate === undefined && !(elements && bytes)) {
       rate = hashes ? Math.max(2 ** -hashes, LEAST_RATES[layout]) : DEFAULT_RATE;
-      note = `No rate is given: ${shownRate(rate)}.`;
+      note = `No rate is given: ${shownRate(rate)} is taken.`;
     }
     if (elements === undefined) {
       elements = capacityForBytes(Math.floor(bytes), rate, layout);
@@ -101,7 +101,7 @@
         note = `The bytes give way: ${shownBytes(needed)} are enough.`;
       }
     }
-    return { elements, rate, layout, hashes, note: note.trim() };
+    return { elements, rate, layout, hashes, note: `${wanted.note}${note.trim()}` };
   }
 
   /** Returns what the filter of a layout is. */
@@ -127,7 +127,9 @@
       hashes,
       layout: byId('l').value,
     };
-    if (wanted.elements === undefined && wanted.bytes === undefined) wanted.elements = 1e6;
+    const isExample = wanted.elements === undefined && wanted.bytes === undefined;
+    if (isExample) wanted.elements = 1e6;
+    wanted.note = isExample ? 'An example of 1,000,000 elements: give your own. ' : '';
     return wanted;
   }
 
@@ -136,8 +138,8 @@
     ['Bits per element', (size, { elements }) => (size.numBits / elements).toFixed(2)],
     ['Hashes', (size) => String(size.usedHashes)],
     ['Rate at capacity', (size) => shownRate(size.fpr)],
-    ['Bytes of a list', (_, { elements }) => shownBytes(HEADER_BYTES + HASH_BYTES * elements)],
-    ['A list up to', (size) => `${grouped(Math.floor(size.numBits / 8 / HASH_BYTES))} elements`],
+    ['As a list of hashes', (_, { elements }) => shownBytes(HEADER_BYTES + HASH_BYTES * elements)],
+    ['Stays a list up to', (size) => `${grouped(Math.floor(size.numBits / 8 / HASH_BYTES))} elements`],
   ];
 
   function update() {
@@ -186,9 +188,11 @@
   // Curves.
 
   const SVG = 'http://www.w3.org/2000/svg';
-  const WIDTH = 640;
+  const GREATEST_WIDTH = 640;
+  const LEAST_WIDTH = 300;
   const HEIGHT = 300;
-  const MARGIN = { left: 80, right: 90, top: 12, bottom: 40 };
+  const MARGIN = { left: 80, right: 24, top: 34, bottom: 40 };
+  const LABEL_WIDTH = 64;
   const STEPS = 60;
 
   function element(parent, name, attributes, text) {
@@ -215,28 +219,31 @@
 
   /** Draws curves: each has a layout and points; x and y have a scale from 0 to 1, ticks and labels. */
   function draw(id, title, curves, x, y) {
+    const width = Math.max(LEAST_WIDTH, Math.min(GREATEST_WIDTH, byId(id).clientWidth));
     const svg = document.createElementNS(SVG, 'svg');
-    for (const [key, value] of Object.entries({ width: WIDTH, height: HEIGHT, role: 'img', 'aria-label': title })) {
+    for (const [key, value] of Object.entries({ width, height: HEIGHT, role: 'img', 'aria-label': title })) {
       svg.setAttribute(key, value);
     }
-    const across = (value) => MARGIN.left + x.scale(value) * (WIDTH - MARGIN.left - MARGIN.right);
+    const across = (value) => MARGIN.left + x.scale(value) * (width - MARGIN.left - MARGIN.right);
     const up = (value) => HEIGHT - MARGIN.bottom - y.scale(value) * (HEIGHT - MARGIN.top - MARGIN.bottom);
     const line = { stroke: 'var(--line)' };
-    for (const tick of x.ticks) {
+    // Where there is little room, some ticks have no label.
+    const labelEvery = Math.ceil((LABEL_WIDTH * (x.ticks.length - 1)) / (across(x.ticks.at(-1)) - across(x.ticks[0])));
+    for (const [i, tick] of x.ticks.entries()) {
       element(svg, 'line', { x1: across(tick), x2: across(tick), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom, ...line });
-      element(svg, 'text', { x: across(tick), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }, x.label(tick));
+      if (i % labelEvery === 0) element(svg, 'text', { x: across(tick), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }, x.label(tick));
     }
     for (const tick of y.ticks) {
-      element(svg, 'line', { x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: up(tick), y2: up(tick), ...line });
+      element(svg, 'line', { x1: MARGIN.left, x2: width - MARGIN.right, y1: up(tick), y2: up(tick), ...line });
       element(svg, 'text', { x: MARGIN.left - 6, y: up(tick) + 4, 'text-anchor': 'end' }, y.label(tick));
     }
-    element(svg, 'text', { x: WIDTH / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, x.name);
+    element(svg, 'text', { x: width / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, x.name);
     curves.forEach(({ layout, points }, i) => {
       const path = points.map((point) => `${across(point.x).toFixed(1)},${up(point.y).toFixed(1)}`).join(' ');
       const colour = `var(--${layout})`;
       const dashes = ['', '6 3', '2 3'][i];
       element(svg, 'polyline', { points: path, fill: 'none', stroke: colour, 'stroke-width': 2, 'stroke-dasharray': dashes });
-      const at = { x: WIDTH - MARGIN.right + 6, y: MARGIN.top + 14 + 18 * i };
+      const at = { x: MARGIN.left + 76 * i, y: 16 };
       element(svg, 'text', { ...at, style: `fill: ${colour}` }, `${['—', '- -', '···'][i]} ${layout}`);
     });
     byId(id).replaceChildren(svg);
@@ -276,10 +283,11 @@
       }),
     }));
     const mostBytes = Math.max(...bytes.flatMap(({ points }) => points.map((point) => point.y)));
-    const byteTicks = roundTicks(mostBytes);
+    const unit = 1024 ** Math.floor(Math.log(mostBytes) / Math.log(1024));
+    const byteTicks = roundTicks(mostBytes / unit).map((tick) => tick * unit);
     draw('bytes', 'Bytes by false positive rate', bytes,
       { scale: logarithmic(1e-6, GREATEST_RATE), ticks: powersOfTen(1e-6, GREATEST_RATE), label: tickRate, name: 'rate' },
-      { scale: (value) => value / byteTicks.at(-1), ticks: byteTicks, label: (tick) => `${shortNumber.format(tick)}B` });
+      { scale: (value) => value / byteTicks.at(-1), ticks: byteTicks, label: shownBytes });
   }
 
   // The link.
@@ -430,5 +438,6 @@
     });
   }
   window.addEventListener('hashchange', readLink);
+  window.addEventListener('resize', update);
   readLink();
 })();

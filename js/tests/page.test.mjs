@@ -101,6 +101,41 @@ test('curves have round ticks', options, () =>
   }, `${url}#n=1M`),
 );
 
+test('labels of curves are not cut', options, () =>
+  withPage(async (page) => {
+    for (const link of ['', '#n=1', '#n=1e12&p=1e-9&l=classic', '#n=123456789&p=1 in 3', '#m=511MiB&p=50%']) {
+      const cut = await page.value(`new Promise((resolve) => {
+        const cutLabels = () => [...document.querySelectorAll('svg text')].filter((text) => {
+          const box = text.getBBox();
+          const { width, height } = text.ownerSVGElement.getBoundingClientRect();
+          return box.x < 0 || box.y < 0 || box.x + box.width > width || box.y + box.height > height;
+        });
+        const look = () => resolve(cutLabels().map((text) => text.textContent));
+        const link = ${JSON.stringify(link)};
+        if (link === '') return look();
+        addEventListener('hashchange', () => setTimeout(look), { once: true });
+        location.hash = link;
+      })`);
+      assert.deepEqual(cut, [], link);
+    }
+  }),
+);
+
+test('everything is reached by the keyboard', options, () =>
+  withPage(async (page) => {
+    await page.type('paste', Filter.build(['a'], { capacity: 10 }).hex());
+    await page.value('document.activeElement.blur(), scrollTo(0, 0)');
+    const reached = new Set();
+    for (let i = 0; i < 40; i++) {
+      await page.press('Tab', 9);
+      reached.add(await page.value('document.activeElement.id || document.activeElement.tagName'));
+    }
+    for (const id of ['n', 'p', 'm', 'k', 'l', 'sql', 'link', 'rates', 'bytes', 'file', 'paste', 'element', 'BUTTON']) {
+      assert.ok(reached.has(id), `${id} of ${[...reached]}`);
+    }
+  }),
+);
+
 test('a filter is pasted, dropped, and asked', options, () =>
   withPage(async (page) => {
     const texts = Array.from({ length: 900 }, (_, i) => `element ${i}`);
