@@ -73,6 +73,17 @@ fn drivers_send_and_read_filters() {
     output(node(&server, "app").arg(package().join("tests/adapters.mjs")));
 }
 
+/// The examples of js/README.md run as they are written there.
+#[test]
+fn the_examples_of_the_readme_run() {
+    if !has_drivers() {
+        return;
+    }
+    let server = Server::start("timezone = 'UTC'");
+    drop(server.database("app"));
+    output(node(&server, "app").arg(package().join("tests/readme-database.mjs")));
+}
+
 /// The program of docs/applications.md prints what the page says.
 #[test]
 fn the_program_of_the_page_runs() {
@@ -239,6 +250,36 @@ fn answers_are_those_of_the_server() {
                          CASE WHEN (SELECT f FROM built) @> x THEN '1' ELSE '0' END, '' ORDER BY i)
                  )::text
                  FROM elements"
+            ),
+        );
+        passes("compare-answers.mjs", &line);
+    }
+}
+
+/// Infinities are the elements that they are in the server.
+#[test]
+fn infinities_are_those_of_the_server() {
+    if !can_build() {
+        return;
+    }
+    let server = Server::start("timezone = 'UTC'");
+    let mut client = server.database("app");
+    for (sql_type, kind, finite) in [
+        ("date", "date", "2026-02-28"),
+        ("timestamp", "timestamp", "2026-02-28 12:34:56"),
+        ("timestamptz", "timestamptz", "2026-02-28 12:34:56+00"),
+        ("numeric", "numeric", "12.5"),
+    ] {
+        let line: String = value(
+            &mut client,
+            &format!(
+                "SELECT json_build_object(
+                     'kind', '{kind}', 'layout', 'blocked', 'capacity', 100,
+                     'stored', bloom_from_array(
+                         ARRAY['infinity', '-infinity']::{sql_type}[], 100, 0.01, 'blocked')::text,
+                     'elements', json_build_array('{finite}', 'infinity', '{finite}', '-infinity'),
+                     'answers', '0101'
+                 )::text"
             ),
         );
         passes("compare-answers.mjs", &line);

@@ -16,7 +16,7 @@ assert.ok(built.equals(ofServer), `${kind}: the filters differ`);
 const found = ofServer.hasMany(values);
 assert.equal(found.map(Number).join(''), answers, kind);
 assert.ok(found.every((answer, i) => answer || i % 2 === 0), kind);
-for (let i = 0; i < 1000; i++) assert.equal(ofServer.has(values[i]), answers[i] === '1', kind);
+for (let i = 0; i < Math.min(1000, values.length); i++) assert.equal(ofServer.has(values[i]), answers[i] === '1', kind);
 
 // Integers as bigints and numbers are the same elements as their digits.
 if (kind === 'integer') {

@@ -81,6 +81,28 @@ test('in a page from file:, with a file that is chosen', { skip, timeout: 600_00
   }
 });
 
+test('in a page with a Content-Security-Policy that allows it', { skip, timeout: 600_000 }, async () => {
+  const script = readFileSync(join(js, 'dist', 'script.js'), 'utf8');
+  const use = `
+    try {
+      document.title = String(pgBloom.Filter.build(['a']).has('a'));
+    } catch (error) {
+      document.title = error.message;
+    }`;
+  const sources = /`('[a-z-]+')` in `script-src`/.exec(readme.replaceAll('\n', ' '))[1];
+  assert.equal(sources, "'wasm-unsafe-eval'");
+  for (const [allowed, expected] of [['', /unsafe-eval/], [sources, /^true$/]]) {
+    const policy = `<meta http-equiv="Content-Security-Policy" content="script-src 'unsafe-inline' ${allowed}">`;
+    writeFileSync(join(folder, 'policy.html'), `<!doctype html>${policy}<script>${script}</script><script>${use}</script>`);
+    const page = await Page.open(pathToFileURL(join(folder, 'policy.html')).href);
+    try {
+      assert.match(await title(page), expected);
+    } finally {
+      await page.close();
+    }
+  }
+});
+
 /** Returns the title of a page, once it has one. */
 function title(page) {
   return page.value(`new Promise((resolve) => {
