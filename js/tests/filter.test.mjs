@@ -66,6 +66,46 @@ test('elements of another kind are refused, and both kinds are named', () => {
   assert.throws(() => integers.union(Filter.build(['a'])), bothNamed);
 });
 
+test('a message names both kinds, as that of SQL does', () => {
+  assert.throws(() => Filter.build([1n]).has('one'), (error) => /kind integer .*kind text/.test(error.message));
+});
+
+test('a text is not normalised', () => {
+  const composed = 'caf\u00e9';
+  const filter = Filter.build([composed]);
+  assert.ok(filter.has(composed));
+  assert.equal(filter.has(composed.normalize('NFD')), false);
+});
+
+test('a number of 32 bits is found by its value in 64 bits', () => {
+  // As the server has it: 0.1::real is 0.10000000149011612.
+  const filter = Filter.build([Math.fround(0.1)], { kind: 'float' });
+  assert.ok(filter.has(0.10000000149011612));
+  assert.equal(filter.has(0.1), false);
+});
+
+test('a Date is an instant, and no date, time or timestamp', () => {
+  const instant = new Date('2026-02-28T12:34:56.789Z');
+  for (const kind of ['date', 'time', 'timetz', 'timestamp', 'interval', 'text', 'integer']) {
+    const filter = Filter.build([SAME_ELEMENTS[kind][0]], { kind });
+    assert.throws(() => filter.has(instant), { name: 'TypeError', message: /timestamptz/ }, kind);
+    assert.throws(() => Filter.build([instant], { kind }), TypeError, kind);
+  }
+  assert.equal(Filter.build([instant]).header.keyKind, 'timestamptz');
+});
+
+test('infinities are written as PostgreSQL writes them', () => {
+  for (const kind of ['date', 'timestamp', 'timestamptz', 'interval']) {
+    const filter = Filter.build(['infinity'], { kind });
+    assert.deepEqual(filter.hasMany(['infinity', '-infinity', SAME_ELEMENTS[kind][0]]), [true, false, false], kind);
+    assert.throws(() => filter.has('Infinite'), TypeError, kind);
+  }
+  const floats = Filter.build([Infinity, NaN], { kind: 'float' });
+  assert.deepEqual(floats.hasMany([Infinity, -Infinity, NaN]), [true, false, true]);
+  const numerics = Filter.build(['Infinity', 'NaN'], { kind: 'numeric' });
+  assert.deepEqual(numerics.hasMany(['Infinity', '-Infinity', 'NaN']), [true, false, true]);
+});
+
 test('a filter of Parquet takes text and bytes alike', () => {
   const filter = Filter.build(['é'], { layout: 'parquet' });
   assert.equal(filter.header.keyKind, 'parquet BYTE_ARRAY');
@@ -252,6 +292,24 @@ test('sizes are told', () => {
   for (const sizing of [() => parameters('1'), () => bestPractices('1'), () => capacityForBytes(null)]) {
     assert.throws(sizing, TypeError);
   }
+});
+
+test('there are these names, and none that changes a filter', () => {
+  const methods = Object.getOwnPropertyNames(Filter.prototype).sort();
+  assert.deepEqual(methods, [
+    'bytes', 'cardinality', 'constructor', 'equals', 'fpr', 'has', 'hasMany', 'header', 'hex', 'info', 'intersection',
+    'overfull', 'resize', 'toJSON', 'toPostgres', 'union', 'withAll',
+  ]);
+  const functions = Object.getOwnPropertyNames(Filter).filter((name) => typeof Filter[name] === 'function');
+  assert.deepEqual(functions.sort(), ['build', 'parse']);
+
+  const filter = Filter.build(['a'], { capacity: 100 });
+  const before = filter.hex();
+  filter.withAll(['b']);
+  filter.union(Filter.build(['c'], { capacity: 100 }));
+  filter.resize(10);
+  assert.equal(filter.hex(), before);
+  assert.ok(Object.isFrozen(filter.header));
 });
 
 test('import and require have one class', () => {

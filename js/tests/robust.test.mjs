@@ -100,6 +100,11 @@ function* numbers(count) {
   for (let i = 0; i < count; i++) yield String(i);
 }
 
+test('the module has copies of 64 MB, whatever was read', () => {
+  const program = fileURLToPath(new URL('memory.mjs', import.meta.url));
+  execFileSync(process.execPath, [program], { stdio: 'inherit' });
+});
+
 test('filters of more than the cache are asked by turns', () => {
   const base = Filter.build(numbers(250_000), { capacity: 2_000_000 });
   const filters = Array.from({ length: 40 }, (_, i) => base.withAll([`more ${i}`]));

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
@@ -25,4 +26,12 @@ test('programs have the types that they should', { skip }, () => {
   const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--skipLibCheck'];
   const { stdout } = spawnSync(process.execPath, [tsc, ...options, program], { encoding: 'utf8' });
   assert.equal(stdout, '');
+});
+
+test('what is exported is documented', () => {
+  const lines = readFileSync(new URL('../index.d.ts', import.meta.url), 'utf8').split('\n');
+  const declared = lines.flatMap((line, i) => (/^export |^  (static )?[a-zA-Z]+\(/.test(line) ? [i] : []));
+  const undocumented = declared.filter((i) => !/\*\/$/.test(lines[i - 1])).map((i) => lines[i]);
+  assert.ok(declared.length > 25);
+  assert.deepEqual(undocumented.filter((line) => !line.includes('constructor')), []);
 });
