@@ -160,7 +160,7 @@ function hasElement(instance, bytes, element) {
   writer.clear();
   writer.write(element);
   const handle = instance.handleOf(bytes);
-  instance.write(writer.written());
+  instance.write(writer.bytes, writer.length);
   return instance.checked(exports.filter_has(handle, writer.length)) === 1;
 }
 
@@ -168,7 +168,7 @@ function hasElement(instance, bytes, element) {
 function probe(instance, bytes, answers) {
   const { writer, exports } = instance;
   const handle = instance.handleOf(bytes);
-  instance.write(writer.written());
+  instance.write(writer.bytes, writer.length);
   instance.checked(exports.filter_contains(handle, writer.length));
   const output = instance.output();
   for (let i = 0; i < output.length; i++) answers.push(output[i] === 1);
@@ -195,7 +195,7 @@ function bytesOfBuild(instance, builder, elements) {
 
 function addWritten(instance, builder) {
   const { writer, exports } = instance;
-  instance.write(writer.written());
+  instance.write(writer.bytes, writer.length);
   instance.checked(exports.builder_add(builder, writer.length));
   writer.clear();
 }

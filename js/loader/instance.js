@@ -12,6 +12,9 @@ const BYTES_PER_COPY = 1024;
  */
 const LARGE_MEMORY_BYTES = 256 * 1024 * 1024;
 
+/** So many bytes are copied faster one by one than by a call. */
+const FEW_BYTES = 64;
+
 const decoder = new TextDecoder();
 
 /** Returns an address as it is meant: above 2 GB, the module's are negative in JavaScript. */
@@ -30,6 +33,9 @@ class Instance {
     this.exports = new WebAssembly.Instance(compiledModule(), {}).exports;
     this.writer = new Writer();
     this.lastMemory = new Uint8Array(0);
+    /** Where the module's input is, and for how many bytes it has room. */
+    this.inputAddress = 0;
+    this.inputRoom = 0;
     /** Handles of copies by the bytes that were copied, the one used last at the end. */
     this.handles = new Map();
     this.cachedBytes = 0;
@@ -45,10 +51,18 @@ class Instance {
     return this.lastMemory;
   }
 
-  /** Copies bytes to the module's input. */
-  write(bytes) {
-    const address = unsigned(this.exports.input(bytes.length));
-    this.memory.set(bytes, address);
+  /** Copies the first bytes of an array, all unless `length` is given, to the module's input. */
+  write(bytes, length = bytes.length) {
+    if (length > this.inputRoom) {
+      this.inputAddress = unsigned(this.exports.input(length));
+      this.inputRoom = length;
+    }
+    const { memory, inputAddress } = this;
+    if (length > FEW_BYTES) {
+      memory.set(bytes.subarray(0, length), inputAddress);
+    } else {
+      for (let i = 0; i < length; i++) memory[inputAddress + i] = bytes[i];
+    }
   }
 
   /** Returns the output of the last call, until the module is called again. */
@@ -84,6 +98,8 @@ class Instance {
     if (handle === undefined) {
       this.makeRoom(bytes.length, kept);
       this.write(bytes);
+      // The filter may take the input's memory for itself.
+      this.inputRoom = 0;
       handle = this.checked(this.exports.filter_parse(bytes.length));
     }
     this.remember(bytes, handle);
@@ -122,7 +138,7 @@ class Instance {
 
   /** Returns whether most of the memory is unused, so that a new instance is better. */
   isWasteful() {
-    const memoryBytes = this.exports.memory.buffer.byteLength;
+    const memoryBytes = this.memory.length;
     return memoryBytes > LARGE_MEMORY_BYTES && this.cachedBytes < memoryBytes / 4;
   }
 }
@@ -131,16 +147,16 @@ class Instance {
 let idle;
 
 /**
- * Returns what `work` returns, which is called with an instance and what follows. While it runs,
- * others get another instance: an iterator of the caller may use filters, too.
+ * Returns what `work` returns, which is called with an instance and the two values that follow. While
+ * it runs, others get another instance: an iterator of the caller may use filters, too.
  *
  * Throws what `work` throws, and a RangeError if memory runs out.
  */
-export function withInstance(work, ...rest) {
+export function withInstance(work, first, second) {
   const instance = idle ?? new Instance();
   idle = undefined;
   try {
-    const result = work(instance, ...rest);
+    const result = work(instance, first, second);
     if (!instance.isWasteful()) idle = instance;
     return result;
   } catch (error) {

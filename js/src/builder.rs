@@ -1,8 +1,8 @@
 //! A build that knows the kind of its elements before the first one is added.
 
-use crate::element::{element, kind_by_name, kind_of_members};
+use crate::element::{element, kind_by_name, kind_of_members, take_frequent};
 use crate::failure::{Failure, Outcome};
-use crate::value::Value;
+use crate::value::{self, Value};
 use pg_bloom_core::{Builder, Element, Filter, Kind, Layout, Request, Tag};
 
 /// A builder, and the kind by which values become elements.
@@ -38,10 +38,24 @@ impl KindedBuilder {
         Ok(KindedBuilder { builder, tag, name, has_kind: false })
     }
 
+    /// Takes the next value from `values`, which are in the form that `js/src/value.rs` describes,
+    /// and adds it to the filter, as [`KindedBuilder::add`] does.
+    #[inline]
+    pub fn add_next(&mut self, values: &mut &[u8]) -> Outcome<()> {
+        if self.has_kind {
+            let kind = Kind { tag: self.tag, name: &self.name };
+            if let Some(element) = take_frequent(values, kind) {
+                return Ok(self.builder.add(&element)?);
+            }
+        }
+        let value = value::read(values)?;
+        self.add(&value)
+    }
+
     /// Adds a value to the filter, unless it is null. A value becomes an element of the filter's
     /// kind: `2026-02-28` is a day in a filter of dates. Fails if the value is of another kind, or
     /// out of the range of the kind's type.
-    pub fn add(&mut self, value: &Value<'_>) -> Outcome<()> {
+    fn add(&mut self, value: &Value<'_>) -> Outcome<()> {
         let kind = Kind { tag: self.tag, name: &self.name };
         let Some(element) = element(value, kind)? else {
             return Ok(());

@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::text::{self, Unread};
-use crate::value::Value;
+use crate::value::{self, Frequent, Value};
 use pg_bloom_core::{Array, Element, Kind, Layout, Numeric, Tag};
 
 /// Integers up to this magnitude are exact in a float of 64 bits: 2^53 - 1.
@@ -31,6 +31,33 @@ pub fn kind_by_name(name: &str) -> Outcome<Tag> {
 /// the kind is not that of an array.
 pub fn kind_of_members(name: &str) -> Option<&str> {
     name.strip_prefix(ARRAY_PREFIX).or_else(|| name.strip_suffix("[]"))
+}
+
+/// Takes the next value from `values`, in the form that `js/src/value.rs` describes, if it is one of
+/// the most frequent ones, and returns the element that it stands for in a filter of this kind: a
+/// text in a filter of texts, an integer in one of integers, a float in one of floats. Returns `None`
+/// for all others, and leaves `values` as they are: [`value::read`] and [`element`] then do the same
+/// in a longer time.
+#[inline(always)]
+pub fn take_frequent<'a>(values: &mut &'a [u8], kind: Kind<'_>) -> Option<Element<'a>> {
+    let mut rest = *values;
+    let element = match (value::take_frequent(&mut rest)?, kind.tag) {
+        (Frequent::Text(text), Tag::Text | Tag::ParquetByteArray) => text.into(),
+        (Frequent::Integer(integer), Tag::Integer | Tag::ParquetInt64) => integer.into(),
+        (Frequent::Number(number), Tag::Integer | Tag::ParquetInt64) if is_safe(number) => {
+            (number as i64).into()
+        }
+        (Frequent::Number(number), Tag::Float | Tag::ParquetDouble) => number.into(),
+        _ => return None,
+    };
+    *values = rest;
+    Some(element)
+}
+
+/// Returns whether a number is an integer that a float of 64 bits tells from its neighbours.
+#[inline(always)]
+fn is_safe(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() <= GREATEST_SAFE_INTEGER
 }
 
 /// Returns the element that a value stands for in a filter of this kind; `None` for null. A value

@@ -8,6 +8,7 @@
 //! | `text` | dates, times, intervals and UUIDs that are written as text |
 //! | `builder` | a build that takes its kind from the caller or from its first element |
 //! | `failure` | errors, and a lack of memory |
+//! | `parsed` | a filter with its header parsed, for many calls |
 //! | `report` | what a filter is, as JSON |
 //! | `slots` | filters and builders by their handles |
 //!
@@ -30,6 +31,7 @@
 mod builder;
 mod element;
 mod failure;
+mod parsed;
 mod report;
 mod slots;
 mod text;
@@ -37,17 +39,25 @@ mod value;
 
 use builder::KindedBuilder;
 use failure::{Failure, Outcome};
-use pg_bloom_core::{Element, Filter, Kind, Layout, Request, memory};
+use parsed::ParsedFilter;
+use pg_bloom_core::filter::{View, build};
+use pg_bloom_core::{Filter, Header, Layout, Request, memory};
 use slots::Slots;
 use std::cell::RefCell;
-use value::Value;
 
 /// What an instance has between two calls.
 struct Module {
     input: Vec<u8>,
     output: Vec<u8>,
-    filters: Slots<Filter>,
+    filters: Slots<ParsedFilter>,
     builders: Slots<KindedBuilder>,
+}
+
+impl Module {
+    /// Returns the filter with a handle. Panics if there is none.
+    fn filter(&self, handle: i32) -> &Filter {
+        self.filters.get(handle).filter()
+    }
 }
 
 thread_local! {
@@ -120,7 +130,7 @@ pub extern "C" fn filter_parse(length: usize) -> i32 {
             memory::copy(&module.input[..length])
         };
         let filter = Filter::parse(stored)?;
-        Ok(module.filters.insert(filter))
+        Ok(module.filters.insert(filter.into()))
     })
 }
 
@@ -133,21 +143,34 @@ pub extern "C" fn filter_release(filter: i32) {
 /// Returns where the stored bytes of a filter are, until the filter is released.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_bytes(filter: i32) -> *const u8 {
-    MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().as_ptr())
+    MODULE.with_borrow(|module| module.filter(filter).as_bytes().as_ptr())
 }
 
 /// Returns how many bytes a filter has as stored.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_length(filter: i32) -> usize {
-    MODULE.with_borrow(|module| module.filters.get(filter).as_bytes().len())
+    MODULE.with_borrow(|module| module.filter(filter).as_bytes().len())
 }
 
-/// Returns the element that a value stands for in a filter whose elements are of this kind, such as
-/// a day for the text `2026-02-28`; `None` if no filter has such an element. Fails if the value
-/// can't be read as one of this kind.
-fn element_in<'a>(kind: Kind<'_>, value: &Value<'a>) -> Outcome<Option<Element<'a>>> {
-    // A filter without a kind never had an element, whatever the value stands for.
-    if kind.is_none() { Ok(None) } else { element::element(value, kind) }
+/// Takes the next value from `values`, which are in the form that `js/src/value.rs` describes, and
+/// returns whether it may be in a filter. Fails if the value can't be an element of this filter.
+#[inline]
+fn contains_next(filter: &View<'_>, values: &mut &[u8]) -> Outcome<bool> {
+    let Header { kind, layout, .. } = filter.header;
+    let hash = match element::take_frequent(values, kind) {
+        Some(element) => element.hash_in(kind, layout)?,
+        None => {
+            let value = value::read(values)?;
+            // A filter without a kind never had an element, whatever the value stands for.
+            let element = if kind.is_none() { None } else { element::element(&value, kind)? };
+            match element {
+                Some(element) => element.hash_in(kind, layout)?,
+                None => None,
+            }
+        }
+    };
+    // An element without a hash is a number that no element of the kind can be.
+    Ok(hash.is_some_and(|hash| build::contains(filter, hash)))
 }
 
 /// Probes a filter, given by its handle, for one value. The value is in the first `length` bytes of
@@ -157,12 +180,8 @@ fn element_in<'a>(kind: Kind<'_>, value: &Value<'a>) -> Outcome<Option<Element<'
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
     call(|module| {
-        let filter = module.filters.get(filter);
-        let value = value::read(&mut &module.input[..length])?;
-        let is_found = match element_in(filter.header().kind, &value)? {
-            Some(element) => filter.contains(&element)?,
-            None => false,
-        };
+        let filter = module.filters.get(filter).view();
+        let is_found = contains_next(&filter, &mut &module.input[..length])?;
         Ok(i32::from(is_found))
     })
 }
@@ -177,17 +196,13 @@ pub extern "C" fn filter_has(filter: i32, length: usize) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
     call(|module| {
-        let filter = module.filters.get(filter);
-        // The kind is parsed from the stored header, which takes longer than a probe, so it is read
-        // once for all values.
-        let kind = filter.header().kind;
-        let mut prober = filter.prober();
+        let filter = module.filters.get(filter).view();
         let mut values = &module.input[..length];
+        module.output.clear();
         while !values.is_empty() {
-            let value = value::read(&mut values)?;
-            prober.push(element_in(kind, &value)?.as_ref())?;
+            let is_found = contains_next(&filter, &mut values)?;
+            memory::push(&mut module.output, u8::from(is_found));
         }
-        module.output = memory::collect(prober.finish().into_iter().map(u8::from));
         Ok(module.output.len() as i32)
     })
 }
@@ -196,8 +211,8 @@ pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_union(a: i32, b: i32) -> i32 {
     call(|module| {
-        let union = module.filters.get(a).union(module.filters.get(b))?;
-        Ok(module.filters.insert(union))
+        let union = module.filter(a).union(module.filter(b))?;
+        Ok(module.filters.insert(union.into()))
     })
 }
 
@@ -205,8 +220,8 @@ pub extern "C" fn filter_union(a: i32, b: i32) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_intersection(a: i32, b: i32) -> i32 {
     call(|module| {
-        let intersection = module.filters.get(a).intersection(module.filters.get(b))?;
-        Ok(module.filters.insert(intersection))
+        let intersection = module.filter(a).intersection(module.filter(b))?;
+        Ok(module.filters.insert(intersection.into()))
     })
 }
 
@@ -217,8 +232,8 @@ pub extern "C" fn filter_intersection(a: i32, b: i32) -> i32 {
 pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
     call(|module| {
         let capacity = (capacity > 0).then_some(capacity);
-        let resized = module.filters.get(filter).resize(capacity)?;
-        Ok(module.filters.insert(resized))
+        let resized = module.filter(filter).resize(capacity)?;
+        Ok(module.filters.insert(resized.into()))
     })
 }
 
@@ -226,7 +241,7 @@ pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_header(filter: i32) -> i32 {
     call(|module| {
-        module.output = report::header(module.filters.get(filter)).into_bytes();
+        module.output = report::header(module.filter(filter)).into_bytes();
         Ok(0)
     })
 }
@@ -235,7 +250,7 @@ pub extern "C" fn filter_header(filter: i32) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_info(filter: i32) -> i32 {
     call(|module| {
-        module.output = report::info(module.filters.get(filter)).into_bytes();
+        module.output = report::info(module.filter(filter)).into_bytes();
         Ok(0)
     })
 }
@@ -243,20 +258,20 @@ pub extern "C" fn filter_info(filter: i32) -> i32 {
 /// Returns the estimated number of distinct elements; infinity if all bits are set.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_cardinality(filter: i32) -> f64 {
-    MODULE.with_borrow(|module| module.filters.get(filter).cardinality())
+    MODULE.with_borrow(|module| module.filter(filter).cardinality())
 }
 
 /// Returns the false positive rate that a filter has now.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_fpr(filter: i32) -> f64 {
-    MODULE.with_borrow(|module| module.filters.get(filter).current_fpr())
+    MODULE.with_borrow(|module| module.filter(filter).current_fpr())
 }
 
 /// Returns 1 if the false positive rate of a filter is higher than promised, beyond random
 /// variation; else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_is_overfull(filter: i32) -> i32 {
-    MODULE.with_borrow(|module| i32::from(module.filters.get(filter).overfull().is_some()))
+    MODULE.with_borrow(|module| i32::from(module.filter(filter).overfull().is_some()))
 }
 
 /// Returns the layout with a stored code.
@@ -295,7 +310,7 @@ pub extern "C" fn builder_new(
 #[unsafe(no_mangle)]
 pub extern "C" fn builder_from(filter: i32) -> i32 {
     call(|module| {
-        let builder = KindedBuilder::from(module.filters.get(filter));
+        let builder = KindedBuilder::from(module.filter(filter));
         Ok(module.builders.insert(builder))
     })
 }
@@ -310,7 +325,7 @@ pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
         let builder = module.builders.get_mut(builder);
         let mut values = &module.input[..length];
         while !values.is_empty() {
-            builder.add(&value::read(&mut values)?)?;
+            builder.add_next(&mut values)?;
         }
         Ok(0)
     })
@@ -323,7 +338,7 @@ pub extern "C" fn builder_add(builder: i32, length: usize) -> i32 {
 pub extern "C" fn builder_finish(builder: i32) -> i32 {
     call(|module| {
         let filter = module.builders.remove(builder).finish()?;
-        Ok(module.filters.insert(filter))
+        Ok(module.filters.insert(filter.into()))
     })
 }
 

@@ -35,6 +35,27 @@ pub enum Value<'a> {
     },
 }
 
+/// A value of one of the forms that elements mostly have.
+pub enum Frequent<'a> {
+    Text(&'a str),
+    Integer(i64),
+    Number(f64),
+}
+
+/// Parses one value from the start of `bytes`, if it is a text, an integer or a number, and moves
+/// `bytes` behind it. Returns `None` for others and for damaged ones, after which `bytes` may be
+/// anywhere.
+#[inline(always)]
+pub fn take_frequent<'a>(bytes: &mut &'a [u8]) -> Option<Frequent<'a>> {
+    let [form] = take_array(bytes)?;
+    match form {
+        1 => Some(Frequent::Text(take_text(bytes)?)),
+        3 => Some(Frequent::Integer(i64::from_le_bytes(take_array(bytes)?))),
+        4 => Some(Frequent::Number(f64::from_le_bytes(take_array(bytes)?))),
+        _ => None,
+    }
+}
+
 /// Parses one value from the start of `bytes`, in the form that this file's page describes, and
 /// moves `bytes` behind it. Fails if they begin with no value.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Outcome<Value<'a>> {
@@ -85,6 +106,7 @@ fn read_scalar<'a>(form: u8, bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     Some(value)
 }
 
+#[inline]
 fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (array, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
@@ -92,6 +114,7 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 /// Takes bytes that follow their length.
+#[inline]
 fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u32::from_le_bytes(take_array(bytes)?) as usize;
     let (taken, rest) = bytes.split_at_checked(length)?;
@@ -99,6 +122,7 @@ fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
+#[inline]
 fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(take_bytes(bytes)?).ok()
 }
