@@ -17,7 +17,7 @@ const BETWEEN: usize = 1000;
 /// Later lookups.
 const LATER: usize = 200;
 /// Statements that insert, and rows of each.
-const INSERTIONS: usize = 40;
+const INSERTIONS: usize = 300;
 const ROWS: usize = 1000;
 
 /// An index that is compared.
