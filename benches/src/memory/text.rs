@@ -3,6 +3,7 @@
 use super::{Bench, Taken, megabytes, milliseconds, reads};
 use crate::Row;
 use crate::keys::lines::Random;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -15,8 +16,12 @@ const PATTERNS: usize = 12;
 /// Patterns between them, and those that a sequential scan is asked for.
 const BETWEEN: usize = 24;
 const SCANS: usize = 2;
-/// Characters of a pattern.
-const CHARACTERS: usize = 14;
+/// Bytes of a pattern, without its `%`.
+const PATTERN_BYTES: usize = 14;
+/// Parts of lines that are tried for each pattern: few of them are in one line only.
+const CANDIDATES: usize = 40;
+/// What the lines of the table follow from.
+const SEED: u64 = 1;
 /// Statements that insert, and rows of each.
 const INSERTIONS: usize = 50;
 const ROWS: usize = 1000;
@@ -51,7 +56,7 @@ impl Side {
 impl Bench {
     /// Measures `LIKE` and insertions. Returns a table, and the rows with bars.
     pub(super) fn text(&mut self, lines: usize) -> (String, Vec<Row>) {
-        let mut random = Random::new(1);
+        let mut random = Random::new(SEED);
         self.database.run(
             "CREATE EXTENSION IF NOT EXISTS pg_trgm; SET maintenance_work_mem = '1GB';
              CREATE TABLE logs (id bigint, message text) WITH (autovacuum_enabled = off);
@@ -59,6 +64,7 @@ impl Bench {
         );
         self.copy("logs", lines, &mut random);
         self.copy("more_logs", 3 * INSERTIONS * ROWS, &mut random);
+        self.database.run("ALTER TABLE more_logs ADD PRIMARY KEY (id)");
         let mut sides = [
             Side::new("", "sequential scan", ""),
             Side::new(
@@ -77,7 +83,7 @@ impl Bench {
         }
         let table_bytes = self.bytes("logs");
         let memory = super::memory_for(table_bytes, SHARE);
-        let patterns = self.patterns(&mut random);
+        let patterns = patterns(lines);
 
         let mut next = 0;
         let mut some = |count: usize| {
@@ -129,32 +135,52 @@ impl Bench {
         self.database.run(&format!("VACUUM (FREEZE, ANALYZE) {table}"));
     }
 
-    /// Returns patterns that one row matches, cut from random lines.
-    fn patterns(&mut self, random: &mut Random) -> Vec<String> {
-        let mut patterns = Vec::new();
-        self.database.only("logs", "logs_ours");
-        let wanted = ROUNDS * (2 * PATTERNS + BETWEEN);
-        while patterns.len() < wanted {
-            let line: Vec<char> = random.line().chars().collect();
-            if line.len() < CHARACTERS {
-                continue;
-            }
-            let start = random.below(line.len() - CHARACTERS + 1);
-            let part: String = line[start..start + CHARACTERS].iter().collect();
-            let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-            let pattern = format!("%{escaped}%");
-            if count(&mut self.database, &pattern) == 1 {
-                patterns.push(pattern);
-            }
-        }
-        patterns
-    }
-
     fn ask(&mut self, patterns: &[String]) -> Taken {
         self.take(patterns.len(), |database, number| {
-            count(database, &patterns[number]);
+            let found = count(database, &patterns[number]);
+            assert_eq!(found, 1, "{}", patterns[number]);
         })
     }
+}
+
+/// Returns patterns that one line of the table matches. They are parts of lines from all over it.
+fn patterns(lines: usize) -> Vec<String> {
+    let wanted = ROUNDS * 2 * (2 * PATTERNS + BETWEEN);
+    let lines_per_candidate = (lines / (wanted * CANDIDATES)).max(1);
+    // The lines are made once more: to choose parts of them, and to count the lines that have each.
+    let mut random = Random::new(SEED);
+    let mut places = Random::new(SEED + 1);
+    let mut lines_with = HashMap::new();
+    for number in 0..lines {
+        let line = random.line();
+        if number % lines_per_candidate == 0 && line.len() >= PATTERN_BYTES && line.is_ascii() {
+            let start = places.below(line.len() - PATTERN_BYTES + 1);
+            let part = line.as_bytes()[start..start + PATTERN_BYTES].to_vec();
+            lines_with.insert(part, HashSet::new());
+        }
+    }
+    let mut random = Random::new(SEED);
+    for number in 0..lines {
+        for part in random.line().as_bytes().windows(PATTERN_BYTES) {
+            // Two are enough to know that a part is in more than one.
+            if let Some(found) = lines_with.get_mut(part)
+                && found.len() < 2
+            {
+                found.insert(number);
+            }
+        }
+    }
+    let in_one_line = lines_with.into_iter().filter(|(_, found)| found.len() == 1);
+    let mut parts: Vec<Vec<u8>> = in_one_line.map(|(part, _)| part).collect();
+    assert!(parts.len() >= wanted, "{} of {wanted} patterns", parts.len());
+    parts.sort();
+    places.shuffle(&mut parts);
+    let as_pattern = |part: &Vec<u8>| {
+        let part = String::from_utf8_lossy(part);
+        let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        format!("%{escaped}%")
+    };
+    parts.iter().take(wanted).map(as_pattern).collect()
 }
 
 /// Returns how many lines match a pattern.
