@@ -18,6 +18,16 @@ fn connect(database: &str) -> Client {
     Client::connect(&config, NoTls).expect("the server can be reached")
 }
 
+/// Returns the major version of the server that the environment names.
+pub fn major_version() -> i32 {
+    let version: String = connect("postgres")
+        .query_one("SHOW server_version_num", &[])
+        .expect("the server has a version")
+        .get(0);
+    let version: i32 = version.parse().expect("a version is a number");
+    version / 10_000
+}
+
 impl Database {
     /// Makes one, on the server that the environment names.
     pub fn create(name: impl Into<String>) -> Database {
@@ -58,7 +68,12 @@ impl Database {
 
     /// Version of the server.
     pub fn version(&mut self) -> String {
-        self.value("SHOW server_version")
+        let version: String = self.value("SHOW server_version");
+        let assertions: String = self.value("SHOW debug_assertions");
+        match assertions.as_str() {
+            "on" => format!("{version} with its assertions"),
+            _ => version,
+        }
     }
 
     /// Runs statements.

@@ -219,7 +219,12 @@ fn main() {
         let table = if measured.is_empty() { String::new() } else { table(&measured) };
         let bars = measured.iter().filter(|row| row.bar.is_finite()).count();
         println!("{run}\n{table}\n{missed} of {bars} bars missed\n");
-        page.put(title, &machine::cpu(), &format!("{run}\n{table}"));
+        // How pages are read from disk depends on the version, too.
+        let place = match name {
+            MEMORY => format!("{}, PostgreSQL {}", machine::cpu(), database::major_version()),
+            _ => machine::cpu(),
+        };
+        page.put(title, &place, &format!("{run}\n{table}"));
     }
     let text = format!(
         "# Benchmarks\n\nWritten by `make bench`; `ONLY=index` measures that part. The last run on each kind of CPU is kept.\n\
