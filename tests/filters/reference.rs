@@ -136,7 +136,7 @@ fn the_reference_has_every_object_and_no_other() {
 
 #[test]
 fn the_reference_has_every_column() {
-    let mut client = client("reference_settings");
+    let mut client = client("reference_columns");
     let reference = read("docs/reference.md");
     let columns = rows(&mut client, COLUMNS);
     assert!(columns.len() > 20, "that can't be all");
@@ -169,7 +169,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn documents_name_only_what_is_there() {
-    let mut client = client("reference_columns");
+    let mut client = client("reference_names");
     let known: BTreeSet<String> = column::<String>(
         &mut client,
         "SELECT proname::text FROM pg_proc JOIN members ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid

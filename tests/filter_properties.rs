@@ -56,7 +56,7 @@ const PROPERTIES: [&str; 32] = [
 #[test]
 fn random_filters_are_the_sets_they_were_made_of() {
     let server = Server::start("");
-    let mut client = server.database("sets");
+    let mut client = server.database("filter_properties");
     run(
         &mut client,
         "SELECT setseed(0.5); SET pg_bloom.overfill = ignore; SET statement_timeout = '20min'",
