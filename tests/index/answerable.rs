@@ -89,12 +89,13 @@ pub fn is_answerable(class: &str, operator: &str, question: &str) -> bool {
     match (class, operator) {
         ("text_ngram_ops", "=" | "^@") => has_window(question),
         ("text_ngram_ops", "LIKE" | "ILIKE") => is_like_answerable(question),
-        ("text_ngram_ops", _) => is_regex_answerable(question),
+        ("text_ngram_ops", "~" | "~*") => is_regex_answerable(question),
         ("array_ops", "=" | "@>") => members() > 0,
-        ("array_ops", _) => members() == 1,
-        ("tsvector_ops", _) => !question.contains(['!', '|', '*']),
+        ("array_ops", "&&") => members() == 1,
+        ("tsvector_ops", "@@") => !question.contains(['!', '|', '*']),
         // Which documents and paths have a value in them that is asked for isn't known here, and many
         // ranges have a key.
-        _ => false,
+        ("jsonb_ops", "=" | "@>" | "?" | "?|" | "?&" | "@?" | "@@") => false,
+        _ => panic!("when can an index of {class} answer {operator}?"),
     }
 }

@@ -90,7 +90,8 @@ fn text_question(random: &mut Random, operator: &str, document: &str) -> String 
             let document = swap_case(random, document);
             regex(random, &document)
         }
-        _ => pattern(random, document),
+        "LIKE" => pattern(random, document),
+        _ => panic!("no question for {operator} of texts"),
     }
 }
 
@@ -194,8 +195,10 @@ fn array(random: &mut Random, letters: &[&'static str]) -> String {
 }
 
 fn array_question(random: &mut Random, operator: &str, document: &str) -> String {
-    if operator == "=" {
-        return document.to_owned();
+    match operator {
+        "=" => return document.to_owned(),
+        "@>" | "&&" => {}
+        _ => panic!("no question for {operator} of arrays"),
     }
     let kept: Vec<&str> = document
         .split_once('=')
@@ -249,7 +252,8 @@ fn json_question(random: &mut Random, operator: &str, document: &str) -> String 
             .clone()
         }
         "@>" if random.below(2) == 0 => json_value(random, &JSON, 2),
-        _ => document.to_owned(),
+        "@>" | "=" => document.to_owned(),
+        _ => panic!("no question for {operator} of documents"),
     }
 }
 

@@ -57,7 +57,6 @@ pub unsafe fn add_rows(
 /// ANY (…) AND x = 5`): each such hash is one of every scan key's. Returns none without scan keys.
 /// Fails with 0A000 if the elements of a scan key can't be compared with the column by hashes.
 ///
-///
 /// # Safety
 /// The scan keys must be those of a scan of the index.
 unsafe fn hashes_that_match_all(

@@ -1,7 +1,7 @@
 //! A column of arrays. An array has a key for itself as a whole, which `=` asks for, and one for
 //! each of its members, which `@>` and `&&` ask for.
 
-use super::class::{MOST_PARTS, Strategy};
+use super::class::{MOST_PARTS, Strategy, unknown_strategy};
 use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::page::unhashed;
@@ -22,6 +22,13 @@ pub struct ArrayColumn {
     pub member: Column,
     /// How members are stored in an array.
     storage: Storage,
+}
+
+/// The members of an array that a query asks with.
+struct ArrayMembers {
+    /// The keys of the members that aren't NULL.
+    hashes: Vec<u64>,
+    has_null: bool,
 }
 
 impl ArrayColumn {
@@ -100,31 +107,50 @@ impl ArrayColumn {
     /// hold: `array = asked`, `array @> asked` or `array && asked`, by `strategy`. The *keys* of an
     /// array are its own hash and those of its members. `@>` needs all members of `asked`, of which
     /// at most 256 are looked up, `&&` at least one. Fails with XX000 if a member of `asked` has no
-    /// hash.
+    /// hash, and for the strategy of an operator that isn't one of arrays.
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.
     pub unsafe fn condition(&self, strategy: Strategy, asked: SqlValue) -> Result<Condition> {
-        if strategy == Strategy::Equal {
-            // SAFETY: both sides of `=` are arrays of the column's type.
-            let hash = unsafe { self.whole.hasher().hash(asked) };
-            return Ok(Condition::Has(hash.ok_or_else(unhashed)?));
+        match strategy {
+            Strategy::Equal => {
+                // SAFETY: both sides of `=` are arrays of the column's type.
+                let hash = unsafe { self.whole.hasher().hash(asked) };
+                Ok(Condition::Has(hash.ok_or_else(unhashed)?))
+            }
+            Strategy::Contains => {
+                // SAFETY: both sides of `@>` are arrays of one type.
+                let members = unsafe { self.members_of(asked)? };
+                if members.has_null {
+                    // No array contains a NULL, not even one that has it.
+                    return Ok(Condition::NONE);
+                }
+                Ok(Condition::all_of(members.hashes, MOST_PARTS))
+            }
+            Strategy::Overlaps => {
+                // SAFETY: both sides of `&&` are arrays of one type.
+                let members = unsafe { self.members_of(asked)? };
+                Ok(Condition::any(members.hashes.into_iter().map(Condition::Has)))
+            }
+            _ => Err(unknown_strategy(strategy as i16)),
         }
+    }
+
+    /// Returns the keys of the members of an array, and whether one of them is NULL. Fails with
+    /// XX000 if a member has no hash.
+    ///
+    /// # Safety
+    /// The value must be an array of the column's type.
+    unsafe fn members_of(&self, array: SqlValue) -> Result<ArrayMembers> {
         let mut hashes = Vec::new();
         let mut has_null = false;
-        // SAFETY: both sides of the operators are arrays of one type.
+        // SAFETY: promised by the caller.
         unsafe {
-            self.each_member(asked, |hash| match hash {
+            self.each_member(array, |hash| match hash {
                 Some(hash) => memory::push(&mut hashes, hash),
                 None => has_null = true,
             })?;
         }
-        Ok(match strategy {
-            // No array contains a NULL, not even one that has it.
-            Strategy::Contains if has_null => Condition::NONE,
-            Strategy::Contains => Condition::all_of(hashes, MOST_PARTS),
-            // Strategy::Overlaps
-            _ => Condition::any(hashes.into_iter().map(Condition::Has)),
-        })
+        Ok(ArrayMembers { hashes, has_null })
     }
 }

@@ -1,8 +1,12 @@
 //! The operator classes of indexes that keep several keys of a value: `array_ops`, `jsonb_ops`,
 //! `tsvector_ops` and `text_ngram_ops`.
 //!
-//! Each has a support function with number 3, which is never called: it only tells the classes
-//! apart. It is the function of one of the class's own operators.
+//! An index is given an operator class by whoever creates it, and PostgreSQL lets superusers declare
+//! further classes. So the index must recognise its own ones, whatever their names are. Each of the
+//! four has a *support function* with number 3, an entry of the class that names a function. The
+//! function is that of one of the class's operators, such as `arrayoverlap`, the function of `&&`,
+//! for `array_ops`. It is never called: its identifier, which is the same in every database, says
+//! which class this is. `operators_of` then says which operators the class may have.
 
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, SqlState};
@@ -17,7 +21,8 @@ pub const PARTS: i16 = 3;
 /// other rows.
 pub const MOST_PARTS: usize = 256;
 
-/// The support functions of `array_ops`, `jsonb_ops`, `tsvector_ops`, `text_ngram_ops`.
+/// The functions that are support function 3 of `array_ops`, `jsonb_ops`, `tsvector_ops` and
+/// `text_ngram_ops`.
 pub const ARRAY: u32 = pg_sys::F_ARRAYOVERLAP;
 pub const JSON: u32 = pg_sys::F_JSONB_CONTAINS;
 pub const WORDS: u32 = pg_sys::F_TS_MATCH_VQ;
@@ -52,11 +57,6 @@ impl Strategy {
             Strategy::Regex | Strategy::RegexIgnoringCase => 7,
             _ => 1,
         }
-    }
-
-    /// Returns whether the operator's right side is a jsonpath.
-    pub fn is_of_jsonpath(self) -> bool {
-        matches!(self, Strategy::PathExists | Strategy::PathMatches)
     }
 }
 
@@ -99,10 +99,26 @@ fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
 /// XX000 if the class has no such strategy.
 pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
     let mut strategies = operators_of(support).iter().map(|&(strategy, _)| strategy);
-    strategies.find(|&strategy| strategy as i16 == number).ok_or_else(|| {
-        let message = format!("strategy {number} is none of the operator class");
-        Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
-    })
+    strategies
+        .find(|&strategy| strategy as i16 == number)
+        .ok_or_else(|| unknown_strategy(number))
+}
+
+/// Returns the error for the number of a strategy for which the column of an index has no
+/// condition: the operator class doesn't have it, or a new operator lacks its branch. A wrong
+/// condition would lose rows.
+pub fn unknown_strategy(number: i16) -> Error {
+    let message = format!("strategy {number} is none of the operator class");
+    Error::new(SqlState::ERRCODE_INTERNAL_ERROR, message)
+}
+
+/// Returns the error for an operator class with another support function 3 than the four.
+pub fn unknown_class() -> Error {
+    refused("support function 3 of the operator class is none that an index can have".to_owned())
+}
+
+fn refused(message: String) -> Error {
+    unsupported(message, "Use the operator classes of the extension. See docs/index.md.")
 }
 
 /// Checks that an operator family has only operators that an index can be asked by. `support` is
@@ -110,14 +126,9 @@ pub fn strategy(support: Oid, number: i16) -> Result<Strategy> {
 /// jsonb, tsvector or text. Fails with 0A000 if the function is another one, or if an operator has
 /// another function than its strategy (its number in the class) should have.
 pub fn check(family: Oid, support: Oid) -> Result<()> {
-    let refused = |message| {
-        unsupported(message, "Use the operator classes of the extension. See docs/index.md.")
-    };
     let allowed = operators_of(support);
     if allowed.is_empty() {
-        return Err(refused(
-            "support function 3 of the operator class is none that an index can have".to_owned(),
-        ));
+        return Err(unknown_class());
     }
     for operator in &operators::family_operators(family) {
         let function_of_operator = operators::function_of(operator.amopopr).to_u32();

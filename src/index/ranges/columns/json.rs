@@ -6,9 +6,9 @@
 //! `user.tags`, "b" at `user.tags`, and the name `user`. Arrays are no part of a path, since `@>`
 //! finds a member at any place of an array.
 
-use super::class::{MOST_PARTS, Strategy};
+use super::class::{MOST_PARTS, Strategy, unknown_strategy};
 use crate::element::jsonb::{self, Scalar, each_scalar};
-use crate::pg::call::SqlValue;
+use crate::pg::call::{Result, SqlValue};
 use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::Sink;
@@ -29,12 +29,13 @@ pub fn each_key(document: &[u8], visit: &mut impl FnMut(u64)) {
 /// path, and of each name at its top. `@>` and `=` need all leaves of `asked`, of which at most 256
 /// are looked up; `?`, `?|` and `?&` need the names that they ask for. What PostgreSQL allocates
 /// for that is in the current memory context. The operators of jsonpath are in the module
-/// `jsonpath`.
+/// `jsonpath`. Fails with XX000 for theirs, and for the strategy of an operator that isn't one of
+/// jsonb.
 ///
 /// # Safety
 /// The value must be of the type of the operator's right side.
-pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
-    match strategy {
+pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Result<Condition> {
+    Ok(match strategy {
         // SAFETY: the right side of `?` is a text.
         Strategy::HasKey => unsafe { has_key(asked) },
         Strategy::HasAnyKey | Strategy::HasAllKeys => {
@@ -49,8 +50,8 @@ pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
                 Condition::all(conditions)
             }
         }
-        // `@>`, and `=`: equal documents have the same leaves.
-        _ => {
+        // Equal documents have the same leaves.
+        Strategy::Contains | Strategy::Equal => {
             let mut hashes = Vec::new();
             // SAFETY: the right side of both is a document.
             each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| {
@@ -58,7 +59,8 @@ pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
             });
             Condition::all_of(hashes, MOST_PARTS)
         }
-    }
+        _ => return Err(unknown_strategy(strategy as i16)),
+    })
 }
 
 /// Returns the condition that a document has this name.

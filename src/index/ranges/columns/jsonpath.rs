@@ -17,7 +17,6 @@
 //! condition        all of these: user.name = "x", any of (user.roles = "a", user.roles = "b")
 //! ```
 
-use super::class::Strategy;
 use super::json::hash_of_leaf;
 use crate::element::jsonb::Scalar;
 use crate::pg::call::{SqlValue, interrupt};
@@ -26,30 +25,27 @@ use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
 use pg_bloom_core::memory;
 
 /// Returns the condition on a document's keys, the hashes of its values with their paths, that is
-/// necessary for `document @? asked` or `document @@ asked` to hold, by `strategy`. `asked` is the
-/// jsonpath. What PostgreSQL allocates for that is in the current memory context.
-///
+/// necessary for `document @? asked` to hold: for the jsonpath `asked` to find something in it. What
+/// PostgreSQL allocates for that is in the current memory context.
 ///
 /// # Safety
 /// The value must be a jsonpath.
-pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Condition {
+pub unsafe fn of_existence(asked: SqlValue) -> Condition {
     // SAFETY: promised by the caller.
     let expression = unsafe { PathExpression::new(asked.datum) };
-    if strategy == Strategy::PathExists {
-        of_existence(&expression)
-    } else {
-        of_match(&expression)
-    }
+    of_path(PathItem::first(&expression), Place::TOP, None)
 }
 
-/// Returns what keys a document must have for an expression to find something in it.
-fn of_existence(expression: &PathExpression<'_>) -> Condition {
-    of_path(PathItem::first(expression), Place::TOP, None)
-}
-
-/// Returns what keys a document must have for an expression to be true for it.
-fn of_match(expression: &PathExpression<'_>) -> Condition {
-    let first = PathItem::first(expression);
+/// Returns the condition on a document's keys, the hashes of its values with their paths, that is
+/// necessary for `document @@ asked` to hold: for the jsonpath `asked` to be true for it. What
+/// PostgreSQL allocates for that is in the current memory context.
+///
+/// # Safety
+/// The value must be a jsonpath.
+pub unsafe fn of_match(asked: SqlValue) -> Condition {
+    // SAFETY: promised by the caller.
+    let expression = unsafe { PathExpression::new(asked.datum) };
+    let first = PathItem::first(&expression);
     match first.step() {
         // The expression is a path: it is true if it leads to the value `true`.
         PathStep::Root => of_path(first, Place::TOP, Some(&Scalar::Bool(true))),

@@ -70,8 +70,9 @@ impl IndexColumn for RangesColumn {
             class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
             class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
             class::JSON => RangesColumn::Json,
-            // The check allows no other class than that of words.
-            _ => RangesColumn::Words,
+            class::WORDS => RangesColumn::Words,
+            // The check allows no other class.
+            _ => return Err(class::unknown_class()),
         })
     }
 }
@@ -151,7 +152,6 @@ impl Index<'_> {
     /// comparison of the query with the column. Fails with XX000 for an operator that the index's
     /// operator class doesn't have.
     ///
-    ///
     /// # Safety
     /// The scan key must be one of a scan of the index.
     unsafe fn condition_of_scan_key(&self, scan_key: &Key) -> Result<Condition> {
@@ -165,26 +165,29 @@ impl Index<'_> {
 
     /// Returns the condition on a row's keys, the hashes of the parts of its value, that is
     /// necessary for an operator (by its strategy) to hold between that value and `asked`.
-    /// `Unknown` is a condition that restricts nothing.
+    /// `Unknown` is a condition that restricts nothing. Fails with XX000 for a strategy that the
+    /// column's file has no condition for.
     ///
     /// # Safety
     /// The value must be of the type of the operator's right side.
     unsafe fn condition_of_value(&self, strategy: Strategy, asked: SqlValue) -> Result<Condition> {
-        // SAFETY: promised by the caller. For texts the right side is a text, and for tsvectors a
-        // tsquery: both are of variable length.
+        // SAFETY: promised by the caller. The right side of `@?` and of `@@` is a jsonpath for
+        // documents, that of `@@` is a tsquery for tsvectors, which is of variable length.
         unsafe {
             match self.column() {
                 // The class of elements has none of these strategies.
                 RangesColumn::Element(_) => Ok(Condition::Unknown),
                 RangesColumn::Array(arrays) => arrays.condition(strategy, asked),
-                RangesColumn::Text(texts) => {
-                    Ok(texts.condition(strategy, &Value::detoast(asked.datum)))
-                }
-                RangesColumn::Json if strategy.is_of_jsonpath() => {
-                    Ok(jsonpath::condition(strategy, asked))
-                }
-                RangesColumn::Json => Ok(json::condition(strategy, asked)),
-                RangesColumn::Words => Ok(words::condition(&Value::detoast(asked.datum))),
+                RangesColumn::Text(texts) => texts.condition(strategy, asked),
+                RangesColumn::Json => match strategy {
+                    Strategy::PathExists => Ok(jsonpath::of_existence(asked)),
+                    Strategy::PathMatches => Ok(jsonpath::of_match(asked)),
+                    _ => json::condition(strategy, asked),
+                },
+                RangesColumn::Words => match strategy {
+                    Strategy::Matches => Ok(words::condition(&Value::detoast(asked.datum))),
+                    _ => Err(class::unknown_strategy(strategy as i16)),
+                },
             }
         }
     }

@@ -1,9 +1,9 @@
 //! A column of texts. The keys of a text are its windows: the hashes of all runs of a few
 //! characters that follow each other.
 
-use super::class::Strategy;
+use super::class::{Strategy, unknown_strategy};
 use crate::element::Column;
-use crate::pg::call::{Result, interrupt};
+use crate::pg::call::{Result, SqlValue, interrupt};
 use crate::pg::regex::CompiledRegex;
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::encoding;
@@ -44,16 +44,24 @@ impl TextColumn {
     /// Returns the condition on a text's windows that is necessary for an operator of the query to
     /// hold between the text and `asked`: a pattern of LIKE, a regular expression or a text, by
     /// `strategy`. A *window* is some characters of a text that follow each other; the index keeps
-    /// the hash of each. Raises PostgreSQL's error 2201B if a regular expression is invalid.
-    pub fn condition(&self, strategy: Strategy, asked: &Value) -> Condition {
-        match strategy {
-            Strategy::Like => text::like(asked, self.encoding, LetterCase::Compared),
-            Strategy::LikeIgnoringCase => text::like(asked, self.encoding, LetterCase::Ignored),
-            Strategy::Regex => self.regex_condition(asked, LetterCase::Compared),
-            Strategy::RegexIgnoringCase => self.regex_condition(asked, LetterCase::Ignored),
-            // `=` and `^@`: the text has all windows of the other one.
-            _ => text::having(asked, self.encoding),
-        }
+    /// the hash of each. Fails with XX000 for the strategy of an operator that isn't one of texts;
+    /// raises PostgreSQL's error 2201B if a regular expression is invalid.
+    ///
+    /// # Safety
+    /// The value must be of the type of the operator's right side.
+    pub unsafe fn condition(&self, strategy: Strategy, asked: SqlValue) -> Result<Condition> {
+        // SAFETY: promised by the caller; the right side of each operator below is a text, which is
+        // of variable length.
+        let text = || unsafe { Value::detoast(asked.datum) };
+        Ok(match strategy {
+            Strategy::Like => text::like(&text(), self.encoding, LetterCase::Compared),
+            Strategy::LikeIgnoringCase => text::like(&text(), self.encoding, LetterCase::Ignored),
+            Strategy::Regex => self.regex_condition(&text(), LetterCase::Compared),
+            Strategy::RegexIgnoringCase => self.regex_condition(&text(), LetterCase::Ignored),
+            // The text has all windows of the other one.
+            Strategy::Equal | Strategy::StartsWith => text::having(&text(), self.encoding),
+            _ => return Err(unknown_strategy(strategy as i16)),
+        })
     }
 
     /// Returns the condition on a text's windows, the hashes of some characters that follow each
