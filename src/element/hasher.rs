@@ -76,7 +76,7 @@ impl Hasher {
         let Reader::Scalar(reader) = &self.reader else {
             return false;
         };
-        !reader.convert && !matches!(reader.source, Source::Enum | Source::Jsonb | Source::Other)
+        !reader.convert && !reader.source.needs_postgres()
     }
 
     /// Returns the hash of an element without calling PostgreSQL. `None` if that isn't possible,

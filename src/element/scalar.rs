@@ -49,10 +49,45 @@ pub enum Source {
     Time,
     Timetz,
     Interval,
+    /// A `pg_lsn` or an `xid8`: an unsigned number of 64 bits. It is hashed as the `bigint` that has
+    /// the same bits.
     Unsigned,
     Jsonb,
     /// Another type, by its own extended hash.
     Other,
+}
+
+impl Source {
+    /// Returns whether hashing a value may call PostgreSQL even if the value is stored in line and
+    /// uncompressed, and text need not be converted. Says nothing about the length of numerics,
+    /// which PostgreSQL stores in line only if they are short.
+    pub fn needs_postgres(self) -> bool {
+        match self {
+            // The label of an enum is in the catalogs, and an own hash function is PostgreSQL's. A
+            // jsonb of any size may be in line in memory, and hashing it checks for interrupts.
+            Source::Enum | Source::Jsonb | Source::Other => true,
+            Source::Int2
+            | Source::Int4
+            | Source::Int8
+            | Source::Float4
+            | Source::Float8
+            | Source::Numeric
+            | Source::Text
+            | Source::Bpchar
+            | Source::Char
+            | Source::Name
+            | Source::EnumOid
+            | Source::Bytea
+            | Source::Uuid
+            | Source::Date
+            | Source::Timestamp
+            | Source::Bool
+            | Source::Time
+            | Source::Timetz
+            | Source::Interval
+            | Source::Unsigned => false,
+        }
+    }
 }
 
 /// Reads the values of one type that isn't made of other types.
@@ -82,7 +117,8 @@ impl ScalarReader {
     pub fn write_long(&self, value: &[u8], into: &mut impl Sink) {
         match self.source {
             Source::Numeric => jsonb::write_numeric(value, into),
-            _ => jsonb::write(value, self.convert, into),
+            Source::Jsonb => jsonb::write(value, self.convert, into),
+            _ => unreachable!("the canonical bytes of a {:?} are short", self.source),
         }
     }
 
@@ -125,48 +161,38 @@ impl ScalarReader {
                 Source::Uuid => use_bytes(&*datum.cast_mut_ptr::<[u8; 16]>()),
                 Source::Bytea => with_value(element, use_bytes),
                 Source::EnumOid => use_bytes(&scalar::integer(datum.value() as u32 as i64)),
-                Source::Other | Source::Numeric | Source::Jsonb => {
-                    use_bytes(&self.own_hash(datum).to_le_bytes())
+                Source::Other => use_bytes(&self.own_hash(datum).to_le_bytes()),
+                Source::Text => with_value(element, |text| self.in_utf8(text, use_bytes)),
+                Source::Bpchar => with_value(element, |text| {
+                    self.in_utf8(scalar::without_trailing_blanks(text), use_bytes)
+                }),
+                Source::Char => use_bytes(scalar::single_char(datum.value() as u8).as_bytes()),
+                Source::Name => {
+                    self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), use_bytes)
                 }
-                Source::Text | Source::Bpchar | Source::Char | Source::Name | Source::Enum => {
-                    self.with_text(element, use_bytes)
+                Source::Enum => self.with_label(datum, use_bytes),
+                Source::Numeric | Source::Jsonb => {
+                    unreachable!("the canonical bytes of a {:?} may be long", self.source)
                 }
             }
         }
     }
 
-    /// Calls `use_text` with the UTF-8 text of an element of a type that is hashed as text, and
-    /// returns its result: a text, a `char(n)` without trailing blanks, a `"char"`, a name, or the
-    /// label of an enum. The text exists for that call only. Raises an error if it can't be
-    /// converted to UTF-8.
+    /// Calls `use_text` with the label of a value of an enum, in UTF-8, and returns its result. The
+    /// label exists for that call only. Raises an error if it can't be converted to UTF-8.
     ///
     /// # Safety
-    /// The element must be a value of the type that the reader was made for, and that a text, a
-    /// `char(n)`, a `"char"`, a name or an enum.
-    unsafe fn with_text<T>(&self, element: SqlValue, use_text: impl FnOnce(&[u8]) -> T) -> T {
-        let datum = element.datum;
-        // SAFETY: the element is of the reader's type, as the caller promises. The output function
-        // of enums reads nothing but the datum, and allocates the label, which ends here.
+    /// The datum must be a value of an enum.
+    unsafe fn with_label<T>(&self, datum: pg_sys::Datum, use_text: impl FnOnce(&[u8]) -> T) -> T {
+        // SAFETY: the datum is of an enum, as the caller promises. The output function of enums
+        // reads nothing but the datum, and allocates the label, which ends here.
         unsafe {
-            match self.source {
-                Source::Bpchar => with_value(element, |text| {
-                    self.in_utf8(scalar::without_trailing_blanks(text), use_text)
-                }),
-                Source::Char => use_text(scalar::single_char(datum.value() as u8).as_bytes()),
-                Source::Name => {
-                    self.in_utf8(encoding::name_bytes(&*datum.cast_mut_ptr()), use_text)
-                }
-                Source::Enum => {
-                    let label_datum =
-                        pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)])
-                            .expect("every value of an enum has a label");
-                    let label: *mut std::ffi::c_char = label_datum.cast_mut_ptr();
-                    let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), use_text);
-                    pg_sys::pfree(label.cast());
-                    result
-                }
-                _ => with_value(element, |text| self.in_utf8(text, use_text)),
-            }
+            let label_datum = pgrx::direct_function_call_as_datum(pg_sys::enum_out, &[Some(datum)])
+                .expect("every value of an enum has a label");
+            let label: *mut std::ffi::c_char = label_datum.cast_mut_ptr();
+            let result = self.in_utf8(CStr::from_ptr(label).to_bytes(), use_text);
+            pg_sys::pfree(label.cast());
+            result
         }
     }
 
@@ -181,7 +207,6 @@ impl ScalarReader {
         // numeric are the types of variable length among these.
         unsafe {
             match self.source {
-                Source::Enum | Source::Jsonb | Source::Other => false,
                 Source::Name => !self.convert,
                 Source::Text | Source::Bpchar => self.text_in_place(element).is_some(),
                 Source::Bytea => Value::in_place(element.datum).is_some(),
@@ -189,8 +214,24 @@ impl ScalarReader {
                     let value = Value::in_place(element.datum);
                     value.is_some_and(|value| value.len() <= MOST_NUMERIC_BYTES_IN_PLACE)
                 }
-                // The other types have a fixed length, or are in the datum.
-                _ => true,
+                // These have a fixed length, or are in the datum.
+                Source::Int2
+                | Source::Int4
+                | Source::Int8
+                | Source::Float4
+                | Source::Float8
+                | Source::Char
+                | Source::EnumOid
+                | Source::Uuid
+                | Source::Date
+                | Source::Timestamp
+                | Source::Bool
+                | Source::Time
+                | Source::Timetz
+                | Source::Interval
+                | Source::Unsigned => true,
+                // These need PostgreSQL.
+                Source::Enum | Source::Jsonb | Source::Other => false,
             }
         }
     }
