@@ -8,6 +8,7 @@ use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
+use std::mem::offset_of;
 
 /// A scan key, PostgreSQL's `ScanKey`: a value, or an array of values, with which a query compares
 /// the index's column.
@@ -65,10 +66,13 @@ pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
 /// Returns whether a page of a table can have a line pointer with this number, from 1 on.
 /// PostgreSQL itself doesn't check numbers, and uses them as places in arrays.
 pub fn is_line(line: u16) -> bool {
-    /// Bytes of PostgreSQL's header of a page, and of the smallest row with its line pointer.
-    const HEADER: usize = 24;
-    const SMALLEST: usize = 28;
-    line > 0 && usize::from(line) <= (PAGE_BYTES - HEADER) / SMALLEST
+    const PAGE_HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
+    /// The bytes of a row without columns: what every row's header has, aligned.
+    const SMALLEST_ROW: usize = offset_of!(pg_sys::HeapTupleHeaderData, t_bits)
+        .next_multiple_of(pg_sys::MAXIMUM_ALIGNOF as usize);
+    const LINE_POINTER: usize = size_of::<pg_sys::ItemIdData>();
+    let most_lines = (PAGE_BYTES - PAGE_HEADER) / (SMALLEST_ROW + LINE_POINTER);
+    line > 0 && usize::from(line) <= most_lines
 }
 
 /// Returns PostgreSQL's struct for the place of a row in a table; `None` for a place where no row

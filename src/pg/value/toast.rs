@@ -8,16 +8,14 @@
 use crate::pg::call::error::{Error, Result, SqlState, raise};
 use crate::pg::call::interrupt::check_for_interrupts;
 use pgrx::pg_sys;
+use std::mem::offset_of;
 
 /// How many bytes of a large value are fetched at once: a few milliseconds' work.
 const PIECE_BYTES: usize = 1 << 20;
 /// The bytes before the `varatt_external` of a value out of line: the mark and the kind.
-const POINTER_START: usize = 2;
+const POINTER_START: usize = offset_of!(pg_sys::varattrib_1b_e, va_data);
 /// The bytes of the length before a value.
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// The bits of `va_extinfo` that are the size of the stored bytes; the others say how these are
-/// compressed.
-const SIZE_BITS: u32 = (1 << 30) - 1;
 
 /// The bytes of a `varatt_external`, which identify a value out of line: no two that exist at a
 /// time have the same.
@@ -48,7 +46,8 @@ pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
 /// Returns whether a value out of line is compressed. A slice of such a value costs as much as all
 /// that is before it.
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
-    let stored_bytes = (external.va_extinfo & SIZE_BITS) as usize;
+    // The other bits say how the bytes are compressed.
+    let stored_bytes = (external.va_extinfo & pg_sys::VARLENA_EXTSIZE_MASK) as usize;
     let bytes = (external.va_rawsize as usize).saturating_sub(LENGTH_BYTES);
     stored_bytes < bytes
 }

@@ -20,15 +20,16 @@ use pgrx::{
 };
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::ops::Deref;
 
 /// The bytes of the length before a long value.
-const LENGTH_BYTES: usize = 4;
+const LENGTH_BYTES: usize = offset_of!(pg_sys::varlena, vl_dat);
 /// The bytes of the length before a short value.
-const SHORT_LENGTH_BYTES: usize = 1;
+const SHORT_LENGTH_BYTES: usize = offset_of!(pg_sys::varattrib_1b, va_data);
 /// The bytes of a value that is out of line.
-const OUT_OF_LINE_BYTES: usize = 2 + size_of::<pg_sys::varatt_external>();
+const OUT_OF_LINE_BYTES: usize =
+    offset_of!(pg_sys::varattrib_1b_e, va_data) + size_of::<pg_sys::varatt_external>();
 /// The bytes before the compressed bytes of a value: two lengths.
 const COMPRESSED_PREFIX_BYTES: usize = 2 * LENGTH_BYTES;
 
