@@ -51,16 +51,17 @@ struct OptionsRecord {
     keys_per_row: u16,
 }
 
-/// Two numbers of the metapage. The field `levels` says which of two things each is, and
-/// [`LevelFields`] tells them apart.
+/// Two numbers of the metapage, of which the field `levels` says what they are. [`LevelFields`] has
+/// the same by its meaning.
+///
+/// | | with several levels | with one level |
+/// |---|---|---|
+/// | `first` | the first tile of level 0 that has a slot in level 1 | the first page of the table that is whole again, after pages that are split |
+/// | `second` | the first tile of level 1 that has a slot in level 2 | the first page of the table that is split |
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct LevelNumbers {
-    /// With several levels the first tile of level 0 that has a slot in level 1; with one level the
-    /// first page of the table that is whole again, after pages that are split.
-    first_covered_0_or_end_page: u32,
-    /// With several levels the first tile of level 1 that has a slot in level 2; with one level the
-    /// first page of the table that is split.
-    first_covered_1_or_first_page: u32,
+    first: u32,
+    second: u32,
 }
 
 /// A run of tiles as it is stored.
@@ -117,13 +118,12 @@ impl LevelFields {
     fn to_numbers(&self) -> LevelNumbers {
         match self {
             LevelFields::Several { first_covered_0, first_covered_1 } => LevelNumbers {
-                first_covered_0_or_end_page: first_covered_0.unwrap_or(NO_TILE),
-                first_covered_1_or_first_page: first_covered_1.unwrap_or(NO_TILE),
+                first: first_covered_0.unwrap_or(NO_TILE),
+                second: first_covered_1.unwrap_or(NO_TILE),
             },
             LevelFields::One { split } => LevelNumbers {
-                first_covered_0_or_end_page: split.map_or(Split::NO_PAGE, |split| split.end_page),
-                first_covered_1_or_first_page: split
-                    .map_or(Split::NO_PAGE, |split| split.first_page),
+                first: split.map_or(Split::NO_PAGE, |split| split.end_page),
+                second: split.map_or(Split::NO_PAGE, |split| split.first_page),
             },
         }
     }
@@ -209,8 +209,8 @@ impl OptionsRecord {
         check_equal("ranges per page", self.ranges_per_page, 0u8)?;
         check_equal("lines per range", self.lines_per_range, 0u8)?;
         Ok(LevelFields::Several {
-            first_covered_0: stored_tile(self.level_numbers.first_covered_0_or_end_page),
-            first_covered_1: stored_tile(self.level_numbers.first_covered_1_or_first_page),
+            first_covered_0: stored_tile(self.level_numbers.first),
+            first_covered_1: stored_tile(self.level_numbers.second),
         })
     }
 
@@ -221,8 +221,8 @@ impl OptionsRecord {
     /// Fails if a field about split pages is invalid.
     fn split_of_flat_index(&self) -> Result<Option<Split>, WrongField> {
         // An index with one level stores these two pages where others store tiles.
-        let first_page = self.level_numbers.first_covered_1_or_first_page;
-        let end_page = self.level_numbers.first_covered_0_or_end_page;
+        let end_page = self.level_numbers.first;
+        let first_page = self.level_numbers.second;
 
         let has_no_split = self.ranges_per_page == 0;
         if has_no_split {
