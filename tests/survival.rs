@@ -127,7 +127,7 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
     let server =
         Server::start("max_worker_processes = 20\ncheckpoint_timeout = 30s\nmax_wal_size = 32MB");
     let mut client = server.database("crashes");
-    let kinds = all_kinds(&mut client);
+    let kinds = all_kinds();
     corpus::fill(&mut client, &kinds);
     run(&mut client, STORED);
     let expected = filters(&mut client, "filters");
@@ -237,7 +237,7 @@ fn filters_read_the_same_on_a_standby_which_can_take_over() {
     let config = "wal_level = replica\nmax_wal_senders = 5\nmax_replication_slots = 5";
     let (primary, standby) = (Server::start(config), Server::start(config));
     let mut on_primary = primary.database("followed");
-    let kinds = all_kinds(&mut on_primary);
+    let kinds = all_kinds();
     corpus::fill(&mut on_primary, &kinds);
     run(&mut on_primary, STORED);
     run(&mut on_primary, "SET pg_bloom.overfill = ignore");

@@ -144,7 +144,7 @@ fn filters_survive_pg_upgrade() {
     let old = Server::start("");
     let mut client = old.database("upgraded");
     let from = major_version(&mut client);
-    let kinds = all_kinds(&mut client);
+    let kinds = all_kinds();
     corpus::fill(&mut client, &kinds);
     run(
         &mut client,

@@ -1,7 +1,7 @@
 //! A database with elements of every kind and filters of them, and the question whether they are
 //! still the same.
 
-use super::{KINDS, LAYOUTS, major_version, rows, run, value};
+use super::{KINDS, LAYOUTS, rows, run, value};
 pub use super::{Kind, TYPES};
 use postgres::Client;
 
@@ -14,68 +14,56 @@ pub const FILTERS: usize = LAYOUTS.len() * SIZES.len();
 /// Capacity and rate of the filters; that of 50 is dense, overfull even.
 const SIZES: [&str; 3] = ["1000000, 0.01", "50, 0.001", "NULL, 0.05"];
 
-/// More types, with the first version of PostgreSQL that has them.
-const OTHERS: [(i32, Kind); 37] = [
-    (13, ("cidr", "(inet '10.0.0.0' + i)::cidr")),
-    (13, ("macaddr", "('0800' || lpad(to_hex(i), 8, '0'))::macaddr")),
-    (13, ("macaddr8", "('08002b01' || lpad(to_hex(i), 8, '0'))::macaddr8")),
-    (13, ("pg_lsn", "('A/' || to_hex(i))::pg_lsn")),
-    (13, ("time", "time '00:00' + i * interval '61.000001 seconds'")),
-    (13, ("timetz", "timetz '00:00+02' + i * interval '61.000001 seconds'")),
-    (13, ("oid", "(i * 10000000::bigint)::oid")),
-    (13, ("xid", "i::text::xid")),
-    (13, ("xid8", "(i * 10000000000)::text::xid8")),
-    (13, ("cid", "i::text::cid")),
-    (13, ("tid", "format('(%s,%s)', i, 1 + i % 7)::tid")),
-    (13, ("oidvector", "format('%s %s', i, i + 1)::oidvector")),
-    (13, ("smallint[]", "ARRAY[i, -i]::smallint[]")),
-    (13, ("integer[]", "ARRAY[[i, 2], [3, NULL]]")),
-    (13, ("bigint[]", "ARRAY[i * -10000000000, i]")),
-    (13, ("real[]", "ARRAY[i / 3.0, 'NaN', '-0']::real[]")),
-    (13, ("double precision[]", "ARRAY[i / 3.0, 'Infinity', '-0']::float8[]")),
-    (13, ("numeric[]", "ARRAY[i / 7.0, -i * 1e20, 'NaN', 1.500]")),
-    (13, ("boolean[]", "ARRAY(SELECT (i >> bit) % 2 = 0 FROM generate_series(0, 16) AS bit)")),
-    (13, ("bytea[]", "ARRAY[decode(md5(i::text), 'hex'), '', NULL]")),
-    (13, ("uuid[]", "ARRAY[md5(i::text)::uuid]")),
-    (13, ("date[]", "ARRAY[date '1990-01-01' + i, 'infinity']")),
-    (13, ("timestamp[]", "ARRAY[timestamp '1990-01-01' + i * interval '1 hour', '-infinity']")),
-    (13, ("timestamptz[]", "ARRAY[timestamptz '1990-01-01 00:00+00' + i * interval '1 hour']")),
-    (13, ("name[]", "ARRAY[('name' || i)::name]")),
-    (13, ("char(9)[]", "ARRAY['é' || i, 'b ']::char(9)[]")),
-    (13, ("\"char\"[]", "ARRAY[(i % 256 - 128)::\"char\", (i / 256)::\"char\"]")),
-    (13, ("interval[]", "ARRAY[i * interval '-1 month 30 days', interval '1 mon']")),
+/// More types: every supported version of PostgreSQL has them, or [`MORE_TYPES`] makes them.
+const OTHERS: [Kind; 37] = [
+    ("cidr", "(inet '10.0.0.0' + i)::cidr"),
+    ("macaddr", "('0800' || lpad(to_hex(i), 8, '0'))::macaddr"),
+    ("macaddr8", "('08002b01' || lpad(to_hex(i), 8, '0'))::macaddr8"),
+    ("pg_lsn", "('A/' || to_hex(i))::pg_lsn"),
+    ("time", "time '00:00' + i * interval '61.000001 seconds'"),
+    ("timetz", "timetz '00:00+02' + i * interval '61.000001 seconds'"),
+    ("oid", "(i * 10000000::bigint)::oid"),
+    ("xid", "i::text::xid"),
+    ("xid8", "(i * 10000000000)::text::xid8"),
+    ("cid", "i::text::cid"),
+    ("tid", "format('(%s,%s)', i, 1 + i % 7)::tid"),
+    ("oidvector", "format('%s %s', i, i + 1)::oidvector"),
+    ("smallint[]", "ARRAY[i, -i]::smallint[]"),
+    ("integer[]", "ARRAY[[i, 2], [3, NULL]]"),
+    ("bigint[]", "ARRAY[i * -10000000000, i]"),
+    ("real[]", "ARRAY[i / 3.0, 'NaN', '-0']::real[]"),
+    ("double precision[]", "ARRAY[i / 3.0, 'Infinity', '-0']::float8[]"),
+    ("numeric[]", "ARRAY[i / 7.0, -i * 1e20, 'NaN', 1.500]"),
+    ("boolean[]", "ARRAY(SELECT (i >> bit) % 2 = 0 FROM generate_series(0, 16) AS bit)"),
+    ("bytea[]", "ARRAY[decode(md5(i::text), 'hex'), '', NULL]"),
+    ("uuid[]", "ARRAY[md5(i::text)::uuid]"),
+    ("date[]", "ARRAY[date '1990-01-01' + i, 'infinity']"),
+    ("timestamp[]", "ARRAY[timestamp '1990-01-01' + i * interval '1 hour', '-infinity']"),
+    ("timestamptz[]", "ARRAY[timestamptz '1990-01-01 00:00+00' + i * interval '1 hour']"),
+    ("name[]", "ARRAY[('name' || i)::name]"),
+    ("char(9)[]", "ARRAY['é' || i, 'b ']::char(9)[]"),
+    ("\"char\"[]", "ARRAY[(i % 256 - 128)::\"char\", (i / 256)::\"char\"]"),
+    ("interval[]", "ARRAY[i * interval '-1 month 30 days', interval '1 mon']"),
     (
-        13,
-        (
-            "jsonb[]",
-            "ARRAY[jsonb_build_object('a', i / 8.0, 'é', '[1e3, true, null, \"ß\"]'::jsonb), '{}', '-1.50']",
-        ),
+        "jsonb[]",
+        "ARRAY[jsonb_build_object('a', i / 8.0, 'é', '[1e3, true, null, \"ß\"]'::jsonb), '{}', '-1.50']",
     ),
-    (13, ("int8range", "int8range(i * 5000000000, NULL)")),
-    (13, ("numrange", "numrange(-i / 3.0, i, '(]')")),
-    (13, ("daterange", "daterange('2000-01-01'::date - i, date '2000-01-01' + i)")),
-    (13, ("tsrange", "tsrange(timestamp '2000-01-01' + i * interval '1 minute', 'infinity')")),
+    ("int8range", "int8range(i * 5000000000, NULL)"),
+    ("numrange", "numrange(-i / 3.0, i, '(]')"),
+    ("daterange", "daterange('2000-01-01'::date - i, date '2000-01-01' + i)"),
+    ("tsrange", "tsrange(timestamp '2000-01-01' + i * interval '1 minute', 'infinity')"),
     (
-        13,
-        (
-            "tstzrange",
-            "tstzrange(NULL, timestamptz '2000-01-01 00:00+00' + i * interval '1 minute', '[]')",
-        ),
+        "tstzrange",
+        "tstzrange(NULL, timestamptz '2000-01-01 00:00+00' + i * interval '1 minute', '[]')",
     ),
     (
-        14,
-        (
-            "datemultirange",
-            "datemultirange(daterange(NULL, '1999-01-01'), daterange('2000-01-01', date '2000-01-01' + i))",
-        ),
+        "datemultirange",
+        "datemultirange(daterange(NULL, '1999-01-01'), daterange('2000-01-01', date '2000-01-01' + i))",
     ),
-    (13, ("tick", "i::text::tick")),
+    ("tick", "i::text::tick"),
     (
-        13,
-        (
-            "wide",
-            "ROW(date '1990-01-01' + i, timestamptz '1990-01-01 00:00+00', 'é' || i, i / 8.0, ARRAY[i], (i % 2 = 0, NULL)::half)::wide",
-        ),
+        "wide",
+        "ROW(date '1990-01-01' + i, timestamptz '1990-01-01 00:00+00', 'é' || i, i / 8.0, ARRAY[i], (i % 2 = 0, NULL)::half)::wide",
     ),
 ];
 
@@ -89,14 +77,9 @@ pub const MORE_TYPES: &str = "
     CREATE TYPE half AS (a boolean, b \"char\");
     CREATE TYPE wide AS (a date, b timestamptz, c varchar, d numeric, e integer[], f half);";
 
-/// Every type that the server has of these: [`KINDS`] and [`OTHERS`].
-pub fn all_kinds(client: &mut Client) -> Vec<Kind> {
-    let version = major_version(client);
-    let others = OTHERS
-        .into_iter()
-        .filter(|(since, _)| version >= *since)
-        .map(|(_, kind)| kind);
-    KINDS.into_iter().chain(others).collect()
+/// Returns the kinds of [`KINDS`] and of [`OTHERS`].
+pub fn all_kinds() -> Vec<Kind> {
+    KINDS.into_iter().chain(OTHERS).collect()
 }
 
 /// Makes tables of elements of these kinds, `elements_<n>`, and one of filters of them.

@@ -78,7 +78,7 @@ fn hashes_of_elements_are_what_they_were() {
     run(&mut client, corpus::TYPES);
     run(&mut client, corpus::MORE_TYPES);
     let mut differing = Vec::new();
-    for (sql_type, element) in all_kinds(&mut client) {
+    for (sql_type, element) in all_kinds() {
         let hash: String = value(
             &mut client,
             &format!(
