@@ -1,4 +1,4 @@
-//! Links between the documents lead somewhere.
+//! Links between the documents lead somewhere, and the files that text names are there.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -101,4 +101,37 @@ fn every_link_leads_somewhere() {
     }
     assert!(checked > 50, "only {checked} links were seen");
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The texts outside the documents' links whose paths of files are checked.
+const TEXTS_WITH_PATHS: [&str; 2] = ["CONTRIBUTING.md", "sql/pg_bloom.sql"];
+
+/// A folder that is there only if it has a file.
+const MADE_WHEN_NEEDED: &str = "core/fuzz/regressions/operations/";
+
+/// The files that a text names by their paths from the repository's root. A path with a wildcard or
+/// braces names several, and one with a version is of a release to come; these are left out.
+fn named_files(text: &str) -> Vec<&str> {
+    let is_separator = |c: char| c.is_whitespace() || "`'\"()[],;:".contains(c);
+    let words = text.split(is_separator).map(|word| word.trim_end_matches('.'));
+    let is_path = |word: &&str| {
+        let folders = ["src/", "core/", "tests/", "docs/", "sql/", "scripts/"];
+        folders.iter().any(|folder| word.starts_with(folder))
+            && !word.contains(['*', '{', '}', '…', '%'])
+            && !word.contains("--")
+    };
+    words.filter(is_path).collect()
+}
+
+#[test]
+fn every_file_that_is_named_is_there() {
+    for text in TEXTS_WITH_PATHS {
+        let content = std::fs::read_to_string(root().join(text)).expect("a text can be read");
+        let named = named_files(&content);
+        assert!(named.len() >= 3, "{text} names only {named:?}");
+        for file in named {
+            let is_there = root().join(file).exists() || file == MADE_WHEN_NEEDED;
+            assert!(is_there, "{text} names {file}, which is not there");
+        }
+    }
 }
