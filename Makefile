@@ -46,7 +46,7 @@ all: ## build the library (the default)
 
 install: ## copy the built library, control file and SQL into PostgreSQL without symbols (DESTDIR is honoured; KEEP_SYMBOLS=yes)
 	@lib='$(LIBRARY)'; test -f "$$lib" || { echo "$$lib is not there: run make first" >&2; exit 1; }; \
-	newer=$$(find Cargo.toml Cargo.lock src core/src -newer "$$lib" -type f 2>/dev/null | head -n 1); \
+	newer=$$(find Cargo.toml Cargo.lock src core/src pgrx/src -newer "$$lib" -type f 2>/dev/null | head -n 1); \
 	test -z "$$newer" || echo "warning: $$newer is newer than the library: run make to rebuild it" >&2; \
 	test ! -e '$(BUILT_FOR)' || test "$$(cat '$(BUILT_FOR)')" = '$(PG_VERSION)' || \
 		echo "warning: the library is for $$(cat '$(BUILT_FOR)'), not $(PG_VERSION): run make to rebuild it" >&2

@@ -5,12 +5,13 @@
 //! starts no threads, since PostgreSQL's error handling and its memory know one stack; and it leaks
 //! no boxes, whose references would outlive the memory in them. `clippy.toml` refuses that in all
 //! of the library; where it is needed here, the reason is beside it. Nor does it make futures,
-//! which may borrow of themselves, assemble, or hide code from the lint: `tests/rooms.rs` looks.
+//! which may borrow of themselves, assemble, or hide code from the lint: `tests/rooms/words.rs`
+//! looks.
 //!
 //! pgrx's own safe functions promise less: its connections and callbacks change memory under a
-//! call. So `tests/rooms.rs` has a list of what the library uses of pgrx beside PostgreSQL's
-//! functions, which are unsafe. What has pgrx's guard is unsafe too, since it jumps: that test
-//! looks. Nobody formats a node of PostgreSQL's that he made: `Display` believes its tag.
+//! call. So the library can't name them: the crate in `pgrx/`, which it depends on instead, has
+//! PostgreSQL's functions, which are unsafe, and a list of what else is used. What has pgrx's guard
+//! is unsafe too, since it jumps: that test looks. Nobody formats a node of PostgreSQL's that he made: `Display` believes its tag.
 //!
 //! - What PostgreSQL passes becomes a value here by an unsafe function. Nothing else makes a
 //!   [`call::Call`], a [`storage::relation::Relation`], a memory context, a build, a scan or a

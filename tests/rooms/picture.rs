@@ -25,24 +25,21 @@ fn uses(directory: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 /// All rooms that a room uses, those that it uses by way of others included.
 fn reached(uses: &BTreeMap<String, BTreeSet<String>>, room: &str) -> BTreeSet<String> {
-    uses[room]
-        .iter()
-        .flat_map(|other| reached(uses, other).into_iter().chain([other.clone()]))
-        .collect()
+    let mut found = BTreeSet::new();
+    let mut waiting: Vec<&String> = uses[room].iter().collect();
+    while let Some(other) = waiting.pop() {
+        if found.insert(other.clone()) {
+            waiting.extend(&uses[other]);
+        }
+    }
+    found
 }
 
 /// The picture of a crate, in Mermaid's language: rooms from the top down.
-fn picture(directory: &str, rooms: &[&[&str]]) -> String {
+fn picture(directory: &str, rooms: &str) -> String {
     let uses = uses(directory);
     let mut lines = vec!["flowchart TD".to_owned()];
-    // The root has no arrows of its own.
-    for room in rooms
-        .iter()
-        .rev()
-        .flat_map(|row| *row)
-        .copied()
-        .filter(|room| !room.is_empty())
-    {
+    for room in rooms.rsplit('<').flat_map(str::split_whitespace) {
         let used = &uses[room];
         let further: BTreeSet<String> =
             used.iter().flat_map(|other| reached(&uses, other)).collect();

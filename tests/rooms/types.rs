@@ -1,10 +1,10 @@
 //! A type has one name in both crates, and a name one type: a reader who meets `Run` need not ask
 //! which.
 
-use super::{CRATES, is_for_tests};
+use super::CRATES;
 use std::collections::BTreeMap;
 use std::fs;
-use syn::visit::{self, Visit};
+use syn::visit::Visit;
 
 /// Names that several rooms use for their own form of one idea, and what that is.
 const SIBLINGS: [(&str, &str); 4] = [
@@ -25,12 +25,6 @@ const TO_BE_RENAMED: &[&str] = &[
 struct TypeNames(Vec<String>);
 
 impl<'ast> Visit<'ast> for TypeNames {
-    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if !is_for_tests(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
-    }
-
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         self.0.push(item.ident.to_string());
     }

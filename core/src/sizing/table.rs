@@ -9,7 +9,7 @@
 //! answers (19, 13) for every rate below 1.09e-4 and has a hole at 0.221…0.237. These go on to 1e-9
 //! (parquet: 1e-6) and have none.
 //!
-//! The numbers are in `table/data.rs`, printed by
+//! The numbers are in `data`, printed by
 //! `cargo run -p pg_bloom_core --example sizing_tables` and compared with the formulas of
 //! [`crate::sizing::rate`] in a test.
 
