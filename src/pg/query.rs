@@ -184,7 +184,7 @@ unsafe fn select(
 
 /// Adds a table to the tables of a query (the parser's range table), as `FROM ONLY leaf` does, and
 /// returns the parser's item for it. A table without partitions or children is added without ONLY,
-/// which means the same, except to TimescaleDB.
+/// which means the same, except to extensions that store rows elsewhere.
 ///
 /// # Safety
 /// The state must be the parser's.
@@ -192,8 +192,8 @@ unsafe fn add_to_range_table(
     state: *mut pg_sys::ParseState,
     leaf: Relation,
 ) -> *mut pg_sys::ParseNamespaceItem {
-    // TimescaleDB hides compressed rows from ONLY. So a table with nothing below it is queried
-    // without ONLY.
+    // An extension that compresses rows may hide them from ONLY. So a table with nothing below it
+    // is queried without ONLY.
     let is_only = leaf.class().relhassubclass;
     let with_descendants = !is_only;
     let is_in_from_clause = true;

@@ -308,9 +308,9 @@ impl Call {
 
     /// Returns whether the executor has prepared this call.
     ///
-    /// It hasn't where an extension calls the functions of an aggregate itself, as Citus does to
-    /// spread one over servers: it looks them up for each row, and what the call site remembers
-    /// ends with that row.
+    /// It hasn't where another extension calls the functions of an aggregate itself, to spread one
+    /// over servers: that looks them up for each row, and what the call site remembers ends with
+    /// that row.
     pub fn is_prepared(&self) -> bool {
         self.expression().is_some()
     }

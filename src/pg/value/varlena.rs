@@ -254,8 +254,8 @@ impl Deref for Value<'_> {
     }
 }
 
-/// A new value of variable length in PostgreSQL's memory. It is the buffer that core writes filters
-/// into. It must not outlive the call in which it was made.
+/// A new value of variable length in PostgreSQL's memory. It is the buffer that core writes its
+/// results into. It must not outlive the call in which it was made.
 pub struct PgBuffer {
     pointer: *mut pg_sys::varlena,
     memory: MemoryOfCall,
@@ -337,7 +337,7 @@ pub fn hex_string(bytes: &[u8]) -> pg_sys::Datum {
     const PREFIX: &CStr = c"\\x";
     let prefix_bytes = PREFIX.count_bytes();
     let len = prefix_bytes + bytes.len() * 2;
-    // The digits of the largest filter are more than the gigabyte that `palloc` allows.
+    // The digits of the largest value are more than the gigabyte that `palloc` allows.
     let flags = pg_sys::MCXT_ALLOC_HUGE as i32;
     // SAFETY: the allocation has room for the text and the zero byte that ends it.
     unsafe {
