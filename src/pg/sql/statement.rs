@@ -15,6 +15,7 @@
 //! stays the current one. After an error PostgreSQL ends the connection itself, with the
 //! transaction or the subtransaction.
 
+use super::setting::{Setting, with_settings};
 use super::transaction::snapshot;
 use crate::pg::call::SqlValue;
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -133,9 +134,35 @@ pub fn execute(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Planning {
     ByCost,
-    /// With indexes, however small its tables are at that time: the plan is kept until a table or
-    /// its statistics change.
+    /// With nested loops over indexes, however small its tables are at that time: the plan is kept
+    /// until a table or its statistics change.
     WithIndexes,
+    /// With bitmap heap scans, for a statement without joins: an index finds the pages of all rows,
+    /// and PostgreSQL announces `effective_io_concurrency` of them before it reads the first.
+    WithBitmaps,
+}
+
+impl Planning {
+    /// Returns settings with which PostgreSQL plans so. Without an index, a plan with a scan that
+    /// is turned off seems so expensive that PostgreSQL would compile it.
+    fn settings(self) -> &'static [Setting<'static>] {
+        match self {
+            Planning::ByCost => &[],
+            Planning::WithIndexes => &[
+                (c"enable_seqscan", c"off"),
+                (c"enable_bitmapscan", c"off"),
+                (c"enable_hashjoin", c"off"),
+                (c"enable_mergejoin", c"off"),
+                (c"jit", c"off"),
+            ],
+            Planning::WithBitmaps => &[
+                (c"enable_seqscan", c"off"),
+                (c"enable_bitmapscan", c"on"),
+                (c"enable_indexscan", c"off"),
+                (c"jit", c"off"),
+            ],
+        }
+    }
 }
 
 /// A statement with one plan for all values of its parameters. PostgreSQL plans it again when a
@@ -143,8 +170,8 @@ pub enum Planning {
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
     parameter_types: Vec<Oid>,
-    /// Whether it must be planned with indexes, when it is executed for the first time.
-    wants_index: Cell<bool>,
+    /// How it is to be planned, until it has been.
+    planning: Cell<Planning>,
 }
 
 impl Prepared {
@@ -188,8 +215,7 @@ impl Prepared {
             // SAFETY: this reads a variable of the session.
             return Err(failed(unsafe { pg_sys::SPI_result }));
         }
-        let wants_index = Cell::new(planning == Planning::WithIndexes);
-        Ok(Prepared { plan, parameter_types, wants_index })
+        Ok(Prepared { plan, parameter_types, planning: Cell::new(planning) })
     }
 
     /// Executes the statement, while [`connected`], with these values, and calls `each` with every
@@ -209,8 +235,9 @@ impl Prepared {
         assert_eq!(CONNECTED_CALL.get(), current_call(), "the call must make its own connection");
         assert!(sees != Sees::CallingQuery || snapshot().is_some(), "a query has a snapshot");
 
+        let settings = self.planning.replace(Planning::ByCost).settings();
         // SAFETY: there are as many values as the plan has parameters, and of their types.
-        check(unsafe { self.execute_plan(values, sees) })?;
+        check(with_settings(settings, || unsafe { self.execute_plan(values, sees) }))?;
 
         // SAFETY: the interface sets these variables for the connection of this call. Statements
         // that `each` executes have their own connection, and so their own results.
@@ -243,17 +270,14 @@ impl Prepared {
         let no_nulls = std::ptr::null();
         let is_read_only = sees != Sees::Now;
         let no_limit = 0;
-        let must_plan_with_index = self.wants_index.replace(false);
 
-        // SAFETY: the caller promises values of the statement's parameter types. Settings and
-        // snapshot are set back at the end; after an error PostgreSQL does that. Only the values
-        // are made in the scratch memory.
+        // SAFETY: the caller promises values of the statement's parameter types. The snapshot is
+        // set back at the end; after an error PostgreSQL does that. Only the values are made in the
+        // scratch memory.
         unsafe {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
             }
-            let settings_level = must_plan_with_index.then(only_nested_loops_over_indexes);
-
             let code = in_scratch(|| {
                 let mut datums: Vec<pg_sys::Datum> =
                     memory::collect(values.iter().map(Parameter::datum));
@@ -264,10 +288,6 @@ impl Prepared {
                     })
                 })
             });
-
-            if let Some(level) = settings_level {
-                pg_sys::AtEOXact_GUC(true, level);
-            }
             if sees == Sees::Catalogs {
                 pg_sys::PopActiveSnapshot();
             }
@@ -336,38 +356,6 @@ impl ResultRow {
             let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, number, &mut is_null);
             Ok(if is_null { None } else { Some(datum) })
         }
-    }
-}
-
-/// Turns off all scans and joins but nested loops over indexes, and compilation: without an index,
-/// a plan with a scan that is turned off seems so expensive that PostgreSQL would compile it.
-///
-/// Returns the level of settings to end afterwards; after an error PostgreSQL ends it.
-fn only_nested_loops_over_indexes() -> i32 {
-    const OFF: [&std::ffi::CStr; 5] = [
-        c"enable_seqscan",
-        c"enable_bitmapscan",
-        c"enable_hashjoin",
-        c"enable_mergejoin",
-        c"jit",
-    ];
-    // SAFETY: these are PostgreSQL's own steps for settings that hold during a function. The names
-    // and the value are C strings.
-    unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        for name in OFF {
-            pg_sys::set_config_option(
-                name.as_ptr(),
-                c"off".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-        }
-        level
     }
 }
 
