@@ -4,6 +4,8 @@ mod common;
 
 #[path = "filter_sets/clear.rs"]
 mod clear;
+#[path = "filter_sets/cold.rs"]
+mod cold;
 #[path = "filter_sets/copies.rs"]
 mod copies;
 #[path = "filter_sets/crash.rs"]

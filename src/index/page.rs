@@ -2,7 +2,7 @@
 //! errors about damaged indexes.
 
 use crate::pg::call::{Error, Result, SqlState, interrupt};
-use crate::pg::storage::announce;
+use crate::pg::storage::announce::{self, LEAST_PAGES_ANNOUNCED};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, Layout, NewPages};
@@ -21,10 +21,6 @@ pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has
 /// the index for one that is in memory. Looking up pages that are announced, for nothing, would
 /// then take up to a tenth of the time of a lookup.
 const PAGES_OF_INDEX_IN_MEMORY: u32 = 64;
-/// Pages that are announced at least, where `effective_io_concurrency` isn't 0. Before version 18
-/// the default is 1, which is meant for a scan that goes on while one page is being read. A lookup
-/// waits for each of its pages.
-const LEAST_PAGES_ANNOUNCED: usize = 16;
 
 /// Returns the error (XX002) for a damaged page of an index.
 #[cold]

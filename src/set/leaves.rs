@@ -7,7 +7,6 @@
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::Result;
-use crate::pg::sql::{Parameter, Sees};
 use pg_bloom_core::set::{Row, tree};
 use pg_bloom_core::{interrupt, memory};
 use std::ops::RangeInclusive;
@@ -120,8 +119,14 @@ impl Set {
         most: usize,
         on_read: &mut impl FnMut(&Row, HashedElement),
     ) -> Result<()> {
+        let num_depths = depths.clone().count();
         let buckets = search.buckets_without_leaf(depths, most);
-        self.each_row(&self.read, &[Parameter::I64s(&buckets)], Sees::CallingQuery, |row| {
+        if buckets.is_empty() {
+            return Ok(());
+        }
+        // One element has a bucket at each depth, and only one of these has a row.
+        let may_be_several = buckets.len() > num_depths;
+        self.each_row_of(&buckets, may_be_several, |row| {
             for index in interrupt::cancellable(search.covered_by(row.bucket)) {
                 if let Some(other_leaf) = search.leaves[index].replace(row.bucket) {
                     return Err(self.ambiguous(other_leaf, row.bucket));

@@ -1,9 +1,10 @@
 //! Reading and writing the rows of a set by its statements.
 
-use super::statements::Changes;
+use super::statements::{Changes, prepared_for_disk};
 use super::table::Set;
 use crate::pg::call::{Error, Result, SqlState, interrupt};
-use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees};
+use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, with_settings};
+use crate::pg::storage::announce;
 use crate::pg::value::varlena::PgBuffer;
 use pg_bloom_core::memory;
 use pg_bloom_core::set::{Row, tree};
@@ -108,6 +109,55 @@ impl Set {
         let count = statement.execute(values, sees, |result| visit(self.parse_row(result)?))?;
         self.check_name()?;
         Ok(count)
+    }
+
+    /// Reads the rows of the set that have these bucket numbers, with the snapshot of the calling
+    /// query, and calls `visit` with each of them, in any order. `may_be_several` says whether
+    /// there may be more than one.
+    ///
+    /// Rows are anywhere in the table, and a disk takes as long for several pages that it is asked
+    /// for together as for one. So if the rows that were read last weren't in memory, the pages of
+    /// these are announced: the operating system is asked to read them before PostgreSQL reads the
+    /// first one. In memory, that would take longer than reading row by row.
+    ///
+    /// Must be called within [`connected`](crate::pg::sql::connected). Fails as [`Set::each_row`]
+    /// does.
+    pub fn each_row_of(
+        &self,
+        buckets: &[u64],
+        may_be_several: bool,
+        visit: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        let values = [Parameter::I64s(buckets)];
+        let read_before = announce::pages_read_from_disk();
+        if may_be_several && self.has_bitmap_scans && self.is_on_disk.get() {
+            let concurrency = announce::raised_io_concurrency();
+            let setting = concurrency
+                .as_deref()
+                .map(|value| (c"effective_io_concurrency", value));
+            let statement = self.read_from_disk()?;
+            with_settings(setting.as_slice(), || {
+                self.each_row(statement, &values, Sees::CallingQuery, visit)
+            })?;
+        } else {
+            self.each_row(&self.read, &values, Sees::CallingQuery, visit)?;
+        }
+        // A single row may be in memory by chance.
+        let has_read = announce::pages_read_from_disk() > read_before;
+        if has_read || may_be_several {
+            self.is_on_disk.set(has_read);
+        }
+        Ok(())
+    }
+
+    /// Returns the statement that reads rows by their buckets from disk. It is prepared when it is
+    /// first needed. Fails if preparing it does.
+    fn read_from_disk(&self) -> Result<&Prepared> {
+        if let Some(statement) = self.read_from_disk.get() {
+            return Ok(statement);
+        }
+        let statement = prepared_for_disk(&self.table)?;
+        Ok(self.read_from_disk.get_or_init(|| statement))
     }
 
     /// Parses one row of a set from a statement's result, whose first column is the bucket, the

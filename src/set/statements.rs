@@ -52,8 +52,24 @@ pub const PAGE: &str =
 /// The statement is planned with the index of the primary key. A plan that was made while the table
 /// was small would otherwise read all of it when the table has grown. Fails if preparing does.
 pub fn prepared(statement: &str, table: &[u8], types: &[pg_sys::Oid]) -> Result<Prepared> {
+    planned(statement, table, types, Planning::WithIndexes)
+}
+
+/// Prepares [`READ`] on the table of a set with this quoted name, for rows that aren't in memory:
+/// the index of the primary key finds the pages of all of them before the first is read. Fails if
+/// preparing does.
+pub fn prepared_for_disk(table: &[u8]) -> Result<Prepared> {
+    planned(READ, table, &[pg_sys::INT8ARRAYOID], Planning::WithBitmaps)
+}
+
+fn planned(
+    statement: &str,
+    table: &[u8],
+    types: &[pg_sys::Oid],
+    planning: Planning,
+) -> Result<Prepared> {
     let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
-    Prepared::new(&[&parts.join(table)], types.to_vec(), Planning::WithIndexes)
+    Prepared::new(&[&parts.join(table)], types.to_vec(), planning)
 }
 
 /// The statements that lock rows, and then return their newest versions, and those that change

@@ -81,6 +81,14 @@ pub struct Set {
     pub may_insert_others: bool,
     /// The statement that reads rows by their buckets.
     pub read: Prepared,
+    /// The same statement for rows that have to be read from disk, once it was needed.
+    pub read_from_disk: OnceCell<Prepared>,
+    /// Whether PostgreSQL can read rows from disk by that statement: only tables of its own access
+    /// method surely have bitmap heap scans. In another, the statement may read the whole table.
+    pub has_bitmap_scans: bool,
+    /// Whether rows that were read last by their buckets had to be read from disk: a hint whether
+    /// the next ones will.
+    pub is_on_disk: Cell<bool>,
     /// The statement that reads rows in the order of their buckets.
     pub page: Prepared,
     /// The statements that change rows, once they were needed.
@@ -292,9 +300,9 @@ impl Set {
 /// caches the result for later calls of the session.
 ///
 /// `table` is locked by the caller; `name` is its quoted name with the schema, as the statements
-/// have it; `outdated` is the `Set` from before the table was changed, if there is one. Two hints
-/// are taken from it if the set is still the same: the depth of its rows, and that a warning was
-/// raised.
+/// have it; `outdated` is the `Set` from before the table was changed, if there is one. Hints are
+/// taken from it if the set is still the same: the depth of its rows, whether they are on disk, and
+/// that a warning was raised.
 ///
 /// Fails with 42809 if the table isn't a filter set.
 fn learn(
@@ -330,6 +338,9 @@ fn learn(
     let set = Rc::new(Set {
         oid: table.oid(),
         read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
+        read_from_disk: OnceCell::new(),
+        has_bitmap_scans: table.is_heap() || table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE,
+        is_on_disk: Cell::new(previous.as_ref().is_some_and(|previous| previous.is_on_disk.get())),
         page: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
         table: name,
         parameters,

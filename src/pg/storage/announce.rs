@@ -22,7 +22,13 @@
 
 use super::relation::{MAIN_FORK, Relation};
 use pgrx::pg_sys;
+use std::ffi::CString;
 use std::ops::Range;
+
+/// Pages that are announced at least, where pages far apart are known before the first one is read,
+/// and `effective_io_concurrency` isn't 0. Before version 18 its default is 1, which is meant for a
+/// scan that goes on while one page is being read. A lookup waits for each of its pages.
+pub const LEAST_PAGES_ANNOUNCED: usize = 16;
 
 /// Returns `effective_io_concurrency` of a relation's tablespace: 0 if nothing must be announced.
 pub fn io_concurrency(relation: Relation) -> u32 {
@@ -30,6 +36,16 @@ pub fn io_concurrency(relation: Relation) -> u32 {
     unsafe { pg_sys::get_tablespace_io_concurrency(relation.class().reltablespace) }
         .max(0)
         .cast_unsigned()
+}
+
+/// Returns the value that `effective_io_concurrency` needs for a scan of PostgreSQL's own to
+/// announce [`LEAST_PAGES_ANNOUNCED`] pages; `None` if it is at least that, or 0, so that nothing
+/// must be announced. A tablespace whose options say something else keeps that.
+pub fn raised_io_concurrency() -> Option<CString> {
+    // SAFETY: reads the setting.
+    let concurrency = unsafe { pg_sys::effective_io_concurrency };
+    let is_too_low = (1..LEAST_PAGES_ANNOUNCED as i32).contains(&concurrency);
+    is_too_low.then(|| CString::new(LEAST_PAGES_ANNOUNCED.to_string()).expect("digits"))
 }
 
 /// Announces a page, which must be there. Returns whether it has to be read from disk.
