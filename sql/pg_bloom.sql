@@ -1,7 +1,8 @@
 -- pg_bloom: Bloom filters as a data type.
 --
 -- Sections: type, build, aggregates, membership, merge, what is in it, sizing, sets that change, Parquet, casts, operator
--- classes; then counting filters, with the same sections as far as they have them; then index.
+-- classes; then counting filters, with the same sections as far as they have them; then index; last, what depends on the
+-- version of PostgreSQL.
 -- Each C function is a Rust function of src/, in the file of that name: see src/lib.rs.
 --
 -- An element is given as anyelement; the forms for text let the parser resolve an untyped literal (f @> 'x'). A "char",
@@ -1586,3 +1587,19 @@ CREATE FUNCTION bloom_index_check(index regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION bloom_index_check(regclass) IS
     'looks for every row in an index USING bloom_filter: how many there are, or an error with the first that is missed';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- what depends on the version of PostgreSQL
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- From 19 on the planner may aggregate below a join, with a state for each key of the join. The states of the
+-- aggregates above grow, so that may take as much memory as all rows. A negative SSPACE, as that of array_agg, rules it
+-- out. It also makes hash aggregates count 8 kB for a state, so older versions keep the size at which a state begins.
+-- CREATE AGGREGATE takes constants only, and there is no ALTER for it.
+UPDATE pg_catalog.pg_aggregate SET aggtransspace = -1
+WHERE pg_catalog.current_setting('server_version_num')::integer >= 190000
+    AND aggtransspace > 0
+    AND aggfnoid::oid IN (
+        SELECT d.objid FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+        WHERE e.extname = 'pg_bloom' AND d.deptype = 'e'
+            AND d.classid = 'pg_catalog.pg_proc'::regclass::oid AND d.refclassid = 'pg_catalog.pg_extension'::regclass::oid);

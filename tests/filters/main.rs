@@ -11,6 +11,7 @@
 //! | `format` | a reader in Python |
 //! | `hashes` | golden vectors |
 //! | `hostile` | damaged and forged values |
+//! | `joins` | aggregates above joins, which PostgreSQL 19 may compute below them |
 //! | `kinds` | filters of every kind of key |
 //! | `large` | builds that outgrow the cache, `work_mem` or a process |
 //! | `limits` | what statements that fail or are cancelled leave behind |
@@ -37,6 +38,7 @@ mod estimators;
 mod format;
 mod hashes;
 mod hostile;
+mod joins;
 mod kinds;
 mod large;
 mod limits;
