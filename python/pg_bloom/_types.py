@@ -1,5 +1,6 @@
 """What the adapters that write SQL share: the type that an element has in SQL, and arrays of filters as text."""
 
+import enum
 import json
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
 from decimal import Decimal
@@ -71,10 +72,33 @@ def plain_element(element: Any, hint: str) -> Any:
     None for a missing value; TypeError for what is no element."""
     if isinstance(element, list):
         return [plain_element(member, hint) for member in element]
+    refuse_enum(element)
+    if isinstance(element, type):
+        raise TypeError(f"a class, {element.__qualname__}, cannot be an element of a bloom filter; write one of its values")
     try:
         return plain(element)
     except TypeError as error:
+        if isinstance(element, tuple):
+            hint = f"list(value) for an array, which is one element, or {hint}"
         raise TypeError(f"{error}; write {hint}") from error
+
+
+def refuse_enum(value: Any) -> None:
+    """TypeError for a member of an enumeration, or a list with one, unless it is a number or a text itself: some drivers
+    send its name, which would never be found."""
+    if isinstance(value, (list, tuple)):
+        for member in value:
+            refuse_enum(member)
+    elif isinstance(value, enum.Enum) and not isinstance(value, tuple(python_type for python_type, _ in _SQL_TYPES)):
+        member = f"{type(value).__qualname__}.{value.name}"
+        raise TypeError(
+            f"a member of an enumeration, {member}, cannot be an element of a bloom filter; write its value, {member}.value"
+        )
+
+
+def stored_bytes(value: Any) -> bytes:
+    """Returns the bytes of a Filter, or of a value that Filter reads. `bytes` alone would make 44 zeros of the number 44."""
+    return bytes(value if isinstance(value, Filter) else Filter(value))
 
 
 def _sql_type(element: Any) -> Optional[str]:

@@ -1,10 +1,9 @@
 """asyncpg: columns of type bloom come as Filter, and Filter goes as a parameter of that type."""
 
-from typing import Any
-
 import asyncpg
 
 from . import Filter
+from ._types import stored_bytes
 
 __all__ = ["register"]
 
@@ -28,9 +27,4 @@ async def register(connection: asyncpg.Connection) -> None:
     schema = await connection.fetchval(_FIND_SCHEMA)
     if schema is None:
         raise LookupError("type bloom not found: run CREATE EXTENSION pg_bloom in this database")
-    await connection.set_type_codec("bloom", schema=schema, encoder=_stored, decoder=Filter, format="binary")
-
-
-def _stored(value: Any) -> bytes:
-    """Returns the bytes of a Filter, or of a value that Filter reads. `bytes` alone would make 44 zeros of the number 44."""
-    return bytes(value if isinstance(value, Filter) else Filter(value))
+    await connection.set_type_codec("bloom", schema=schema, encoder=stored_bytes, decoder=Filter, format="binary")

@@ -9,7 +9,7 @@ from psycopg.rows import tuple_row
 from psycopg.types import TypeInfo
 
 from . import Filter
-from ._types import FIND_TYPE
+from ._types import FIND_TYPE, stored_bytes
 
 __all__ = ["register", "register_async"]
 
@@ -87,13 +87,14 @@ class _BinaryLoader(Loader):
         return Filter(data)
 
 
+# COPY gives them any value of a column, not only a Filter.
 class _TextDumper(Dumper):
-    def dump(self, obj: Filter) -> Buffer:
-        return b"\\x" + bytes(obj).hex().encode()
+    def dump(self, obj: Any) -> Buffer:
+        return b"\\x" + stored_bytes(obj).hex().encode()
 
 
 class _BinaryDumper(Dumper):
     format = Format.BINARY
 
-    def dump(self, obj: Filter) -> Buffer:
-        return bytes(obj)
+    def dump(self, obj: Any) -> Buffer:
+        return stored_bytes(obj)

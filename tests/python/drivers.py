@@ -91,6 +91,25 @@ def copy_takes_and_gives_filters():
                 copy.set_types(["integer", "bloom", "bloom[]"])
                 assert list(copy.rows()) == rows, form
             conn.execute("TRUNCATE copied")
+            # The bytes and the text of a filter, as with asyncpg; `bytes` would make zeros of a number.
+            for value in bytes(A), "\\x" + bytes(A).hex():
+                with conn.cursor().copy(f"COPY copied (f) FROM STDIN (FORMAT {form})") as copy:
+                    copy.set_types(["bloom"])
+                    copy.write_row([value])
+            found = conn.execute("SELECT f FROM copied").fetchall()
+            conn.execute("TRUNCATE copied")
+            assert found == [(A,), (A,)], form
+        conn.commit()
+        for value in 5, "text", b"bytes":
+            refused(Exception, lambda: copy_one(conn, value), "filter")
+            conn.rollback()
+
+
+def copy_one(conn, value):
+    conn.execute("CREATE TEMPORARY TABLE others (f bloom)")
+    with conn.cursor().copy("COPY others FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["bloom"])
+        copy.write_row([value])
 
 
 def cursors_of_each_kind_have_filters():
