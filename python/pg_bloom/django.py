@@ -14,9 +14,10 @@ from django.db.backends.postgresql.psycopg_any import is_psycopg3
 from django.db.backends.signals import connection_created
 from django.db.migrations.serializer import BaseSerializer
 from django.db.migrations.writer import MigrationWriter
+from django.utils.functional import LazyObject, Promise, empty
 
 from . import Filter
-from ._types import FIND_TYPE, filters_of_array, typed_element
+from ._types import FIND_TYPE, filters_of_array, refuse_enum, typed_element
 
 if is_psycopg3:
     from psycopg.types import TypeInfo
@@ -41,7 +42,14 @@ class BloomField(models.Field):
 
     def _check_array(self) -> List[Any]:
         """An error if this is the base field of an array of Django's own, whose forms would erase the filters."""
-        if self._is_in_bloom_array or self.model._meta.get_field(self.name) is self:
+        # A field without a name is the output_field of another, such as a GeneratedField, which no form has.
+        if self._is_in_bloom_array or self.name is None:
+            return []
+        try:
+            field = self.model._meta.get_field(self.name)
+        except FieldDoesNotExist:
+            return []
+        if not isinstance(field, ArrayField):
             return []
         return [checks.Error("Arrays of filters are a BloomArrayField.", obj=self, id="pg_bloom.E001")]
 
@@ -159,7 +167,9 @@ class MayContain(models.Lookup):
         if isinstance(self.rhs, models.Value) and "output_field" not in vars(self.rhs) and self.rhs.value is not None:
             # Without a field the driver would guess its type, and take a list of strings for one text.
             self.rhs = self.rhs.value
+        self.rhs = _evaluated(self.rhs)
         if hasattr(self.rhs, "resolve_expression") or self.rhs is None:
+            _refuse_enums(self.rhs)
             return self.rhs
         hint = (
             "Cast(Value(…), FIELD); for a list Cast(Value(…), ArrayField(TextField())) with the right field, "
@@ -178,6 +188,33 @@ class MayContain(models.Lookup):
         if self.rhs_is_direct_value():
             element = f"({element})::{self._sql_type}"
         return f"{filter} @> {element}", [*filter_params, *element_params]
+
+
+def _evaluated(value: Any) -> Any:
+    """The value that a lazy one stands for, such as `gettext_lazy("red")`; a list with such values of it."""
+    if isinstance(value, list):
+        return [_evaluated(member) for member in value]
+    # isinstance() would ask the object that a LazyObject stands for.
+    if issubclass(type(value), LazyObject):
+        if value._wrapped is empty:
+            value._setup()
+        return value._wrapped
+    # As fields of Django do.
+    return value._proxy____cast() if isinstance(value, Promise) else value
+
+
+def _refuse_enums(expression: Any) -> None:
+    """TypeError for a member of an enumeration in a Value of an expression, unless the project's own field converts it."""
+    if not hasattr(expression, "flatten"):
+        return
+    for part in expression.flatten():
+        if not isinstance(part, models.Value):
+            continue
+        field = vars(part).get("output_field")
+        while isinstance(field, ArrayField):
+            field = field.base_field
+        if field is None or type(field).__module__.startswith("django."):
+            refuse_enum(part.value)
 
 
 class BloomAgg(models.Aggregate):
@@ -343,6 +380,8 @@ def _filter_at(model: Any, name: str) -> Tuple[Optional[models.Field], List[str]
             field = model._meta.get_field(parts.pop(0))
         except FieldDoesNotExist:
             break
+        if getattr(field, "generated", False):
+            field = field.output_field
         if isinstance(field, (BloomField, BloomArrayField)):
             return field, parts
         if not field.is_relation or field.related_model is None:

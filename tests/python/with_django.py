@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Letter, One, refused
+from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Color, Letter, One, refused
 
 from pg_bloom import Filter
 
@@ -72,8 +72,140 @@ def elements_have_the_type_of_their_kind():
     for element in NO_ELEMENTS:
         for given in element, Value(element):
             refused(TypeError, lambda: readers.filter(seen__may_contain=given), "cannot be an element", "write")
+    refused(TypeError, lambda: readers.filter(seen__may_contain=(1,)), "list(value)")
+    refused(TypeError, lambda: readers.filter(seen__may_contain=int), "a class, int, cannot be an element")
     for missing in MISSING:
         refused(ValueError, lambda: readers.filter(seen__may_contain=missing), "None")
+
+
+def members_of_enumerations_are_refused():
+    """Wherever they stand in an element: psycopg would send the name."""
+    from django.contrib.postgres.fields import ArrayField
+    from django.db.models import Case, F, Func, TextField, Value, When
+    from django.db.models.functions import Cast, Lower
+    from shop.models import Reader
+
+    red, texts = Color.red, ArrayField(TextField())
+
+    class ColorField(TextField):
+        """A field of the project, which writes the value."""
+
+        def get_prep_value(self, value):
+            return value.value
+
+    readers = Reader.objects
+    for element in (
+        red,
+        [red],
+        [[red]],
+        Value(red),
+        Value(red, TextField()),
+        Value([red], texts),
+        Cast(Value(red), TextField()),
+        Cast(Value(["a", red]), texts),
+        Lower(Value(red, TextField())),
+        Func(F("url"), Value(red), function="concat", output_field=TextField()),
+        Case(When(number=7, then=Value(red, TextField())), default=F("url")),
+    ):
+        refused(TypeError, lambda: readers.filter(seen__may_contain=element), "write its value, Color.red.value")
+    readers.create(seen=Filter.build([red.value]))
+    assert readers.filter(seen__may_contain=Value(red, ColorField())).count() == 1
+    assert readers.filter(seen__may_contain=Value(Letter.a, TextField())).count() == 0
+    readers.all().delete()
+
+
+def lazy_values_are_what_they_stand_for():
+    """As in lookups of Django."""
+    from django.db.models import Value
+    from django.utils.functional import SimpleLazyObject, lazy
+    from django.utils.translation import gettext_lazy
+    from shop.models import Reader
+
+    readers = Reader.objects
+    red = gettext_lazy("red"), SimpleLazyObject(lambda: "red"), lazy(lambda: "red", str)()
+    readers.create(seen=Filter.build(["red"]))
+    for element in *red, *map(Value, red):
+        assert readers.filter(seen__may_contain=element).count() == 1, repr(element)
+    readers.update(seen=Filter.build([["red"]]))
+    for element in red:
+        assert readers.filter(seen__may_contain=[element]).count() == 1, repr(element)
+    readers.update(seen=Filter.build([5]))
+    for element in SimpleLazyObject(lambda: 5), lazy(lambda: 5, int)():
+        assert readers.filter(seen__may_contain=element).count() == 1, repr(element)
+    refused(TypeError, lambda: readers.filter(seen__may_contain=SimpleLazyObject(lambda: Color.red)), "Color.red.value")
+    refused(TypeError, lambda: readers.filter(seen__may_contain=SimpleLazyObject(object)), "cannot be an element")
+    readers.all().delete()
+
+
+def filters_are_generated():
+    """Fields whose output_field is one of filters, which has a model and no name."""
+    import django
+    from django.contrib import admin
+    from django.contrib.postgres.fields import ArrayField
+    from django.core import checks
+    from django.core.exceptions import FieldError
+    from django.db import connection, models
+    from django.db.models import F, Func
+    from django.test.utils import isolate_apps
+
+    from pg_bloom.django import BloomArrayField, BloomField
+
+    if django.VERSION < (5,):
+        return
+
+    def array_of(name, output_field):
+        template = "ARRAY[%(expressions)s]"
+        expression = Func(F(name), template=template)
+        return models.GeneratedField(expression=expression, output_field=output_field, db_persist=True)
+
+    with isolate_apps("shop"):
+
+        class Base(models.Model):
+            tags = ArrayField(models.TextField())
+            seen = BloomField(default=A)
+
+            class Meta:
+                app_label = "shop"
+                abstract = True
+
+        class Generated(Base):
+            of_tags = models.GeneratedField(
+                expression=Func("tags", 100, 0.01, function="bloom_from_array"), output_field=BloomField(), db_persist=True
+            )
+            days = array_of("seen", BloomArrayField())
+            plain = array_of("seen", ArrayField(BloomField()))
+
+            class Meta:
+                app_label = "shop"
+
+        class Wrong(Base):
+            days = ArrayField(ArrayField(BloomField()))
+
+            class Meta:
+                app_label = "shop"
+
+    assert Generated.check(databases=["default"]) == []
+    assert ["BloomArrayField" in error.msg for error in Wrong.check()] == [True]
+    with connection.schema_editor() as editor:
+        editor.create_model(Generated)
+    Generated.objects.create(tags=["x", "y"])
+    one = Generated.objects.get(of_tags__may_contain="y")
+    assert (one.of_tags, one.days, one.plain) == (Filter.build(["x", "y"], 100), [A], [A])
+    assert Generated.objects.filter(of_tags__may_contain="z").count() == 0
+    refused(FieldError, lambda: Generated.objects.filter(of_tags__icontains="y"), "may_contain")
+
+    class Admin(admin.ModelAdmin):
+        search_fields = ["of_tags", "of_tags__may_contain"]
+        list_filter = ["of_tags"]
+        fields = ["of_tags"]
+
+    site = admin.AdminSite("other")
+    site.register(Generated, Admin)
+    errors = {error.id: error.hint for error in checks.run_checks(tags=["admin"]) if error.obj is Admin}
+    assert list(errors) == ["pg_bloom.E002", "pg_bloom.E003", "pg_bloom.E004"], errors
+    assert "'of_tags__may_contain'" in errors["pg_bloom.E002"] and errors["pg_bloom.E003"] == "Leave it out."
+    with connection.schema_editor() as editor:
+        editor.delete_model(Generated)
 
 
 def other_lookups_are_refused():
@@ -372,6 +504,9 @@ def the_admin_finds_and_shows_filters():
     assert found("/admin/shop/reader/?q=z") == set()
     assert found("/admin/shop/reader/?seen__isempty=1") == {two}
     assert found("/admin/shop/visit/?q=a") == {of_one}
+    # A lookup of a URL has a text. What isn't a filter is a wrong lookup as Django has it.
+    assert found("/admin/shop/reader/?seen__may_contain=a") == {one}
+    assert client.get("/admin/shop/reader/?seen=a").status_code == 302
     # The inline shows the filter of a visit, and saving leaves it alone.
     page = f"/admin/shop/reader/{one.pk}/change/"
     shown = client.get(page).content.decode()
@@ -516,6 +651,9 @@ def main(folder):
     set_up(folder)
     nothing_is_left_to_migrate(folder)
     elements_have_the_type_of_their_kind()
+    members_of_enumerations_are_refused()
+    lazy_values_are_what_they_stand_for()
+    filters_are_generated()
     other_lookups_are_refused()
     the_lookup_takes_expressions()
     filters_are_values_in_expressions()
