@@ -5,7 +5,7 @@ Importing this module registers the type, so that tables with filters are reflec
 type wherever an expression takes a value.
 """
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Iterator, List, Mapping, Optional, Tuple
 
 from sqlalchemy import ARRAY as BaseArray
 from sqlalchemy import BigInteger, BindParameter, Boolean, ClauseElement, Column, Date, DateTime, Double, Index, Integer
@@ -13,12 +13,15 @@ from sqlalchemy import Interval, LargeBinary, Numeric, Text, Time, Uuid, case, c
 from sqlalchemy import type_coerce
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import BinaryExpression, Null
 from sqlalchemy.sql.functions import GenericFunction
-from sqlalchemy.types import NullType, TypeDecorator, TypeEngine, UserDefinedType
+from sqlalchemy.sql.selectable import SelectBase
+from sqlalchemy.types import Enum, NullType, TypeDecorator, TypeEngine, UserDefinedType
 from sqlalchemy.util import immutabledict
 
 from . import Filter
-from ._types import filters_of_array, has_members, typed_element
+from ._types import filters_of_array, has_members, refuse_enum, stored_bytes, typed_element
 
 __all__ = ["Bloom", "BloomArray", "CountingBloom", "bloom_agg", "bloom_index"]
 
@@ -57,7 +60,14 @@ class _Stored(TypeDecorator):
 
 def _stored(value: Any) -> Optional[bytes]:
     """Returns the stored bytes of a Filter, or of a value that Filter reads."""
-    return None if value is None else bytes(value if isinstance(value, Filter) else Filter(value))
+    if value is None:
+        return None
+    try:
+        return stored_bytes(value)
+    except (TypeError, ValueError) as error:
+        # What `column.op("@>")(value)` sends has the type of the column.
+        hint = "A filter is read from its bytes or their text; to ask for an element write column.may_contain(value)."
+        raise type(error)(f"{error} {hint}") from error
 
 
 def _text(value: Any) -> Optional[str]:
@@ -83,15 +93,39 @@ def _read(value: Any) -> Optional[Filter]:
     return Filter(value)
 
 
+_OF_TEXTS = frozenset(
+    getattr(operators, f"{prefix}{name}_op")
+    for name in "contains startswith endswith icontains istartswith iendswith like ilike match regexp_match".split()
+    for prefix in ("", "not_")
+    if hasattr(operators, f"{prefix}{name}_op")
+)
+
+
 class _Comparator(UserDefinedType.Comparator):
     """What columns of filters can be asked."""
+
+    def operate(self, op: Any, *other: Any, **kwargs: Any) -> Any:
+        if op in _OF_TEXTS:
+            name = op.__name__.replace("_op", "")
+            hint = "to ask for an element write column.may_contain(value)"
+            raise TypeError(f"a filter has no {name}, which is for texts: {hint}")
+        return super().operate(op, *other, **kwargs)
 
     def may_contain(self, element: Any) -> Any:
         """Whether the filter may have an element: a column, or a value, which gets the type that its kind has in SQL.
         A list is an array, which is one element."""
         if isinstance(element, BindParameter) and isinstance(element.type, NullType):
             # It would get the type of the column, and be read as a filter.
-            raise TypeError("a parameter without a value has no type: write bindparam(name, type_=Text) with the right type")
+            refuse_enum(element.value)
+            if element.callable is not None:
+                why = "a parameter whose value a callable returns"
+            elif element.value is not None:
+                why = f"a parameter with a value of type {type(element.value).__name__}"
+            else:
+                why = "a parameter without a value"
+            raise TypeError(
+                f"{why} has no type: write bindparam(name, …, type_=Text), or literal(value, Text), with the right type"
+            )
         return self.bool_op("@>")(_typed(element))
 
 
@@ -212,12 +246,28 @@ _HINT = (
 def _typed(element: Any) -> Any:
     """An expression as it is; an element of Python as a parameter with the type that its kind has in SQL."""
     if isinstance(element, ClauseElement) or hasattr(element, "__clause_element__"):
+        for parameter in _parameters(element):
+            kind = parameter.type.item_type if isinstance(parameter.type, BaseArray) else parameter.type
+            # Enum, and types of the project's own, convert a member of an enumeration.
+            if not isinstance(kind, Enum) and type(kind).__module__.startswith("sqlalchemy."):
+                refuse_enum(parameter.value)
         return element
     typed = typed_element(element, _HINT)
     if typed is None:
         return null()
     # Some drivers send no types: psycopg2 writes numbers, which would be of type numeric.
     return cast(literal(typed.value, _type_named(typed.sent_as)), _type_named(typed.sql_type))
+
+
+def _parameters(expression: Any) -> Iterator[BindParameter[Any]]:
+    """The parameters that an element consists of: not those of conditions and of subqueries."""
+    if isinstance(expression, BindParameter):
+        yield expression
+    elif isinstance(expression, BinaryExpression) and operators.is_comparison(expression.operator):
+        return
+    elif isinstance(expression, ClauseElement) and not isinstance(expression, SelectBase):
+        for child in expression.get_children():
+            yield from _parameters(child)
 
 
 def _type_named(sql_type: str) -> TypeEngine:
@@ -247,7 +297,7 @@ class _Function(GenericFunction):
 
 
 class _FunctionOfArray(_Function):
-    """A function of which one argument is an array. A list without members has no type."""
+    """A function of which one argument is an array. None, and a list without members, have no type."""
 
     _register = False
     inherit_cache = True
@@ -261,25 +311,28 @@ class _FunctionOfArray(_Function):
 
     def _arguments(self, args: Tuple[Any, ...]) -> List[Any]:
         given = list(args)
-        elements = given[self.place_of_array] if len(given) > self.place_of_array else None
-        if isinstance(elements, list) and not has_members(elements):
-            given[self.place_of_array] = self._array_without_members()
+        if len(given) > self.place_of_array:
+            elements = given[self.place_of_array]
+            if elements is None or isinstance(elements, Null):
+                given[self.place_of_array] = self._array_of_no_type("None", None)
+            elif isinstance(elements, list) and not has_members(elements):
+                given[self.place_of_array] = self._array_of_no_type("a list without members", [])
         return super()._arguments(tuple(given))
 
-    def _array_without_members(self) -> Any:
+    def _array_of_no_type(self, named: str, value: Any) -> Any:
         raise ValueError(
-            "a list without members has no type: write cast([], ARRAY(Text)) with the type of the elements in place of Text"
+            f"{named} has no type: write cast({value}, ARRAY(Text)) with the type of the elements in place of Text"
         )
 
 
 class _FunctionOfAnyArray(_FunctionOfArray):
-    """A function whose answer is the same for an empty array of each type."""
+    """A function whose answer is the same for an empty array of each type, and for a NULL."""
 
     _register = False
     inherit_cache = True
 
-    def _array_without_members(self) -> Any:
-        return cast([], ARRAY(Text))
+    def _array_of_no_type(self, named: str, value: Any) -> Any:
+        return cast(value, ARRAY(Text))
 
 
 class _Probe(_FunctionOfAnyArray):
@@ -339,9 +392,9 @@ class bloom_shard(_Function):
 
 
 def _declare(names: str, base: type, **attributes: Any) -> None:
-    """Makes the functions of these names known to SQLAlchemy's `func`."""
+    """Makes the functions of these names known to SQLAlchemy's `func`, and to pickle, which looks for them here."""
     for name in names.split():
-        type(name, (base,), {"inherit_cache": True, **attributes})
+        globals()[name] = type(name, (base,), {"__module__": __name__, "inherit_cache": True, **attributes})
 
 
 _declare(

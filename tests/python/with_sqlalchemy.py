@@ -2,21 +2,25 @@
 
 import asyncio
 import os
+import pickle
 import subprocess
 import sys
 import warnings
 from datetime import timedelta
 
-from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Letter, One, refused
-from sqlalchemy import ARRAY, JSON, BigInteger, Column, Integer, MetaData, Table, Text, bindparam, case, cast, column
+from common import ELEMENTS, LISTS_WITHOUT_A_TYPE, MISSING, NO_ELEMENTS, Color, Letter, One, refused
+from sqlalchemy import ARRAY, JSON, BigInteger, Column, Enum, Integer, MetaData, Table, Text, bindparam, case, cast, column
 from sqlalchemy import create_engine, event, func, insert, literal, literal_column, null, select, text, true, type_coerce
 from sqlalchemy import update
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext import serializer
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.ext.mutable import MutableList
 from sqlalchemy.orm import DeclarativeBase, Session, aliased, mapped_column
+from sqlalchemy.sql.functions import _registry
 
 import pg_bloom.psycopg
+import pg_bloom.sqlalchemy
 from pg_bloom import Filter
 from pg_bloom.sqlalchemy import Bloom, BloomArray, CountingBloom, bloom_agg
 
@@ -73,10 +77,17 @@ def elements_of_columns(conn):
     assert conn.scalar(asked(One.one)) is True
     for missing in MISSING:
         assert conn.scalar(asked(missing)) is None
-    refused(TypeError, lambda: asked(bindparam("x")), "bindparam", "type_")
+    refused(TypeError, lambda: asked(bindparam("x")), "without a value", "bindparam", "type_")
+    refused(TypeError, lambda: asked(bindparam("x", callable_=lambda: 1)), "a callable returns", "bindparam", "type_")
+    refused(TypeError, lambda: asked(literal(object())), "with a value of type object", "literal")
+    called = bindparam("x", callable_=lambda: 1, type_=BigInteger)
+    assert conn.scalar(asked(called)) is True
     assert conn.scalar(asked(bindparam("x", type_=BigInteger)), {"x": 1}) is True
     for element in NO_ELEMENTS:
-        refused(TypeError, lambda: asked(element), "cannot be an element", "literal(value, TYPE)")
+        write = "Color.red.value" if element in (Color.red, [Color.red]) else "literal(value, TYPE)"
+        refused(TypeError, lambda: asked(element), "cannot be an element", write)
+    refused(TypeError, lambda: asked((1,)), "list(value)")
+    refused(TypeError, lambda: asked(int), "a class, int, cannot be an element")
     for element in LISTS_WITHOUT_A_TYPE:
         refused(TypeError, lambda: asked(element), "array", "write")
     refused(OverflowError, lambda: asked(2**63))
@@ -92,6 +103,57 @@ def elements_of_columns(conn):
     conn.execute(update(READERS).values(seen=Filter.build(["a"])))
     assert conn.scalar(asked(Letter.a)) is True
     conn.execute(READERS.delete())
+
+
+def members_of_enumerations_are_refused(conn):
+    """Wherever they stand in an element: psycopg would send the name. A type of enumerations converts them."""
+    red = Color.red
+    for one in (
+        red,
+        literal(red),
+        literal(red, Text),
+        bindparam("x", red, type_=Text),
+        cast(red, Text),
+        type_coerce(red, Text),
+        func.lower(literal(red, Text)),
+        func.nullif(literal("a"), literal(red, Text)),
+        case((READERS.c.id == 1, literal(red, Text)), else_=READERS.c.name),
+    ):
+        for made in (
+            READERS.c.seen.may_contain,
+            COUNTED.c.copies.may_contain,
+            func.bloom_shard,
+            lambda element: func.bloom_contains(READERS.c.seen, element),
+            lambda element: func.bloom_set_add("crawled", element),
+            lambda element: func.counting_bloom_add(COUNTED.c.copies, element),
+        ):
+            refused(TypeError, lambda: made(one), "Color.red", "write its value, Color.red.value")
+    for several in [red], cast([red], ARRAY(Text)), literal([red], ARRAY(Text)), postgresql.array([literal(red, Text)]):
+        for made in (
+            READERS.c.seen.may_contain,
+            lambda elements: func.bloom_contains_any(READERS.c.seen, elements),
+            lambda elements: func.bloom_set_add_all("crawled", elements),
+            lambda elements: func.bloom_from_array(elements, 100),
+        ):
+            refused(TypeError, lambda: made(several), "write its value, Color.red.value")
+    stored = Enum(Color, native_enum=False, values_callable=lambda members: [member.value for member in members])
+    assert conn.scalar(select(func.bloom_contains(Filter.build(["r"]), cast(literal(red, stored), Text)))) is True
+    # A condition, and a subquery, are not the element.
+    readers = select(READERS.c.name).where(literal(red, Text) == "r").limit(1).scalar_subquery()
+    for element in case((literal(red, stored) == red, "a"), else_="b"), readers:
+        READERS.c.seen.may_contain(element)
+
+
+def what_is_no_filter_is_said(conn):
+    """Where SQLAlchemy's own operators would take an element for a filter, or for a text."""
+    seen, copies = READERS.c.seen, COUNTED.c.copies
+    for column in seen, copies, Reader.seen:
+        for name in "contains", "icontains", "startswith", "endswith", "like", "ilike", "notlike", "regexp_match":
+            refused(TypeError, lambda: getattr(column, name)("a"), "for texts", "column.may_contain(value)")
+    for condition in seen.op("@>")("a"), seen == "a", seen.in_(["a"]):
+        with conn.begin_nested() as savepoint:
+            refused(Exception, lambda: conn.execute(select(condition)), "bytes", "column.may_contain(value)")
+            savepoint.rollback()
 
 
 def filters_are_values_in_expressions(conn):
@@ -124,6 +186,9 @@ def operators_of_filters(conn):
     b, c = Filter.build(["b"], 100), Filter.build(["c"], 100)
     conn.execute(insert(READERS), {"id": 1, "seen": A})
     seen = READERS.c.seen
+    # Python asks a filter on the left before a column on the right, so there it is a literal.
+    refused(TypeError, lambda: b | seen, "Filter")
+    assert conn.scalar(select(literal(b) | seen)) == A | b and conn.scalar(select(literal(b) & seen)) == A & b
     assert conn.scalar(select(seen | b)) == A | b and conn.scalar(select(seen & b)) == A & b
     assert conn.scalar(select((seen | b | c) & (seen | c))) == (A | b | c) & (A | c)
     assert conn.scalar(select((seen | b).may_contain("b"))) is True
@@ -201,6 +266,20 @@ def lists_without_members(conn):
         ):
             refused(ValueError, lambda: function(*filter, nothing), "write cast([], ARRAY(Text))")
     assert conn.scalar(select(func.bloom_add_all(B, cast([], ARRAY(BigInteger))))) == B
+    # NULL has no type, either.
+    for missing in None, null():
+        for function, _ in answers:
+            assert conn.scalars(select(function(seen, missing)).order_by(READERS.c.id)).all() == [None] * 3
+        assert conn.scalar(select(func.bloom_from_array(missing, 100))) is None
+        found = func.bloom_find_all(literal_column("NULL::reader"), "name", missing).table_valued(*READERS.c)
+        assert conn.scalars(select(found.c.id)).all() == []
+        for function, filter in (
+            (func.bloom_add_all, seen),
+            (func.bloom_set_add_all, "crawled"),
+            (func.counting_bloom_remove_all, copies),
+        ):
+            refused(ValueError, lambda: function(filter, missing), "None has no type", "write cast(None, ARRAY(Text))")
+    assert conn.scalar(select(func.bloom_add_all(B, cast(None, ARRAY(BigInteger))))) == B
     conn.execute(READERS.delete())
 
 
@@ -450,6 +529,29 @@ def the_orm_maps_filters(engine):
         session.commit()
 
 
+def expressions_can_be_pickled():
+    """With each function of the extension."""
+    names = [name for name, made in _registry["_default"].items() if issubclass(made, pg_bloom.sqlalchemy._Function)]
+    assert len(names) == 40, names
+    table = Table("pickled", MetaData(), Column("id", Integer), Column("seen", Bloom))
+    arguments = {
+        **dict.fromkeys(("bloom_contains_any", "bloom_add_all", "counting_bloom_add_all"), [table.c.seen, ["a"]]),
+        **dict.fromkeys(("bloom_set_add_all", "bloom_present"), ["crawled", ["a", "b"]]),
+        "bloom_set_create": ["crawled", "text", None, 0.01, timedelta(days=7)],
+        "bloom_from_parquet": [b"a", "text"],
+    }
+    dialect = postgresql.dialect()
+    for name in names:
+        statement = select(getattr(func, name)(*arguments.get(name, [table.c.id]))).where(table.c.seen.may_contain(5))
+        for copy in (
+            pickle.loads(pickle.dumps(statement)),
+            serializer.loads(serializer.dumps(statement), table.metadata),
+        ):
+            sql, sql_of_copy = (made.compile(dialect=dialect) for made in (statement, copy))
+            assert (str(sql), sql.params) == (str(sql_of_copy), sql_of_copy.params), name
+            assert type(list(copy.selected_columns)[0].type) is type(list(statement.selected_columns)[0].type), name
+
+
 def variants_of_a_type_stay():
     table = Table(
         "variants",
@@ -488,6 +590,8 @@ def engines():
 
 def work_with(conn):
     elements_of_columns(conn)
+    members_of_enumerations_are_refused(conn)
+    what_is_no_filter_is_said(conn)
     filters_are_values_in_expressions(conn)
     operators_of_filters(conn)
     arrays_are_values_in_expressions(conn)
@@ -545,6 +649,7 @@ def main():
     filters_are_values_before_the_adapter_is_imported()
     asyncio.run(asynchronously())
     variants_of_a_type_stay()
+    expressions_can_be_pickled()
 
 
 if __name__ == "__main__":
