@@ -135,7 +135,7 @@ fn expire(call: &Call) -> Outcome {
         loop {
             let joined = set.each_page(Sees::Now, |rows| {
                 // SAFETY: nothing that is made in that memory is used later.
-                let outcome = unsafe { in_scratch(|| improve(&set, rows)) }?;
+                let outcome = unsafe { in_scratch(|| forget_and_join(&set, rows)) }?;
                 forgotten += outcome.forgotten;
                 Ok(outcome.joined)
             })?;
@@ -164,7 +164,7 @@ struct Improvement {
 /// halves of a divided row follow each other.
 ///
 /// Must be called while connected. Fails if locking or writing the rows does.
-fn improve(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
+fn forget_and_join(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
     let buckets = improved_rows(set, rows).replacement.buckets_to_lock();
     if buckets.is_empty() {
         return Ok(Improvement::default());
@@ -172,8 +172,8 @@ fn improve(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
 
     // The rows were read without locks. They may have changed before they were locked, and some
     // weren't locked. So what to write is determined again, from the locked versions.
-    let lock_free = &set.changes()?.lock_free;
-    let mut locked_rows = set.fetch_rows(lock_free, Parameter::I64s(&buckets), Sees::Now)?;
+    let lock = &set.change_statements()?.lock_skipping_locked;
+    let mut locked_rows = set.fetch_rows(lock, Parameter::I64s(&buckets), Sees::Now)?;
     locked_rows.sort_unstable_by_key(|row| row.bucket);
     let ImprovedRows { forgotten, replacement } = improved_rows(set, locked_rows);
     let joined = replacement.inserted.len();

@@ -291,11 +291,12 @@ impl SetChange<'_> {
     /// subtransaction around this call, to release the locks. Fails with 55000 if two rows cover
     /// one hash, and if locking or writing fails.
     fn attempt(&mut self, part: &[Candidate]) -> Result<Attempt> {
-        let mut locked = self.lock(part, &self.set.changes()?.lock)?;
-        // If some rows are gone, others are locked: locking what replaced the gone ones saves all
-        // of these. With at most one lock to give up, starting again costs no more.
+        let mut locked = self.lock(part, &self.set.change_statements()?.lock)?;
+        // If a row is gone but others are locked, locks the rows that replaced it, so that the
+        // locks needn't be given up. With at most one lock to give up, starting again costs no
+        // more.
         if locked.leaves.len() > 1 && !locked.not_locked.is_empty() {
-            locked = self.follow(locked)?;
+            locked = self.lock_replacements(locked)?;
         }
         if let Some(candidate) = locked.not_locked.first() {
             return Ok(Attempt::LeafGone(candidate.leaf));
@@ -354,15 +355,16 @@ impl SetChange<'_> {
     /// another session has locked is left out, and its elements stay in `not_locked`. Sessions wait
     /// for rows in the order of hashes only, and this row may come before one that is locked
     /// already, so that waiting could be a deadlock. Fails if reading or locking does.
-    fn follow(&self, mut locked: Locked) -> Result<Locked> {
+    fn lock_replacements(&self, mut locked: Locked) -> Result<Locked> {
         let candidates = self.read(&elements_of(&locked.not_locked))?;
-        let followed = self.lock(&candidates, &self.set.changes()?.lock_free)?;
+        let replacing =
+            self.lock(&candidates, &self.set.change_statements()?.lock_skipping_locked)?;
 
-        locked.leaves.extend(followed.leaves);
+        locked.leaves.extend(replacing.leaves);
         locked
             .leaves
             .sort_unstable_by_key(|leaf| tree::first_hash(leaf.row.bucket));
-        locked.not_locked = followed.not_locked;
+        locked.not_locked = replacing.not_locked;
         Ok(locked)
     }
 
@@ -425,7 +427,8 @@ impl SetChange<'_> {
 
         if self.verb == Verb::Add {
             let new = changed_indexes.len();
-            self.fullness.add(&Addition { rows_before, new, is_count_due })?;
+            self.fullness
+                .judge_with(&Addition { rows_before, new, is_count_due })?;
         }
         self.set.replace(replacement)?;
         Ok(changed_indexes)

@@ -94,7 +94,7 @@ pub struct Fullness<'a> {
     /// How many elements the call has added to them.
     added: usize,
     /// How many elements the set had before the call, if it was counted.
-    counted_before: Option<usize>,
+    hashes_before_this_call: Option<usize>,
     /// The setting `pg_bloom.overfill`.
     overfill: Overfill,
     is_overfull: bool,
@@ -118,7 +118,7 @@ impl<'a> Fullness<'a> {
             set,
             rows_before: RowSample::default(),
             added: 0,
-            counted_before: None,
+            hashes_before_this_call: None,
             overfill: settings::OVERFILL.get(),
             is_overfull: false,
         }
@@ -147,7 +147,7 @@ impl<'a> Fullness<'a> {
     /// Nothing is judged if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and the
     /// session was warned about this set before. Fails with 22023 if the set is overfull and the
     /// setting is `error`, and if counting the set does.
-    pub fn add(&mut self, addition: &Addition) -> Result<()> {
+    pub fn judge_with(&mut self, addition: &Addition) -> Result<()> {
         self.rows_before.add_sample(addition.rows_before);
         self.added += addition.new;
         // Judging takes time, so it is left out if nothing would follow from it.
@@ -157,7 +157,8 @@ impl<'a> Fullness<'a> {
             Overfill::Error => true,
         };
         if is_of_interest && !self.is_overfull && addition.new > 0 {
-            self.is_overfull = self.shows_overfull() || self.is_overfull_by_count(addition)?;
+            self.is_overfull =
+                self.is_overfull_by_sample() || self.is_overfull_by_count(addition)?;
         }
 
         if self.is_overfull && self.overfill == Overfill::Error {
@@ -174,16 +175,19 @@ impl<'a> Fullness<'a> {
     }
 
     /// Returns whether the rows that the call adds to show that the set is overfull, beyond chance.
-    fn shows_overfull(&self) -> bool {
+    fn is_overfull_by_sample(&self) -> bool {
         let most = most_elements(&self.set.parameters, self.set.form);
         let added = self.added as f64;
         added > most || self.rows_before.shows_more_than(most - added)
     }
 
     /// Counts the hashes in all rows of the set, and returns whether it is overfull with the
-    /// elements of this call. Returns false without counting if no count is due for this addition,
-    /// or if the sampled rows are no denser than in a set that isn't overfull. Fails if reading the
-    /// rows does.
+    /// elements of this call. Fails if reading the rows does.
+    ///
+    /// Returns false without counting if no count is due: of a small set one is due for about 64 of
+    /// as many additions as its capacity, as [`Fullness::is_count_due`] says, and never for a large
+    /// one. Returns false, too, if the sampled rows are no denser than in a set that isn't
+    /// overfull.
     fn is_overfull_by_count(&mut self, addition: &Addition) -> Result<bool> {
         let most = most_elements(&self.set.parameters, self.set.form);
         let is_suspicious = self.rows_before.suggests_more_than(most - self.added as f64);
@@ -198,15 +202,15 @@ impl<'a> Fullness<'a> {
             Ok(entries.filter(|entry| form.remembers(entry.time_slice, now)).count())
         })?;
         // The call's earlier additions are in the rows, and this one isn't yet.
-        let added_before = self.added - addition.new;
-        self.counted_before = Some(hashes.saturating_sub(added_before));
+        let added_and_counted = self.added - addition.new;
+        self.hashes_before_this_call = Some(hashes.saturating_sub(added_and_counted));
         Ok(self.elements_now() > most)
     }
 
     /// Returns how many elements the set has with those that the call adds: by the last count, or
     /// judging by the rows that it adds to.
     fn elements_now(&self) -> f64 {
-        let before = match self.counted_before {
+        let before = match self.hashes_before_this_call {
             Some(counted) => counted as f64,
             None => self.rows_before.hashes_of_set(),
         };
@@ -218,7 +222,7 @@ impl<'a> Fullness<'a> {
     fn overfull(&self) -> Error {
         let capacity = self.set.parameters.capacity_or_default();
         let fpr = self.set.parameters.fpr;
-        let judgement = match self.counted_before {
+        let judgement = match self.hashes_before_this_call {
             Some(_) => "It",
             None => "Judging by the rows that change, it",
         };

@@ -247,12 +247,9 @@ impl Set {
     /// Fails if a statement does, and with 27000 if a trigger, a rule or a policy skipped a row or
     /// stored something else.
     pub fn replace(&self, mut replacement: Replacement) -> Result<()> {
-        let changes = self.changes()?;
-        // Partitions, rules and triggers may store rows other than the statements return.
-        let may_store_others = self.is_changed_after;
-
-        // Partitioned tables are among those that may store others: there no row moves.
-        if !may_store_others {
+        let changes = self.change_statements()?;
+        // Partitioned tables are among those that may store other rows: there no row moves.
+        if !self.may_store_other_rows {
             let moves = replacement.take_moves();
             self.move_rows(&changes.replace, &moves)?;
         }
@@ -262,7 +259,7 @@ impl Set {
         self.write_rows(&changes.insert, &replacement.inserted)?;
         self.write_rows(&changes.update, &replacement.updated)?;
 
-        if may_store_others {
+        if self.may_store_other_rows {
             self.check_stored(&replacement)?;
         }
         Ok(())
@@ -360,7 +357,7 @@ impl Set {
 
     /// Returns the statements that lock and change rows. They are prepared when a session first
     /// changes the set. Fails if preparing them does.
-    pub fn changes(&self) -> Result<&Changes> {
+    pub fn change_statements(&self) -> Result<&Changes> {
         if let Some(changes) = self.changes.get() {
             return Ok(changes);
         }

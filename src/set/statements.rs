@@ -17,7 +17,7 @@ const LOCK: &str = "
     FOR NO KEY UPDATE";
 
 /// Follows [`READ`]: locks the rows that no other transaction has locked.
-const LOCK_FREE: &str = " FOR NO KEY UPDATE SKIP LOCKED";
+const LOCK_SKIPPING_LOCKED: &str = " FOR NO KEY UPDATE SKIP LOCKED";
 
 /// Gives rows, by an array of buckets, the hashes in another array.
 const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
@@ -79,7 +79,7 @@ pub struct Changes {
     /// locked.
     pub lock: Prepared,
     /// Locks rows by their buckets, except those that other transactions have locked.
-    pub lock_free: Prepared,
+    pub lock_skipping_locked: Prepared,
     /// Updates the hashes of rows.
     pub update: Prepared,
     /// Updates the buckets and the hashes of rows.
@@ -96,7 +96,11 @@ impl Changes {
         let hashes = pg_sys::BYTEAARRAYOID;
         Ok(Changes {
             lock: prepared(&[READ, LOCK].concat(), table, &[buckets])?,
-            lock_free: prepared(&[READ, LOCK_FREE].concat(), table, &[buckets])?,
+            lock_skipping_locked: prepared(
+                &[READ, LOCK_SKIPPING_LOCKED].concat(),
+                table,
+                &[buckets],
+            )?,
             update: prepared(UPDATE, table, &[buckets, hashes])?,
             replace: prepared(MOVE, table, &[buckets, hashes, buckets])?,
             delete: prepared(DELETE, table, &[buckets])?,

@@ -75,8 +75,9 @@ pub struct Set {
     pub form: SetForm,
     /// The length of a time slice, in microseconds; `None` for a set that doesn't forget.
     pub time_slice_length: Option<Timestamp>,
-    /// Whether the table may have other values after a change than the statement returned.
-    pub is_changed_after: bool,
+    /// Whether the table may store other rows than a statement that changes it returns: it has
+    /// partitions, rules or triggers.
+    pub may_store_other_rows: bool,
     /// Whether the table may have other rows after a TRUNCATE and an INSERT than were given.
     pub may_insert_others: bool,
     /// The statement that reads rows by their buckets.
@@ -347,7 +348,7 @@ fn learn(
         element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
         form,
         time_slice_length,
-        is_changed_after: definition::is_changed_afterwards(table),
+        may_store_other_rows: definition::is_changed_afterwards(table),
         may_insert_others: definition::may_insert_others(table),
         changes: OnceCell::new(),
         depth: Cell::new(previous.as_ref().and_then(|previous| previous.depth.get())),
@@ -452,7 +453,7 @@ fn parameters_of(call: &Call, table: Relation, columns: SetColumns) -> Result<Pa
     let own_function = call.function()?;
     let mut found = None;
     for check in definition::check_calls(table) {
-        if !catalog::is_beside(check.function, own_function, c"bloom_set_check") {
+        if !catalog::is_in_schema_of(check.function, own_function, c"bloom_set_check") {
             continue;
         }
         // SAFETY: the arguments are from a constraint that PostgreSQL has parsed, so each constant
