@@ -93,9 +93,13 @@ impl Spill {
         Ok(keep(context, spill))
     }
 
-    /// Appends hashes, each in eight little-endian bytes, to the file. They must be ascending. Each
-    /// time the file has doubled, a sample of it is searched for repeated hashes. If at least a
-    /// quarter of them repeat others, the file is rewritten without repetitions. Fails with 58030
+    /// Appends hashes, each in eight little-endian bytes, to the file. They must be ascending: what
+    /// one call has written, a *run*, is in order. A *range* is all hashes with the same first six
+    /// bits. For each range the run notes where it ends, so that the hashes of a range can be read
+    /// from all runs.
+    ///
+    /// Each time the file has doubled, a sample of it is searched for repeated hashes. If at least
+    /// a quarter of them repeat others, the file is rewritten without repetitions. Fails with 58030
     /// if the file can't be written or read.
     pub fn write(&mut self, hashes: &[[u8; 8]]) -> Result<()> {
         let range_ends = std::array::from_fn(|range| {
@@ -192,9 +196,11 @@ impl Spill {
         Ok(())
     }
 
-    /// Fills `hashes` with all hashes of some ranges, numbers of their first six bits: from every
-    /// run in the file, and from `more_hashes`, which must be ascending. The hashes are in no
-    /// order, and may repeat. Fails with 58030 if the file can't be read.
+    /// Fills `hashes` with all hashes of some ranges: from every run in the file, and from
+    /// `more_hashes`, which must be ascending. A *range* is all hashes with the same first six
+    /// bits, its number; a *run* is what one call has written, in order, and notes where each range
+    /// ends. The hashes are in no order, and may repeat. Fails with 58030 if the file can't be
+    /// read.
     fn read_ranges(
         &mut self,
         ranges: Range<usize>,

@@ -26,7 +26,11 @@ impl BloomState<'_> {
     /// Adds the elements of another state of `bloom_agg`, which a parallel worker has sent as
     /// bytes, to this state. Both must have the same parameters. Each state has either a list of
     /// hashes (it is *sparse*) or the bits of a filter (it is *dense*), and the result has bits if
-    /// one of them does. An *unsized* filter has no size yet, since no capacity was given.
+    /// one of them does.
+    ///
+    /// Without a capacity, a filter's final size isn't known before the end: it is *to be sized*.
+    /// As a list such a state has no size at all, it is *unsized*; if it is dense, it has the bits
+    /// of a large filter, which are folded to the final size in the end.
     ///
     /// `header_cache` has the header that the states of this call share. Fails with 42804 if the
     /// kinds of elements differ, with 54000 if the result would be too large, and with 58030 if a
@@ -59,6 +63,9 @@ impl BloomState<'_> {
                 self.set_header(call, header_cache, &merged)?;
                 self.add_all(call, entries)
             }
+            // The result has bits, for one of three reasons: the other state has bits; it has
+            // hashes, and this one has bits of the final size; or both have hashes, for filters of
+            // different sizes.
             _ => {
                 if !self.is_dense() || own_header.blocks < merged.blocks {
                     self.become_dense(call, &merged)?;
@@ -86,12 +93,12 @@ impl BloomState<'_> {
     ) -> Result<()> {
         let own_header = self.present_header();
         let kind = merged_header(&own_header, other_header).during(BloomHead::NAME)?.kind;
-        let other_header = Header { kind, ..*other_header };
-        let largest_header = largest_header(&other_header, settings::max_filter_bytes())?;
-        let header = if largest_header.blocks > other_header.blocks {
-            &largest_header
+        let size_of_other = Header { kind, ..*other_header };
+        let largest_size = largest_header(&size_of_other, settings::max_filter_bytes())?;
+        let header = if largest_size.blocks > size_of_other.blocks {
+            &largest_size
         } else {
-            &other_header
+            &size_of_other
         };
         self.become_dense(call, header)?;
         self.set_header(call, header_cache, header)
@@ -150,6 +157,7 @@ impl BloomState<'_> {
     /// Fails with 54000 for too many elements, and with 58030 if the temporary file can't be read.
     pub fn serialise(&mut self) -> Result<PgBuffer> {
         let header = self.present_header();
+        // A list for a filter that has no size yet.
         if header.is_unsized() {
             let hashes_bytes = (self.num_hashes() * size_of::<u64>()) as u64;
             // For a very low rate there may be no filter of an allowed size: then only hashes can
@@ -164,7 +172,7 @@ impl BloomState<'_> {
         if self.is_dense() {
             return Ok(self.dense_view().to_buffer());
         }
-        self.sort_list();
+        self.sort_and_drop_repetitions();
         if header.fits_sparse(self.len as usize) {
             self.finish_sparse(&header)
         } else {
@@ -182,7 +190,7 @@ impl BloomState<'_> {
                 visit(&hashes[..num_distinct])
             }),
             None => {
-                self.sort_list();
+                self.sort_and_drop_repetitions();
                 visit(self.list())
             }
         }
@@ -233,14 +241,16 @@ impl BloomState<'_> {
         let limit = settings::max_filter_bytes();
         let header = self.present_header();
         match self.beyond_list {
+            // The bits of a large filter: they are folded to the size that the elements need.
             BeyondList::Bits(_) if header.is_to_be_sized() => {
                 let elements = most_elements(&self.dense_view());
                 Ok(fold_unsized_build(&header, self.flush_batch(), elements, limit)?)
             }
+            // The filter has had its size from the beginning.
             BeyondList::Bits(_) => Ok(self.dense_view().to_buffer()),
             BeyondList::File(_) => self.finish_spilled(),
             BeyondList::Nothing => {
-                self.sort_list();
+                self.sort_and_drop_repetitions();
                 Ok(from_hashes(&header, self.list(), limit)?)
             }
         }
@@ -270,16 +280,17 @@ impl BloomState<'_> {
 /// Returns how many elements a filter should be sized for, if only its bits are known: at least as
 /// many as it has, almost certainly.
 ///
-/// That is the estimate from its bits plus four standard errors. If the estimate is within the
-/// filter's capacity, so is the result: the filter is as large as one may be, and a larger number
-/// would only fail.
+/// That is the estimate from its bits plus four standard errors, a margin. If the estimate is
+/// within the capacity, the most elements that this filter holds at its rate, so is the result: the
+/// filter is the largest one that is allowed, and a filter for more elements could not be built.
 fn most_elements(view: &View<'_>) -> u64 {
     /// More than any filter that can be stored holds. The estimate of a full filter is infinite.
-    const MOST: f64 = 1e12;
+    const MORE_THAN_ANY_HOLDS: f64 = 1e12;
     let header = &view.header;
-    let estimated = estimate::elements_by_fill(view).min(MOST);
+    let estimated = estimate::elements_by_fill(view).min(MORE_THAN_ANY_HOLDS);
     let standard_error = estimate::standard_error(header.shape(), estimated);
-    let with_margin = (estimated + 4.0 * standard_error).min(MOST).ceil() as u64;
+    let with_margin = (estimated + 4.0 * standard_error).min(MORE_THAN_ANY_HOLDS);
+    let with_margin = with_margin.ceil() as u64;
 
     let capacity = sizing::capacity_of(header.shape(), header.fpr);
     if estimated <= capacity as f64 {

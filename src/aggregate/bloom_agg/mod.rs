@@ -140,7 +140,7 @@ impl BloomState<'_> {
         let BeyondList::File(spill) = self.beyond_list else {
             return None;
         };
-        self.sort_list();
+        self.sort_and_drop_repetitions();
         // SAFETY: the file lives as long as the state, which alone points to it. It is apart from
         // the list, so both can be borrowed.
         let spill = unsafe { &mut *spill };
@@ -236,11 +236,11 @@ impl BloomState<'_> {
         let most_hashes = self.header.payload_bytes() as usize / size_of::<u64>();
 
         if self.len as usize > most_hashes {
-            self.sort_list();
+            self.sort_and_drop_repetitions();
             if self.len as usize > most_hashes {
                 self.become_dense(call, self.header)?;
             }
-        } else if self.is_full_without_repetitions() {
+        } else if self.drop_repetitions_and_check_full() {
             // There is some room above the limit. Otherwise a state that is just below it would
             // sort its list for every few repeated hashes.
             let most_room = most_hashes + most_hashes / 8 + 64;
@@ -256,7 +256,7 @@ impl BloomState<'_> {
     /// 54000 if the list has more hashes than can be counted, and with 58030 if the file can't be
     /// read or written.
     fn grow_unsized(&mut self, call: &Call) -> Result<()> {
-        if !self.is_full_without_repetitions() {
+        if !self.drop_repetitions_and_check_full() {
             return Ok(());
         }
         let doubled_bytes = bytes_with_room(self.room) * 2;
@@ -275,8 +275,8 @@ impl BloomState<'_> {
 
     /// Drops repeated hashes from a full list, and returns whether more than half of it is still
     /// used: then it should get more room.
-    fn is_full_without_repetitions(&mut self) -> bool {
-        self.sort_list();
+    fn drop_repetitions_and_check_full(&mut self) -> bool {
+        self.sort_and_drop_repetitions();
         self.len > self.room / 2
     }
 
@@ -300,7 +300,7 @@ impl BloomState<'_> {
     }
 
     /// Sorts the list and drops repeated hashes.
-    fn sort_list(&mut self) {
+    fn sort_and_drop_repetitions(&mut self) {
         let sorted_len = self.sorted_len as usize;
         let num_distinct = sparse::sort_distinct(self.list(), sorted_len) as u32;
         let head = self.head();
