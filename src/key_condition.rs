@@ -8,7 +8,7 @@ use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Node, Oid};
 
 /// The strategy number of operators that ask a filter for a key.
-pub const ASKS: i16 = 2;
+pub const STRATEGY_CONTAINS: i16 = 2;
 /// The support functions that make the key of an element, and those of an array's.
 pub const KEY_OF_ELEMENT: i16 = 1;
 pub const KEY_OF_ARRAY: i16 = 2;
@@ -31,9 +31,10 @@ impl KeyCondition {
     /// family; `None` if the family lacks one. `own` is any function of this extension: it tells
     /// the schema of the types.
     pub fn of(family: Oid, own: Oid) -> Option<KeyCondition> {
-        let [bloom, key] = [c"bloom", c"bloom_key"].map(|name| catalog::type_beside(own, name));
+        let [bloom, key] =
+            [c"bloom", c"bloom_key"].map(|name| catalog::type_in_schema_of(own, name));
         Some(KeyCondition {
-            operator: operators::family_member(family, bloom, key, ASKS)?,
+            operator: operators::family_member(family, bloom, key, STRATEGY_CONTAINS)?,
             key,
             key_of_element: operators::family_function(family, bloom, KEY_OF_ELEMENT)?,
             key_of_array: operators::family_function(family, bloom, KEY_OF_ARRAY)?,

@@ -38,49 +38,54 @@ pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> O
         overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
     if is_of_interest && let Some(over) = filter_type.whole(filter.bytes())?.with_bits(overfull) {
         if overfill == Overfill::Error {
-            return Err(describe(&over, advice, ""));
+            return Err(describe(&over, advice, None));
         }
         call.mark();
-        warn(describe(&over, advice, OTHERS));
+        warn(describe(&over, advice, Some(OTHERS)));
     }
     Ok(Some(filter.into_datum()))
 }
 
 /// Returns the warning or error (22023) for an overfull filter: how many elements it has, and in
-/// the hint `advice`, what the user can do. `others` is added to the detail.
+/// the hint `advice`, what the user can do. `more_detail` is a sentence that is added to the
+/// detail.
 ///
 /// If the number of elements doesn't exceed the capacity, the filter is *spread*: smaller filters
-/// were merged into it, so that too many bits are set for its elements.
-fn describe(over: &Overfull, advice: &str, others: &str) -> Error {
-    let capacity = over.capacity;
-    let spread = over.cardinality <= capacity as f64;
-    let message = if spread {
-        // Smaller filters were merged into it: each of their bits was spread over several.
+/// were merged into it, each of whose bits became several, so that too many bits are set for its
+/// elements.
+fn describe(overfull: &Overfull, advice: &str, more_detail: Option<&str>) -> Error {
+    let capacity = overfull.capacity;
+    let elements = overfull.cardinality;
+    let is_spread = elements <= capacity as f64;
+    let message = if is_spread {
         format!("bloom filter has more bits set than its capacity of {capacity} allows")
-    } else if over.cardinality.is_finite() {
-        format!(
-            "bloom filter holds about {:.0} elements, but its capacity is {capacity}",
-            over.cardinality
-        )
+    } else if elements.is_finite() {
+        format!("bloom filter holds about {elements:.0} elements, but its capacity is {capacity}")
     } else {
         format!(
             "bloom filter holds more elements than can be estimated, but its capacity is {capacity}"
         )
     };
-    let (why, hint) = if spread {
-        (
-            ": bits of smaller filters were spread",
-            "Build filters that will be merged with the same capacity.",
+
+    let rate = significant(overfull.current_fpr);
+    let wanted_rate = overfull.fpr;
+    let mut detail = if is_spread {
+        format!(
+            "Its false positive rate is now {rate}, not {wanted_rate}: bits of smaller filters were spread."
         )
     } else {
-        ("", advice)
+        format!("Its false positive rate is now {rate}, not {wanted_rate}.")
     };
-    let detail = format!(
-        "Its false positive rate is now {}, not {}{why}. {others}",
-        significant(over.current_fpr),
-        over.fpr
-    );
-    invalid_parameter(message).detail(detail.trim_end()).hint(hint)
+    if let Some(more_detail) = more_detail {
+        detail = format!("{detail} {more_detail}");
+    }
+
+    let hint = if is_spread {
+        "Build filters that will be merged with the same capacity."
+    } else {
+        advice
+    };
+    invalid_parameter(message).detail(detail).hint(hint)
 }
 
 /// A rate with two significant digits.

@@ -1,5 +1,5 @@
-//! Reading ahead: when a sequential scan probes one filter for a column of its rows, the memory that
-//! the next probes read is fetched before they read it.
+//! Reading ahead: when a sequential scan probes one filter for a column of its rows, the memory
+//! that the next probes read is fetched before they read it.
 //!
 //! A filter of many megabytes doesn't fit into the processor's caches, so that a probe waits for
 //! memory, for about as long as everything else takes that is done for the row. The processor
@@ -13,9 +13,9 @@
 //!        probe 7     probe 8     probe 9    probe 38    probe 39            their memory has arrived
 //! ```
 //!
-//! Except by the time that it takes, nobody can tell a query that reads ahead from one that doesn't.
-//! The plan, the scan, its conditions, their order and the filter are PostgreSQL's, and so are all
-//! errors; no step of PostgreSQL's is done earlier or later. This room
+//! Except by the time that it takes, nobody can tell a query that reads ahead from one that
+//! doesn't. The plan, the scan, its conditions, their order and the filter are PostgreSQL's, and so
+//! are all errors; no step of PostgreSQL's is done earlier or later. This room
 //!
 //! - looks at rows only on the page that the scan is at, and only at those that the scan will return
 //!   from there, so it reads no page and decides about no row ([`RowsOfScan`] has the details);
@@ -85,7 +85,8 @@ struct KnownHash {
 
 impl ReadAhead {
     /// Prepares a call site, the place in a query where a filter is probed, to hash and prefetch
-    /// ahead for the elements of the following rows. Argument `element` of the call is the element.
+    /// ahead for the elements of the following rows. Argument `element_argument` of the call is the
+    /// element.
     ///
     /// `None` if that is impossible, because the argument isn't a column of a sequential scan that
     /// has the call as a condition, and if the setting `pg_bloom.read_ahead` is off.
@@ -93,13 +94,13 @@ impl ReadAhead {
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what
     /// the call site remembers.
-    pub unsafe fn for_site(call: &Call, element: usize) -> Option<ReadAhead> {
+    pub unsafe fn for_site(call: &Call, element_argument: usize) -> Option<ReadAhead> {
         if !settings::READ_AHEAD.get() {
             return None;
         }
-        // SAFETY: the caller uses the result only in calls of this call site, and keeps it no longer
-        // than the data of the site.
-        let column = unsafe { ScannedColumn::of_argument(call, element) }?;
+        // SAFETY: the caller uses the result only in calls of this call site, and keeps it no
+        // longer than the data of the site.
+        let column = unsafe { ScannedColumn::of_argument(call, element_argument) }?;
         // No row is on an invalid page, so the first probe begins a group.
         let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };
         Some(ReadAhead {

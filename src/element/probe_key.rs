@@ -110,6 +110,7 @@ impl ProbeKey {
             HashForKind::OtherKind => {
                 let is_parquet = filter.layout == Layout::Parquet;
                 let tag = if is_parquet { self.parquet_tag } else { self.tag };
+                // Makes the error. Kinds that unify are equal, and don't come here.
                 unify_with_element(filter.kind, Kind { tag, name: &self.name })?;
                 Ok(None)
             }

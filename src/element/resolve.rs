@@ -423,9 +423,9 @@ impl Resolver {
     /// users who pass a filter as an element want to merge filters. Fails with 0A000 and a hint if
     /// it is.
     fn refuse_filter(&self, part: Oid) -> Result<()> {
-        let hint = if part == catalog::type_beside(self.function, c"bloom") {
+        let hint = if part == catalog::type_in_schema_of(self.function, c"bloom") {
             "To merge filters use bloom_union_agg(filter) or filter | filter."
-        } else if part == catalog::type_beside(self.function, c"counting_bloom") {
+        } else if part == catalog::type_in_schema_of(self.function, c"counting_bloom") {
             "To add filters use counting_bloom_union_agg(filter) or filter + filter."
         } else {
             return Ok(());

@@ -52,7 +52,7 @@ fn keys(call: &Call) -> Outcome {
     if keys.is_empty() {
         memory::push(&mut keys, SqlValue { datum: value(None) });
     }
-    let array = catalog::type_beside(call.function()?, c"_bloom_key");
+    let array = catalog::type_in_schema_of(call.function()?, c"_bloom_key");
     // SAFETY: each datum was made from the bytes of a key.
     Ok(Some(unsafe { array_of(array, keys) }))
 }

@@ -58,7 +58,7 @@ fn resize(call: &Call) -> Outcome {
     let resized = resize::resize(&view, capacity, settings::max_filter_bytes());
     let resized = resized.map_err(|error| match capacity {
         Some(_) => error.into(),
-        None => name_capacity(&view, error),
+        None => with_capacity_hint(error, &view),
     })?;
     overfull::finish(call, overfull::BUILT, resized)
 }
@@ -67,13 +67,14 @@ fn resize(call: &Call) -> Outcome {
 /// bits are stored, which don't tell how many elements it has, the hint names the possible capacity
 /// that is nearest to the estimated number of elements.
 #[cold]
-fn name_capacity(view: &View<'_>, error: pg_bloom_core::Error) -> Error {
+fn with_capacity_hint(error: pg_bloom_core::Error, view: &View<'_>) -> Error {
     let is_without_capacity =
         matches!(error.problem(), Problem::InvalidParameter(InvalidParameter::ResizeNeedsCapacity));
     let described = Error::from(error);
     if !is_without_capacity {
         return described;
     }
+    // Tries the estimated number of elements, to learn which capacity is possible.
     let estimated = (estimate::cardinality(view).ceil() as u64).max(1);
     let resized = resize::resize::<PgBuffer>(view, Some(estimated), settings::max_filter_bytes());
     let possible = match resized.as_ref().err().map(pg_bloom_core::Error::problem) {

@@ -63,7 +63,7 @@ pub struct RowBody<'p> {
     /// How many columns it has: fewer than the table if it is older than the last ones.
     pub columns: usize,
     /// A bit for each column that is not NULL; empty if no column is NULL.
-    present: &'p [u8],
+    null_bits: &'p [u8],
     /// The values of the columns that are not NULL, one after the other.
     pub data: &'p [u8],
 }
@@ -73,10 +73,10 @@ impl RowBody<'_> {
     /// if the bits that say so are too few, since the row is damaged, it counts as NULL.
     #[inline(always)]
     pub fn is_null(&self, column: usize) -> bool {
-        if self.present.is_empty() {
+        if self.null_bits.is_empty() {
             return false;
         }
-        self.present
+        self.null_bits
             .get(column / 8)
             .is_none_or(|bits| bits & 1 << (column % 8) == 0)
     }
@@ -89,10 +89,10 @@ pub struct RowCopy {
 }
 
 impl RowCopy {
-    /// Returns the columns of the row version that begins at `start`, as PostgreSQL reads them: by
-    /// the header alone, and not only up to the end of the row that its line pointer gives. The
-    /// bytes go on to the end of the page. `None` if the columns would begin behind the page, or at
-    /// a place that isn't aligned.
+    /// Returns the columns of the row version that begins at `start`. Only its header counts: the
+    /// row's length, which its line pointer gives, is ignored, as PostgreSQL does, so that the
+    /// caller sees what PostgreSQL would read of a damaged row. The bytes go on to the end of the
+    /// page. `None` if the columns would begin behind the page, or at a place that isn't aligned.
     pub fn body(&self) -> Option<RowBody<'_>> {
         // SAFETY: as many bytes as the page has.
         let page: &[u8] =
@@ -106,7 +106,7 @@ impl RowCopy {
         }
         Some(RowBody {
             columns: header.columns,
-            present: row.get(NULL_BITS..NULL_BITS + header.null_bytes)?,
+            null_bits: row.get(NULL_BITS..NULL_BITS + header.null_bytes)?,
             data: row.get(header.first_column..)?,
         })
     }
@@ -265,7 +265,7 @@ impl<'p> PageBytes<'p> {
         unsafe {
             Some(RowBody {
                 columns: header.columns,
-                present: self.slice(first_null_bit, end_of_nulls),
+                null_bits: self.slice(first_null_bit, end_of_nulls),
                 data: self.slice(first_column, end),
             })
         }

@@ -56,7 +56,7 @@ pub struct IndexFile {
     /// How many pages the file had when last seen. It never gets shorter.
     pages: Cell<u32>,
     /// How many pages lookups have found in memory since they last read one from disk.
-    found_in_memory: Cell<u32>,
+    pages_found_in_memory: Cell<u32>,
     /// How many pages the session has read so far, from memory or from disk.
     pages_read: Cell<u64>,
 }
@@ -172,23 +172,26 @@ impl<'a> IndexPages<'a> {
 impl Pages for IndexPages<'_> {
     type Error = Damage;
 
-    /// Returns what `f` returns for the bytes of a page, which is locked for sharing meanwhile;
-    /// `None` is a page behind the end of the file. Notes whether the page was in memory, by which
-    /// `can_announce` decides.
+    /// Returns what `use_page` returns for the bytes of a page, which is locked for sharing
+    /// meanwhile; `None` is a page behind the end of the file. Counts the pages that were found in
+    /// memory in a row: after many of them `can_announce` returns `false`, since to announce pages
+    /// that are in memory takes time and saves none.
     fn with<R>(
         &mut self,
         page: u32,
-        f: impl FnOnce(Option<&[u8]>) -> R,
+        use_page: impl FnOnce(Option<&[u8]>) -> R,
     ) -> std::result::Result<R, Damage> {
-        // Pages are read in about the order of their announcements: earlier ones were left out.
+        // Pages are read in about the order of their announcements. If earlier ones were not read,
+        // they won't be any more, so they don't count as announced either.
         if let Some(index) = self.announced.iter().position(|&announced| announced == page) {
             self.announced.drain(..=index);
         }
         let read_before = announce::pages_read_from_disk();
-        let result = self.read(page, f);
+        let result = self.read(page, use_page);
         let is_from_disk = announce::pages_read_from_disk() > read_before;
-        let found_in_memory = &self.file.found_in_memory;
-        found_in_memory.set(if is_from_disk { 0 } else { found_in_memory.get().saturating_add(1) });
+        let pages_found_in_memory = &self.file.pages_found_in_memory;
+        let one_more = pages_found_in_memory.get().saturating_add(1);
+        pages_found_in_memory.set(if is_from_disk { 0 } else { one_more });
         Ok(result)
     }
 
@@ -196,7 +199,7 @@ impl Pages for IndexPages<'_> {
     /// disk while other pages are in use. Returns `false` if enough pages are announced, while the
     /// index seems to be in memory, and if `effective_io_concurrency` is 0.
     fn can_announce(&mut self) -> bool {
-        if self.file.found_in_memory.get() >= PAGES_OF_INDEX_IN_MEMORY {
+        if self.file.pages_found_in_memory.get() >= PAGES_OF_INDEX_IN_MEMORY {
             return false;
         }
         let relation = self.relation;
@@ -266,8 +269,9 @@ pub fn prepare(index: Relation, special: Special, at: u32, page: &mut Exclusive)
 /// zeros wasn't, and neither was one behind the end of the file, for which `page` is `None`.
 ///
 /// Fails with XX002 if the page was written, but isn't the one that `special`, the last bytes of
-/// such a page, should say, or if its header calls bytes unused that are not zero: PostgreSQL would
-/// leave these out when it logs the page.
+/// such a page, should say. Also fails if its header calls bytes unused (the *hole* of a page) that
+/// may not be zero, since PostgreSQL leaves these out when it logs the page: pages have no hole, or
+/// one over all bytes between header and special space, which are zeros then.
 fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>) -> Result<bool> {
     let written = special
         .bytes_if_written(page, PAGE_SIZE, at)
@@ -281,11 +285,12 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
             .iter()
             .all(|&byte| byte == 0)
     };
-    if layout == Layout::FULL || layout == Layout::EMPTY && is_empty() {
+    if layout == Layout::FULL || (layout == Layout::EMPTY && is_empty()) {
         return Ok(true);
     }
-    let found = u64::from(layout.lower) << 16 | u64::from(layout.upper);
-    Err(damaged(index, Damage::field(at, "the page header", found)))
+    // The two fields that say where the hole is.
+    let lower_and_upper = u64::from(layout.lower) << 16 | u64::from(layout.upper);
+    Err(damaged(index, Damage::field(at, "the page header", lower_and_upper)))
 }
 
 /// Returns the error (XX002) for a row of an index that its table can't have.

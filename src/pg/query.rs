@@ -61,7 +61,7 @@ impl<'c> Output<'c> {
         unsafe {
             let query = select(leaf, self.parent, self.targets, condition);
             let plan = version::plan(query, TEXT);
-            version::check_no_rights(plan, nodes::items((*plan).rtable));
+            version::drop_required_rights(plan, nodes::items((*plan).rtable));
 
             let receiver = pg_sys::CreateTuplestoreDestReceiver();
             let context = pg_sys::CurrentMemoryContext;

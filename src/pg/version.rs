@@ -223,17 +223,18 @@ pub unsafe fn count_search(scan: pg_sys::IndexScanDesc) {
 /// Whether EXPLAIN lets an extension say what the nodes of a plan did.
 pub const EXPLAINS_SCANS: bool = cfg!(not(feature = "before_pg18"));
 
-/// Removes from a plan which rights its tables need, so that the executor checks none. The planner
-/// does the same for tables below a parent, if the query names the parent.
+/// Removes from a plan which rights to its tables the user needs, so that the executor checks none.
+/// The planner does the same for tables below a parent, if the query names the parent.
 ///
 /// # Safety
 /// The plan must be the planner's, and `tables` all entries of its range table.
-pub unsafe fn check_no_rights(
+pub unsafe fn drop_required_rights(
     plan: *mut pg_sys::PlannedStmt,
     tables: impl Iterator<Item = *mut pg_sys::Node>,
 ) {
+    // Before PostgreSQL 16 the rights are in the tables.
     #[cfg(feature = "before_pg16")]
-    let _rights_are_in_the_tables = plan;
+    let _ = plan;
     // SAFETY: the caller promises the planner's nodes, each of which has the struct of its tag.
     unsafe {
         for table in tables {
@@ -262,7 +263,7 @@ pub unsafe fn check_no_rights(
 /// The state must be the parser's, and the query be about tables that were added to the state.
 pub unsafe fn take_rights(query: *mut pg_sys::Query, state: *mut pg_sys::ParseState) {
     #[cfg(feature = "before_pg16")]
-    let _in_the_tables = (query, state);
+    let _ = (query, state);
     #[cfg(not(feature = "before_pg16"))]
     // SAFETY: the caller promises valid structs of the parser.
     unsafe {
@@ -287,7 +288,8 @@ pub unsafe fn require_rights(
         let tables = pg_sys::lappend(null_mut(), table.cast());
         #[cfg(feature = "before_pg16")]
         {
-            let _in_the_tables = state;
+            // The rights are in the table, and not in the state.
+            let _ = state;
             (*table).selectedCols = columns;
             pg_sys::ExecCheckRTPerms(tables, true);
         }

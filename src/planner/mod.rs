@@ -113,7 +113,8 @@ fn cost_of_probe(pages: f64) -> f64 {
 unsafe fn support(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Outcome {
     // SAFETY: the caller promises that argument 0 is a node.
     let answer = unsafe {
-        requests::index_condition(call).or_else(|| requests::cost(call, cost_of_fetching))
+        requests::index_condition(call)
+            .or_else(|| requests::answer_cost_request(call, cost_of_fetching))
     };
     Ok(Some(answer.unwrap_or(Datum::null())))
 }
@@ -124,7 +125,7 @@ unsafe fn support(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Outcome {
 /// Argument 0 must be a node.
 unsafe fn find_support(call: &Call) -> Outcome {
     // SAFETY: the caller promises that argument 0 is a node.
-    let answer = unsafe { requests::rows(call) };
+    let answer = unsafe { requests::answer_rows_request(call) };
     Ok(Some(answer.unwrap_or(Datum::null())))
 }
 

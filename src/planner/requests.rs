@@ -37,15 +37,15 @@ const MOST_LOOKED_UP: usize = 4;
 /// first two arguments. A *request* is a node in which PostgreSQL asks, argument 0 of this support
 /// function. The cost is written into it, and the node is returned.
 ///
-/// The cost is the declared one of the function, in units of `cpu_operator_cost`, and
-/// `cost_of_fetching` the filter, which is given the mean number of TOAST pages of a filter.
+/// The cost is the function's declared cost, which is in units of `cpu_operator_cost`, plus what
+/// `cost_of_fetching` returns for the mean number of TOAST pages of a filter.
 ///
 /// `None` if argument 0 is another request, or if the filter isn't a column whose values are stored
 /// out of line: the planner then uses the declared cost alone.
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn cost(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datum> {
+pub unsafe fn answer_cost_request(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Option<Datum> {
     // SAFETY: the caller promises a node, and the tag says that it is this request: a request has
     // the query's root, null outside of a query, and the call, null if the planner doesn't know it.
     // A setting of the session is read.
@@ -98,7 +98,7 @@ unsafe fn filter_column(
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn rows(call: &Call) -> Option<Datum> {
+pub unsafe fn answer_rows_request(call: &Call) -> Option<Datum> {
     // SAFETY: the caller promises a node, and the tag says that it is this request: a request has
     // the query's root, null outside of a query, and the call, null if the planner doesn't know it.
     unsafe {
@@ -261,7 +261,7 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
         // The indexed column must be the argument of the call that is the filter.
         let function = PROBING_FUNCTIONS.iter().find(|function| {
             function.filter_argument == indexed_argument
-                && catalog::is_beside(request.funcid, own_function, function.name)
+                && catalog::is_in_schema_of(request.funcid, own_function, function.name)
         })?;
         let keys = KeyCondition::of(request.opfamily, own_function)?;
 

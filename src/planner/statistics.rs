@@ -31,8 +31,8 @@ const MOST_PROBED: usize = 1_000;
 const MOST_FETCHED_BYTES: usize = 1 << 20;
 
 /// Estimates the share of rows, from 0 to 1, for which a condition such as `filter @> column`
-/// holds. The filter must be a constant, and the other side a column of elements. `filter` says
-/// which argument of the operator the filter is, 0 or 1.
+/// holds. The filter must be a constant, and the other side a column of elements.
+/// `filter_argument` says which argument of the operator the filter is, 0 or 1.
 ///
 /// The filter is probed for values that PostgreSQL's statistics have of the column. Returns `None`,
 /// for a default estimate, if the filter isn't a constant or is large and stored out of line, if
@@ -41,7 +41,11 @@ const MOST_FETCHED_BYTES: usize = 1 << 20;
 ///
 /// # Safety
 /// The call must be that of a restriction estimator.
-pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usize) -> Option<f64> {
+pub unsafe fn share_of_clause(
+    call: &Call,
+    filter_type: FilterType,
+    filter_argument: usize,
+) -> Option<f64> {
     let root = call.internal(0)?;
     let operator = call.oid(1)?;
     let arguments = call.internal(2)?;
@@ -53,7 +57,7 @@ pub unsafe fn share_of_clause(call: &Call, filter_type: FilterType, filter: usiz
     unsafe {
         let arguments = without_casts_to_text(arguments);
         let mut clause = Clause::new(root, arguments, relation)?;
-        let share = clause.share_of_rows(call, filter_type, filter, operator);
+        let share = clause.share_of_rows(call, filter_type, filter_argument, operator);
         // If an error is raised before this, PostgreSQL releases the statistics at the end of the
         // failed transaction.
         clause.release();
@@ -224,7 +228,7 @@ unsafe fn constant_filter<'a>(
 pub fn is_own(call: &Call, oid: Oid, filter_type: FilterType) -> bool {
     oid != pg_sys::InvalidOid
         && call.function().is_ok_and(|function| {
-            catalog::base_type(oid) == catalog::type_beside(function, filter_type.name())
+            catalog::base_type(oid) == catalog::type_in_schema_of(function, filter_type.name())
         })
 }
 
@@ -273,25 +277,13 @@ impl ColumnStatistics<'_> {
         let contains =
             |element| unsafe { hasher.hash(element) }.is_some_and(|hash| filter.contains(hash));
 
-        let most_of_values = self
+        let share_by_fill = self
             .distinct_values()
             .map(|distinct| share_of_values(&filter, distinct));
         let common = self.probe_common_values(contains);
         let share_of_others = match self.probe_bounds(contains) {
-            Some(probed) => {
-                // If no bound is in the filter, the true share is probably not 0, but below that of
-                // one bound. Half of a bound is assumed.
-                let bounds = probed.bounds as f64;
-                let seen = probed.found.max(0.5 / bounds);
-
-                // Few bounds are a bad sample: their share is averaged with the estimate without a
-                // histogram. With 100 bounds or more, it counts alone.
-                let weight = (bounds / BOUNDS_OF_FAIR_SAMPLE).min(1.0);
-                let mixed =
-                    weight * seen + (1.0 - weight) * most_of_values.unwrap_or(DEFAULT_SHARE);
-                mixed.min(most_of_values.unwrap_or(1.0))
-            }
-            None => most_of_values.unwrap_or(DEFAULT_SHARE),
+            Some(probed) => share_of_other_values(&probed, share_by_fill),
+            None => share_by_fill.unwrap_or(DEFAULT_SHARE),
         };
 
         let other_rows = (1.0 - self.share_of_nulls() - common.probed_rows).max(0.0);
@@ -410,6 +402,26 @@ impl ColumnStatistics<'_> {
             result
         }
     }
+}
+
+/// Returns the share of a column's values, apart from the most common ones, that may be in a
+/// filter: by the bounds of a histogram that were found in it, and at most `share_by_fill`, the
+/// share that the number of the filter's elements allows, if that is known.
+///
+/// Example: of 50 bounds 20 % are in the filter, and `share_by_fill` is 0.3. Half of the weight is
+/// on either, so the share is 0.25. By 100 bounds it would be 0.2.
+fn share_of_other_values(probed: &ProbedBounds, share_by_fill: Option<f64>) -> f64 {
+    // If no bound is in the filter, the true share is probably not 0, but below that of one bound.
+    // Half of a bound is assumed.
+    let bounds = probed.bounds as f64;
+    let share_of_bounds_found = probed.found.max(0.5 / bounds);
+
+    // Few bounds are a bad sample: their share is averaged with the estimate without a histogram.
+    // With 100 bounds or more, it counts alone.
+    let weight = (bounds / BOUNDS_OF_FAIR_SAMPLE).min(1.0);
+    let averaged =
+        weight * share_of_bounds_found + (1.0 - weight) * share_by_fill.unwrap_or(DEFAULT_SHARE);
+    averaged.min(share_by_fill.unwrap_or(1.0))
 }
 
 /// Returns the largest share of a column's distinct values that may be in a filter: as many as the

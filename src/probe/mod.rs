@@ -26,8 +26,8 @@ struct ProbeSite {
 }
 
 /// Returns the data that a call site, one place in a query where a function is called, keeps
-/// between its calls; the first call makes it. The call has two arguments: argument `filter`, 0 or
-/// 1, is the filter, and the other one is the element.
+/// between its calls; the first call makes it. The call has two arguments: argument
+/// `filter_argument`, 0 or 1, is the filter, and the other one is the element.
 ///
 /// Fails with 0A000 for a type or collation that can't be an element.
 #[inline(always)]
@@ -35,39 +35,39 @@ struct ProbeSite {
     clippy::mut_from_ref,
     reason = "each call asks for the data of its call site once"
 )]
-fn site(call: &Call, filter_type: FilterType, filter: usize) -> Result<&mut ProbeSite> {
+fn site(call: &Call, filter_type: FilterType, filter_argument: usize) -> Result<&mut ProbeSite> {
     call.remembered(|| {
-        let element = 1 - filter;
+        let element_argument = 1 - filter_argument;
         Ok(ProbeSite {
-            element_type: ElementType::of_argument(call, element)?,
+            element_type: ElementType::of_argument(call, element_argument)?,
             // SAFETY: the call site keeps the cache, and only its own calls can reach it.
             filters: unsafe { FilterCache::new(filter_type) },
             // SAFETY: the call site keeps this as well.
-            read_ahead: unsafe { ReadAhead::for_site(call, element) },
+            read_ahead: unsafe { ReadAhead::for_site(call, element_argument) },
         })
     })
 }
 
 /// Probes a filter for an element, and returns whether the element may be in it; `None` if one of
-/// them is NULL. The call has two arguments: argument `filter`, 0 or 1, is the filter, and the
-/// other one is the element.
+/// them is NULL. The call has two arguments: argument `filter_argument`, 0 or 1, is the filter, and
+/// the other one is the element.
 ///
 /// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
 /// collation that can't be an element, and with 22P03 for a damaged filter.
 #[inline(always)]
-pub fn probe(call: &Call, filter_type: FilterType, filter: usize) -> Result<Option<bool>> {
-    let site = site(call, filter_type, filter)?;
+pub fn probe(call: &Call, filter_type: FilterType, filter_argument: usize) -> Result<Option<bool>> {
+    let site = site(call, filter_type, filter_argument)?;
 
     // Most calls end here. The remembered hasher is valid as long as the type was not altered.
     if site.element_type.is_current()
-        && let Some((whole, hasher)) = site.filters.last(call, filter)
-        && let Some(element) = call.element(1 - filter)
+        && let Some((whole, hasher)) = site.filters.last(call, filter_argument)
+        && let Some(element) = call.element(1 - filter_argument)
     {
         // SAFETY: the hasher was made for the type of this argument.
         let hash = unsafe { hash_for_whole(element, hasher, whole, &mut site.read_ahead) };
         return Ok(Some(hash.is_some_and(|hash| whole.contains(hash))));
     }
-    probe_any(call, site, filter_type, filter)
+    probe_any(call, site, filter_type, filter_argument)
 }
 
 /// Probes any filter for an element, and returns whether the element may be in it; `None` if one of
@@ -81,12 +81,12 @@ fn probe_any(
     call: &Call,
     site: &mut ProbeSite,
     filter_type: FilterType,
-    filter: usize,
+    filter_argument: usize,
 ) -> Result<Option<bool>> {
-    let Some(element) = call.element(1 - filter) else {
+    let Some(element) = call.element(1 - filter_argument) else {
         return Ok(None);
     };
-    let Some(mut probed) = site.filters.filter(call, filter, 1)? else {
+    let Some(mut probed) = site.filters.filter(call, filter_argument, 1)? else {
         return Ok(None);
     };
 
@@ -104,7 +104,7 @@ fn probe_any(
     let found = probed.contains(hash)?;
 
     // Only filters out of line are kept in the cache, with their hasher.
-    if call.identity(filter).is_some() {
+    if call.identity(filter_argument).is_some() {
         site.filters.remember_hasher(hasher);
     }
     Ok(Some(found))

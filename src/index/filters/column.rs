@@ -4,7 +4,7 @@
 use crate::error::unsupported;
 use crate::index::page::impossible;
 use crate::index::session::{self, IndexColumn};
-use crate::key_condition::{ASKS, KEY_OF_ARRAY};
+use crate::key_condition::{KEY_OF_ARRAY, STRATEGY_CONTAINS};
 use crate::pg::call::error::{Result, info};
 use crate::pg::catalog::{self, operators};
 use crate::pg::method::scan::is_line;
@@ -69,15 +69,17 @@ pub fn is_of_text(group: &FilterGroup) -> bool {
 /// index over a column of filters. Fails with 0A000 if the index has an operator class whose
 /// operators aren't the extension's own.
 pub fn key_type(relation: Relation) -> Result<Oid> {
-    let ColumnClass { family, declared, .. } = relation.column_class();
+    let ColumnClass { family, declared: declared_type, .. } = relation.column_class();
     let handler = relation.handler();
-    let key = catalog::type_beside(handler, c"bloom_key");
+    let key = catalog::type_in_schema_of(handler, c"bloom_key");
     let has_own_operator = |right: Oid, function: &CStr| {
-        operators::family_member(family, declared, right, ASKS).is_some_and(|operator| {
-            catalog::is_beside(operators::function_of(operator), handler, function)
-        })
+        operators::family_member(family, declared_type, right, STRATEGY_CONTAINS).is_some_and(
+            |operator| {
+                catalog::is_in_schema_of(operators::function_of(operator), handler, function)
+            },
+        )
     };
-    if declared == catalog::type_beside(handler, c"bloom")
+    if declared_type == catalog::type_in_schema_of(handler, c"bloom")
         && has_own_operator(pg_sys::TEXTOID, c"bloom_contains")
         && has_own_operator(key, c"bloom_contains_key")
     {
@@ -99,7 +101,7 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));
     }
     for operator in &operators::family_operators(family) {
-        if operator.amopstrategy != ASKS
+        if operator.amopstrategy != STRATEGY_CONTAINS
             || !operators::is_for_search(operator)
             || operator.amoplefttype != declared
         {

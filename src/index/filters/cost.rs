@@ -30,6 +30,8 @@ use pgrx::pg_sys::exprCollation;
 
 /// Asking the 127 filters that a page has bits of takes as long as evaluating this many operators.
 const OPERATORS_PER_PAGE: f64 = 60.0;
+/// Of this number of pages of a typical index a lookup reads one, besides the metapage.
+const PAGES_OF_TYPICAL_INDEX_PER_READ: f64 = 100.0;
 
 /// Estimates the cost of a bitmap scan of an index over a column of filters, for the planner, and
 /// replaces the conditions of its path by others that mean the same: see [`replace_conditions`].
@@ -52,7 +54,7 @@ pub fn estimate(planned: &Planned) -> Cost {
 
     let pages_per_lookup = match &directory {
         Some(directory) => directory.pages_per_lookup() as f64,
-        None => 1.0 + planned.index_pages / 100.0,
+        None => 1.0 + planned.index_pages / PAGES_OF_TYPICAL_INDEX_PER_READ,
     };
     let pages_read = planned.index_pages_read(pages_per_lookup, planned.searches * planned.loops);
     let startup = planned.keys_cost();
@@ -74,15 +76,28 @@ fn has_only_text(directory: &Directory) -> bool {
     directory.group(0).is_some() && directory.groups().all(|(_, group)| is_of_text(group))
 }
 
-/// Replaces the conditions by which a planned scan asks an index over filters, such as
-/// `filter @> 'x'`, by others that mean the same: `filter @=> bloom_key('x')`.
+/// Replaces the conditions by which a planned scan asks an index over filters, by others that find
+/// the same rows.
+///
+/// ```text
+/// query          WHERE name = 'url' AND filter @> 'x'
+/// asked before   filter @> 'x'
+/// asked now      filter @=> bloom_key('x')
+/// ```
 ///
 /// A probe of a filter with elements of another type raises an error, and users exclude such
-/// filters by a cheaper condition (`name = 'url' AND filter @> 'x'`). PostgreSQL rechecks a
-/// condition that the index was asked by before all others, but evaluates a condition that was
-/// replaced in the order of costs. If all filters are of text, no probe can fail, and the condition
-/// stays. A condition that the user has written with `@=>` becomes one that PostgreSQL doesn't take
-/// for equal, so that it is evaluated, too.
+/// filters by a cheaper condition, here `name = 'url'`. PostgreSQL rechecks a condition that the
+/// index was asked by before all others: `@>` would be evaluated for filters that `name = 'url'`
+/// excludes. Of a query whose index is asked by `@=>`, PostgreSQL evaluates all conditions in the
+/// order of their costs: `name = 'url'`, then `filter @> 'x'`.
+///
+/// | condition of the query | the index is asked by |
+/// |---|---|
+/// | `filter @> 'x'` | `@=>`; by `@>` if all filters are of text, since no probe can fail then |
+/// | `filter @=> key` | `@=>` with the same key in another node, which PostgreSQL takes for another condition |
+///
+/// PostgreSQL leaves a condition of the query that equals one of the index to the recheck, which
+/// rows found by `@=>` don't get. So `filter @=> key` must not be equal to itself.
 ///
 /// Does nothing if the operator class isn't the extension's.
 fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
@@ -98,14 +113,16 @@ fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
         // key, an element, or an array of keys or elements.
         unsafe {
             if operator == key_condition.operator {
-                let right = collated(right, exprCollation(right));
-                return Some(key_condition.of_key(left, right, is_array));
+                // The same value as another node, so that PostgreSQL doesn't take the query's
+                // condition for one that the index has evaluated.
+                let same_key = collated(right, exprCollation(right));
+                return Some(key_condition.of_key(left, same_key, is_array));
             }
             // Only `bloom_contains`, the function of `@>`, is replaced, and only if a probe may
             // fail.
             let function = operators::function_of(operator);
             if filters == FiltersAsked::OnlyText
-                || !catalog::is_beside(function, own_function, c"bloom_contains")
+                || !catalog::is_in_schema_of(function, own_function, c"bloom_contains")
             {
                 return None;
             }

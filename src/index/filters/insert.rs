@@ -46,8 +46,10 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
         let bits = slot_bits(&filter, &group);
         let index = Index::of(relation)?;
         let claimed = claim(&index, &group, row)?;
-        if claimed.directory.group(0).is_some_and(is_of_text) && !is_of_text(&group) {
-            // Existing plans may rely on all filters being of text.
+        // Existing plans may rely on all filters being of text, but not if those of the first group
+        // aren't.
+        let may_have_had_only_text = claimed.directory.group(0).is_some_and(is_of_text);
+        if may_have_had_only_text && !is_of_text(&group) {
             invalidation::plan_again(relation.table());
         }
         write(&index, &claimed, &bits)?;

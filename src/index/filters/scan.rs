@@ -15,12 +15,12 @@ use pgrx::pg_sys::{self, Oid};
 
 /// Adds the rows whose filters may have what all scan keys of a bitmap scan look for. A scan key is
 /// a comparison of the query with the column of filters: `filter @> 'x'`, or `@> ANY` of some
-/// elements.
+/// elements. The bits of the filters are read in the index.
 ///
-/// The bits of the filters are read in the index. PostgreSQL evaluates the condition again on rows
-/// of which the index has no exact copy of the filter, if the condition is `@>`; one that was
-/// replaced by `@=>` isn't evaluated again here, since PostgreSQL evaluates the original condition
-/// on all rows.
+/// Some rows are marked, so that PostgreSQL evaluates the condition `@>` again for them: those of
+/// which the index has no exact copy of the filter. No row is marked if the index is asked only by
+/// `@=>`, an operator that the planner puts in the place of `@>` (`filter @=> bloom_key('x')`),
+/// since PostgreSQL then evaluates the query's own `@>` for all rows.
 ///
 /// Fails with 0A000 if the keys' type can't be asked for, or if their collation doesn't compare
 /// bytes, and with XX002 or XX001 if the index or the table is damaged.
@@ -38,8 +38,8 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
             memory::try_collect(parsed)
         })?
     };
-    // PostgreSQL evaluates what `@=>` stands for on all rows that are found: see `cost`.
-    let has_own_operator = keys.iter().any(|key| key.asked_type != key_type);
+    // A value of type `bloom_key` is asked for by `@=>`, and a text by `@>`.
+    let may_need_recheck = keys.iter().any(|key| key.asked_type != key_type);
 
     let directory = index.directory()?;
     let mut last_row: Option<RowId> = None;
@@ -47,7 +47,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let mut add = |FoundRow { row, must_recheck }| {
         last_row = last_row.max(Some(row));
         // A row that no page can have isn't added.
-        if !rows.add(row, must_recheck && has_own_operator) {
+        if !rows.add(row, must_recheck && may_need_recheck) {
             impossible_row = Some(row);
         }
     };
@@ -58,10 +58,11 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let Some(last_row) = last_row else {
         return Ok(());
     };
-    // The table may be longer than it was when the search began, but it had each row that was
-    // found.
+    // One row is enough: if the table has the page of the last row, it has those of all others. The
+    // table may be longer than it was when the search began, but it had each row that was found.
+    let row_to_check = impossible_row.unwrap_or(last_row);
     let table = Opened::table_of(relation);
-    check_rows(relation, table.relation(), [impossible_row.unwrap_or(last_row)].into_iter())
+    check_rows(relation, table.relation(), [row_to_check].into_iter())
 }
 
 /// Returns the elements that one scan key looks for: a filter must have at least one of them. A

@@ -55,8 +55,9 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     })
 }
 
-/// Frees these slots of a row page, the page of an index with the table's rows that have its
-/// filters: a *slot* is one row's entry. A slot that has another row by now is left as it is.
+/// Frees these slots of a row page. A *row page* is a page of an index over filters that says for
+/// each *slot*, a row's entry in the index, which row of the table has it. A slot that has another
+/// row by now is left as it is.
 ///
 /// The page is locked exclusively for up to 64 slots at a time, which share a WAL record. Fails
 /// with XX002 if the page is damaged.

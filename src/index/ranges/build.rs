@@ -92,6 +92,8 @@ pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
     let most_hashes = maintenance_memory() / 2 / size_of::<u64>();
     let mut building = Building {
         options,
+        // The rows come by a division into ranges that is already decided. Only pages that the
+        // table gets later may be divided in another way, so `finish` sets the option back.
         build: Build::new(Options { may_split: false, ..options }, most_hashes),
         index: begin_index(index)?,
         range: 0,
@@ -201,6 +203,7 @@ impl Building<'_> {
             let keys_per_row = mean_keys_per_row(self.num_keys, self.num_rows);
             directory.keys_per_row = u16::try_from(keys_per_row).unwrap_or(u16::MAX);
         }
+        // The build itself ran without this option: only later pages may be divided in another way.
         directory.options.may_split = self.options.may_split;
         self.index.finish(&directory.metapage());
         Ok(self.num_rows)
@@ -257,30 +260,38 @@ fn options_of_new(
     let most_fpr = if is_of_elements { MAX_FPR_ONE_KEY } else { MAX_FPR_MANY_KEYS };
     let given = options::given(index, most_fpr)?;
 
-    let may_be_split = given.pages_per_range.is_none() && !is_of_elements;
+    // Unless the user says how many pages a range has, pages may be split, now or later.
+    let division_is_open = given.pages_per_range.is_none() && !is_of_elements;
     let split = match table {
-        Some(table) if may_be_split => sample::split_of_all(index, table),
+        Some(table) if division_is_open => sample::split_of_all(index, table),
         _ => None,
     };
     let default_pages = if split.is_some() { 1 } else { defaults.pages_per_range };
     let pages_per_range = given.pages_per_range.unwrap_or(default_pages);
 
-    let bytes_per_key = if is_of_elements {
-        Opened::table_of(index).relation().row_width() + ROW_OVERHEAD
-    } else {
-        BYTES_PER_KEY
-    };
-    let keys_per_page = (PAGE_BYTES as u32 / bytes_per_key).max(1);
-    let keys_per_range = keys_per_page.saturating_mul(pages_per_range);
+    let keys_per_range = keys_per_page(index, is_of_elements).saturating_mul(pages_per_range);
+    // A flat index has only one level. A filter of a level above stands for up to 128 ranges, and
+    // would have nearly all keys of texts.
     let is_flat = split.is_some() || is_of_texts;
     Ok(Options {
         fpr: given.fpr.or(defaults.fpr),
         table_pages: table.map_or(0, Relation::pages),
         is_flat,
         split,
-        may_split: is_flat && may_be_split,
+        may_split: is_flat && division_is_open,
         ..Options::for_empty_table(PAGE_SIZE, pages_per_range, keys_per_range)
     })
+}
+
+/// Returns a guess of how many keys the rows on a page of the table have, at least 1: one for each
+/// row that fits on a page, if each row has one element; otherwise one for each 20 bytes.
+fn keys_per_page(index: Relation, is_of_elements: bool) -> u32 {
+    let bytes_per_key = if is_of_elements {
+        Opened::table_of(index).relation().row_width() + ROW_OVERHEAD
+    } else {
+        BYTES_PER_KEY
+    };
+    (PAGE_BYTES as u32 / bytes_per_key).max(1)
 }
 
 /// Writes an index without rows, for an unlogged table: see

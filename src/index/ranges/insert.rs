@@ -257,44 +257,68 @@ enum Division {
 }
 
 /// Returns how the pages of the table that the index doesn't cover yet should be divided into
-/// ranges, which have a Bloom filter each. Pages with much text are *split*: each of them is
-/// several ranges.
+/// *ranges*, parts of the table that have a Bloom filter each:
+///
+/// | result | when |
+/// |---|---|
+/// | `Keep` | as now: nothing may change, or the last pages have too few rows to tell |
+/// | `Split` | pages are whole ranges now, and have so much text that each should be several ranges |
+/// | `WholePages` | pages are split now, into at least four times the ranges that their text needs |
 ///
 /// The last pages of the table, up to the one of the row that is being inserted, tell how much text
-/// pages have. `directory` says how pages are divided now. They are left as they are if the index's
-/// options don't allow a split, or if these pages have too few rows to tell.
+/// pages have. `directory` says how pages are divided now.
 ///
 /// Pages of the table are read, so the caller must not hold the lock of a page of the index. Fails
 /// with XX002 if the index is damaged.
 fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Result<Division> {
-    /// If fewer of the last tile's columns have keys, ranges may be too small. A page has few rows
-    /// because they are wide, or because nobody has filled it yet.
-    const FEW_COLUMNS: f64 = 0.25;
     /// A split is too fine if a page has this many times the ranges that it should have.
     const TOO_MANY_TIMES: u16 = 4;
 
-    // A split is open if it also applies to pages that the table will get.
-    let open_split = directory.options.split.filter(|split| split.is_open());
-    let may_be_too_fine = match open_split {
-        Some(_) => index.checked(directory.used_share(&mut index.pages()))? < FEW_COLUMNS,
-        None => false,
-    };
-    if !directory.may_split_new_pages() && !may_be_too_fine {
+    if !may_division_change(index, directory)? {
         return Ok(Division::Keep);
     }
-
     let table = Opened::table_of(index.relation);
     let wanted_split = match sample::division_of_last(index.relation, table.relation(), row.page) {
         LastPages::TooFew => return Ok(Division::Keep),
         LastPages::Whole => None,
         LastPages::Split(split) => Some(split),
     };
-    let Some(open_split) = open_split else {
-        return Ok(wanted_split.map_or(Division::Keep, Division::Split));
-    };
-    let wanted_ranges = wanted_split.map_or(1, |split| split.ranges_per_page);
-    let is_too_fine = open_split.ranges_per_page >= TOO_MANY_TIMES * wanted_ranges;
-    Ok(if is_too_fine { Division::WholePages } else { Division::Keep })
+
+    match (split_of_new_pages(directory), wanted_split) {
+        (None, None) => Ok(Division::Keep),
+        (None, Some(wanted_split)) => Ok(Division::Split(wanted_split)),
+        (Some(split), wanted_split) => {
+            let wanted_ranges = wanted_split.map_or(1, |wanted| wanted.ranges_per_page);
+            let is_too_fine = split.ranges_per_page >= TOO_MANY_TIMES * wanted_ranges;
+            Ok(if is_too_fine { Division::WholePages } else { Division::Keep })
+        }
+    }
+}
+
+/// Returns the split that also applies to pages that the table will get; `None` if each of them
+/// will be one range.
+fn split_of_new_pages(directory: &Directory) -> Option<Split> {
+    directory.options.split.filter(|split| split.is_open())
+}
+
+/// Returns whether it is worth a look at the table how new pages should be divided into ranges,
+/// which have a Bloom filter each: pages are one range each and may be split, or they are split,
+/// and so many ranges have no keys that the split may be too fine. Reads pages of the index. Fails
+/// with XX002 if it is damaged.
+fn may_division_change(index: &Index, directory: &Directory) -> Result<bool> {
+    /// A *column* has the bits of one range. If fewer of the last tile's columns have keys, ranges
+    /// may be too small: then pages have few rows, because these are wide, or because nobody has
+    /// filled the pages yet.
+    const FEW_COLUMNS: f64 = 0.25;
+
+    if directory.may_split_new_pages() {
+        return Ok(true);
+    }
+    if split_of_new_pages(directory).is_none() {
+        return Ok(false);
+    }
+    let share_with_keys = index.checked(directory.used_share(&mut index.pages()))?;
+    Ok(share_with_keys < FEW_COLUMNS)
 }
 
 /// Extends an index towards a row on a page of the table that the index doesn't cover yet. A
@@ -310,11 +334,8 @@ fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Re
 #[cold]
 fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let known = index.directory()?;
-    // The next tile is sized by how many keys the last one has.
-    let keys_of_known = |level| index.checked(known.keys_in_last_tile(&mut index.pages(), level));
-    let skips_pages = known.grow_over_skipped(row.page, keys_of_known)?.is_some();
     // Pages of the table are read here, before any page of the index is locked.
-    let division = if skips_pages {
+    let division = if skips_pages(index, &known, row)? {
         Division::Keep
     } else {
         division_of_new_pages(index, &known, row)?
@@ -333,24 +354,46 @@ fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
         Division::Split(split) => Rc::make_mut(&mut directory).split_new_pages(split),
         Division::WholePages => Rc::make_mut(&mut directory).make_new_pages_whole(),
     }
-    let keys_of_last_tile =
-        |level| index.checked(directory.keys_in_last_tile(&mut index.pages(), level));
-    let growth = match directory.grow_over_skipped(row.page, keys_of_last_tile)? {
+    let range = directory.options.range_of(row);
+    let seen_keys = |level| keys_of_last_tile(index, &directory, level);
+    let growth = match directory.grow_over_skipped(row.page, seen_keys)? {
         Some(growth) => growth,
-        None => directory.grow(directory.options.range_of(row), keys_of_last_tile)?,
+        None => directory.grow(range, seen_keys)?,
     };
 
     // Checked before anything is written: a page that can't be written later would leave a tile
     // without it.
     index.pages().check_new(&directory.chain, &growth.directory.chain)?;
-    let range = directory.options.range_of(row);
-    for mark in growth.directory.marks(range, key).iter().flatten() {
+    check_pages_of_key(index, &growth.directory, range, key)?;
+    // If the directory can't be written yet, the division is decided anew at the next attempt.
+    index.write_directory(meta, growth)
+}
+
+/// Returns whether a row is so far behind the pages of the table that the index covers that the
+/// pages between are *skipped*: they get small tiles, since they have hardly any rows. Adds
+/// nothing: this is a dry run of the growth, without the lock of the metapage. Fails as [`grow`]
+/// does.
+fn skips_pages(index: &Index, directory: &Directory, row: RowId) -> Result<bool> {
+    let seen_keys = |level| keys_of_last_tile(index, directory, level);
+    let growth = directory.grow_over_skipped(row.page, seen_keys)?;
+    Ok(growth.is_some())
+}
+
+/// Returns how many keys each column (the bits of one range) of a level's last tile has. The next
+/// tile is sized by them. Reads pages of the index, and fails with XX002 if one is damaged.
+fn keys_of_last_tile(index: &Index, directory: &Directory, level: Level) -> Result<Vec<f64>> {
+    index.checked(directory.keys_in_last_tile(&mut index.pages(), level))
+}
+
+/// Checks the pages on which a key of a range has its bits, as far as the file has them. Fails with
+/// XX002 if one of them is damaged: then the key couldn't be added.
+fn check_pages_of_key(index: &Index, directory: &Directory, range: u32, key: u64) -> Result<()> {
+    for mark in directory.marks(range, key).iter().flatten() {
         index
             .pages()
             .check_each(mark.page()..mark.page() + 1, mark.special())?;
     }
-    // If the directory can't be written yet, the division is decided anew at the next attempt.
-    index.write_directory(meta, growth)
+    Ok(())
 }
 
 /// Keys that a session remembers, over all indexes: 192 kB. A range of log lines has some 6,000.

@@ -30,16 +30,13 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let options = directory.options;
     let expected = Expectation::for_directory(&directory);
 
-    // The last range may be shorter in the table than in the index.
-    let last_slot = directory.end_slot(Level::Zero).checked_sub(1);
-    let pages_of_ranges =
-        last_slot.map_or(0, |slot| options.pages_of(u32::try_from(slot).unwrap_or(u32::MAX)).end);
     let has_tiles = |&level: &Level| directory.tile_count(level) > 0;
     let levels = Level::ALL.into_iter().filter(has_tiles).count().max(1);
     let has_ranges = survey.ranges > 0;
     Ok(IndexInfo {
         pages: named.index().pages().into(),
-        table_pages: pages_of_ranges.min(named.table().pages().into()),
+        // The last range may be shorter in the table than in the index.
+        table_pages: covered_pages(&directory).min(named.table().pages().into()),
         pages_per_range: Some(options.pages_per_range),
         ranges: Some(survey.ranges),
         levels: levels as u32,
@@ -55,6 +52,16 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
         ranges_per_page: options.split.map(|split| split.ranges_per_page.into()),
         ..IndexInfo::default()
     })
+}
+
+/// Returns how many pages of a table, from the first one on, have a range in the index, also if the
+/// table isn't as long; 0 for an index without tiles.
+fn covered_pages(directory: &Directory) -> u64 {
+    let Some(last_slot) = directory.end_slot(Level::Zero).checked_sub(1) else {
+        return 0;
+    };
+    let last_range = u32::try_from(last_slot).unwrap_or(u32::MAX);
+    directory.options.pages_of(last_range).end
 }
 
 /// Checks an index over ranges against its table, for the SQL function `bloom_index_check`, and

@@ -399,6 +399,9 @@ impl Entry {
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
         // SAFETY: this reads a variable of the session.
         let exception_stack = unsafe { pg_sys::PG_exception_stack };
+        // To copy an error of PostgreSQL takes memory, of which there may be none when the error
+        // says so. So a block is kept for that. The callback below frees it while PostgreSQL makes
+        // such an error.
         reserve::require();
         let (own_call, outer) = begin_call(exception_stack.cast());
 
@@ -419,9 +422,9 @@ impl Entry {
             result
         };
 
-        let state = end_call(outer);
-        if state != 0 {
-            refuse_end(state, result.is_err());
+        let memory_in_use = end_call(outer);
+        if memory_in_use != 0 {
+            refuse_end(memory_in_use, result.is_err());
         }
         match result {
             Ok(value) => value,
@@ -449,9 +452,12 @@ fn begin_call(exception_stack: *mut c_void) -> (u64, OuterCall) {
         state: CALL_STATE.load(Ordering::Relaxed),
     };
     let is_outermost = outer.call == 0;
-    assert!(is_outermost || exception_stack != outer.exception_stack, "PostgreSQL calls this");
+    let is_called_by_postgres = is_outermost || exception_stack != outer.exception_stack;
+    assert!(is_called_by_postgres, "PostgreSQL calls this");
 
     let call = LAST_CALL.load(Ordering::Relaxed) + 1;
+    // The first call may be in the postmaster; the second one is then the first of a child, which
+    // has inherited the number.
     if call <= 2 {
         begin_process();
     }

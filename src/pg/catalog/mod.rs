@@ -305,7 +305,7 @@ pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
 }
 
 /// Returns whether a function has this name and is in the same schema as another one.
-pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
+pub fn is_in_schema_of(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool {
     // SAFETY: reads the catalog; the result is null or a C string in the memory of this call.
     let is_named = unsafe {
         let own = pg_sys::get_func_name(function);
@@ -316,7 +316,7 @@ pub fn is_beside(function: pg_sys::Oid, other: pg_sys::Oid, name: &CStr) -> bool
 
 /// Returns the type with this name in the schema of a function; the invalid identifier if there is
 /// none.
-pub fn type_beside(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
+pub fn type_in_schema_of(function: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     let cache = pg_sys::SysCacheIdentifier::TYPENAMENSP as i32;
     let column = pg_sys::Anum_pg_type_oid as i16;
     let name = pg_sys::Datum::from(name.as_ptr());

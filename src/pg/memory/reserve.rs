@@ -157,6 +157,8 @@ unsafe impl GlobalAlloc for ReservingAllocator {
                 return memory;
             }
         }
+        // The system has no memory, or the allocation is a part of the reserve: it is copied to a
+        // new place.
         // SAFETY: the caller promises that the new size is possible with this alignment; both
         // places have as many bytes as are copied, and the old one is given back only once there is
         // a new one.

@@ -183,9 +183,9 @@ impl Planned {
         }
     }
 
-    /// Replaces the conditions by which the planned scan asks the index. `instead` is called with
-    /// each condition of the query that is a comparison, and returns another condition, or `None`
-    /// to leave it.
+    /// Replaces the conditions by which the planned scan asks the index. Calls
+    /// `replacement_of` with each condition of the query that is a comparison; it returns another
+    /// condition, or `None` to leave it.
     ///
     /// PostgreSQL then evaluates the query's own condition on all rows that the index returns,
     /// since the replaced clause is marked as *lossy*, as if a support function had made it.
@@ -193,8 +193,11 @@ impl Planned {
     /// paths share. The new nodes are in the current memory context.
     ///
     /// # Safety
-    /// `instead` must return nodes that are conditions of the index.
-    pub unsafe fn ask_instead(&self, instead: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>) {
+    /// `replacement_of` must return nodes that are conditions of the index.
+    pub unsafe fn ask_instead(
+        &self,
+        replacement_of: impl Fn(&Comparison) -> Option<*mut pg_sys::Node>,
+    ) {
         let mut clauses = std::ptr::null_mut();
         // SAFETY: the path is valid, as the caller of `new` has promised: it has a list of clauses
         // of the index, and each of these has a list of conditions on its column.
@@ -204,12 +207,15 @@ impl Planned {
                 let mut conditions = std::ptr::null_mut();
                 // The condition of a lossy clause was made by a support function.
                 let is_of_query = !(*clause).lossy;
+                // PostgreSQL 18 loses the collation of ORs when it makes the index's condition of
+                // this clause.
+                let clause_of_query = (*(*clause).rinfo).clause.cast();
                 for condition in items((*clause).indexquals) {
                     let condition = memory::copied(&*condition.cast::<pg_sys::RestrictInfo>());
                     if is_of_query
                         && let Some(found) = comparison((*condition).clause.cast())
                         && let Some(replacement) =
-                            instead(&found.collated_as((*(*clause).rinfo).clause.cast()))
+                            replacement_of(&found.collated_as(clause_of_query))
                     {
                         let not_computed_yet = -1.0;
                         (*condition).clause = replacement.cast();

@@ -192,14 +192,15 @@ impl Prepared {
 
     /// Prepares a statement for the connection that the caller has made; it is gone when the
     /// connection ends. The statement is the concatenation of `sql`, in the encoding of the
-    /// database, with parameters `$1` and so on of these types. Raises an error if it can't be
-    /// parsed. Fails with XX000 if it has a zero byte, or can't be executed from a function.
+    /// database, with parameters `$1` and so on of these types. `planning` says which
+    /// settings hold while it is planned first. Raises an error if it can't be parsed. Fails with
+    /// XX000 if it has a zero byte, or can't be executed from a function.
     fn for_connection(
         sql: &[&[u8]],
         mut parameter_types: Vec<Oid>,
         planning: Planning,
     ) -> Result<Prepared> {
-        let sql = CString::new(sql.concat()).map_err(|_| failed(0))?;
+        let sql = CString::new(sql.concat()).map_err(|_| failed(NO_CODE))?;
         let sql_start = sql.as_ptr();
         let num_parameters = parameter_types.len() as i32;
         let types_start = parameter_types.as_mut_ptr();
@@ -278,6 +279,9 @@ impl Prepared {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
             }
+            // Only the values are made in scratch memory, which is freed at once. The interface
+            // makes the result in the connection's memory and leaves that as the current one, which
+            // `in_own_memory` sets back.
             let code = in_scratch(|| {
                 let mut datums: Vec<pg_sys::Datum> =
                     memory::collect(values.iter().map(Parameter::datum));
@@ -363,6 +367,9 @@ impl ResultRow {
 fn check(code: i32) -> Result<()> {
     if code < 0 { Err(failed(code)) } else { Ok(()) }
 }
+
+/// Stands in messages where PostgreSQL has no error code of a statement.
+const NO_CODE: i32 = 0;
 
 #[cold]
 fn failed(code: i32) -> Error {

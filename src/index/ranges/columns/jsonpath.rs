@@ -25,8 +25,8 @@ use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
 use pg_bloom_core::memory;
 
 /// Returns the condition on a document's keys, the hashes of its values with their paths, that is
-/// necessary for `document @? asked` to hold: for the jsonpath `asked` to find something in it. What
-/// PostgreSQL allocates for that is in the current memory context.
+/// necessary for `document @? asked` to hold: for the jsonpath `asked` to find something in it.
+/// What PostgreSQL allocates for that is in the current memory context.
 ///
 /// # Safety
 /// The value must be a jsonpath.
@@ -120,9 +120,8 @@ fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Cond
     }
     match predicate.step() {
         PathStep::Not(negated) => of_predicate(negated, place, !is_negated),
-        // !(a && b) is !a || !b, also where one of them is unknown.
-        PathStep::And(..) => of_operands(predicate, place, is_negated, !is_negated),
-        PathStep::Or(..) => of_operands(predicate, place, is_negated, is_negated),
+        PathStep::And(..) => of_operands(predicate, Connective::And, place, is_negated),
+        PathStep::Or(..) => of_operands(predicate, Connective::Or, place, is_negated),
         // Keys tell what a document has, not what it lacks.
         _ if is_negated => Condition::Unknown,
         PathStep::Exists(path) => of_path(path, place, None),
@@ -135,19 +134,28 @@ fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Cond
     }
 }
 
-/// Returns the condition on a document's keys that is necessary for the operands of `&&` or `||` to
-/// hold: for all of them if `must_all_hold`, else for at least one. If `is_negated`, each operand
-/// must be false instead: `!(a || b)` needs both `a` and `b` to be false.
+/// The operator between two predicates of a jsonpath.
+#[derive(Clone, Copy, PartialEq)]
+enum Connective {
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+}
+
+/// Returns the condition on a document's keys that is necessary for `operator`, an `&&` or `||` as
+/// `connective` says, to be true; if `is_negated`, for it to be false: `!(a || b)` needs both `a`
+/// and `b` to be false.
 ///
 /// Operators of the same sort that are operands count as one with this one, so that a long chain,
 /// `a || b || c …`, doesn't reach the limit of depth.
 fn of_operands(
     operator: PathItem<'_>,
+    connective: Connective,
     place: Place,
     is_negated: bool,
-    must_all_hold: bool,
 ) -> Condition {
-    let is_and = must_all_hold != is_negated;
+    let is_and = connective == Connective::And;
     let mut operands_left = Vec::new();
     let mut conditions = Vec::new();
     memory::push(&mut operands_left, operator);
@@ -169,6 +177,9 @@ fn of_operands(
             }
         }
     }
+    // By De Morgan's laws `!(a && b)` is `!a || !b`, and `!(a || b)` is `!a && !b`, also where an
+    // operand is unknown.
+    let must_all_hold = is_and != is_negated;
     if must_all_hold {
         Condition::all(conditions)
     } else {

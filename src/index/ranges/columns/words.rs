@@ -22,6 +22,8 @@ use pg_bloom_core::memory;
 const NUMBER_BYTES: usize = 4;
 /// Bytes of an item of a tsquery.
 const ITEM_BYTES: usize = 12;
+/// Where an item of a tsquery that is a word has the length and the offset of the word.
+const WORD_AT: usize = 8;
 /// Bits of the length of a word of a tsvector.
 const TSVECTOR_LENGTH_BITS: u32 = 11;
 /// Bits of the length of a word of a tsquery.
@@ -83,10 +85,12 @@ impl Operand {
 /// Returns the condition on the words of a tsvector, by their hashes, that is necessary for it to
 /// match a tsquery (`a & (b | c)`). `tsquery` has the bytes of the value without its length.
 ///
-/// The items of the query are read from the last to the first, so that the operands of each
-/// operator come before it and wait in `operands`. Positions and weights of words are left to
-/// PostgreSQL, which compares the rows; a prefix (`a:*`) and NOT restrict nothing. An empty query
-/// matches no row. Raises XX001 if the value is damaged.
+/// `a & (b | c)` is stored as `& | c b a`. The items of the query are read from the last to the
+/// first, so that the operands of each operator come before it and wait in `operands`: `a`, `b` and
+/// `c`, of which `|` takes the last two, and `&` that and `a`. A part that is nested deeper than
+/// conditions may be ([`MAX_DEPTH`]) counts as unknown and restricts nothing. Positions and weights
+/// of words are left to PostgreSQL, which compares the rows; a prefix (`a:*`) and NOT restrict
+/// nothing. An empty query matches no row. Raises XX001 if the value is damaged.
 pub fn condition(tsquery: &[u8]) -> Condition {
     let num_items = number(tsquery, 0) as usize;
     if num_items == 0 {
@@ -102,7 +106,7 @@ pub fn condition(tsquery: &[u8]) -> Condition {
         let operand = match *item {
             [VALUE, _, is_prefix, ..] if is_prefix != 0 => Operand::UNKNOWN,
             [VALUE, ..] => {
-                let place_of_word = number(item, 8);
+                let place_of_word = number(item, WORD_AT);
                 let lexeme = lexeme(words, place_of_word, TSQUERY_LENGTH_BITS, "tsquery");
                 Operand { condition: Condition::Has(word(lexeme)), depth: 0 }
             }

@@ -16,8 +16,9 @@
 //! ```
 //!
 //! Example: `x = 5`, where one row has 5. The table has 600,000 rows on 10,000 pages, so 1,250
-//! ranges of 8 pages. The index has 3 tiles, a rate of 0.0001, and reports 0.05 ranges beside a
-//! match.
+//! ranges of 8 pages. The index has 9 tiles with bits of ranges, 7 of them below another one, so a
+//! lookup of an absent element probes 3 tiles. It has a rate of 0.0001, and reports 0.05 ranges
+//! beside a match.
 //!
 //! ```text
 //! ranges read    1 + 1 · 0.05 + 1,250 · 0.0001 · 1 = 1.175
@@ -48,7 +49,9 @@ const MANY_ELEMENTS: f64 = 100.0;
 
 /// Returns the cost, for the planner, of a bitmap scan that looks for rows with one of some
 /// elements (`x = 5`, `x = ANY (…)`): before its first row, in all, and the share of the table's
-/// rows that it returns. The module's page adds up an example.
+/// rows that it returns. The cost is that of probing pages of the index and, if the scan tests rows
+/// itself, of reading the table's pages and testing their rows; PostgreSQL charges for the rows
+/// that it gets. The top of `cost/elements.rs` adds up an example.
 ///
 /// An index over ranges finds *ranges*, runs of neighbouring pages of the table, by the bits in its
 /// *tiles*, each of which covers many ranges. `known` is the index, if it could be read; without
@@ -244,13 +247,18 @@ impl Reads {
     /// the level above reports them. So an absent element costs a page of each of the other tiles,
     /// and of the few that are reported wrongly, and an element that is present costs a further
     /// page for each tile below others that has it.
+    ///
+    /// Example: one element, in one of 1,250 ranges of 8 pages. The index reports 0.05 ranges
+    /// wrongly beside the match, in the same tile, and 1,250 · 0.0001 elsewhere: 1.175 ranges are
+    /// read, 9.4 pages of the table. An absent element costs 3 pages of the index; of 9 tiles 7 are
+    /// below others, so the element's own tile costs 7/9 of a page more.
     fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
-        // At most this many tiles have a match. Each such tile also reports, wrongly, some ranges
-        // beside the match, since one page has the bits of all of them.
+        // At most this many tiles have a match. Each such tile also reports some ranges beside the
+        // match wrongly, since one page has the bits of all of them.
         let tiles_with_match = matches.ranges.min(ranges.tiles);
-        let reported_beside_matches = tiles_with_match * ranges.lookup.beside_match;
-        let reported_anywhere = ranges.count * ranges.lookup.fpr * elements;
-        let ranges_read = matches.ranges + reported_beside_matches + reported_anywhere;
+        let wrong_beside_matches = tiles_with_match * ranges.lookup.beside_match;
+        let wrong_elsewhere = ranges.count * ranges.lookup.fpr * elements;
+        let ranges_read = matches.ranges + wrong_beside_matches + wrong_elsewhere;
 
         let pages_of_ranges = ranges_read.min(ranges.count) * ranges.pages_per_range;
         let table_pages = pages_of_ranges.clamp(1.0, table.pages);

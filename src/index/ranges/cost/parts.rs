@@ -40,7 +40,9 @@ const LEAST_CHARGED_SHARE: f64 = 0.8;
 const MOST_ALTERNATIVES_ASKED: usize = 32;
 
 /// Returns the cost, for the planner, of a bitmap scan that looks for rows by what is in their
-/// values: `text LIKE '%abc%'`, `array @> '{5}'`. The module's page adds up an example.
+/// values: `text LIKE '%abc%'`, `array @> '{5}'`. It is the sum of probing pages of the index,
+/// reading pages of the table without a match, and comparing rows; PostgreSQL itself charges for
+/// the pages and rows that it gets. The top of `cost/parts.rs` adds up an example.
 ///
 /// The index keeps the hashes of the parts of all values, and finds *ranges* (neighbouring pages of
 /// the table, or a part of a page) in which a condition on such hashes may hold. `known` is the
@@ -248,16 +250,14 @@ fn matches_by_statistics(
     rows.max(1.0)
 }
 
-/// Returns at most how many rows meet one of many alternatives of a condition, by a sample of both
+/// Returns at most how many rows meet any of the alternatives of a condition, by a sample of both
 /// the alternatives (at most 32) and the index's pages; `None` if the index is damaged, or if it
 /// must not be asked, since the user may not see all rows. The result is infinite if an alternative
 /// may hold in all ranges (neighbouring pages of the table).
 ///
 /// PostgreSQL takes a value without statistics for one that many rows have. The index knows the
-/// share `s` of ranges that may have it. If its occurrences were spread over the ranges at random,
-/// that share would come from `-ln(1 - s)` occurrences for each range (by Poisson's distribution):
-/// few if few ranges have it, infinitely many if all have it. Each occurrence is taken for five
-/// rows.
+/// share of ranges that may have it, and so about how often it occurs: see
+/// [`occurrences_if_random`]. Each occurrence is taken for five rows.
 ///
 /// Example: an alternative that 10 of 1,000 ranges may have occurs `-ln(0.99) · 1,000 = 10.05`
 /// times, in 50 rows.
@@ -270,10 +270,20 @@ fn most_matches(known: KnownIndex, condition: &Condition, table: TableSize) -> O
     let mut occurrences_per_range = 0.0;
     for alternative in alternatives.iter().step_by(stride) {
         let share_of_ranges = known.ranges_matching(alternative)? / all_ranges;
-        occurrences_per_range -= (1.0 - share_of_ranges).max(0.0).ln();
+        occurrences_per_range += occurrences_if_random(share_of_ranges);
     }
-    let rows_of_asked = ROWS_OF_UNKNOWN_VALUE * occurrences_per_range * all_ranges;
-    Some(rows_of_asked * stride as f64)
+    let rows_of_sampled_alternatives = ROWS_OF_UNKNOWN_VALUE * occurrences_per_range * all_ranges;
+    // The sample has one of `stride` alternatives.
+    Some(rows_of_sampled_alternatives * stride as f64)
+}
+
+/// Returns how often a value occurs for each range (neighbouring pages of the table), if it is in
+/// this share of the ranges, from 0 to 1, and its occurrences are spread over them at random.
+///
+/// By Poisson's distribution a range is without the value with a probability of `e^-occurrences`.
+/// So there are few if few ranges have the value, and infinitely many if all have it.
+fn occurrences_if_random(share_of_ranges: f64) -> f64 {
+    -(1.0 - share_of_ranges).max(0.0).ln()
 }
 
 /// The ranges that a lookup in the index is expected to find, and the pages that it probes for
