@@ -14,15 +14,16 @@ const FAILURES: usize = 10;
 /// If errors jumped over frames, each statement would leak at least twice as much.
 const MOST_KB: i64 = 100;
 
-/// Kilobytes that the session's process has for itself.
+/// Kilobytes that the session's process has allocated for itself. `Private_Dirty` would also count
+/// the shared buffers that no other process has used yet.
 fn private_kb(client: &mut Client) -> i64 {
     let pid: i32 = value(client, "SELECT pg_backend_pid()");
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
         .expect("the process has a memory map");
     let line = text
         .lines()
-        .find(|line| line.starts_with("Private_Dirty:"))
-        .expect("it says what is private");
+        .find(|line| line.starts_with("Anonymous:"))
+        .expect("it says what is allocated");
     line.split_whitespace()
         .nth(1)
         .expect("a number")
