@@ -84,7 +84,7 @@ pub struct RowTest {
     required: Condition,
     alternatives: Vec<Alternative>,
     /// The numbers of the alternatives that the range may have.
-    in_range: Vec<u32>,
+    alternatives_in_range: Vec<u32>,
     /// A bit for each hash that is watched: the one with the number that its highest bits are.
     watched_bits: Vec<u64>,
     /// By how many bits a hash is shifted to the right to get the number of its bit.
@@ -130,12 +130,14 @@ impl RowTest {
     /// one. No range is begun: call [`RowTest::begin_range`] before the rows of each range.
     ///
     /// Two things make tests fast. All hashes that the alternatives mention are put into a hash
-    /// table, and conditions refer to them by their places in it. So to test a condition takes one
-    /// look at the note, at that place, of which row had the hash last.
+    /// table, and conditions refer to them by their places in it. `last_row[place]` is the number of
+    /// the last row that had the hash at that place, so whether the present row has a hash takes
+    /// one comparison.
     ///
     /// And before the hashes of a row are looked up in that table, most rows are ruled out by a
-    /// small bitmap. It has the highest bits of a few *watched* hashes, of which a row that matches
-    /// must have at least one. All of its bits are clear until a range begins.
+    /// small bitmap. It has a bit for each value of the highest bits of a hash, which is set if
+    /// these are the highest bits of a *watched* hash. A row that matches must have at least one of
+    /// the watched hashes. All bits are clear until a range begins.
     pub fn new(alternatives: &Alternatives) -> RowTest {
         let mut hashes = Vec::new();
         for condition in alternatives.choices.iter().chain([&alternatives.required]) {
@@ -166,7 +168,7 @@ impl RowTest {
             row: 0,
             required,
             alternatives: choices_by_place,
-            in_range: Vec::new(),
+            alternatives_in_range: Vec::new(),
             watched_bits: memory::zeroed(num_bits / u64::BITS as usize),
             watched_shift: u64::BITS - num_bits.ilog2(),
         }
@@ -175,9 +177,9 @@ impl RowTest {
     /// Returns a test for the rows of a range, which may have only the alternatives with these
     /// numbers: places in [`Alternatives::choices`].
     pub fn begin_range(&mut self, numbers: &[u32]) -> RangeTest<'_> {
-        self.in_range.clear();
+        self.alternatives_in_range.clear();
         for &number in numbers {
-            memory::push(&mut self.in_range, number);
+            memory::push(&mut self.alternatives_in_range, number);
         }
         self.set_watched_bits();
         RangeTest { test: self }
@@ -189,10 +191,10 @@ impl RowTest {
     /// without need.
     fn set_watched_bits(&mut self) {
         self.watched_bits.fill(0);
-        for &number in &self.in_range {
+        for &number in &self.alternatives_in_range {
             let alternative = &self.alternatives[number as usize];
             let watched = &alternative.conditions[alternative.watched];
-            watched.visit_one_of_each(&mut |place| {
+            watched.visit_necessary_hashes(&mut |place| {
                 let bit = self.hashes[place as usize] >> self.watched_shift;
                 self.watched_bits[bit as usize / 64] |= 1 << (bit % 64);
             });
@@ -230,10 +232,10 @@ impl TestedRow<'_> {
     /// Returns whether the row may match: whether one of the range's alternatives holds for its
     /// hashes, and what is required beside that. All hashes of the row must have been added.
     ///
-    /// If the row matches no alternative, it was looked at for nothing, as it had a *watched* hash
-    /// (one by which rows are picked for this test). So each alternative of which the row had the
-    /// watched hash watches another one from now on, which the row lacks. In the course of time
-    /// hashes are watched that few rows have.
+    /// Hashes are watched like literals in a SAT solver: each alternative watches one of its parts,
+    /// and only rows with a watched hash come here. If an alternative doesn't hold though the row
+    /// meets its watched part, it watches a part that the row lacks from now on. In the course of
+    /// time parts are watched that few rows meet.
     pub fn may_match(self) -> bool {
         let test = self.test;
         let last_row = &test.last_row;
@@ -241,7 +243,7 @@ impl TestedRow<'_> {
         let has = |place: u64| last_row[place as usize] == row;
 
         let mut is_changed = false;
-        for &number in &test.in_range {
+        for &number in &test.alternatives_in_range {
             let Alternative { conditions, watched } = &mut test.alternatives[number as usize];
             let lacking = conditions.iter().position(|condition| !condition.holds(&has));
             let Some(lacking) = lacking else {

@@ -282,18 +282,18 @@ impl Condition {
     /// Of an AND these are the hashes of its first part only; of an OR those of all parts. Example:
     /// of `(a OR b) AND c` they are a and b. `visit` is not called at all if the condition is
     /// unknown, so that it may hold for any row, or if it never holds.
-    fn visit_one_of_each(&self, visit: &mut impl FnMut(u64)) {
+    fn visit_necessary_hashes(&self, visit: &mut impl FnMut(u64)) {
         match self {
             Condition::Unknown => {}
             Condition::Has(hash) => visit(*hash),
             Condition::All(conditions) => {
                 if let Some(first) = conditions.first() {
-                    first.visit_one_of_each(visit);
+                    first.visit_necessary_hashes(visit);
                 }
             }
             Condition::Any(conditions) => {
                 for condition in conditions {
-                    condition.visit_one_of_each(visit);
+                    condition.visit_necessary_hashes(visit);
                 }
             }
         }

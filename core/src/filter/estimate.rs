@@ -368,7 +368,9 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
-            // Elements of a list set the same bits in fewer blocks as the list's bits, folded.
+            // The list is of a larger size. Inserting its hashes at the smaller size gives the same
+            // bits as building its bits and folding them, and the other filter says no more than
+            // the smaller size does: its bits would only be copied to be as large as the list's.
             Body::Sparse(list) if view.header.blocks > blocks => {
                 insert_list(&mut bits, &header, list);
             }

@@ -55,17 +55,22 @@ pub fn requirement(graph: &Graph) -> Requirement {
         return Requirement::default();
     };
     let sections = Sections::of_whole(graph);
-    let whole = sections.whole_graph(end);
-    let mut paths = Paths {
+    // The only section that is not a part of another one: from the start of the graph to its end.
+    let outermost_section = sections.whole_graph(end);
+    let outermost_depth = 0;
+    let mut search = RequirementSearch {
         sections,
         cut_search: CutSearch::for_graph(graph),
         is_in_crossing: false,
         work_left: 0,
     };
-    paths.requirement(whole, 0).unwrap_or_default()
+    search
+        .requirement(outermost_section, outermost_depth)
+        .unwrap_or_default()
 }
 
-struct Paths<'g> {
+/// The search for what all paths through a graph require, with the work that it may still take.
+struct RequirementSearch<'g> {
     sections: Sections<'g>,
     cut_search: CutSearch,
     /// Whether crossing paths are being taken apart.
@@ -74,7 +79,7 @@ struct Paths<'g> {
     work_left: usize,
 }
 
-impl Paths<'_> {
+impl RequirementSearch<'_> {
     /// Returns what a text must contain to match a *section*: a part of the expression's graph,
     /// between two nodes, through which a text takes one of several paths. `None` if the section
     /// has no path.
@@ -148,32 +153,35 @@ impl Paths<'_> {
     /// What all paths have in common is then found by *cuts*: lists of edges of which each path has
     /// at least one. `depth` is how many sections this one is nested in.
     ///
-    /// There are two ways. The first one finds more, but its work may grow exponentially, as
-    /// sections before and behind an edge of a cut may have crossing paths again. So the work of
-    /// the outermost such section is limited, and if the limit is reached, the second way is taken.
-    /// The result may then require less than it could. That is never wrong: more texts meet it.
+    /// The first of two ways is [`RequirementSearch::requirement_by_one_cut`]: it takes a single cut,
+    /// and takes apart the sections before and behind each of its edges. It finds more, but its
+    /// work may grow exponentially, as those sections may have crossing paths again. So the work of
+    /// the outermost such section is limited. If the limit is reached, or there is no cut, the
+    /// second way is [`RequirementSearch::requirement_by_several_cuts`], which takes nothing apart
+    /// any further. The result may then require less than it could. That is never wrong: more texts
+    /// meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
         // This section is a part of another one with crossing paths. It shares the work that is
         // left to the outermost one, and requires nothing if that isn't enough.
         if self.is_in_crossing {
-            let requirement = self.requirement_by_cut_edges(section, &edges, depth);
+            let requirement = self.requirement_by_one_cut(section, &edges, depth);
             return requirement.unwrap_or_default();
         }
 
         self.is_in_crossing = true;
         self.work_left = MOST_WORK;
-        let by_cut_edges = self.requirement_by_cut_edges(section, &edges, depth);
+        let by_one_cut = self.requirement_by_one_cut(section, &edges, depth);
         self.is_in_crossing = false;
-        if let Some(requirement) = by_cut_edges {
+        if let Some(requirement) = by_one_cut {
             return requirement;
         }
 
-        // No cut was found, or the work was used up. Nodes that were moved to smaller sections are
-        // put back for a second way, which takes less work and finds less.
+        // No cut was found, or the work was used up. Taking a section apart marks its nodes as
+        // those of smaller sections: they are put back into this one.
         self.sections.put_back(section, &edges);
         self.work_left = MOST_WORK;
-        self.requirement_by_cuts(section, &edges)
+        self.requirement_by_several_cuts(section, &edges)
     }
 
     /// Returns what a text must contain to match a section, a part of the expression's graph
@@ -188,7 +196,7 @@ impl Paths<'_> {
     /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges, or if `work_left`
     /// is used up: where paths cross again and again, there are as many alternatives as ways
     /// through all of the crossings.
-    fn requirement_by_cut_edges(
+    fn requirement_by_one_cut(
         &mut self,
         section: Section,
         edges: &[usize],
@@ -219,7 +227,7 @@ impl Paths<'_> {
 
     /// Returns part of what a text must contain to match a section, a part of the expression's
     /// graph between two nodes. Takes less work than
-    /// [`requirement_by_cut_edges`](Self::requirement_by_cut_edges), and may find less.
+    /// [`requirement_by_one_cut`](Self::requirement_by_one_cut), and may find less.
     ///
     /// Finds up to [`MOST_CUTS`] *cuts*: lists of edges, each with windows (pieces of a text), of
     /// which each path through the section has at least one. All cuts are required. A cut requires,
@@ -228,7 +236,7 @@ impl Paths<'_> {
     ///
     /// Stops early if `work_left` is used up: the cuts so far are required then. `edges` must be
     /// all edges of the section.
-    fn requirement_by_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
+    fn requirement_by_several_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
         let mut is_required: Vec<bool> = memory::zeroed(graph.edges.len());
         let mut requirements = Vec::new();

@@ -94,29 +94,31 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// before, and with [`crate::Class::InvalidParameter`] if it has another layout or number of
     /// hashes, or a size with which they can no longer be merged, whatever else is added.
     pub fn add(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
-        self.note_payload(view.payload_bytes() as u64);
+        self.note_given_payload_bytes(view.payload_bytes() as u64);
         self.add_filter(memory, view)
     }
 
     /// Adds a *partial state*: the filters that another process has merged, one for each size, by
     /// ascending number of blocks. `memory` must be the one that [`MergedFilters::new`] got.
     ///
+    /// An intersection of lists has only one list of hashes, which all its filters have. The other
+    /// process has written it into the largest filter: the lists of the smaller ones are empty, and
+    /// tell only that filters of their size were merged.
+    ///
     /// Fails as [`MergedFilters::add`] does for one of its filters.
     pub fn add_partial(&mut self, memory: &mut M, partial: &PartialMerge<'_>) -> Result<()> {
-        self.note_payload(partial.given_payload_bytes);
+        self.note_given_payload_bytes(partial.given_payload_bytes);
         let Some((largest, smaller)) = partial.filters.split_last() else {
             return Ok(());
         };
         self.add_filter(memory, largest)?;
 
-        // An intersection of lists has only one list of hashes, that all its filters have. The
-        // process has written it into the largest filter; the lists of the smaller ones are empty,
-        // and tell only that filters of their size were merged.
         let is_intersection_of_lists =
             self.operation == Operation::Intersection && matches!(largest.body, Body::Sparse(_));
         for view in smaller {
             if is_intersection_of_lists {
-                self.check_header(&view.header)?;
+                // Intersecting with such an empty list would remove all hashes.
+                self.check_and_note_header(&view.header)?;
                 self.note_size(&view.header);
             } else {
                 self.add_filter(memory, view)?;
@@ -127,14 +129,14 @@ impl<M: MergeMemory> MergedFilters<M> {
 
     /// Notes the bytes of the payload of a filter that was given: a result with as large a payload
     /// is allowed in any case.
-    fn note_payload(&mut self, bytes: u64) {
+    fn note_given_payload_bytes(&mut self, bytes: u64) {
         self.given_payload_bytes = self.given_payload_bytes.max(bytes);
     }
 
     /// Adds a filter, which was given or is one of a partial state, without noting the size of its
     /// payload. Fails as [`MergedFilters::add`].
     fn add_filter(&mut self, memory: &mut M, view: &View<'_>) -> Result<()> {
-        self.check_header(&view.header)?;
+        self.check_and_note_header(&view.header)?;
         match self.operation {
             Operation::Union => self.unite(memory, view),
             Operation::Intersection => self.intersect(memory, view),
@@ -150,10 +152,11 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Fails with [`crate::Class::KindMismatch`] if the filter has another key kind, and with
     /// [`crate::Class::InvalidParameter`] if it has another layout or number of hashes, or a size
     /// with which the filters can't be merged, whatever else is added.
-    fn check_header(&mut self, header: &Header<'_>) -> Result<()> {
+    fn check_and_note_header(&mut self, header: &Header<'_>) -> Result<()> {
         merged_kind(self.kind(), header.kind)?;
         if self.tag == Tag::None {
             self.tag = header.kind.tag;
+            // The list is in memory that the caller provides, and only grows by single items.
             for byte in header.kind.name.bytes() {
                 self.name.push(byte);
             }
@@ -207,12 +210,13 @@ impl<M: MergeMemory> MergedFilters<M> {
         // itself. A filter of either size can be stored.
         for other in self.sizes.iter() {
             let other = &other.header;
-            let divides = other.blocks.is_multiple_of(header.blocks)
+            let one_divides_other = other.blocks.is_multiple_of(header.blocks)
                 || header.blocks.is_multiple_of(other.blocks);
-            if !divides {
+            if !one_divides_other {
                 return Err(cannot_merge(other, header, Mismatch::Sizes));
             }
         }
+        // Never reached, by the reasoning above.
         Ok(())
     }
 
@@ -260,7 +264,7 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
         match view.body {
             Body::Sparse(list) => {
-                self.common = Some(self.become_list(memory, list));
+                self.common = Some(self.take_common_hashes(memory, list));
                 self.note_size(&view.header);
             }
             Body::Dense(bits) => {
@@ -274,10 +278,11 @@ impl<M: MergeMemory> MergedFilters<M> {
         }
     }
 
-    /// Turns an intersection of dense filters into a list of hashes, when the first filter that is
-    /// a list comes: returns those hashes of `list` that all filters before have. The bits of the
-    /// filters before aren't needed any more, and are freed.
-    fn become_list(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
+    /// Returns those hashes of `list` that all filters before have, when the first filter that is a
+    /// list is added to an intersection of dense filters. The caller must keep them as
+    /// `self.common`, which is the whole intersection from then on. The bits of the filters before
+    /// aren't needed any more, and are freed.
+    fn take_common_hashes(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
         let mut common = list_in(memory, sparse::hashes_in(list));
         for size in self.sizes.iter_mut() {
             let header = size.header;

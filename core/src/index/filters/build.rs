@@ -85,6 +85,7 @@ impl PendingRowPage {
             }
             self.change(self.address.publish(slot));
         }
+        // The next tile gets the slots of the page after these.
         self.address.slots = tile.slots().end;
     }
 
@@ -225,9 +226,11 @@ impl Build {
     /// has the filters of the group side by side: a slot has the blocks of one filter, and each
     /// page of the tile has the same number of blocks of every slot.
     ///
-    /// The tile has room for all filters if they fill three quarters of its pages; slots are added
-    /// until the pages are full. Else a page gets one more block of each slot. The tile then has
-    /// fewer slots, and the filters that are left get another tile.
+    /// A wide tile has room for all filters, but may waste places in its pages; a narrower one
+    /// wastes fewer, but the filters that are left need another tile, which costs each lookup a
+    /// page more. So one tile takes all filters if they fill at least three quarters of its pages.
+    /// Otherwise a page gets one more block of each slot, which makes the tile narrower. In both
+    /// cases the tile gets as many slots as its pages have room for.
     ///
     /// For example, a page has room for 127 blocks, and filters have 100 blocks. Of 50 filters, a
     /// page has room for two blocks each (127 / 50). They fill 100 of the 127 places, so the tile
@@ -244,15 +247,15 @@ impl Build {
 
         let filters = filters as u64;
         let blocks_per_page = u64::from(group.blocks_per_page(self.directory.size));
-        let mut blocks_of_slot_per_page = (blocks_per_page / filters).clamp(1, blocks);
+        let mut slot_blocks_per_page = (blocks_per_page / filters).clamp(1, blocks);
         // A tile of one page can't have fewer pages.
-        let has_one_page = blocks_of_slot_per_page == blocks;
-        let fills_pages = filters * blocks_of_slot_per_page >= blocks_per_page * 3 / 4;
+        let has_one_page = slot_blocks_per_page == blocks;
+        let fills_pages = filters * slot_blocks_per_page >= blocks_per_page * 3 / 4;
         if !has_one_page && !fills_pages {
-            blocks_of_slot_per_page += 1;
+            slot_blocks_per_page += 1;
         }
 
-        let width = (blocks_per_page / blocks_of_slot_per_page).max(1) as u16;
+        let width = (blocks_per_page / slot_blocks_per_page).max(1) as u16;
         width.min(widest)
     }
 

@@ -122,6 +122,8 @@ fn search_group<P: Pages>(
     let tiles = directory.tiles(group);
     let tiles_by_row_page = || tiles.chunk_by(|a, b| a.row_page == b.row_page);
     // The pages that will be read, each with the index of the row page whose tile it belongs to.
+    // Announcing runs ahead of reading, through this list of its own: before each row page as many
+    // pages are announced as `pages` allows by then.
     let mut unannounced =
         tiles_by_row_page()
             .enumerate()
@@ -135,11 +137,11 @@ fn search_group<P: Pages>(
     let row_pages = directory.row_pages(group).iter().enumerate();
     for ((row_page_index, row_page), tiles_of_rows) in row_pages.zip(tiles_by_row_page()) {
         while pages.can_announce()
-            && let Some((index_of_page, page)) = unannounced.next()
+            && let Some((row_page_of_probed, page)) = unannounced.next()
         {
-            // Pages of earlier row pages were read unannounced, while the index seemed to be in
-            // memory.
-            let is_still_to_read = index_of_page >= row_page_index;
+            // Pages of tiles of earlier row pages are read already. Nothing was announced then, as
+            // `can_announce` is false while the index seems to be in memory, and may turn true.
+            let is_still_to_read = row_page_of_probed >= row_page_index;
             if is_still_to_read {
                 pages.announce(page);
             }

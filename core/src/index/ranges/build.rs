@@ -29,8 +29,9 @@ use crate::interrupt;
 use crate::memory;
 use std::ops::Range;
 
-/// A build makes tiles of level 1 for about so many slots of level 2: then few of the last tile of
-/// level 2 are empty.
+/// In an index with level 2, a build makes tiles of level 1 so narrow that there are at least so
+/// many of them, and mostly fewer than twice as many. Each is a slot of level 2, so at least half
+/// of the 128 slots of a tile of level 2 are used.
 const SLOTS_OF_LEVEL_TWO: u64 = 64;
 
 /// An index that is being built. Call [`Build::add_range`] for each range of the table, then
@@ -46,7 +47,7 @@ pub struct Build {
     level_one: PendingLevelOne,
     level_two: PendingLevelTwo,
     /// Keys of a complete range on average, by the last tile that had any.
-    keys_per_range: Option<f64>,
+    mean_keys_per_range: Option<f64>,
 }
 
 /// Whether the table has more ranges than those that were added.
@@ -92,15 +93,17 @@ impl Build {
     /// filters of level 2 are kept in any case.
     pub fn new(options: Options, most_hashes: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
-        let tiles_of_zero = ranges.div_ceil(MAX_WIDTH.into());
+        let level_zero_tiles = ranges.div_ceil(MAX_WIDTH.into());
         let highest_level = highest_level_of_new(&options);
-        let width_of_one = if highest_level == Level::Two {
-            Width::within(tiles_of_zero / SLOTS_OF_LEVEL_TWO)
+        // A tile of level 1 has a slot for each tile of level 0, and is itself a slot of level 2.
+        let level_one_width = if highest_level == Level::Two {
+            Width::within(level_zero_tiles / SLOTS_OF_LEVEL_TWO)
         } else {
             Width::MAX
         };
 
-        // These are the targets of an index with one level; adding levels replaces them.
+        // The build begins as that of an index with level 0 only. add_levels, below and whenever
+        // the table turns out to be larger, replaces these targets.
         let targets = targets(&options, Level::Zero);
         let plan =
             |level, width| LevelPlan { level, width, target: targets[level], size: options.size };
@@ -112,9 +115,9 @@ impl Build {
             highest_level: Level::Zero,
             target: targets[Level::Zero],
             gathered: GatheredRanges::default(),
-            level_one: PendingLevelOne::new(plan(Level::One, width_of_one), most_hashes),
+            level_one: PendingLevelOne::new(plan(Level::One, level_one_width), most_hashes),
             level_two: PendingLevelTwo::new(plan(Level::Two, Width::MAX), most_words),
-            keys_per_range: None,
+            mean_keys_per_range: None,
         };
         build.add_levels(highest_level);
         build
@@ -144,11 +147,11 @@ impl Build {
         self.level_two.plan.target = targets[Level::Two];
     }
 
-    /// Adds level 1 to an index that has level 0 only, if with `more_ranges` ranges more every
-    /// lookup would probe too many tiles. That happens if the table has grown since the build
-    /// began.
-    fn add_level_one_if_needed(&mut self, more_ranges: u64) {
-        let end_range = self.directory.end_slot(Level::Zero) + more_ranges;
+    /// Adds level 1 to an index that has level 0 only, if every lookup would probe too many tiles
+    /// once the next `new_ranges` ranges of the table have tiles. That happens if the table has
+    /// grown since the build began.
+    fn add_level_one_if_needed(&mut self, new_ranges: u64) {
+        let end_range = self.directory.end_slot(Level::Zero) + new_ranges;
         let most_ranges = self.directory.options.most_uncovered_slots(Level::Zero);
         if self.highest_level == Level::Zero && end_range > most_ranges {
             self.add_levels(Level::One);
@@ -178,8 +181,11 @@ impl Build {
     /// a page can't be written.
     pub fn finish<S: PageSink>(mut self, sink: &mut S, rows: u64) -> Result<Directory, S::Error> {
         let last_ranges = std::mem::take(&mut self.gathered);
-        self.add_level_one_if_needed(last_ranges.count() as u64);
+        let new_ranges = last_ranges.count() as u64;
+        self.add_level_one_if_needed(new_ranges);
         if self.highest_level == Level::Zero {
+            // The ranges may be divided among tiles of several widths, so that few columns are
+            // unused. Where there are levels above, one tile has them all, as it is one slot above.
             self.write_last_tiles(sink, &last_ranges)?;
         } else {
             if last_ranges.count() > 0 {
@@ -194,8 +200,9 @@ impl Build {
         Ok(self.directory)
     }
 
-    /// Corrects which tiles have a slot in the level above, if there are no such tiles. Levels were
-    /// added for the pages of the table, but a table may have fewer ranges with rows than expected.
+    /// Notes that no tile of a level has a slot in the level above, if the first one that should
+    /// have got it was never written: the metapage must not name a tile that doesn't exist. Levels
+    /// are added for the pages of the table, which may have fewer ranges with rows than expected.
     fn forget_levels_without_tiles(&mut self) {
         for level in [Level::Zero, Level::One] {
             let tiles = self.directory.tile_count(level);
@@ -283,8 +290,8 @@ impl Build {
     ///
     /// A tile of level 0 has a Bloom filter for each of up to 128 ranges of the table. On level 1
     /// it gets one more filter, of all of its keys, so that a lookup can skip the tile: a *slot* of
-    /// level 1. A slot of level 2 in turn has the keys of a whole tile of level 1, that is, of as
-    /// many tiles of level 0 as that has slots.
+    /// level 1. A slot of level 2 in turn has the keys of a whole tile of level 1. If such a tile
+    /// has 32 slots, a slot of level 2 has the keys of 32 tiles of level 0.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -298,16 +305,16 @@ impl Build {
         // The last tile of the table may have fewer ranges than the others. Its filters above must
         // have room for the keys of the ranges that are appended later.
         let keys_if_full = hashes.len() as f64 * f64::from(MAX_WIDTH) / ranges;
-        // All slots of a tile have the same size. If that would be too small for this slot, the
-        // slots before it are written, and it begins another tile.
+        // All slots of a tile have the same size. If the size of the slots that are kept would be
+        // too small for the new slot, these are written, and the new slot begins another tile.
         if self.level_one.needs_other_tile(keys_if_full) {
             self.write_level_one(sink, Input::MoreFollows)?;
         }
 
         if self.highest_level == Level::Two {
-            let tiles_below_slot = f64::from(self.level_one.plan.width.columns());
-            self.level_two
-                .add_to_open_slot(keys_if_full * tiles_below_slot, &hashes);
+            let level_zero_tiles_per_slot = f64::from(self.level_one.plan.width.columns());
+            let expected_keys_of_slot = keys_if_full * level_zero_tiles_per_slot;
+            self.level_two.add_to_open_slot(expected_keys_of_slot, &hashes);
         }
         self.level_one.add_slot(hashes, keys_if_full);
         if self.level_one.is_full() {
@@ -338,8 +345,9 @@ impl Build {
     /// `new_tiles` tiles of level 1 that were just written. Slots are kept in memory until they
     /// fill a tile of level 2 or take too much memory; then they are written.
     ///
-    /// The keys of the new tiles were gathered together, in one slot. So each of the tiles gets a
-    /// copy of it, which has the keys of all of them.
+    /// Mostly there is one new tile. If the kept slots of level 1 had to be written as several, the
+    /// keys of all of these were gathered in one slot of level 2. Each tile then gets a copy of it:
+    /// the copies report more keys than their tiles have, but they miss none.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -356,8 +364,9 @@ impl Build {
             }
             self.level_two.add_slot(slot.bits.copy(), slot.keys);
         }
-        // The next slot probably has as many keys. If it needs more blocks than these slots have,
-        // it can't be in one tile with them.
+        // The next slot probably has as many keys. If it needs more blocks of bits than the kept
+        // slots have, it can't be in one tile with them: they are written, and the next slot may
+        // have another number of blocks.
         if self.level_two.needs_other_tile(slot.keys) {
             self.write_level_two(sink, Input::MoreFollows)?;
             self.level_two.forget_blocks();
@@ -393,21 +402,24 @@ impl Build {
     ) -> Result<(), S::Error> {
         while slots.count() > 0 {
             let width = match input {
+                // The free columns of the last tile get slots when the table grows.
                 Input::Ended => width_for_slots(slots.count(), level),
                 Input::MoreFollows => Width::within(slots.count() as u64),
             };
             let slots_of_tile = slots.take_first(width.columns() as usize);
             let plan = match level {
                 Level::Two => &self.level_two.plan,
-                _ => &self.level_one.plan,
+                // Ranges of level 0 are no pending slots.
+                Level::One | Level::Zero => &self.level_one.plan,
             };
 
             let (shape, columns) = match slots_of_tile.contents {
-                // Slots that are kept as bits have a fixed number of blocks.
+                // Slots that are kept as bits all have the same number of blocks.
                 SlotContents::Bits(columns) => (plan.shape(width, columns[0].blocks()), columns),
                 SlotContents::Hashes(hashes_of_slots) => {
-                    let complete = complete_columns(&slots_of_tile.keys_per_slot);
-                    let shape = self.directory.shape_for(level, width, plan.target, &complete);
+                    let keys_of_complete = complete_columns(&slots_of_tile.keys_per_slot);
+                    let shape =
+                        self.directory.shape_for(level, width, plan.target, &keys_of_complete);
                     let columns = hashes_of_slots
                         .iter()
                         .map(|hashes| ColumnBits::with_keys(hashes, shape));
@@ -440,8 +452,8 @@ impl Build {
         input: Input,
     ) -> Result<(), S::Error> {
         // The tile is sized for the keys that its ranges will have when they are full.
-        let keys_per_range = self.note_expected_keys(gathered, ranges.clone(), input);
-        let filled = self.divide_columns(width, keys_per_range);
+        let expected_keys = self.update_expected_keys(gathered, ranges.clone(), input);
+        let filled = self.divide_columns(width, expected_keys);
         let complete = complete_columns(&filled.keys_per_column);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &complete);
 
@@ -457,31 +469,34 @@ impl Build {
         self.write_tile(sink, shape, &columns, filled.slot_columns)
     }
 
-    /// Returns how many keys each of some ranges of the table will have when its heap pages are
-    /// full. Also updates `self.keys_per_range`, the mean number of keys of a full range.
+    /// Updates `self.mean_keys_per_range`, the mean number of keys of a full range, by some ranges
+    /// of the table, and returns how many keys each of these ranges will have when its heap pages
+    /// are full.
     ///
     /// All ranges are full, except for the last one of the table, which is the last one here if
     /// `input` has ended. That one is expected to get as many keys as a full range has on average,
     /// unless it has more already. `gathered` has the keys of ranges, and `ranges` says which of
     /// them are meant, counted from the first one in `gathered`.
-    fn note_expected_keys(
+    fn update_expected_keys(
         &mut self,
         gathered: &GatheredRanges,
         ranges: Range<usize>,
         input: Input,
     ) -> Vec<f64> {
-        let mut keys_per_range: Vec<f64> =
+        let mut expected_keys: Vec<f64> =
             ranges.map(|range| gathered.hashes_of(range).len() as f64).collect();
-        // The last range of the table is left out of the mean.
-        let keys_of_growing_range = if input == Input::Ended { keys_per_range.pop() } else { None };
+        // The last range of the table still grows. It is left out of the mean, and gets its place
+        // in the list back below.
+        let keys_of_growing_range = if input == Input::Ended { expected_keys.pop() } else { None };
 
-        self.keys_per_range = mean(&complete_columns(&keys_per_range)).or(self.keys_per_range);
+        let mean_of_these = mean(&complete_columns(&expected_keys));
+        self.mean_keys_per_range = mean_of_these.or(self.mean_keys_per_range);
         if let Some(keys_so_far) = keys_of_growing_range {
             let assumed_by_options = f64::from(self.directory.options.keys_per_range);
-            let keys_of_complete_range = self.keys_per_range.unwrap_or(assumed_by_options);
-            keys_per_range.push(keys_of_complete_range.max(keys_so_far));
+            let keys_of_full_range = self.mean_keys_per_range.unwrap_or(assumed_by_options);
+            expected_keys.push(keys_of_full_range.max(keys_so_far));
         }
-        keys_per_range
+        expected_keys
     }
 
     /// Divides the columns of a new tile of level 0, each of which is a Bloom filter, among ranges
@@ -507,7 +522,7 @@ impl Build {
         // Ranges that are appended later are expected to have as many keys as the others on
         // average.
         let most_ranges = width.slots(columns_per_range) as usize;
-        keys_per_range.resize(most_ranges, self.keys_per_range.unwrap_or_default());
+        keys_per_range.resize(most_ranges, self.mean_keys_per_range.unwrap_or_default());
 
         let slot_columns = SlotColumns::by_keys(width, &keys_per_range);
         let mut keys_per_column = Vec::new();
@@ -581,8 +596,9 @@ fn fill_payload(
     first_block: usize,
 ) {
     let row_bytes = shape.width.row_bytes();
+    // One row fewer than a block has if the last row says which columns slots have.
+    let key_rows_per_block = shape.key_rows_per_block();
     let rows_per_block = shape.size.block_bits();
-    let rows_of_keys = shape.block_bits();
     let block_bytes = rows_per_block as usize * row_bytes;
 
     let blocks = payload.chunks_exact_mut(block_bytes);
@@ -590,8 +606,8 @@ fn fill_payload(
         for (bits, column) in columns.iter().zip(0..) {
             set_column(block, row_bytes, column, bits.block(block_number));
         }
-        if rows_of_keys < rows_per_block {
-            let last_row = rows_of_keys as usize * row_bytes;
+        if key_rows_per_block < rows_per_block {
+            let last_row = key_rows_per_block as usize * row_bytes;
             slot_columns.write(&mut block[last_row..]);
         }
     }

@@ -260,7 +260,7 @@ impl Directory {
     }
 
     /// Returns the highest level that has bits of the keys in this tile of level 0.
-    pub(super) fn highest_level(&self, tile: u32) -> Level {
+    pub(super) fn highest_level_of_tile(&self, tile: u32) -> Level {
         let Some(above) = self.tile_of(Level::One, tile) else {
             return Level::Zero;
         };

@@ -44,8 +44,8 @@ struct BitCounts {
 }
 
 impl BitCounts {
-    /// Counts the bits that are set in one page of a tile, for each column of the tile by itself. A
-    /// tile is a table of bits: its columns are Bloom filters, and a *slot*, which is what the tile
+    /// Adds the bits that are set in one page of a tile to the counts of its columns. A tile is a
+    /// table of bits: its columns are Bloom filters, and a *slot*, which is what the tile
     /// has filters for (a range of the table, say), has one column or several neighbouring ones.
     ///
     /// The rows of a page form blocks. If slots may have several columns, the last row of each
@@ -67,7 +67,7 @@ impl BitCounts {
         // All rows of a block, and those of them that have bits of keys: one fewer if the last row
         // says which columns slots have.
         let block_bytes = shape.size.block_bits() as usize * row_bytes;
-        let key_bytes = shape.block_bits() as usize * row_bytes;
+        let key_bytes = shape.key_rows_per_block() as usize * row_bytes;
         // A page that was never written has no bits.
         let payload = tile.payload(page, page_number)?.unwrap_or(&[]);
         for block in payload.chunks_exact(block_bytes) {

@@ -42,6 +42,7 @@ use super::fill::Fill;
 use super::meta::most_runs_of_metapage;
 use super::rate::{self, SlotTarget, complete_columns};
 use super::shape::{Level, MAX_WIDTH, TileShape, Width};
+use super::tile::TileAddress;
 use crate::error::{self, Error};
 use crate::index::chain::Growth;
 use crate::index::page::{Pages, RowId};
@@ -73,11 +74,15 @@ fn width_of_level_zero(first_range: u64) -> Width {
     Width::holding(columns)
 }
 
-/// Returns the width of a tile of level 1 that has no slot in level 2, and follows others with
-/// this number of slots.
-fn width_of_uncovered_level_one(slots_before: u64) -> Width {
+/// Returns how many slots a tile of level 1 gets that has no slot in level 2 itself, and so is
+/// *uncovered*: every lookup probes it. The tiles before it have `slots_before` slots together.
+/// `None` if it would end after the first [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots: then it needs a
+/// slot in level 2.
+fn width_of_uncovered_level_one(slots_before: u64) -> Option<Width> {
     let columns = if slots_before < 64 { slots_before / 4 + 8 } else { slots_before / 2 };
-    Width::within(columns)
+    let width = Width::within(columns);
+    let end_slot = slots_before + u64::from(width.columns());
+    (end_slot <= UNCOVERED_SLOTS_OF_LEVEL_ONE).then_some(width)
 }
 
 /// The shapes of new tiles.
@@ -86,10 +91,9 @@ struct NewTiles {
     level_zero: TileShape,
     /// Whether the tiles of level 0 have slots in level 1.
     needs_slots_above: bool,
-    /// A tile of level 1, if there is none yet with a free slot.
-    level_one: Option<TileShape>,
-    /// A tile of level 2, if the tile of level 1 needs a slot and there is none free.
-    level_two: Option<TileShape>,
+    /// A tile of level 1 and perhaps one of level 2, if the tiles of level 0 need slots above and
+    /// no tile of level 1 has a free one.
+    above: Option<NewTilesAbove>,
 }
 
 /// The shapes of new tiles above level 0.
@@ -112,9 +116,11 @@ struct NextTile<'k> {
     expected_keys: f64,
 }
 
-/// Limits the pages of a tile for pages of the table that rows have skipped, of which each slot of
-/// the tile stands for `skipped_pages_per_slot`.
-fn limit_pages(tile: &mut TileShape, skipped_pages_per_slot: u64) {
+/// Limits the pages of a tile to a tenth of the pages of the table that it stands for, but leaves
+/// it one page at least. Rows have skipped these pages of the table, and each slot of the tile
+/// stands for `skipped_pages_per_slot` of them. For example, a tile of 128 slots that stand for one
+/// page each gets at most 12 pages.
+fn limit_to_tenth_of_skipped(tile: &mut TileShape, skipped_pages_per_slot: u64) {
     let table_pages = u64::from(tile.slots()) * skipped_pages_per_slot;
     let most_pages = (table_pages / SKIPPED_PAGES_PER_PAGE).max(1);
     tile.pages = u64::from(tile.pages).min(most_pages) as u32;
@@ -148,16 +154,16 @@ impl Directory {
         Ok(self.with_tiles(tiles, new_tiles)?)
     }
 
-    /// Adds small tiles for pages of the table that got no row with keys, before a row far behind
-    /// them is added: returns a copy of the directory with such tiles, or `None` if hardly any page
-    /// was skipped. `row_page` is the page of the row.
+    /// Keeps the index from spending tiles of full size on pages of the table that will hardly get
+    /// keys: those without a tile far before `row_page`, the page of a row that is to be added.
+    /// Returns a copy of the directory with small tiles for them, or `None` if hardly any page was
+    /// skipped.
+    ///
+    /// Such a tile takes at most a tenth as many pages as it stands for. The skipped pages aren't
+    /// split among several ranges either, even if the pages before them are.
     ///
     /// Call it until it returns `None`, as level 1 may have too few free slots for all tiles. Then
     /// [`Directory::grow`] adds the tile of the row.
-    ///
-    /// Pages without a tile have no keys, and those far before the row will hardly get any. So they
-    /// aren't split among several ranges, even if pages before them are, and their tiles take at
-    /// most a tenth as many pages as they stand for.
     ///
     /// ```text
     /// pages of the table    |  with tiles  |  skipped: whole, small tiles  |  1,024 pages  | row
@@ -189,16 +195,21 @@ impl Directory {
 
         // A slot of level 0 is a range; a slot of level 1 is a tile of up to 128 ranges.
         let pages_per_range = u64::from(grown.options.pages_per_range);
-        limit_pages(&mut new_tiles.level_zero, pages_per_range);
-        if let Some(tile_above) = &mut new_tiles.level_one {
-            limit_pages(tile_above, pages_per_range * u64::from(MAX_WIDTH));
+        limit_to_tenth_of_skipped(&mut new_tiles.level_zero, pages_per_range);
+        if let Some(above) = &mut new_tiles.above {
+            let pages_per_tile = pages_per_range * u64::from(MAX_WIDTH);
+            limit_to_tenth_of_skipped(&mut above.level_one, pages_per_tile);
         }
 
-        // Several tiles are added at once if all have the same width: that of the widest tiles.
+        // Several tiles are added at once where the plan of the next one is that of all. After a
+        // tile that needs a slot above all tiles need one. In an index with one level none ever
+        // does, and once the widest tiles have begun, all have their width. In other cases the next
+        // tile but one may be wider, or the first that needs a slot above.
         let has_final_width = new_tiles.level_zero.width == Width::MAX;
-        let is_flat_and_final = self.options.is_flat && has_final_width;
-        let have_same_width = new_tiles.needs_slots_above || is_flat_and_final;
-        let tiles = if have_same_width { skipped_tiles } else { 1 };
+        let never_needs_slots_above = self.options.is_flat;
+        let one_plan_serves_all =
+            new_tiles.needs_slots_above || (never_needs_slots_above && has_final_width);
+        let tiles = if one_plan_serves_all { skipped_tiles } else { 1 };
         Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
 
@@ -208,7 +219,7 @@ impl Directory {
     ///
     /// A tile of level 1 or 2 has a *slot* for each tile of the level below: a filter of all keys
     /// of that tile, so that a lookup may skip it. Only the first tiles of a level have no slot
-    /// above them. So a tile of level 1 is planned if the new tile of level 0 needs a slot and no
+    /// above them, and every lookup reads these. So a tile of level 1 is planned if the new tile of level 0 needs a slot and no
     /// slot is free, and a tile of level 2 if that tile of level 1 in turn needs one.
     ///
     /// `seen_keys` returns how many keys each column (filter) of a level's last tile has, by which
@@ -223,8 +234,9 @@ impl Directory {
         let width = width_of_level_zero(first_range);
         let columns_per_slot = self.options.columns_per_slot(Level::Zero, first_range);
         let end_range = first_range + u64::from(width.slots(columns_per_slot));
+        let most_ranges_without_slots_above = self.options.most_uncovered_slots(Level::Zero);
         let needs_slots_above = self.first_covered[Level::Zero].is_some()
-            || end_range > self.options.most_uncovered_slots(Level::Zero);
+            || end_range > most_ranges_without_slots_above;
 
         // Without a tile to learn from, the options say how many keys a range is expected to have.
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
@@ -232,20 +244,17 @@ impl Directory {
             f64::from(self.options.keys_per_range) / f64::from(columns_per_slot)
         });
 
-        let mut level_one = None;
-        let mut level_two = None;
-        let highest_level = if !needs_slots_above {
-            Level::Zero
-        } else if self.free_slots(Level::One) > 0 {
-            // The tile gets a free slot of the last tile of level 1.
-            let next_tile = self.tile_count(Level::Zero);
-            self.highest_level(next_tile)
-        } else {
+        let above = if needs_slots_above && self.free_slots(Level::One) == 0 {
             let keys_per_tile = keys_per_column * f64::from(MAX_WIDTH);
-            let above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
-            level_one = Some(above.level_one);
-            level_two = above.level_two;
-            above.highest_level
+            Some(self.plan_tiles_above(seen_keys, keys_per_tile)?)
+        } else {
+            None
+        };
+        let highest_level = match &above {
+            _ if !needs_slots_above => Level::Zero,
+            Some(above) => above.highest_level,
+            // The tile gets a free slot of the last tile of level 1.
+            None => self.highest_level_of_tile(self.tile_count(Level::Zero)),
         };
 
         let level_zero = self.shape_of_next(NextTile {
@@ -255,15 +264,16 @@ impl Directory {
             seen_keys: &seen_keys_of_zero,
             expected_keys: keys_per_column,
         });
-        Ok(NewTiles { level_zero, needs_slots_above, level_one, level_two })
+        Ok(NewTiles { level_zero, needs_slots_above, above })
     }
 
     /// Returns the shapes of the next tile of level 1, which has a filter (*slot*) for each of some
     /// tiles of level 0, and of the next tile of level 2, if the tile of level 1 needs a slot there
     /// and no tile has a free one.
     ///
-    /// The first tiles of level 1 need no slot in level 2, as long as they have at most
-    /// [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots together: every lookup probes them.
+    /// The first tiles of level 1 are *uncovered*: no filter of level 2 has their keys, so every
+    /// lookup probes them. They have at most [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots together. Each
+    /// later tile needs a slot in level 2.
     ///
     /// `keys_per_tile` is how many keys a tile of level 0 is expected to have, where a key counts
     /// once in every range that has it. `seen_keys` returns how many keys each column of a level's
@@ -276,19 +286,14 @@ impl Directory {
         keys_per_tile: f64,
     ) -> Result<NewTilesAbove, E> {
         let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
-        let uncovered_width = width_of_uncovered_level_one(slots);
-        let end_if_uncovered = slots + u64::from(uncovered_width.columns());
-        let is_beyond_uncovered = end_if_uncovered > UNCOVERED_SLOTS_OF_LEVEL_ONE;
+        let is_beyond_uncovered = width_of_uncovered_level_one(slots).is_none();
         let needs_slot_above = self.first_covered[Level::One].is_some() || is_beyond_uncovered;
         let highest_level = if needs_slot_above { Level::Two } else { Level::One };
         let has_slot_above = self.free_slots(Level::Two) > 0;
 
-        let width = match self.width_below_last_of_level_two() {
-            // The slots of a tile of level 2 are for tiles of one width.
-            Some(width_of_others) if has_slot_above => width_of_others,
-            _ if is_beyond_uncovered => Width::within(slots / SLOTS_PER_NEW_SLOT),
-            _ => uncovered_width,
-        };
+        let width = self.width_of_next_level_one(slots);
+        // The promised rate falls as the table grows, and a tile can't be enlarged later. So it
+        // must keep the rate of the last range that it can ever stand for.
         let ranges = u64::from(width.columns()) * u64::from(MAX_WIDTH);
         let last_range = self.end_slot(Level::Zero) + ranges - 1;
         let seen_keys_of_one = seen_keys(Level::One)?;
@@ -308,6 +313,26 @@ impl Directory {
         Ok(NewTilesAbove { level_one, level_two, highest_level })
     }
 
+    /// Returns how many slots the next tile of level 1 gets. `slots_before` is how many slots level
+    /// 1 has so far.
+    ///
+    /// - If the last tile of level 2 has a free slot, the tile gets that slot, and as many slots as
+    ///   the other tiles below that tile of level 2: its filters all have one size, so each should
+    ///   have the keys of equally many tiles of level 0.
+    /// - If the tile may stay uncovered (without a slot in level 2), its width follows the steps of
+    ///   [`width_of_uncovered_level_one`].
+    /// - Otherwise it is about an eighth of the slots that level 1 has, so that a larger table gets
+    ///   larger tiles, and a new tile is never much of the index.
+    fn width_of_next_level_one(&self, slots_before: u64) -> Width {
+        if self.free_slots(Level::Two) > 0
+            && let Some(width_of_siblings) = self.width_below_last_of_level_two()
+        {
+            return width_of_siblings;
+        }
+        width_of_uncovered_level_one(slots_before)
+            .unwrap_or_else(|| Width::within(slots_before / SLOTS_PER_NEW_SLOT))
+    }
+
     /// Returns the shape that the next tile of level 2 gets. Each of its *slots* is a Bloom filter
     /// of all keys of one tile of level 1. These tiles of level 1 are still to come: each will have
     /// `width_of_one` slots with about `keys_per_slot_of_one` keys, and each of these slots stands
@@ -323,30 +348,35 @@ impl Directory {
         width_of_one: Width,
         keys_per_slot_of_one: f64,
     ) -> Result<TileShape, E> {
-        // The tile has room for as many slots of level 1 as the index has by now, or nearly so.
+        // The tiles below it will have about as many slots as level 1 has by now, so that level 1
+        // doubles before another tile of level 2 is needed. There are few of these tiles then, and
+        // a new one, which has its full size from the start, fits the size of the index.
         let slots_of_one = self.end_slot(Level::One) - self.first_slot(Level::One);
         let width = Width::within(slots_of_one / u64::from(width_of_one.columns()));
 
-        // A slot of the last tile of level 2 may stand for tiles of level 1 of another width, and
-        // then has as many times fewer keys as these are narrower.
-        let slots_per_tile = f64::from(width_of_one.columns());
-        let times_wider = self
+        // A slot of level 2 has the keys of a tile of level 1, and the new tiles of level 1 may be
+        // wider than those below the last tile of level 2. If these have 32 slots and the new ones
+        // 128, a slot of the new tile gets four times the keys that were seen.
+        let columns_of_tile_of_one = f64::from(width_of_one.columns());
+        let width_ratio = self
             .width_below_last_of_level_two()
-            .map_or(1.0, |before| slots_per_tile / f64::from(before.columns()));
+            .map_or(1.0, |before| columns_of_tile_of_one / f64::from(before.columns()));
         let seen_keys_of_two: Vec<f64> = seen_keys(Level::Two)?
             .into_iter()
-            .map(|keys| keys * times_wider)
+            .map(|keys| keys * width_ratio)
             .collect();
 
-        let slots_of_one_below = u64::from(width.columns()) * u64::from(width_of_one.columns());
-        let ranges = slots_of_one_below * u64::from(MAX_WIDTH);
+        // The tile must keep the rate of the last range that it can ever stand for, as in
+        // plan_tiles_above.
+        let tiles_of_zero_below = u64::from(width.columns()) * u64::from(width_of_one.columns());
+        let ranges = tiles_of_zero_below * u64::from(MAX_WIDTH);
         let last_range = self.end_slot(Level::Zero) + ranges - 1;
         Ok(self.shape_of_next(NextTile {
             level: Level::Two,
             width,
             target: self.options.target(Level::Two, Level::Two, last_range),
             seen_keys: &seen_keys_of_two,
-            expected_keys: keys_per_slot_of_one * slots_per_tile,
+            expected_keys: keys_per_slot_of_one * columns_of_tile_of_one,
         }))
     }
 
@@ -377,8 +407,13 @@ impl Directory {
         let has_room = most_records <= most_runs_of_metapage(self.options.size);
         let page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
 
+        let (new_level_one, new_level_two) = match new.above {
+            Some(above) => (Some(above.level_one), above.level_two),
+            None => (None, None),
+        };
+
         // The first tile that gets a slot above is the first covered one from now on.
-        if new.level_two.is_some() {
+        if new_level_two.is_some() {
             grown.first_covered[Level::One].get_or_insert(self.tile_count(Level::One));
         }
         if new.needs_slots_above {
@@ -386,7 +421,7 @@ impl Directory {
         }
 
         // Tiles of levels 2 and 1 come first, as those of level 0 take slots of the new ones.
-        for shape in [new.level_two, new.level_one].into_iter().flatten() {
+        for shape in [new_level_two, new_level_one].into_iter().flatten() {
             grown.add_tiles(shape, 1)?;
         }
         let most_tiles =
@@ -407,15 +442,17 @@ impl Directory {
         }
     }
 
-    /// Returns how many keys each column of a level's last tile has, by which [`Directory::grow`]
-    /// sizes the next tile. A column is a Bloom filter, of a range of the table or of a part of its
-    /// keys. Columns that don't look complete are left out, since their ranges are still being
-    /// filled. The list is empty if the level has no tile, or no complete column.
+    /// Returns how many keys a column of a level's next tile should have room for, by what the last
+    /// tile of the level has: [`Directory::grow`] sizes the next tile by these numbers. A column is
+    /// a Bloom filter, of a range of the table or of a part of its keys. The list is empty if the
+    /// level has no tile, or no complete column.
     ///
-    /// Where pages of the table begin or cease to be split among several ranges, a column of the
-    /// next tile stands for another share of a page than a column of the last tile. Then the list
-    /// has one number: the keys that a column of the next tile would have, if a page had as many
-    /// keys as before.
+    /// Usually the list has the keys of each column of the last tile. Columns that don't look
+    /// complete are left out, since their ranges are still being filled.
+    ///
+    /// But where pages of the table begin or cease to be split among several ranges, a column of
+    /// the next tile stands for another share of a page than a column of the last tile. Then the
+    /// list has one number, an average: see [`Directory::keys_per_column_if_split`].
     ///
     /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
     /// that holds the lock of a page of a tile must not wait for the metapage.
@@ -432,6 +469,7 @@ impl Directory {
         };
         let keys_per_column = Fill::read(pages, &tile, PAGES_READ)?.keys_per_column;
         if level != Level::Zero {
+            // Only ranges of the table, the slots of level 0, are ever split otherwise than before.
             return Ok(complete_columns(&keys_per_column));
         }
 
@@ -441,15 +479,37 @@ impl Directory {
             * f64::from(tile.shape.columns_per_slot);
         let next_columns_per_page = options.ranges_per_page(next_slot)
             * f64::from(options.columns_per_slot(level, next_slot));
-        if columns_per_page == next_columns_per_page {
-            return Ok(complete_columns(&keys_per_column));
+        // Both are computed alike from whole numbers, so they are equal to the last bit if pages
+        // are divided as before.
+        let pages_are_divided_as_before = columns_per_page == next_columns_per_page;
+        if pages_are_divided_as_before {
+            Ok(complete_columns(&keys_per_column))
+        } else {
+            let keys_of_tile = keys_per_column.iter().sum();
+            Ok(vec![self.keys_per_column_if_split(&tile, keys_of_tile, next_columns_per_page)])
         }
+    }
 
-        // A page is taken to have as many keys as before, spread over other columns.
-        let last_range = tile.first_slot.saturating_add(tile.shape.slots() - 1);
-        let heap_pages = options.pages_of(last_range).end - options.pages_of(tile.first_slot).start;
-        let keys_per_page = keys_per_column.iter().sum::<f64>() / heap_pages as f64;
-        Ok(vec![keys_per_page / next_columns_per_page])
+    /// Returns how many keys a column (Bloom filter) of the next tile of level 0 will have, if a
+    /// page of the table goes on to have as many keys as in the last tile, but spread over
+    /// `columns_per_page` columns: where the next tile begins, pages begin or cease to be split
+    /// among several ranges. `last_tile` has `keys_of_tile` keys in all of its columns together.
+    ///
+    /// For example, the last tile stands for 128 whole pages, and has 76,800 keys: 600 for each
+    /// page. If the next pages are split among 10 ranges, with two columns for each, a column gets
+    /// 600 / 20 = 30 keys.
+    fn keys_per_column_if_split(
+        &self,
+        last_tile: &TileAddress,
+        keys_of_tile: f64,
+        columns_per_page: f64,
+    ) -> f64 {
+        let first_range = last_tile.first_slot;
+        let last_range = first_range.saturating_add(last_tile.shape.slots() - 1);
+        let first_page = self.options.pages_of(first_range).start;
+        let end_page = self.options.pages_of(last_range).end;
+        let keys_per_page = keys_of_tile / (end_page - first_page) as f64;
+        keys_per_page / columns_per_page
     }
 
     /// Returns which share of the columns of level 0's last tile has keys, by some of its pages; 0

@@ -38,17 +38,19 @@ struct LevelZeroSums {
     ranges: f64,
     /// Ranges that are read unnecessarily in a lookup of a key that no row has.
     false_positives: f64,
-    /// Ranges that are read unnecessarily if one range of their tile has the key that is looked up,
-    /// over all tiles.
-    false_positives_in_tile_with_key: f64,
-    /// Pages of the index that are read in a lookup of a key that no row has.
+    /// For each tile, how many of its ranges are read unnecessarily if another one of them has the
+    /// key that is looked up; these numbers are added up.
+    false_positives_beside_match: f64,
+    /// Pages of the index that are read in a lookup of a key that no row has. It begins with those
+    /// that every lookup reads, and pages of tiles that the levels above report wrongly are added.
     index_pages: f64,
 }
 
 /// Neighbouring tiles of one shape whose keys have bits on the same levels.
 struct SimilarTiles {
     shape: TileShape,
-    /// The first range of the first of these tiles, or of a tile before it in the same run.
+    /// The range whose promised rate is taken for all of these tiles: the first one of their run,
+    /// which is all neighbouring tiles of this shape. It may be in a tile before these.
     near_range: u32,
     /// How many tiles there are; may be 0.
     count: u32,
@@ -75,13 +77,14 @@ impl LevelZeroSums {
         self.false_positives += tile_count * ranges_per_tile * fpr_of_range;
 
         let other_ranges = ranges_per_tile - 1.0;
-        self.false_positives_in_tile_with_key += tile_count * other_ranges * fpr_of_level_zero;
+        self.false_positives_beside_match += tile_count * other_ranges * fpr_of_level_zero;
 
-        // One page of a tile is read whenever the levels above report the tile wrongly. Their rate
-        // is the promised one without the factor of level 0. Tiles with no level above are counted
-        // in Expectation::for_directory.
+        // One page of a tile is read whenever the levels above report the tile wrongly. The rate of
+        // all levels is a product, so that of the levels above is the quotient. Tiles with no level
+        // above are read by every lookup, and Expectation::for_directory counts them.
         if tiles.highest_level > Level::Zero {
-            self.index_pages += tile_count * fpr_of_range / fpr_of_level_zero;
+            let rate_of_levels_above = fpr_of_range / fpr_of_level_zero;
+            self.index_pages += tile_count * rate_of_levels_above;
         }
     }
 
@@ -94,14 +97,16 @@ impl LevelZeroSums {
     fn add_run(&mut self, directory: &Directory, run: &TileRun) {
         let first = run.first.ordinal;
         let end = run.end_tile();
-        let first_below_one = directory.uncovered_tiles(Level::Zero).clamp(first, end);
-        let first_below_two = first_tile_below_level_two(directory)
-            .map_or(end, |tile| tile.clamp(first_below_one, end));
+        // The first tiles of the run that have a slot (a filter of all of their keys) on level 1,
+        // and on level 2 as well.
+        let first_covered_by_one = directory.uncovered_tiles(Level::Zero).clamp(first, end);
+        let first_covered_by_two = first_tile_covered_by_level_two(directory)
+            .map_or(end, |tile| tile.clamp(first_covered_by_one, end));
 
         let tiles_by_highest_level = [
-            (Level::Zero, first_below_one - first),
-            (Level::One, first_below_two - first_below_one),
-            (Level::Two, end - first_below_two),
+            (Level::Zero, first_covered_by_one - first),
+            (Level::One, first_covered_by_two - first_covered_by_one),
+            (Level::Two, end - first_covered_by_two),
         ];
         for (highest_level, count) in tiles_by_highest_level {
             let shape = run.first.shape;
@@ -126,14 +131,15 @@ impl Expectation {
             tiles: 0.0,
             ranges: 0.0,
             false_positives: 0.0,
-            false_positives_in_tile_with_key: 0.0,
+            false_positives_beside_match: 0.0,
             index_pages: always_read,
         };
         for run in &directory.runs[Level::Zero] {
             sums.add_run(directory, run);
         }
 
-        // The tiles of level 1 that are read only if level 2 reports them.
+        // Pages of tiles of level 0 have been added. A tile of level 1 that has a slot on level 2 is
+        // read only if level 2 reports it.
         let first_covered = directory.uncovered_tiles(Level::One);
         for tile in directory.tiles_from(Level::One, first_covered) {
             let range = first_range(directory, &tile);
@@ -149,13 +155,13 @@ impl Expectation {
         Expectation {
             index_pages: sums.index_pages,
             fpr: directory.options.fpr.unwrap_or(mean_fpr),
-            beside_match: sums.false_positives_in_tile_with_key / sums.tiles.max(1.0),
+            beside_match: sums.false_positives_beside_match / sums.tiles.max(1.0),
         }
     }
 }
 
 /// Returns the first tile of level 0 that has bits on level 2 as well; `None` if there is none.
-fn first_tile_below_level_two(directory: &Directory) -> Option<u32> {
+fn first_tile_covered_by_level_two(directory: &Directory) -> Option<u32> {
     let first_covered = directory.first_covered[Level::One]?;
     let tile_of_level_one = directory.tile(Level::One, first_covered)?;
     Some(tile_of_level_one.first_slot)
@@ -289,7 +295,7 @@ fn most_keys_per_column(directory: &Directory, tile: &TileAddress) -> f64 {
     const PRECISION: f64 = 1e-4;
 
     let fpr_of_range = directory.options.promised_fpr(tile.first_slot.into());
-    let highest_level = directory.highest_level(tile.ordinal);
+    let highest_level = directory.highest_level_of_tile(tile.ordinal);
     let promised = rate_of_level(fpr_of_range, Level::Zero, highest_level);
 
     // Odds are r / (1 - r) for a rate r. They can be five times as high even where the rate can't.

@@ -530,15 +530,20 @@ impl DirectoryReader {
 /// few. From the first *covered* tile on, whose number the metapage has, all tiles must have a
 /// slot. The slot of tile n is slot n of the level above.
 ///
-/// Fails if a covered tile has no slot, if tiles above have slots for no tile, or if too many tiles
-/// are not covered.
+/// For example, five tiles of level 0, of which tile 2 is the first covered one, take the slots 2 to
+/// 4 of level 1. Its first tile begins with slot 2, and if it has eight slots, slots 5 to 9 are
+/// free.
+///
+/// Fails if a covered tile has no slot, if the level above has tiles though no tile is covered, if
+/// it has 128 free slots or more, or if the tiles that are not covered have too many slots.
 fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
     let tiles = u64::from(directory.tile_count(level));
     let slots_above = directory.end_slot(above);
     match directory.first_covered[level] {
         Some(first_covered) => {
             check_field("first covered tile", first_covered, u64::from(first_covered) < tiles)?;
-            // Slots above have the numbers of the tiles.
+            // Slots above have the numbers of the tiles, so the last tile has one if the slots end
+            // at or after the number of tiles.
             check_field("tile without a slot above", slots_above, slots_above >= tiles)?;
         }
         None => {
@@ -547,9 +552,10 @@ fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<()
         }
     }
     // A tile above is only added when a tile of this level needs a slot and none is free. So at
-    // least one slot of it is used, and at most 127 are free.
+    // least one slot of the last tile above is used, and at most 127 of its 128 are free.
     if directory.tile_count(above) > 0 {
-        let most_slots = tiles + u64::from(MAX_WIDTH) - 1;
+        let most_free_slots = u64::from(MAX_WIDTH) - 1;
+        let most_slots = tiles + most_free_slots;
         check_at_most("slots above the tiles of a level", slots_above, most_slots)?;
     }
 
@@ -576,7 +582,8 @@ const MOST_PAGES_BY_ROUNDING: f64 = 64.0;
 /// A tile may keep the shape of the one before it, which may have a 32nd more pages: see
 /// [`super::rate::may_keep_pages`].
 const MOST_TIMES_BY_STAYING: f64 = 1.1;
-/// A key of a text may have two hashes.
+/// A range may have two hashes for a key: short windows of a text (characters that follow each
+/// other) get a second one, which a range counts as another key.
 const MOST_HASHES_PER_KEY: f64 = 2.0;
 /// Bytes of a line pointer, of which a heap page has one for each row.
 const LINE_POINTER_BYTES: usize = 4;
@@ -672,16 +679,21 @@ impl TileLimits {
 /// Returns the most keys that a range of the table can have had when the index was built. That
 /// follows from the number of rows and the average keys of a row at that time, which the metapage
 /// says; infinity if the average was too large for its field.
+///
+/// For example, 1,000 rows with 20 keys each on average have at most 1,000 · 20.5 keys, and twice
+/// as many hashes. All of them may be in one range.
 fn most_keys_of_built_range(directory: &Directory) -> f64 {
     let options = &directory.options;
     let rows_of_table = directory.chain.rows_built as f64;
     match directory.keys_per_row {
+        // Also the value if the build had no rows: the result is 0 then.
         ONE_KEY_PER_ROW => {
             // A page has at most as many rows as line pointers fit.
             let lines_per_page = options.size.bytes() / LINE_POINTER_BYTES;
             let lines_per_range = f64::from(options.pages_per_range) * lines_per_page as f64;
             rows_of_table.min(lines_per_range)
         }
+        // The field was too small for the average, which may have been any greater number.
         KEYS_PER_ROW_OR_MORE if rows_of_table > 0.0 => f64::INFINITY,
         keys_per_row => {
             // The stored average is rounded, by up to one half. One range may have the keys of all

@@ -237,7 +237,8 @@ impl PendingLevelOne {
 const MOST_FOLDS: u32 = 6;
 /// A tile with a multiple of so many pages can be folded as often as that.
 const PAGES_TO_FOLD: u32 = 1 << MOST_FOLDS;
-/// A tile that isn't folded may have every number of pages.
+/// The multiple of pages, for [`LevelPlan::blocks_for`], that allows every number of them: for
+/// slots that are not folded any more.
 const ANY_PAGES: u32 = 1;
 /// A slot of level 2 that is made for fewer keys isn't folded: there is little to save.
 const LEAST_KEYS_TO_FOLD: f64 = 65_536.0;
@@ -267,7 +268,8 @@ pub(super) struct PendingLevelTwo {
     /// How many words of bits the slots take.
     words_kept: usize,
     most_words: usize,
-    /// How many blocks a slot has; `None` until the first one needs to know.
+    /// How many blocks of bits each slot has. The first slot that is opened decides it; `None`
+    /// until then. All slots of a tile have the same number.
     blocks: Option<u64>,
     /// The slot that gets the keys of tiles of level 0 as these are written.
     open_slot: Option<ColumnBits>,
@@ -310,8 +312,8 @@ impl PendingLevelTwo {
         self.fill_tiles() && self.blocks.is_some_and(is_overfull)
     }
 
-    /// Lets the next slot have another number of blocks than those before it. All slots must have
-    /// been taken out, and none be open.
+    /// Forgets how many blocks of bits a slot has, so that the next slot decides it anew by its own
+    /// number of keys. All slots must have been taken out, and none be open.
     pub fn forget_blocks(&mut self) {
         self.blocks = None;
     }
@@ -337,14 +339,14 @@ impl PendingLevelTwo {
             .add_keys(hashes, shape);
     }
 
-    /// Takes out the *open* slot of level 2, the filter to which keys of tiles of level 0 were
-    /// added as these were written, and returns it with an estimate of its distinct keys. No slot
+    /// Ends the *open* slot of level 2, and returns its bits with an estimate of its distinct keys.
+    /// The open slot is the filter that [`PendingLevelTwo::add_to_open_slot`] adds keys to. No slot
     /// is open afterwards. Panics if none was.
     ///
     /// The slot may have far more blocks of bits than it needs, since it was made as if all keys of
-    /// all tiles were different. So it is folded in half as long as half of its blocks are enough.
-    /// But all slots of a tile have the same number of blocks: if slots are already kept, this one
-    /// stays as it is.
+    /// all tiles below it were different. So it is folded in half as long as half of its blocks are
+    /// enough. That is only possible for the first slot of a tile: the others must have as many
+    /// blocks as the first one, and stay as they are.
     pub fn close_slot(&mut self) -> ClosedSlot {
         let bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
         let shape = self.plan.shape(Width::MIN, bits.blocks());
@@ -357,6 +359,7 @@ impl PendingLevelTwo {
         }
         let needed_blocks = self.plan.blocks_for(&[keys], ANY_PAGES);
         let bits = fold_to(bits, needed_blocks);
+        // The slots after this one get the number of blocks that is left.
         self.blocks = Some(bits.blocks());
         ClosedSlot { bits, keys }
     }

@@ -168,6 +168,10 @@ pub fn estimate_ranges<P: Pages>(
 /// Calls `found` with the ranges of the table that may have keys with which a condition holds, in
 /// ascending order. `extent` says whether all tiles of the index are probed for that, or a sample.
 ///
+/// While a tile is probed for the first key of the condition, the pages for the first key in the
+/// tiles that come next are being read. The pages for the other keys of a tile are announced only
+/// if some slot of the tile has the first one: otherwise they mostly need not be read.
+///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
 fn walk_for_condition<P: Pages>(
@@ -178,7 +182,9 @@ fn walk_for_condition<P: Pages>(
     found: impl FnMut(MatchingSlot<()>),
 ) -> Result<(), P::Error> {
     let first_hash = condition.first_hash();
-    let probe = |pages: &mut P, tile: &TileAddress, _candidates: &()| {
+    // There is one condition only, so a slot needs no list of those that may hold in it.
+    let no_candidates = ();
+    let probe = |pages: &mut P, tile: &TileAddress, _no_candidates: &()| {
         let all_slots = u128::MAX; // a bit for each slot of the tile
         let slots = condition.slots(all_slots, &mut |hash| {
             let slots_with_this_key = slots_with_key(pages, tile, hash)?;
@@ -192,7 +198,7 @@ fn walk_for_condition<P: Pages>(
             numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
         Ok::<_, P::Error>(probed_slots)
     };
-    walk(directory, pages, extent, &(), |()| first_hash, probe, found)
+    walk(directory, pages, extent, &no_candidates, |_no_candidates| first_hash, probe, found)
 }
 
 /// Announces (prefetches) the pages of a tile that a lookup reads next, if its condition is an AND.
@@ -256,7 +262,7 @@ fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
             next_to_announce =
                 to_probe.announce_from(first_to_announce, directory, level, pages, &first_hash);
 
-            let TileToProbe { ordinal, weight, candidates } = to_probe.get(number);
+            let TileToProbe { ordinal, weight, candidates } = to_probe.tile_at(number);
             // The level above may report a tile that was added after this directory was read.
             let Some(tile) = directory.tile(level, ordinal) else {
                 continue;
@@ -298,7 +304,7 @@ struct TileToProbe<'t, T> {
 impl<'t, T> TilesToProbe<'t, T> {
     /// Returns how many tiles are probed.
     fn count(&self) -> u32 {
-        self.uncovered.picked + self.covered.picked
+        self.uncovered.sample_size + self.covered.sample_size
     }
 
     /// Announces (prefetches) the pages of the next tiles of `level` that are probed, from tile
@@ -318,7 +324,7 @@ impl<'t, T> TilesToProbe<'t, T> {
     ) -> u32 {
         let mut number = first;
         while number < self.count() && pages.can_announce() {
-            let next = self.get(number);
+            let next = self.tile_at(number);
             if let Some(tile) = directory.tile(level, next.ordinal)
                 && let Some(hash) = first_hash(next.candidates)
             {
@@ -332,15 +338,18 @@ impl<'t, T> TilesToProbe<'t, T> {
     /// Returns the tile that is probed as number `number`, counted from 0; the number must be below
     /// [`TilesToProbe::count`]. First come tiles without a slot in the level above, which every
     /// lookup probes, and then those whose slot in the level above may match.
-    fn get(&self, number: u32) -> TileToProbe<'t, T> {
-        match number.checked_sub(self.uncovered.picked) {
+    ///
+    /// If only a sample of the tiles is probed, each stands for `weight` tiles. For a tile whose
+    /// slot above was found by a sample itself, the weights of both samples multiply.
+    fn tile_at(&self, number: u32) -> TileToProbe<'t, T> {
+        match number.checked_sub(self.uncovered.sample_size) {
             None => TileToProbe {
-                ordinal: self.uncovered.index(number),
+                ordinal: self.uncovered.member(number),
                 weight: self.uncovered.weight(),
                 candidates: self.all_candidates,
             },
             Some(number_of_covered) => {
-                let above = &self.reported[self.covered.index(number_of_covered) as usize];
+                let above = &self.reported[self.covered.member(number_of_covered) as usize];
                 TileToProbe {
                     ordinal: above.slot,
                     weight: above.weight * self.covered.weight(),
@@ -351,29 +360,30 @@ impl<'t, T> TilesToProbe<'t, T> {
     }
 }
 
-/// Some of `count` numbered things, evenly spread, or all of them.
+/// A sample of `count` numbered things, evenly spread, or all of them. A sample of three among ten
+/// has the numbers 0, 3 and 6.
 struct EvenSample {
     count: u32,
-    picked: u32,
+    sample_size: u32,
 }
 
 impl EvenSample {
     fn new(count: u32, extent: Extent) -> EvenSample {
-        let picked = match extent {
+        let sample_size = match extent {
             Extent::AllTiles => count,
             Extent::Sample { most_tiles } => count.min(most_tiles.max(1)),
         };
-        EvenSample { count, picked }
+        EvenSample { count, sample_size }
     }
 
-    /// Returns how many things each one that was picked stands for.
+    /// Returns how many things each member of the sample stands for.
     fn weight(&self) -> f64 {
-        f64::from(self.count) / f64::from(self.picked.max(1))
+        f64::from(self.count) / f64::from(self.sample_size.max(1))
     }
 
-    /// Returns the number of the thing that was picked as number `i`; both count from 0.
-    fn index(&self, i: u32) -> u32 {
-        (u64::from(i) * u64::from(self.count) / u64::from(self.picked.max(1))) as u32
+    /// Returns which of the things is member `i` of the sample; both count from 0.
+    fn member(&self, i: u32) -> u32 {
+        (u64::from(i) * u64::from(self.count) / u64::from(self.sample_size.max(1))) as u32
     }
 }
 

@@ -182,6 +182,12 @@ impl TileShape {
         self.size.block_bits() - has_column_row as u32
     }
 
+    /// Returns how many rows of a block of a page have bits of keys. A block is stored row by row,
+    /// with a bit of each column in a row, so there are as many as a column has bits in the block.
+    pub(super) const fn key_rows_per_block(self) -> u32 {
+        self.block_bits()
+    }
+
     /// Returns the false positive rate of a column with this number of distinct keys, by exact
     /// occupancy.
     pub fn rate(self, keys: f64) -> f64 {
