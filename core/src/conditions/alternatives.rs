@@ -130,8 +130,8 @@ impl RowTest {
     /// one. No range is begun: call [`RowTest::begin_range`] before the rows of each range.
     ///
     /// Two things make tests fast. All hashes that the alternatives mention are put into a hash
-    /// table, and conditions refer to them by their places in it. `last_row[place]` is the number of
-    /// the last row that had the hash at that place, so whether the present row has a hash takes
+    /// table, and conditions refer to them by their places in it. `last_row[place]` is the number
+    /// of the last row that had the hash at that place, so whether the present row has a hash takes
     /// one comparison.
     ///
     /// And before the hashes of a row are looked up in that table, most rows are ruled out by a

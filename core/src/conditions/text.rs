@@ -195,16 +195,16 @@ const fn is_whole(c: u32) -> bool {
 /// Calls `visit` with each window of a text, as often as the text has it.
 #[inline(always)]
 pub fn each_window(text: &[u8], encoding: Encoding, visit: impl FnMut(Window)) {
-    each_window_between(text, encoding, |_| false, visit);
+    each_window_within_runs(text, encoding, |_| false, visit);
 }
 
 /// Calls `visit` with each window of a text, a few characters that follow each other, as often as
-/// the text has it. Windows are left out that would have a byte 0 in them, or bytes that make no
-/// character, or a character beyond ASCII for which `ends_run` is true.
+/// the text has it. Windows lie within *runs*, which end at a byte 0, at bytes that make no
+/// character, and at a character beyond ASCII for which `ends_run` is true: no window has these.
 ///
 /// Letter case is folded: by tables for UTF-8, that of ASCII only for other encodings.
 #[inline(always)]
-fn each_window_between(
+fn each_window_within_runs(
     text: &[u8],
     encoding: Encoding,
     ends_run: impl Fn(u32) -> bool,
@@ -293,7 +293,7 @@ pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
 fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     let mut windows = Vec::new();
     let ends_run = |c| case == LetterCase::Ignored && !fold::is_known(c);
-    each_window_between(runs, encoding, ends_run, |window| memory::push(&mut windows, window));
+    each_window_within_runs(runs, encoding, ends_run, |window| memory::push(&mut windows, window));
     all_windows(windows)
 }
 

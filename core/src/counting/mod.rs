@@ -121,7 +121,9 @@ pub fn parse_start(bytes: &[u8], length: usize) -> Result<Header<'_>> {
     require(header.base_blocks == header.blocks, || {
         format!("{} base blocks of {} blocks of counters", header.base_blocks, header.blocks)
     })?;
-    check_is_whole(&header, true)?;
+    // A filter of no size has no blocks, and so no counters of elements.
+    let has_no_elements_if_unsized = true;
+    check_is_whole(&header, has_no_elements_if_unsized)?;
     require(stored_bytes(&header) == length as u64, || {
         format!(
             "{length} bytes where a filter of {} blocks of counters has {}",

@@ -242,8 +242,8 @@ pub fn unify_with_element<'a>(filter: Kind<'a>, element: Kind<'a>) -> Result<Kin
 /// be distinct and ascending.
 ///
 /// An empty filter gets these elements as if it were built from them: if it has no size yet, it
-/// gets the size that they need. A list stays one as long as its hashes take no more bytes than
-/// bits.
+/// gets the size that they need. A sparse filter, a list of its elements' hashes, stays a list as
+/// long as the list takes no more bytes than the bits of a dense one would.
 ///
 /// Fails with [`KindMismatch::Element`] if the filter has elements of another kind, and with
 /// [`crate::Class::TooLarge`] if it would grow to more than `limit` bytes as stored.

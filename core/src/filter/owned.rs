@@ -266,8 +266,8 @@ impl Builder {
     }
 
     /// Returns a builder that adds elements to this filter. It keeps the hashes of new elements in
-    /// a list, and adds them to the filter when there are [`FEWEST_KEPT`] of them, or as many as
-    /// take as many bytes as the filter's bits, whichever is more.
+    /// a list, and adds them to the filter when there is one for every 8 bytes of the filter's
+    /// bits, but at least [`FEWEST_KEPT`].
     fn adding_to(filter: Filter) -> Builder {
         let header = filter.header();
         // Adding the kept hashes copies the filter. With one hash, of 8 bytes, for 8 bytes of the

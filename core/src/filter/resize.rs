@@ -176,20 +176,20 @@ const SIZES_TRIED: usize = 12;
 /// blocks, or folded to a divisor.
 ///
 /// Sizes are tried that are the filter's own one times or divided by a power of two: first the
-/// least one that has at least `wanted` blocks, then its own one and larger ones. The result is the
-/// largest capacity of the first size that any capacity has. Returns `None` if none is found.
+/// nearest to `wanted`, which is the least of them with at least so many blocks, then its own one
+/// and larger ones. Some sizes are the size of no capacity. The first that is one gives the result:
+/// the largest capacity of that size. Returns `None` if none is found.
 fn possible_capacity(header: &Header<'_>, wanted: u64) -> Option<u64> {
-    // The least number that is the filter's own times a power of two, and at least the wanted one.
-    let mut next = header.blocks;
-    while next < wanted {
-        next *= 2;
+    let mut nearest = header.blocks;
+    while nearest < wanted {
+        nearest *= 2;
     }
-    while next.is_multiple_of(2) && next / 2 >= wanted {
-        next /= 2;
+    while nearest.is_multiple_of(2) && nearest / 2 >= wanted {
+        nearest /= 2;
     }
 
     let own_and_larger = iter::successors(Some(header.blocks), |blocks| blocks.checked_mul(2));
-    iter::once(next)
+    iter::once(nearest)
         .chain(own_and_larger.take(SIZES_TRIED))
         .find_map(|blocks| largest_capacity(header, blocks))
 }

@@ -208,7 +208,8 @@ fn check_payload(view: &View<'_>) -> Result<()> {
 }
 
 /// Checks that a header is that of a stored filter, not of a partial state. `has_no_elements` says
-/// whether the payload is an empty list.
+/// whether the payload can have no elements, as an empty list. It matters only if the filter has no
+/// size.
 ///
 /// Fails if the capacity is not known although the filter has elements or a key kind.
 pub(crate) fn check_is_whole(header: &Header<'_>, has_no_elements: bool) -> Result<()> {

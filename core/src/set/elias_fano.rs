@@ -46,8 +46,14 @@ pub(super) struct BitLayout {
 }
 
 impl BitLayout {
-    /// Returns which bits of a stored row have its hashes and time slices, if it has `count`
-    /// hashes. The row belongs to a *bucket*: all of its hashes begin with the same bits, which the
+    /// Returns where in the bits of a stored row its hashes and time slices are, if it has `count`
+    /// hashes:
+    ///
+    /// ```text
+    /// low bits of each hash │ high parts of all hashes │ time slices
+    /// ```
+    ///
+    /// The row belongs to a *bucket*: all of its hashes begin with the same bits, which the
     /// number of the bucket says, and which aren't stored. `None` if the row can't have so many
     /// hashes: more than [`MOST_HASHES`], or more than there are different ones in the bucket.
     ///

@@ -86,7 +86,13 @@ fn bytes_with(form: SetForm, layout: &BitLayout) -> usize {
 }
 
 impl Row {
-    /// Reads a row of a set from its stored bytes. `form` is that of the set, and `bucket` is the
+    /// Reads a row of a set from its stored bytes:
+    ///
+    /// ```text
+    /// head │ first time slice, if the set forgets │ bits of the hashes, then zeros │ count, checksum
+    /// ```
+    ///
+    /// `form` is that of the set, and `bucket` is the
     /// number by which the table has the row: it says with which bits all of its hashes begin.
     ///
     /// Fails unless the bytes are those that [`Row::write`] writes for such a row. The error is a

@@ -182,8 +182,10 @@ fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
         return -k / share_clear.ln();
     }
 
-    // The load is the number of elements in a block. The table's whole number of bits per element
-    // is enough, so the greatest load that keeps the rate is a little higher than with these bits.
+    // The load is the number of elements in a block. The table of rates has the least whole number
+    // of bits per element that is enough, so the greatest load that keeps the rate is a little
+    // higher than with these bits. The table only says where the search for the load begins: at one
+    // bit if it has no such number.
     let block_bits = layout.block_bits() as f64;
     let table_bits = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
     let keeps_rate = |load| rate::at_load(layout, num_hashes, load) <= fpr;

@@ -12,7 +12,8 @@
 //!    which each path has one. Of one of them is required what all paths through this edge require.
 //!
 //! ```text
-//! expression   to (read|write) [xy]ab?c    (of words of a few letters, so that windows are letters here)
+//! expression to (read|write) [xy]ab?c (of words of a few letters, so that windows are letters
+//! here)
 //!
 //! nodes        . ─t→ . ─o→ . ─ → A ─r→ . ─e→ . ─a→ . ─d→ B ─ → C ─x→ D ─a→ E ─────c→ F
 //!                                 └─w→ . ─r→ . ─i→ . ─t→ . ─e→ ┘   └─y→ ┘   └─b→ . ─c→ ┘
@@ -22,7 +23,7 @@
 //! expression   (ab|cd)(ef|gh)     every path has one of a, c, and one of f, h:
 //!              . ─a→ . ─be→ . ─f→ .        cut a, c:   ab or cd
 //!               \      └─bg→ . ─h→ .       cut f, h:   ef or gh
-//!                └c→ . ─de→ …             (be, bg, de, dg: a cut of four, with all that is beside them)
+//! └c→ . ─de→ … (be, bg, de, dg: a cut of four, with all that is beside them)
 //! ```
 //!
 //! A path that goes in circles contains one that doesn't, whose windows the text has as well. So
@@ -153,13 +154,16 @@ impl RequirementSearch<'_> {
     /// What all paths have in common is then found by *cuts*: lists of edges of which each path has
     /// at least one. `depth` is how many sections this one is nested in.
     ///
-    /// The first of two ways is [`RequirementSearch::requirement_by_one_cut`]: it takes a single cut,
-    /// and takes apart the sections before and behind each of its edges. It finds more, but its
-    /// work may grow exponentially, as those sections may have crossing paths again. So the work of
-    /// the outermost such section is limited. If the limit is reached, or there is no cut, the
-    /// second way is [`RequirementSearch::requirement_by_several_cuts`], which takes nothing apart
-    /// any further. The result may then require less than it could. That is never wrong: more texts
-    /// meet it.
+    /// There are two ways:
+    ///
+    /// - [`RequirementSearch::requirement_by_one_cut`] takes a single cut, and takes apart the
+    ///   sections before and behind each of its edges. It finds more, but its work may grow
+    ///   exponentially, as those sections may have crossing paths again. So the work of the
+    ///   outermost such section is limited.
+    /// - [`RequirementSearch::requirement_by_several_cuts`] is the second way if the limit is
+    ///   reached, or if there is no cut. Of the sections before and behind an edge it finds only
+    ///   the edges that all paths have. So the result may require less than it could, which is
+    ///   never wrong: more texts meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
         // This section is a part of another one with crossing paths. It shares the work that is

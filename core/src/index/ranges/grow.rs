@@ -219,8 +219,9 @@ impl Directory {
     ///
     /// A tile of level 1 or 2 has a *slot* for each tile of the level below: a filter of all keys
     /// of that tile, so that a lookup may skip it. Only the first tiles of a level have no slot
-    /// above them, and every lookup reads these. So a tile of level 1 is planned if the new tile of level 0 needs a slot and no
-    /// slot is free, and a tile of level 2 if that tile of level 1 in turn needs one.
+    /// above them, and every lookup reads these. So a tile of level 1 is planned if the new tile of
+    /// level 0 needs a slot and no slot is free, and a tile of level 2 if that tile of level 1 in
+    /// turn needs one.
     ///
     /// `seen_keys` returns how many keys each column (filter) of a level's last tile has, by which
     /// the next tile is sized.

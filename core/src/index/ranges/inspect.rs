@@ -138,7 +138,7 @@ impl Expectation {
             sums.add_run(directory, run);
         }
 
-        // Pages of tiles of level 0 have been added. A tile of level 1 that has a slot on level 2 is
+        // Pages of tiles of level 0 have been added. A tile of level 1 with a slot on level 2 is
         // read only if level 2 reports it.
         let first_covered = directory.uncovered_tiles(Level::One);
         for tile in directory.tiles_from(Level::One, first_covered) {

@@ -530,8 +530,8 @@ impl DirectoryReader {
 /// few. From the first *covered* tile on, whose number the metapage has, all tiles must have a
 /// slot. The slot of tile n is slot n of the level above.
 ///
-/// For example, five tiles of level 0, of which tile 2 is the first covered one, take the slots 2 to
-/// 4 of level 1. Its first tile begins with slot 2, and if it has eight slots, slots 5 to 9 are
+/// For example, five tiles of level 0, of which tile 2 is the first covered one, take slots 2 to 4
+/// of level 1. Its first tile begins with slot 2, and if it has eight slots, slots 5 to 9 are
 /// free.
 ///
 /// Fails if a covered tile has no slot, if the level above has tiles though no tile is covered, if
