@@ -77,11 +77,10 @@ fn the_picture_shows_the_imports() {
     }
 }
 
-/// The page is short, and the files that it names are there.
+/// The files that the page names are there.
 #[test]
 fn the_page_leads_to_files() {
     let text = fs::read_to_string(root().join(PAGE)).expect("the page can be read");
-    assert!(text.lines().count() <= 250, "{PAGE} has more than 250 lines");
     let is_path = |word: &&str| {
         ["src/", "core/", "tests/", "sql/", "scripts/"]
             .iter()
