@@ -6,7 +6,7 @@ use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, merge};
 use pg_bloom_core::index::filters;
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::index::ranges::memory::Index;
+use pg_bloom_core::index::ranges::memory::MemoryRanges;
 use pg_bloom_core::index::ranges::{Options, PageSize};
 use pg_bloom_core::kind::Tag;
 use pg_bloom_core::set::SetForm;
@@ -233,7 +233,7 @@ fn ranges() -> Vec<Vec<u8>> {
         let lists = (0..ranges).map(|range| hashes(range % 5));
         let size = PageSize::new(1024).expect("a possible size");
         let options = Options { fpr: Some(0.01), ..Options::for_empty_table(size, 8, 3) };
-        let index = Index::build(options, 0, lists).expect("possible options");
+        let index = MemoryRanges::build(options, 0, lists).expect("possible options");
         let meta = index.memory.pages[0][size.payload()].to_vec();
         inputs.push([&[0; 4][..], &meta].concat());
         let mut moved = meta.clone();
@@ -276,7 +276,8 @@ fn rows() -> Vec<Vec<u8>> {
             .take(count)
             .map(|filter| View::parse(filter).expect("a filter"));
         let rows = views.zip(1..).map(|(view, page)| (RowId { page, line: 1 }, view));
-        let index = filters::memory::Index::build(size, 5_000, rows).expect("possible filters");
+        let index =
+            filters::memory::MemoryFilters::build(size, 5_000, rows).expect("possible filters");
         // The directory pages come right after the metapage.
         let meta = index.memory.pages[0][size.payload()].to_vec();
         let pages = index

@@ -43,7 +43,7 @@
 
 use pg_bloom_core::error::Error;
 use pg_bloom_core::hash::{hash, word};
-use pg_bloom_core::index::ranges::memory::Index;
+use pg_bloom_core::index::ranges::memory::MemoryRanges;
 use pg_bloom_core::index::ranges::{
     Directory, Expectation, Level, MAX_WIDTH, Options, PageSize, SlotTarget, Survey, TileAddress,
     TileShape, Width, mean_rate, rate_of_level, sized_for, width_for_slots,
@@ -68,7 +68,11 @@ fn options(rows: u64) -> Options {
 }
 
 /// Looks up elements. Returns index pages and ranges read, and microseconds, per lookup.
-fn look_up(index: &mut Index, lookups: u64, element: impl Fn(u64) -> u64) -> (f64, f64, f64) {
+fn look_up(
+    index: &mut MemoryRanges,
+    lookups: u64,
+    element: impl Fn(u64) -> u64,
+) -> (f64, f64, f64) {
     index.memory.reads = 0;
     let started = Instant::now();
     let ranges: usize = (0..lookups)
@@ -82,7 +86,7 @@ fn look_up(index: &mut Index, lookups: u64, element: impl Fn(u64) -> u64) -> (f6
     )
 }
 
-fn measure(index: &mut Index, rows: u64, how: &str, seconds: f64) {
+fn measure(index: &mut MemoryRanges, rows: u64, how: &str, seconds: f64) {
     let lookups = 200_000;
     let (pages, ranges, absent) = look_up(index, lookups, |i| element(1 << 40 | i));
     let (_, present, _) = look_up(index, lookups, |i| element(word(i, 0) % rows));
@@ -109,12 +113,12 @@ fn measure_both(rows: u64) {
             .collect::<Vec<u64>>()
     };
     let started = Instant::now();
-    let mut built =
-        Index::build(options(rows), 4 << 20, (0..ranges).map(list)).expect("a possible index");
+    let mut built = MemoryRanges::build(options(rows), 4 << 20, (0..ranges).map(list))
+        .expect("a possible index");
     measure(&mut built, rows, "built", started.elapsed().as_secs_f64());
     drop(built);
-    let mut appended =
-        Index::build(options(0), 0, std::iter::empty::<Vec<u64>>()).expect("a possible index");
+    let mut appended = MemoryRanges::build(options(0), 0, std::iter::empty::<Vec<u64>>())
+        .expect("a possible index");
     let started = Instant::now();
     for row in 0..rows {
         appended

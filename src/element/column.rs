@@ -19,7 +19,7 @@ use super::resolve::{ResolvedType, Resolver, Unsettled};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, interrupt};
-use crate::pg::catalog::{self, Shape, default_class};
+use crate::pg::catalog::{self, TypeKind, default_class};
 use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, OIDVECTOROID, Oid};
 
@@ -111,7 +111,7 @@ impl Column {
     /// index can't have in its column.
     fn resolve(function: Oid, whole: Oid, collation: Oid) -> Result<(Column, Option<Unsettled>)> {
         require_deterministic(collation)?;
-        if catalog::shape(whole) != Shape::Enum {
+        if catalog::type_kind(whole) != TypeKind::Enum {
             refuse_alterable(whole, whole)?;
         }
         // Text that never leaves its database is taken as it is.
@@ -151,16 +151,16 @@ fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
             "It is compared by an operator = of its own, not by that of arrays.",
         ));
     }
-    match catalog::shape(part) {
-        Shape::Array(inner) | Shape::Range(inner, _) | Shape::Multirange(inner) => {
+    match catalog::type_kind(part) {
+        TypeKind::Array(inner) | TypeKind::Range(inner, _) | TypeKind::Multirange(inner) => {
             refuse_alterable(whole, inner)
         }
-        Shape::Composite => Err(refuse(
+        TypeKind::Composite => Err(refuse(
             whole,
             part,
             "Its columns can be altered, and then an index would miss rows.",
         )),
-        Shape::Enum => Err(refuse(
+        TypeKind::Enum => Err(refuse(
             whole,
             part,
             "Its values can be renamed, and then an index would miss rows.",

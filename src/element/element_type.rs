@@ -6,7 +6,7 @@ use super::probe_key::ProbeKey;
 use super::resolve::{Dependencies, ResolvedType, Resolver, built_in};
 use crate::error::{During, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Error, Result, SqlState, SqlValue, nodes};
-use crate::pg::catalog::{self, Shape};
+use crate::pg::catalog::{self, TypeKind};
 use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
 use pg_bloom_core::error::InvalidParameter;
@@ -217,7 +217,9 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
     let tag = match built_in(base) {
         Some(built_in) => Some(built_in.parquet),
-        None => (is_type && catalog::shape(base) == Shape::Enum).then_some(Tag::ParquetByteArray),
+        None => {
+            (is_type && catalog::type_kind(base) == TypeKind::Enum).then_some(Tag::ParquetByteArray)
+        }
     };
     tag.filter(|tag| tag.is_parquet()).ok_or_else(|| {
         let name = if is_type { catalog::display_name(oid) } else { oid.to_u32().to_string() };

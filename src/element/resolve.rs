@@ -21,7 +21,7 @@ use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, interrupt};
 use crate::pg::catalog::default_class::{self, TypeHash, Unhashable};
-use crate::pg::catalog::{self, Shape, Storage, invalidation};
+use crate::pg::catalog::{self, Storage, TypeKind, invalidation};
 use crate::pg::value::encoding;
 use crate::pg::value::range::RangeEntry;
 use crate::pg::value::row_type::{RowType, version_of};
@@ -206,56 +206,56 @@ impl Resolver {
             return known.clone().ok_or_else(|| self.refuse_unhashable(oid));
         }
         self.known.insert(oid, None);
-        let resolved = self.resolve_by_shape(oid)?;
+        let resolved = self.resolve_by_kind(oid)?;
         self.known.insert(oid, Some(resolved.clone()));
         Ok(resolved)
     }
 
     /// Returns how the values of a type that isn't built in are read and hashed, by the type's
-    /// shape: whether it is made of other types, and of which ones. Fails with 0A000 for a type
+    /// kind: whether it is made of other types, and of which ones. Fails with 0A000 for a type
     /// that can't be an element or in one, and raises 54001 if types are nested deeper than the
     /// stack allows.
-    fn resolve_by_shape(&mut self, oid: Oid) -> Result<ResolvedType> {
-        let shape = catalog::shape(oid);
+    fn resolve_by_kind(&mut self, oid: Oid) -> Result<ResolvedType> {
+        let type_kind = catalog::type_kind(oid);
         let compares_by_members = matches!(
-            shape,
-            Shape::Enum
-                | Shape::Array(_)
-                | Shape::Range(..)
-                | Shape::Multirange(_)
-                | Shape::Composite
+            type_kind,
+            TypeKind::Enum
+                | TypeKind::Array(_)
+                | TypeKind::Range(..)
+                | TypeKind::Multirange(_)
+                | TypeKind::Composite
         );
         if compares_by_members {
             self.check_no_own_operator_class(oid)?;
         }
-        match shape {
-            Shape::Enum => Ok(self.scalar(Source::Enum, Tag::Text, Tag::ParquetByteArray)),
-            Shape::Domain(base) => self.resolve(base),
-            Shape::Array(element) => {
+        match type_kind {
+            TypeKind::Enum => Ok(self.scalar(Source::Enum, Tag::Text, Tag::ParquetByteArray)),
+            TypeKind::Domain(base) => self.resolve(base),
+            TypeKind::Array(element) => {
                 let (kind, member) = self.member(element, catalog::storage(element))?;
                 let name = format!("array of {kind}");
                 Ok(ResolvedType::composite(Parts::Array(member), Tag::Array, name))
             }
-            Shape::Range(..) => {
+            TypeKind::Range(..) => {
                 let (kind, range) = self.range_type(oid)?;
                 let name = format!("{} of {kind}", catalog::qualified_name(oid));
                 Ok(ResolvedType::composite(Parts::Range(range), Tag::Range, name))
             }
-            Shape::Multirange(of_range) => {
+            TypeKind::Multirange(of_range) => {
                 let (kind, range) = self.range_type(of_range)?;
                 let name = format!("{} of {kind}", catalog::qualified_name(oid));
                 Ok(ResolvedType::composite(Parts::Multirange(range), Tag::Multirange, name))
             }
-            Shape::Composite => self.resolve_row(oid),
-            Shape::AnonymousRow => Err(unsupported(
+            TypeKind::Composite => self.resolve_row(oid),
+            TypeKind::AnonymousRow => Err(unsupported(
                 "an anonymous row cannot be an element of a bloom filter",
                 "The types of its columns are not known. Cast it to a named composite type, or use an array or jsonb.",
             )),
-            Shape::ForeignString => Err(self.refuse_foreign_string(oid)),
-            Shape::ObjectName => Err(self.refuse(
+            TypeKind::ForeignString => Err(self.refuse_foreign_string(oid)),
+            TypeKind::ObjectName => Err(self.refuse(
                 "The hash of an object's name depends on object identifiers, which a dump does not keep. Cast it to text.",
             )),
-            Shape::Base => self.resolve_by_own_hash(oid),
+            TypeKind::Base => self.resolve_by_own_hash(oid),
         }
     }
 
@@ -273,7 +273,7 @@ impl Resolver {
     /// range type compares them by an operator class or a collation of its own, by which bounds
     /// with other bytes may be equal.
     fn range_type(&mut self, range: Oid) -> Result<(String, RangeType)> {
-        let Shape::Range(subtype, collation) = catalog::shape(range) else {
+        let TypeKind::Range(subtype, collation) = catalog::type_kind(range) else {
             return Err(self.refuse_unhashable(range));
         };
         self.check_collation(collation)?;
@@ -355,7 +355,7 @@ impl Resolver {
         };
         // A type that is hashed by the function of another one can't be an element if that can't.
         if hash.class_type != oid {
-            if catalog::shape(hash.class_type) == Shape::ForeignString {
+            if catalog::type_kind(hash.class_type) == TypeKind::ForeignString {
                 return Err(self.refuse_foreign_string(oid));
             }
             self.refuse_filter(hash.class_type)?;

@@ -26,7 +26,7 @@ pub(super) struct ColumnPlace {
 }
 
 /// What a row version has in a column.
-pub enum Found {
+pub enum ColumnValue {
     Null,
     /// A value, which may be compressed or out of line.
     Value(SqlValue),
@@ -87,13 +87,17 @@ impl ColumnPlace {
     /// PostgreSQL knows, since the row is older than a column with a default. Skips the values of
     /// the columns before it, one by one. `None` if a value would not end within the row, which is
     /// damaged then.
-    pub(super) fn find(&self, row: &RowBody<'_>) -> Option<Found> {
+    pub(super) fn find(&self, row: &RowBody<'_>) -> Option<ColumnValue> {
         let number = self.before.len();
         if row.columns <= number {
-            return Some(if self.has_default_for_older { Found::Unknown } else { Found::Null });
+            return Some(if self.has_default_for_older {
+                ColumnValue::Unknown
+            } else {
+                ColumnValue::Null
+            });
         }
         if row.is_null(number) {
-            return Some(Found::Null);
+            return Some(ColumnValue::Null);
         }
 
         let mut rest = row.data;
@@ -105,6 +109,6 @@ impl ColumnPlace {
         let (value, _) = self.own.first_of(rest)?;
         // SAFETY: the bytes are a value of the column, stored as its type says.
         let datum = unsafe { self.own.fetch(value.as_ptr()) };
-        Some(Found::Value(SqlValue { datum }))
+        Some(ColumnValue::Value(SqlValue { datum }))
     }
 }

@@ -23,6 +23,6 @@ mod column;
 mod page;
 mod scan;
 
-pub use column::{Found, RowColumn};
+pub use column::{ColumnValue, RowColumn};
 pub use page::HeapPage;
 pub use scan::{RowsOfScan, ScanPosition};

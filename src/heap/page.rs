@@ -2,7 +2,7 @@
 
 use super::bytes::{Line, MOST_ROWS, PageBytes};
 use super::chains::Chains;
-use super::column::{Found, RowColumn};
+use super::column::{ColumnValue, RowColumn};
 use crate::pg::storage::buffer::TablePage;
 use std::cell::OnceCell;
 
@@ -42,7 +42,7 @@ impl<'p> HeapPage<'p> {
     /// Leaves out a damaged row version whose column would not end within the page: PostgreSQL
     /// doesn't look at ends, and might end the session by reading it.
     #[inline(always)]
-    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, Found)) {
+    pub fn for_each_row(&self, column: &RowColumn, mut visit: impl FnMut(u16, ColumnValue)) {
         for line in 1..=self.bytes.lines() {
             if let Line::Row { start, end } = self.bytes.line(line) {
                 let found = self.find(column, start, end);
@@ -55,17 +55,17 @@ impl<'p> HeapPage<'p> {
 
     /// Returns what a sound row version has in the column; `None` for a damaged one.
     #[inline(always)]
-    fn find(&self, column: &RowColumn, start: usize, end: usize) -> Option<Found> {
+    fn find(&self, column: &RowColumn, start: usize, end: usize) -> Option<ColumnValue> {
         column.place.find(&self.bytes.body(start, end)?)
     }
 
-    /// Returns [`Found::Unknown`] if PostgreSQL can read the column of a damaged row version
+    /// Returns [`ColumnValue::Unknown`] if PostgreSQL can read the column of a damaged row version
     /// without leaving the page.
     #[cold]
-    fn find_in_damaged_row(&self, column: &RowColumn, start: usize) -> Option<Found> {
+    fn find_in_damaged_row(&self, column: &RowColumn, start: usize) -> Option<ColumnValue> {
         let copy = self.bytes.copy(start);
         column.place.find(&copy.body()?)?;
-        Some(Found::Unknown)
+        Some(ColumnValue::Unknown)
     }
 
     /// Returns by which line an index finds the row version on a line, both counted from 1. Returns

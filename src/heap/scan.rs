@@ -16,7 +16,7 @@
 //! sees, or changes its columns.
 
 use super::bytes::{Line, MOST_ROWS, PageBytes};
-use super::column::{ColumnPlace, Found};
+use super::column::{ColumnPlace, ColumnValue};
 use crate::pg::call::SqlValue;
 use crate::pg::call::scan::{ScannedColumn, SequentialScan};
 use pgrx::pg_sys;
@@ -97,7 +97,7 @@ impl RowsOfScan {
         for (distance, &line) in lines_looked_at.iter().enumerate() {
             if let Line::Row { start, end } = page.line(line.into())
                 && let Some(row) = page.body(start, end)
-                && let Some(Found::Value(element)) = self.column.find(&row)
+                && let Some(ColumnValue::Value(element)) = self.column.find(&row)
             {
                 visit(distance, element);
             }

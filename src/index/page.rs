@@ -5,7 +5,7 @@ use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::storage::announce::{self, LEAST_PAGES_ANNOUNCED};
 use crate::pg::storage::buffer::{self, Exclusive, Pin};
 use crate::pg::storage::relation::{PAGE_BYTES, Relation};
-use crate::pg::storage::wal::{self, Layout, NewPages};
+use crate::pg::storage::wal::{self, NewPages, PageLayout};
 use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{
     Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
@@ -279,13 +279,13 @@ fn check_written(index: Relation, special: Special, at: u32, page: Option<&[u8]>
     let Some(page) = written else {
         return Ok(false);
     };
-    let layout = Layout::of(page);
+    let layout = PageLayout::of(page);
     let is_empty = || {
         page[PAGE_HEADER_BYTES..PAGE_BYTES - SPECIAL_BYTES]
             .iter()
             .all(|&byte| byte == 0)
     };
-    if layout == Layout::FULL || (layout == Layout::EMPTY && is_empty()) {
+    if layout == PageLayout::FULL || (layout == PageLayout::EMPTY && is_empty()) {
         return Ok(true);
     }
     // The two fields that say where the hole is.

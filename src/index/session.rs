@@ -23,7 +23,7 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 session_locals! {
-    /// A [`Kept`] for each index, by the index's OID.
+    /// A [`KeptIndex`] for each index, by the index's OID.
     static KEPT: RefCell<BTreeMap<u32, Rc<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
     /// The last number that was given to an index; 0 before the first.
     static LAST_NUMBER: Cell<u64> = const { Cell::new(0) };
@@ -39,7 +39,7 @@ pub trait IndexColumn: Sized + 'static {
 }
 
 /// What the session keeps of an index between statements.
-struct Kept<C: IndexColumn> {
+struct KeptIndex<C: IndexColumn> {
     file: File,
     /// The number in the relation cache. No other index, and no other file, ever had it.
     number: u64,
@@ -49,14 +49,14 @@ struct Kept<C: IndexColumn> {
 }
 
 /// An open index, with what the session has kept of it.
-pub struct Index<'r, C: IndexColumn> {
+pub struct OpenIndex<'r, C: IndexColumn> {
     pub relation: Relation<'r>,
-    kept: Rc<Kept<C>>,
+    kept: Rc<KeptIndex<C>>,
     /// How many of its pages the session had read before it was opened.
     pages_read_before: u64,
 }
 
-impl<'r, C: IndexColumn> Index<'r, C> {
+impl<'r, C: IndexColumn> OpenIndex<'r, C> {
     /// Returns an open index with what this session has kept of it: a description of its column,
     /// and its directory, the list of its tiles. Reads both if the session has none, or if the
     /// index was altered or got another file since. The directory may lack tiles that other
@@ -64,15 +64,15 @@ impl<'r, C: IndexColumn> Index<'r, C> {
     ///
     /// Fails with XX002 if the index is damaged, and with 0A000 if it belongs to another session,
     /// or its column can't be in such an index.
-    pub fn of(relation: Relation<'r>) -> Result<Index<'r, C>> {
+    pub fn open(relation: Relation<'r>) -> Result<OpenIndex<'r, C>> {
         let number = relation.cached_number();
         let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
-        match known.and_then(|kept| kept.downcast::<Kept<C>>().ok()) {
+        match known.and_then(|kept| kept.downcast::<KeptIndex<C>>().ok()) {
             Some(kept) if kept.number == number && kept.file == relation.file() => {
                 let pages_read_before = kept.index_file.pages_read();
-                Ok(Index { relation, kept, pages_read_before })
+                Ok(OpenIndex { relation, kept, pages_read_before })
             }
-            _ => Index::load(relation),
+            _ => OpenIndex::load(relation),
         }
     }
 
@@ -80,9 +80,9 @@ impl<'r, C: IndexColumn> Index<'r, C> {
     /// under a new number, and returns the index. The number is also put into PostgreSQL's relation
     /// cache, which drops it when the index changes. If 4,096 indexes are kept, all of them are
     /// forgotten. Locks the metapage for sharing while the directory is read. Fails as
-    /// [`Index::of`] does.
+    /// [`OpenIndex::open`] does.
     #[cold]
-    fn load(relation: Relation<'r>) -> Result<Index<'r, C>> {
+    fn load(relation: Relation<'r>) -> Result<OpenIndex<'r, C>> {
         if relation.is_of_other_session() {
             let message = "cannot access temporary indexes of other sessions";
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
@@ -96,7 +96,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
             last.set(last.get() + 1);
             last.get()
         });
-        let kept = Rc::new(Kept {
+        let kept = Rc::new(KeptIndex {
             file: relation.file(),
             number,
             column,
@@ -111,7 +111,7 @@ impl<'r, C: IndexColumn> Index<'r, C> {
             all.insert(relation.oid().to_u32(), kept.clone());
         });
         relation.set_cached_number(number);
-        Ok(Index { relation, kept, pages_read_before: 0 })
+        Ok(OpenIndex { relation, kept, pages_read_before: 0 })
     }
 
     /// Returns how many of its pages were read since it was opened.

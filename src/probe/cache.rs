@@ -73,7 +73,7 @@ struct WholeMemory {
 }
 
 /// A filter that a call probes.
-pub enum Filter<'a> {
+pub enum ProbedFilter<'a> {
     Whole(Whole<'a>),
     Slices(FilterInSlices<'a>),
 }
@@ -87,13 +87,13 @@ pub struct FilterInSlices<'a> {
     slices: &'a mut usize,
 }
 
-impl Filter<'_> {
+impl ProbedFilter<'_> {
     /// Returns the header of the filter.
     #[inline(always)]
     pub fn header(&self) -> &Header<'_> {
         match self {
-            Filter::Whole(whole) => whole.header(),
-            Filter::Slices(filter) => filter.start.header(),
+            ProbedFilter::Whole(whole) => whole.header(),
+            ProbedFilter::Slices(filter) => filter.start.header(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Filter<'_> {
             for (hash, &element) in hashes.iter_mut().zip(group) {
                 // SAFETY: the caller promises elements of the hasher's type.
                 *hash = unsafe { hasher.hash(element) };
-                if let (Filter::Whole(whole), Some(hash)) = (&*self, *hash) {
+                if let (ProbedFilter::Whole(whole), Some(hash)) = (&*self, *hash) {
                     whole.prefetch(hash);
                 }
             }
@@ -146,8 +146,8 @@ impl Filter<'_> {
             return Ok(false);
         };
         match self {
-            Filter::Whole(whole) => Ok(whole.contains(hash)),
-            Filter::Slices(FilterInSlices { start, value, slices }) => {
+            ProbedFilter::Whole(whole) => Ok(whole.contains(hash)),
+            ProbedFilter::Slices(FilterInSlices { start, value, slices }) => {
                 // SAFETY: the value is out of line.
                 start.contains(hash, |from, length| unsafe {
                     read_slice(*value, slices, from, length)
@@ -166,8 +166,8 @@ impl Filter<'_> {
             return Ok(0);
         };
         match self {
-            Filter::Whole(whole) => Ok(whole.count(hash)),
-            Filter::Slices(FilterInSlices { start, value, slices }) => {
+            ProbedFilter::Whole(whole) => Ok(whole.count(hash)),
+            ProbedFilter::Slices(FilterInSlices { start, value, slices }) => {
                 // SAFETY: the value is out of line.
                 start
                     .count(hash, |from, length| unsafe { read_slice(*value, slices, from, length) })
@@ -216,7 +216,7 @@ impl FilterCache {
         call: &'a Call,
         i: usize,
         probes: usize,
-    ) -> Result<Option<Filter<'a>>> {
+    ) -> Result<Option<ProbedFilter<'a>>> {
         let Some(datum) = call.datum(i) else {
             return Ok(None);
         };
@@ -226,7 +226,7 @@ impl FilterCache {
             let Some(value) = call.value(i) else {
                 return Ok(None);
             };
-            return Ok(Some(Filter::Whole(self.filter_type.whole(value.into_bytes())?)));
+            return Ok(Some(ProbedFilter::Whole(self.filter_type.whole(value.into_bytes())?)));
         };
 
         if !self.is_at(self.last, identity) {
@@ -239,9 +239,9 @@ impl FilterCache {
         let filter_type = self.filter_type;
         let cached = self.last_cached();
         if let Some(whole) = cached.whole {
-            return Ok(Some(Filter::Whole(whole)));
+            return Ok(Some(ProbedFilter::Whole(whole)));
         }
-        Ok(Some(Filter::Slices(FilterInSlices {
+        Ok(Some(ProbedFilter::Slices(FilterInSlices {
             start: filter_type.start(cached.fetched.bytes(), cached.length)?,
             value: datum.cast_mut_ptr(),
             slices: &mut cached.slices,

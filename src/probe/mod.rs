@@ -16,7 +16,7 @@ use crate::element::{ElementType, Hasher};
 use crate::filter_type::{FilterType, Whole};
 use crate::pg::call::{Call, Result, SqlValue};
 use crate::read_ahead::ReadAhead;
-use cache::Filter;
+use cache::ProbedFilter;
 
 /// Data that a call site keeps between calls that probe filters.
 struct ProbeSite {
@@ -97,8 +97,10 @@ fn probe_any(
     // SAFETY: the hasher was made for the type of this argument.
     let hash = unsafe {
         match &probed {
-            Filter::Whole(whole) => hash_for_whole(element, &hasher, whole, &mut site.read_ahead),
-            Filter::Slices(..) => hasher.hash(element),
+            ProbedFilter::Whole(whole) => {
+                hash_for_whole(element, &hasher, whole, &mut site.read_ahead)
+            }
+            ProbedFilter::Slices(..) => hasher.hash(element),
         }
     };
     let found = probed.contains(hash)?;

@@ -108,7 +108,7 @@ struct LockedLeaf {
 
 /// The outcome of locking the rows of some elements. Both lists are in the order of hashes.
 #[derive(Default)]
-struct Locked {
+struct LockOutcome {
     leaves: Vec<LockedLeaf>,
     /// The elements whose row the statement didn't lock.
     not_locked: Vec<Candidate>,
@@ -316,7 +316,7 @@ impl SetChange<'_> {
     /// gone, or was left out.
     ///
     /// Fails if the statement does, and with 55000 if one leaf has two rows.
-    fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<Locked> {
+    fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<LockOutcome> {
         let leaves = by_leaf(candidates).map(|leaf_candidates| leaf_candidates[0].leaf);
         let buckets: Vec<u64> = memory::collect(leaves);
         let mut rows = self.set.fetch_rows(statement, Parameter::I64s(&buckets), Sees::Now)?;
@@ -326,7 +326,7 @@ impl SetChange<'_> {
         rows.sort_unstable_by_key(|row| tree::first_hash(row.bucket));
         let mut untaken_rows = rows.into_iter().peekable();
 
-        let mut locked = Locked::default();
+        let mut locked = LockOutcome::default();
         for leaf_candidates in by_leaf(candidates) {
             let leaf = leaf_candidates[0].leaf;
             if let Some(row) = untaken_rows.next_if(|row| row.bucket == leaf) {
@@ -355,7 +355,7 @@ impl SetChange<'_> {
     /// another session has locked is left out, and its elements stay in `not_locked`. Sessions wait
     /// for rows in the order of hashes only, and this row may come before one that is locked
     /// already, so that waiting could be a deadlock. Fails if reading or locking does.
-    fn lock_replacements(&self, mut locked: Locked) -> Result<Locked> {
+    fn lock_replacements(&self, mut locked: LockOutcome) -> Result<LockOutcome> {
         let candidates = self.read(&elements_of(&locked.not_locked))?;
         let replacing =
             self.lock(&candidates, &self.set.change_statements()?.lock_skipping_locked)?;

@@ -14,11 +14,6 @@ const SIBLINGS: [(&str, &str); 4] = [
     ("Directory", "where the tiles of each kind of index are"),
 ];
 
-/// Names of several unrelated types. None may be added; one of each pair needs another name.
-const TO_BE_RENAMED: &[&str] = &[
-    "Filter", "Found", "Index", "Kept", "Layout", "Locked", "Shape",
-];
-
 /// The names of the types that a file declares.
 #[derive(Default)]
 struct TypeNames(Vec<String>);
@@ -72,7 +67,7 @@ fn type_names_are_unique() {
     let mut repeated = files_by_name;
     repeated.retain(|name, files| {
         let is_sibling = SIBLINGS.iter().any(|(sibling, _)| *sibling == name);
-        files.len() > 1 && !is_sibling && !TO_BE_RENAMED.contains(&name.as_str())
+        files.len() > 1 && !is_sibling
     });
     assert!(repeated.is_empty(), "several types have one name: {repeated:#?}");
 }
@@ -81,7 +76,7 @@ fn type_names_are_unique() {
 fn siblings_share_their_names() {
     let files_by_name = files_by_type_name();
     let siblings = SIBLINGS.iter().map(|(name, _)| name);
-    for name in siblings.chain(TO_BE_RENAMED) {
+    for name in siblings {
         let is_shared = files_by_name.get(*name).is_some_and(|files| files.len() > 1);
         assert!(is_shared, "{name} is the name of at most one type: take it off the list");
     }

@@ -4,7 +4,7 @@
 use super::forge::{Input, repair};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
-use pg_bloom_core::index::filters::memory::{Failure, Index, Memory};
+use pg_bloom_core::index::filters::memory::{Failure, Memory, MemoryFilters};
 use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, Holds, Sought};
 use pg_bloom_core::index::page::{PageSize, RowId};
 use pg_bloom_core::{Kind, Layout, View};
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// Builds, adds and removes as the bytes say. Every lookup must find what the filters say.
-fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
+fn live(filters: &[Vec<u8>], history: &[u8]) -> MemoryFilters {
     let mut input = Input(history);
     let mut given = Rows::new();
     let mut next = 0u32;
@@ -47,7 +47,7 @@ fn live(filters: &[Vec<u8>], history: &[u8]) -> Index {
     }
     let hold = usize::from(input.half());
     let views = given.iter().map(|(row, filter)| (*row, view(filter)));
-    let mut index = Index::build(size(), hold, views).expect("possible filters");
+    let mut index = MemoryFilters::build(size(), hold, views).expect("possible filters");
     let mut failed = Vec::new();
     while !input.0.is_empty() {
         let (step, which) = (input.byte(), usize::from(input.byte()));
@@ -90,8 +90,8 @@ fn view(filter: &[u8]) -> View<'_> {
     View::parse(filter).expect("a filter")
 }
 
-fn reopened(index: Index) -> Index {
-    let read = Index::open(index.memory, size()).expect("it reads what it wrote");
+fn reopened(index: MemoryFilters) -> MemoryFilters {
+    let read = MemoryFilters::open(index.memory, size()).expect("it reads what it wrote");
     assert_eq!(read.directory, index.directory);
     read
 }
@@ -106,7 +106,7 @@ fn sought(group: &FilterGroup, kind: Kind<'_>, hash: u64) -> Sought {
 }
 
 /// Looks up elements of the kind of a filter, some of which it has.
-fn look_up(index: &mut Index, given: &Rows, like: &View<'_>) {
+fn look_up(index: &mut MemoryFilters, given: &Rows, like: &View<'_>) {
     let kind = like.header.kind;
     for i in 0..24u64 {
         let hash = match like.body {
@@ -131,7 +131,7 @@ fn look_up(index: &mut Index, given: &Rows, like: &View<'_>) {
 }
 
 /// Changes bytes of its directory, or of any page, and uses what is left.
-fn damaged(index: &mut Index, damage: &[u8]) {
+fn damaged(index: &mut MemoryFilters, damage: &[u8]) {
     let mut memory = std::mem::take(&mut index.memory);
     pages::damage(&mut memory, &index.directory.chain.pages, BYTES, damage);
     open_and_use(memory);
@@ -147,7 +147,7 @@ fn forged(bytes: &[u8]) {
 }
 
 fn open_and_use(memory: Memory) {
-    match Index::open(memory, size()) {
+    match MemoryFilters::open(memory, size()) {
         Ok(index) => use_it(index),
         Err(Failure::Damage(damage)) => assert!(!damage.problem.is_empty()),
         Err(other) => panic!("{other:?}"),
@@ -155,7 +155,7 @@ fn open_and_use(memory: Memory) {
 }
 
 /// What an accepted directory promises, and everything that can be done with it.
-fn use_it(mut index: Index) {
+fn use_it(mut index: MemoryFilters) {
     let directory = index.directory.clone();
     let mut slots = 0;
     for (number, _) in directory.groups() {

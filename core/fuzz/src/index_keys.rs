@@ -4,7 +4,7 @@
 use super::forge::Input;
 use super::{oracle, pages};
 use pg_bloom_core::Layout;
-use pg_bloom_core::index::ranges::memory::{Failure, Index, Memory, set};
+use pg_bloom_core::index::ranges::memory::{Failure, Memory, MemoryRanges, set};
 use pg_bloom_core::index::ranges::{
     Expectation, IndexDirectory, Level, Options, PageSize, Split, search,
 };
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// Builds and appends as the bytes say. Every element must be found in its range.
-fn live(history: &[u8]) -> Index {
+fn live(history: &[u8]) -> MemoryRanges {
     let mut input = Input(history);
     let shape = input.byte();
     let (fpr, is_flat) = ([1e-7, 0.00002, 0.01, 0.1][usize::from(shape % 4)], shape & 4 != 0);
@@ -52,7 +52,7 @@ fn live(history: &[u8]) -> Index {
     let lists = given
         .values()
         .map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
-    let mut index = Index::build(options, hold, lists).expect("possible options");
+    let mut index = MemoryRanges::build(options, hold, lists).expect("possible options");
     index.directory.options.may_split = may_split;
     index.memory.pages[0] = index.directory.metapage();
     let mut range = built;
@@ -96,14 +96,14 @@ fn live(history: &[u8]) -> Index {
     index
 }
 
-fn reopened(index: Index) -> Index {
-    let read = Index::open(index.memory, size()).expect("it reads what it wrote");
+fn reopened(index: MemoryRanges) -> MemoryRanges {
+    let read = MemoryRanges::open(index.memory, size()).expect("it reads what it wrote");
     assert_eq!(read.directory, index.directory);
     read
 }
 
 /// Changes bytes of its directory, or of any page, and uses what is left.
-fn damaged(index: &mut Index, damage: &[u8]) {
+fn damaged(index: &mut MemoryRanges, damage: &[u8]) {
     let mut memory = std::mem::take(&mut index.memory);
     pages::damage(&mut memory, &index.directory.chain.pages, BYTES, damage);
     open_and_use(memory);
@@ -119,7 +119,7 @@ fn forged(bytes: &[u8]) {
 }
 
 fn open_and_use(memory: Memory) {
-    match Index::open(memory, size()) {
+    match MemoryRanges::open(memory, size()) {
         Ok(mut index) => use_it(&mut index),
         Err(Failure::Damage(damage)) => assert!(!damage.problem.is_empty()),
         Err(other) => panic!("{other:?}"),
@@ -127,7 +127,7 @@ fn open_and_use(memory: Memory) {
 }
 
 /// What an accepted directory promises, and everything that can be done with it.
-fn use_it(index: &mut Index) {
+fn use_it(index: &mut MemoryRanges) {
     let directory = index.directory.clone();
     assert!(Expectation::for_directory(&directory).index_pages >= 1.0);
     for level in Level::ALL {

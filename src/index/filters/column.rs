@@ -15,7 +15,7 @@ use pg_bloom_core::kind::Tag;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::CStr;
 
-pub type Index<'r> = session::Index<'r, Filters>;
+pub type FiltersIndex<'r> = session::OpenIndex<'r, Filters>;
 
 /// A column of filters.
 pub struct Filters {
@@ -31,7 +31,7 @@ impl IndexColumn for Filters {
     }
 }
 
-impl Index<'_> {
+impl FiltersIndex<'_> {
     /// Calls `visit` with the number of each slot of a row page that has a row, the slot's state
     /// and the row. Fails with XX002 if the page is damaged.
     pub fn each_slot(

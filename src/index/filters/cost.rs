@@ -19,7 +19,7 @@
 //! conditions of a path are replaced when its cost is asked for. If a user writes `@=>`, the
 //! condition is made unequal to itself, so that PostgreSQL evaluates it, too.
 
-use super::column::{Index, is_of_text};
+use super::column::{FiltersIndex, is_of_text};
 use crate::index::kind::Cost;
 use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
 use crate::pg::call::nodes::collated;
@@ -44,7 +44,7 @@ pub fn estimate(planned: &Planned) -> Cost {
     // damage.
     let directory = planned
         .index()
-        .and_then(|opened| Index::of(opened.relation()).ok()?.directory().ok());
+        .and_then(|opened| FiltersIndex::open(opened.relation()).ok()?.directory().ok());
     let filters = match &directory {
         // `insert` makes PostgreSQL plan again before this stops being true.
         Some(directory) if has_only_text(directory) => FiltersAsked::OnlyText,

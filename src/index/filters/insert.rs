@@ -10,7 +10,7 @@
 //! is claimed by a dead row; VACUUM frees it as it frees the slots of other dead rows. The last
 //! record precedes the commit, so a session that sees the row finds it.
 
-use super::column::{Index, is_of_text};
+use super::column::{FiltersIndex, is_of_text};
 use crate::element::with_value;
 use crate::index::page::prepare;
 use crate::pg::call::{Error, Result, SqlState, SqlValue, interrupt};
@@ -44,7 +44,7 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
             return Ok(());
         };
         let bits = slot_bits(&filter, &group);
-        let index = Index::of(relation)?;
+        let index = FiltersIndex::open(relation)?;
         let claimed = claim(&index, &group, row)?;
         // Existing plans may rely on all filters being of text, but not if those of the first group
         // aren't.
@@ -74,7 +74,7 @@ struct ClaimedSlot {
 ///
 /// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged; then
 /// nothing is claimed.
-fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> {
+fn claim(index: &FiltersIndex, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> {
     let mut directory = index.known_directory();
     loop {
         if let Some(number) = directory.group_number(group) {
@@ -99,7 +99,7 @@ fn claim(index: &Index, group: &FilterGroup, row: RowId) -> Result<ClaimedSlot> 
 /// and logged. The pages with the slot's bits are checked before. Fails with XX002 if one of these
 /// pages is damaged; then nothing is claimed.
 fn claim_in(
-    index: &Index,
+    index: &FiltersIndex,
     directory: &Directory,
     page: &RowPage,
     row: RowId,
@@ -139,7 +139,7 @@ fn claim_in(
 /// Writes the bits of a filter into the slot that was claimed for its row. The slot has some bytes
 /// on each page of its tile. Up to four pages at a time are locked exclusively, in the order of
 /// their numbers, and share a WAL record. Fails with XX002 if a page is damaged.
-fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
+fn write(index: &FiltersIndex, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
     let ClaimedSlot { directory, slot, .. } = claimed;
     let pages = index.pages();
     let chunks: Vec<SlotChunk<'_>> = memory::collect(slot.chunks(bits));
@@ -164,7 +164,7 @@ fn write(index: &Index, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
 /// row's entry, from claimed to used. [`write()`] must have written the filter's bits to the slot
 /// before. The page that has the states of slots is locked exclusively, and the change is logged.
 /// Fails with XX002 if the slot isn't claimed for this row any more.
-fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
+fn publish(index: &FiltersIndex, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
     let ClaimedSlot { directory, page, slot } = claimed;
     let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
     if index.checked(page.slot(&locked, slot.number))? != (SlotState::Claimed, row) {
@@ -190,7 +190,11 @@ fn publish(index: &Index, claimed: &ClaimedSlot, row: RowId) -> Result<()> {
 /// Fails with 54000 if the index would have too many pages, and with XX002 if it is damaged, also
 /// if pages of the new tile have contents.
 #[cold]
-fn grow(index: &Index, searched: &Rc<Directory>, group: &FilterGroup) -> Result<Rc<Directory>> {
+fn grow(
+    index: &FiltersIndex,
+    searched: &Rc<Directory>,
+    group: &FilterGroup,
+) -> Result<Rc<Directory>> {
     let meta = index.pages().meta()?.exclusive();
     let directory = index.directory_under(&meta)?;
     if directory != *searched {

@@ -2,7 +2,7 @@
 //! said of rates is NULL; and `bloom_index_check`: whether each row has a slot with all bits of its
 //! filter.
 
-use super::column::{Index, check_rows};
+use super::column::{FiltersIndex, check_rows};
 use crate::element::with_value;
 use crate::heap::HeapPage;
 use crate::index::kind::IndexInfo;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 /// Each row of the table has a *slot*, its entry in the index; the slots are counted on all *row
 /// pages*, which say what row each slot has. Fails with XX002 if the index is damaged.
 pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
-    let index = Index::of(named.index())?;
+    let index = FiltersIndex::open(named.index())?;
     let directory = index.directory()?;
     let mut filters = 0;
     let mut slots = 0;
@@ -72,7 +72,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
     let relation = named.index();
     // Rows that the snapshot sees got their slots before it was taken.
     let snapshot = Latest::take(named.table());
-    let index = Index::of(relation)?;
+    let index = FiltersIndex::open(relation)?;
     let directory = index.directory()?;
     let mut slots = all_slots(&index, &directory, named.table())?;
     let mut rows = 0i64;
@@ -125,7 +125,7 @@ fn check_row(named: &NamedIndex, row: RowId, matching: MatchingSlots, slots: usi
 /// row's entry in the index. Slots that are free, or claimed and not filled yet, are left out.
 ///
 /// Fails with XX002 if a page is damaged, or if the table can't have the row of a slot.
-fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<SlotsByRow> {
+fn all_slots(index: &FiltersIndex, directory: &Directory, table: Relation) -> Result<SlotsByRow> {
     for (group, _) in directory.groups() {
         for tile in directory.tiles(group) {
             index.pages().check_each(tile.pages(), tile.special())?;
@@ -155,7 +155,11 @@ fn all_slots(index: &Index, directory: &Directory, table: Relation) -> Result<Sl
 /// while the slot's page is locked, so that VACUUM can't free the slot in between.
 ///
 /// Fails with XX002 if a slot is in use and its row has no line.
-fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow) -> Result<()> {
+fn check_slots_of_unseen_rows(
+    index: &FiltersIndex,
+    table: Relation,
+    slots: SlotsByRow,
+) -> Result<()> {
     // Tables of other access methods have no lines.
     if !table.is_heap() {
         return Ok(());
@@ -187,7 +191,7 @@ fn check_slots_of_unseen_rows(index: &Index, table: Relation, slots: SlotsByRow)
 /// slot in another group, the filters of another type or size, doesn't count. Fails with XX002 if a
 /// page is damaged.
 fn count_matching_slots(
-    index: &Index,
+    index: &FiltersIndex,
     directory: &Directory,
     slots_of_row: &[SlotOfRow],
     filter: &View,
@@ -210,7 +214,7 @@ fn count_matching_slots(
 /// Returns whether a slot, the entry of a row in an index over filters, has exactly these bits. The
 /// slot has some bytes on each page of its tile; a page that was never written has none of them.
 /// Each page is locked for sharing while it is read. Fails with XX002 if a page is damaged.
-fn has_bits(index: &Index, slot: Slot, bits: &[u8]) -> Result<bool> {
+fn has_bits(index: &FiltersIndex, slot: Slot, bits: &[u8]) -> Result<bool> {
     for SlotChunk { page: number, offset, bytes: expected } in slot.chunks(bits) {
         let is_there = index.read(number, |page| {
             // The file may end before pages that were allocated, but not yet written.

@@ -1,6 +1,6 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
-use super::column::{Index, check_rows};
+use super::column::{FiltersIndex, check_rows};
 use crate::element::{ElementType, HashForKind, ProbeKey, with_value};
 use crate::error::unsupported;
 use crate::pg::call::Result;
@@ -28,7 +28,7 @@ use pgrx::pg_sys::{self, Oid};
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    let index = Index::of(relation)?;
+    let index = FiltersIndex::open(relation)?;
     let key_type = index.column().key;
     // A nested loop scans again and again, so what is parsed for one scan must not stay.
     // SAFETY: the keys are those of a scan. What is returned is in Rust's memory.

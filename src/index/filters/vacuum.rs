@@ -4,7 +4,7 @@
 //! slot. It may then judge the new row by the bits of the old one. That does no harm: the lookup
 //! began before the new row was inserted, so its snapshot doesn't see that row.
 
-use super::column::Index;
+use super::column::FiltersIndex;
 use crate::pg::call::error::Result;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
@@ -29,7 +29,7 @@ struct OccupiedSlot {
 /// exclusive one, and `dead` is asked under the share lock. Fails with XX002 if the index is
 /// damaged.
 pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
-    let index = Index::of(relation)?;
+    let index = FiltersIndex::open(relation)?;
     let directory = index.directory()?;
     let mut num_live = 0u64;
     let mut num_dead = 0;
@@ -62,7 +62,7 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
 /// The page is locked exclusively for up to 64 slots at a time, which share a WAL record. Fails
 /// with XX002 if the page is damaged.
 fn free_slots(
-    index: &Index,
+    index: &FiltersIndex,
     directory: &Directory,
     page: &RowPage,
     slots: &[OccupiedSlot],

@@ -4,7 +4,7 @@
 //! keys, as for a condition with many alternatives or a regular expression, the scan does that, and
 //! PostgreSQL compares only rows that may match.
 
-use super::columns::Index;
+use super::columns::RangesIndex;
 use super::rows::{RangePages, RowFilter, add_pages};
 use crate::pg::call::{Result, interrupt};
 use crate::pg::method::scan::{Key, RowBatch};
@@ -22,7 +22,7 @@ pub const MOST_COMPARISONS: usize = 8;
 
 /// Returns whether the rows of a range should be compared by the hashes of their keys, instead of
 /// by PostgreSQL, for a lookup with these scan keys and their condition.
-pub fn should_hash_rows(index: &Index, scan_keys: &[Key], condition: &Condition) -> bool {
+pub fn should_hash_rows(index: &RangesIndex, scan_keys: &[Key], condition: &Condition) -> bool {
     let times = scan_keys.iter().map(|scan_key| index.comparison_time(scan_key));
     let longest_time = times.max().unwrap_or(1);
     Alternatives::count(condition) * longest_time > MOST_COMPARISONS
@@ -41,7 +41,7 @@ pub fn should_hash_rows(index: &Index, scan_keys: &[Key], condition: &Condition)
 ///
 /// # Safety
 /// The scan keys must be those of a scan of the index.
-pub unsafe fn add_rows(index: &Index, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
+pub unsafe fn add_rows(index: &RangesIndex, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     // SAFETY: promised by the caller.
     let condition = unsafe { index.condition(scan_keys)? };
     if condition == Condition::NONE {
@@ -127,7 +127,7 @@ impl RangeReader<'_, '_> {
     /// Fails with XX002 if the index is damaged.
     fn add_rows(
         &mut self,
-        index: &Index,
+        index: &RangesIndex,
         directory: &Directory,
         alternatives: &Alternatives,
     ) -> Result<()> {

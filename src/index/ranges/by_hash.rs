@@ -2,7 +2,7 @@
 //! a scan asks for.
 
 use super::columns::element::ElementColumn;
-use super::columns::{Index, RangesColumn, SHORT_LIST, keep_distinct};
+use super::columns::{RangesColumn, RangesIndex, SHORT_LIST, keep_distinct};
 use super::rows::{HashFilter, RangePages, add_pages};
 use crate::index::page::unhashed;
 use crate::pg::call::{Result, SqlValue, interrupt};
@@ -26,7 +26,7 @@ use pgrx::pg_sys::Oid;
 /// # Safety
 /// The scan keys must be those of a scan of the index.
 pub unsafe fn add_rows(
-    index: &Index,
+    index: &RangesIndex,
     elements: &ElementColumn,
     scan_keys: &[Key],
     rows: &mut RowBatch,
@@ -60,7 +60,7 @@ pub unsafe fn add_rows(
 /// # Safety
 /// The scan keys must be those of a scan of the index.
 unsafe fn hashes_that_match_all(
-    index: &Index,
+    index: &RangesIndex,
     elements: &ElementColumn,
     scan_keys: &[Key],
 ) -> Result<Vec<u64>> {
@@ -83,7 +83,7 @@ unsafe fn hashes_that_match_all(
 /// # Safety
 /// The scan key must be one of a scan of the index.
 unsafe fn hashes_of_scan_key(
-    index: &Index,
+    index: &RangesIndex,
     elements: &ElementColumn,
     scan_key: &Key,
 ) -> Result<Vec<u64>> {
@@ -104,7 +104,11 @@ unsafe fn hashes_of_scan_key(
 /// The hashes are looked up one after the other. While one is, the operating system is asked to
 /// read the index pages for the next ones (they are *announced*). Each page is locked for sharing
 /// while it is read. Fails with XX002 if the index is damaged.
-fn ranges_with_hashes(index: &Index, directory: &Directory, hashes: &[u64]) -> Result<Vec<u32>> {
+fn ranges_with_hashes(
+    index: &RangesIndex,
+    directory: &Directory,
+    hashes: &[u64],
+) -> Result<Vec<u32>> {
     let mut ranges = Vec::new();
     let mut num_distinct = 0;
     let mut pages = index.pages();
@@ -151,7 +155,7 @@ pub unsafe fn may_have(
 ) -> Result<Vec<bool>> {
     relation.lock_for_serializable();
     relation.count_scan();
-    let index = Index::of(relation)?;
+    let index = RangesIndex::open(relation)?;
     let directory = index.directory()?;
     let RangesColumn::Element(elements) = index.column() else {
         return Err(unhashed());

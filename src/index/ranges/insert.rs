@@ -11,7 +11,7 @@
 //! locked at a time, in the order of their numbers, and share a WAL record. To look at the bits
 //! under share locks first was slower, also where two sessions add the same keys.
 
-use super::columns::{GatheredKeys, Index};
+use super::columns::{GatheredKeys, RangesIndex};
 use super::sample::{self, LastPages};
 use crate::index::page::prepare;
 use crate::pg::call::{Result, SqlValue, interrupt};
@@ -44,7 +44,7 @@ const MORE_KEYS_OF_LAST_PAGE: usize = 1 << 15;
 /// # Safety
 /// The value must be of the type of the index's column.
 pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<()> {
-    let index = &Index::of(relation)?;
+    let index = &RangesIndex::open(relation)?;
     let mut all_keys = GatheredKeys::new(index.column());
     // SAFETY: promised by the caller.
     unsafe { all_keys.add(value)? };
@@ -79,7 +79,7 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
 /// Locks up to four pages of the index at a time, and logs each change. Fails with XX002 if the
 /// index is damaged.
 fn set_keys_of_range(
-    index: &Index,
+    index: &RangesIndex,
     directory: &Directory,
     range: u32,
     keys: &mut [u64],
@@ -131,7 +131,7 @@ fn length_of_batch(slot: &SlotAddress, keys: &[u64]) -> usize {
 ///
 /// The caller must not hold a page lock. Fails with 54000 if the index would have too many pages,
 /// with XX002 if it is damaged, and if the user cancels the statement.
-fn directory_with_tile(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
+fn directory_with_tile(index: &RangesIndex, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let mut directory = index.known_directory();
     loop {
         // A newer directory may put the row into another range.
@@ -148,7 +148,7 @@ fn directory_with_tile(index: &Index, row: RowId, key: u64) -> Result<Rc<Directo
 
 /// Sets the bits of these keys in each of these slots.
 fn set_keys(
-    index: &Index,
+    index: &RangesIndex,
     directory: &Directory,
     slots: &[SlotAddress],
     keys: &[u64],
@@ -172,7 +172,7 @@ struct PageChange<'r> {
 /// Up to four pages are locked exclusively at a time, in the order of their numbers, so that
 /// sessions can't wait for each other in a circle. These pages share a WAL record. Fails with XX002
 /// if a page is damaged.
-fn set_marks(index: &Index, directory: &Directory, marks: &[Mark]) -> Result<()> {
+fn set_marks(index: &RangesIndex, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let pages = index.pages();
     let mut marks_by_page = memory::collect(marks.iter());
     marks_by_page.sort_unstable_by_key(|mark| mark.page());
@@ -270,7 +270,11 @@ enum Division {
 ///
 /// Pages of the table are read, so the caller must not hold the lock of a page of the index. Fails
 /// with XX002 if the index is damaged.
-fn division_of_new_pages(index: &Index, directory: &Directory, row: RowId) -> Result<Division> {
+fn division_of_new_pages(
+    index: &RangesIndex,
+    directory: &Directory,
+    row: RowId,
+) -> Result<Division> {
     /// A split is too fine if a page has this many times the ranges that it should have.
     const TOO_MANY_TIMES: u16 = 4;
 
@@ -305,7 +309,7 @@ fn split_of_new_pages(directory: &Directory) -> Option<Split> {
 /// which have a Bloom filter each: pages are one range each and may be split, or they are split,
 /// and so many ranges have no keys that the split may be too fine. Reads pages of the index. Fails
 /// with XX002 if it is damaged.
-fn may_division_change(index: &Index, directory: &Directory) -> Result<bool> {
+fn may_division_change(index: &RangesIndex, directory: &Directory) -> Result<bool> {
     /// A *column* has the bits of one range. If fewer of the last tile's columns have keys, ranges
     /// may be too small: then pages have few rows, because these are wide, or because nobody has
     /// filled the pages yet.
@@ -332,7 +336,7 @@ fn may_division_change(index: &Index, directory: &Directory) -> Result<bool> {
 /// pages of the table are read before that, so the caller must not hold a page lock. Fails with
 /// 54000 if the index would have too many pages, and with XX002 if it is damaged.
 #[cold]
-fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
+fn grow(index: &RangesIndex, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let known = index.directory()?;
     // Pages of the table are read here, before any page of the index is locked.
     let division = if skips_pages(index, &known, row)? {
@@ -373,7 +377,7 @@ fn grow(index: &Index, row: RowId, key: u64) -> Result<Rc<Directory>> {
 /// pages between are *skipped*: they get small tiles, since they have hardly any rows. Adds
 /// nothing: this is a dry run of the growth, without the lock of the metapage. Fails as [`grow`]
 /// does.
-fn skips_pages(index: &Index, directory: &Directory, row: RowId) -> Result<bool> {
+fn skips_pages(index: &RangesIndex, directory: &Directory, row: RowId) -> Result<bool> {
     let seen_keys = |level| keys_of_last_tile(index, directory, level);
     let growth = directory.grow_over_skipped(row.page, seen_keys)?;
     Ok(growth.is_some())
@@ -381,13 +385,18 @@ fn skips_pages(index: &Index, directory: &Directory, row: RowId) -> Result<bool>
 
 /// Returns how many keys each column (the bits of one range) of a level's last tile has. The next
 /// tile is sized by them. Reads pages of the index, and fails with XX002 if one is damaged.
-fn keys_of_last_tile(index: &Index, directory: &Directory, level: Level) -> Result<Vec<f64>> {
+fn keys_of_last_tile(index: &RangesIndex, directory: &Directory, level: Level) -> Result<Vec<f64>> {
     index.checked(directory.keys_in_last_tile(&mut index.pages(), level))
 }
 
 /// Checks the pages on which a key of a range has its bits, as far as the file has them. Fails with
 /// XX002 if one of them is damaged: then the key couldn't be added.
-fn check_pages_of_key(index: &Index, directory: &Directory, range: u32, key: u64) -> Result<()> {
+fn check_pages_of_key(
+    index: &RangesIndex,
+    directory: &Directory,
+    range: u32,
+    key: u64,
+) -> Result<()> {
     for mark in directory.marks(range, key).iter().flatten() {
         index
             .pages()
@@ -435,13 +444,13 @@ impl RecentKeys {
 }
 
 /// Returns whether this session remembers that the bits of a key are set in a range.
-fn was_set_recently(index: &Index, range: u32, hash: u64) -> bool {
+fn was_set_recently(index: &RangesIndex, range: u32, hash: u64) -> bool {
     let key = RecentKey { index: index.number(), range, hash };
     RECENT.with(|recent| recent.has(&key))
 }
 
 /// Remembers that the bits of a key are set in a range. Call it after they are logged.
-fn remember_as_set(index: &Index, range: u32, hash: u64) {
+fn remember_as_set(index: &RangesIndex, range: u32, hash: u64) {
     let key = RecentKey { index: index.number(), range, hash };
     RECENT.with(|recent| recent.add(key));
 }

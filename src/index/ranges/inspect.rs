@@ -6,7 +6,7 @@
 //! each key of a row as a query would: the bits in the index, and, for an index of elements, the
 //! heap filter on the row's own page.
 
-use super::columns::Index;
+use super::columns::RangesIndex;
 use super::insert::{RecentKey, RecentKeys};
 use super::rows::{HashFilter, RowHash};
 use crate::index::kind::IndexInfo;
@@ -24,7 +24,7 @@ use pg_bloom_core::index::ranges::{Directory, Expectation, Level, Survey};
 /// estimate the keys and the false positive rate that the index has now. Fails with XX002 if a page
 /// is damaged.
 pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
-    let index = Index::of(named.index())?;
+    let index = RangesIndex::open(named.index())?;
     let directory = index.directory()?;
     let survey = index.checked(Survey::read(&directory, &mut index.pages()))?;
     let options = directory.options;
@@ -76,7 +76,7 @@ fn covered_pages(directory: &Directory) -> u64 {
 pub fn check(named: &NamedIndex) -> Result<i64> {
     // Rows that the snapshot sees got their bits and tiles before it was taken.
     let snapshot = Latest::take(named.table());
-    let index = Index::of(named.index())?;
+    let index = RangesIndex::open(named.index())?;
     let directory = index.directory()?;
     for level in Level::ALL {
         for tile in directory
@@ -109,7 +109,7 @@ pub fn check(named: &NamedIndex) -> Result<i64> {
 
 /// Checks whether the index finds rows. The rows come in the order of their pages.
 struct RowChecker<'a> {
-    index: &'a Index<'a>,
+    index: &'a RangesIndex<'a>,
     directory: &'a Directory,
     /// Keys that were found in a range: most keys of a text are also those of the rows before it.
     checked_keys: RecentKeys,
@@ -185,7 +185,7 @@ impl RowChecker<'_> {
 }
 
 /// Returns whether a range has all bits of a key. Fails with XX002 if the index is damaged.
-fn has_bits(index: &Index, directory: &Directory, range: u32, key: u64) -> Result<bool> {
+fn has_bits(index: &RangesIndex, directory: &Directory, range: u32, key: u64) -> Result<bool> {
     let Some(marks) = directory.marks(range, key) else {
         return Ok(false);
     };

@@ -30,7 +30,7 @@ mod vacuum;
 pub use by_hash::may_have;
 pub use columns::class::{MOST_STRATEGIES, PARTS};
 
-use columns::{Index, RangesColumn};
+use columns::{RangesColumn, RangesIndex};
 
 use crate::index::kind::IndexKind;
 use crate::pg::call::error::{Result, info};
@@ -67,7 +67,7 @@ fn validate(family: Oid, declared: Oid) -> bool {
 /// # Safety
 /// The keys must be those of a scan of the index.
 unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
-    let index = Index::of(relation)?;
+    let index = RangesIndex::open(relation)?;
     // SAFETY: promised by the caller.
     unsafe {
         match index.column() {

@@ -17,9 +17,9 @@
 //! without it: a page of text has thousands of windows, a value may be compressed, and arrays must
 //! be aligned.
 
-use super::columns::{Index, RangesColumn};
+use super::columns::{RangesColumn, RangesIndex};
 use crate::element::Hasher;
-use crate::heap::{Found, HeapPage, RowColumn};
+use crate::heap::{ColumnValue, HeapPage, RowColumn};
 use crate::pg::call::{SqlValue, interrupt};
 use crate::pg::method::scan::RowBatch;
 use crate::pg::storage::announce::{self, NeighbouringPages};
@@ -118,7 +118,7 @@ pub struct HashFilter<'r> {
 impl<'r> HashFilter<'r> {
     /// Returns the heap filter of an index; `None` if the user has turned it off, if only
     /// PostgreSQL can read the rows, or if the index isn't one of elements.
-    pub fn new(index: &Index, table: Relation<'r>) -> Option<HashFilter<'r>> {
+    pub fn new(index: &RangesIndex, table: Relation<'r>) -> Option<HashFilter<'r>> {
         let RangesColumn::Element(elements) = index.column() else {
             return None;
         };
@@ -156,10 +156,10 @@ impl<'r> HashFilter<'r> {
         let pin = self.column.page(page);
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.column, |line, found| match found {
-            Found::Null => {}
-            Found::Unknown => visit(&heap_page, line, None),
+            ColumnValue::Null => {}
+            ColumnValue::Unknown => visit(&heap_page, line, None),
             // SAFETY: the value is one of the index's column, and stays while the page is locked.
-            Found::Value(element) => {
+            ColumnValue::Value(element) => {
                 visit(&heap_page, line, unsafe { self.hasher.hash_in_place(element) })
             }
         });
@@ -190,7 +190,7 @@ struct CopiedRow {
 impl<'r> RowFilter<'r> {
     /// Returns the heap filter of an index; `None` if the user has turned it off, if only
     /// PostgreSQL can read the rows, or if only PostgreSQL can hash their keys.
-    pub fn new(index: &'r Index, table: Relation<'r>) -> Option<RowFilter<'r>> {
+    pub fn new(index: &'r RangesIndex, table: Relation<'r>) -> Option<RowFilter<'r>> {
         let index_column = index.column();
         let table_column = readable_column(index.relation, table)?;
         if !index_column.is_hashed_in_place() || !table_column.is_of_variable_length() {
@@ -250,11 +250,11 @@ impl<'r> RowFilter<'r> {
         let heap_page = HeapPage::lock(&pin);
         heap_page.for_each_row(&self.table_column, |line, found| {
             let value = match found {
-                Found::Null => return,
-                Found::Unknown => None,
+                ColumnValue::Null => return,
+                ColumnValue::Unknown => None,
                 // SAFETY: `new` has checked that the column is of variable length; the value stays
                 // while the page is locked.
-                Found::Value(element) => unsafe {
+                ColumnValue::Value(element) => unsafe {
                     Value::append_to(element.datum, &mut self.values)
                 },
             };

@@ -4,7 +4,7 @@
 //! A page of 8 kB may refer to megabytes of text out of line. A range with that many keys would
 //! match nearly every pattern, so such a page is split among several ranges of some lines each.
 
-use crate::heap::{Found, HeapPage, RowColumn};
+use crate::heap::{ColumnValue, HeapPage, RowColumn};
 use crate::pg::call::interrupt;
 use crate::pg::storage::relation::Relation;
 use pg_bloom_core::index::ranges::{PageContent, Split};
@@ -94,7 +94,7 @@ impl Sample {
             let mut last_line = 0;
             page.for_each_row(&column, |line, found| {
                 last_line = line;
-                if let Found::Value(element) = found {
+                if let ColumnValue::Value(element) = found {
                     // SAFETY: of variable length, on a page that is locked.
                     let bytes = unsafe { pg_sys::toast_raw_datum_size(element.datum) };
                     sample.text_bytes += bytes as f64;

@@ -53,7 +53,7 @@ impl Storage {
 
 /// The sort of a type, with the types that it is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum TypeKind {
     Enum,
     Domain(pg_sys::Oid),
     Array(pg_sys::Oid),
@@ -190,25 +190,25 @@ pub fn is_polymorphic(oid: pg_sys::Oid) -> bool {
 
 /// Returns whether a type is made of others, and of which ones. Raises an error for an unknown
 /// type.
-pub fn shape(oid: pg_sys::Oid) -> Shape {
+pub fn type_kind(oid: pg_sys::Oid) -> TypeKind {
     if oid == pg_sys::RECORDOID {
-        return Shape::AnonymousRow;
+        return TypeKind::AnonymousRow;
     }
     // An oidvector is an array, but is compared by a function of its own.
     if oid != pg_sys::OIDVECTOROID
         && let Some(element) = element_type(oid)
     {
-        return Shape::Array(element);
+        return TypeKind::Array(element);
     }
     match lookup::get_typtype(oid) as u8 {
-        b'e' => Shape::Enum,
-        b'd' => Shape::Domain(base_type(oid)),
-        b'c' => Shape::Composite,
-        b'r' => Shape::Range(lookup::get_range_subtype(oid), lookup::get_range_collation(oid)),
-        b'm' => Shape::Multirange(lookup::get_multirange_range(oid)),
-        _ if is_foreign_string(oid) => Shape::ForeignString,
-        _ if is_object_name(oid) => Shape::ObjectName,
-        _ => Shape::Base,
+        b'e' => TypeKind::Enum,
+        b'd' => TypeKind::Domain(base_type(oid)),
+        b'c' => TypeKind::Composite,
+        b'r' => TypeKind::Range(lookup::get_range_subtype(oid), lookup::get_range_collation(oid)),
+        b'm' => TypeKind::Multirange(lookup::get_multirange_range(oid)),
+        _ if is_foreign_string(oid) => TypeKind::ForeignString,
+        _ if is_object_name(oid) => TypeKind::ObjectName,
+        _ => TypeKind::Base,
     }
 }
 

@@ -70,9 +70,9 @@ pub fn allocate_aligned(context: Context<'_>, len: usize, prefix: usize) -> (*mu
 
 /// Something that is dropped when its memory context ends, unless the process is ending.
 #[repr(transparent)]
-struct Kept<T>(ManuallyDrop<T>);
+struct DroppedWithContext<T>(ManuallyDrop<T>);
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for DroppedWithContext<T> {
     fn drop(&mut self) {
         if !is_process_ending() {
             // SAFETY: it is dropped only here.
@@ -88,7 +88,7 @@ impl<T> Drop for Kept<T> {
 )]
 pub fn keep<T: 'static>(context: Context<'_>, thing: T) -> *mut T {
     PgMemoryContexts::For(context.raw())
-        .leak_and_drop_on_delete(Kept(ManuallyDrop::new(thing)))
+        .leak_and_drop_on_delete(DroppedWithContext(ManuallyDrop::new(thing)))
         .cast()
 }
 

@@ -73,7 +73,7 @@ impl<'r> Wanted<'r> {
     ///
     /// # Safety
     /// `rows` must be null or a scan of the table.
-    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: Found) -> f64 {
+    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: VisitRow) -> f64 {
         let info = self.info;
         // PostgreSQL takes a scan that is passed to it for one of a process in a parallel build:
         // such a scan may begin at any page, and its progress is not the progress of the build.
@@ -173,14 +173,14 @@ pub fn scan_for_check(
 
 /// What a scan passes on to [`build_callback`].
 struct ScanState<'f> {
-    found: Found<'f>,
+    found: VisitRow<'f>,
     /// The memory in which `found` runs: an access method may have another one, which ends with a
     /// row.
     memory: Context<'f>,
 }
 
 /// A function that gets a row's place, and the value of the index's column.
-type Found<'f> = &'f mut dyn FnMut(RowId, Option<SqlValue>) -> Result<()>;
+type VisitRow<'f> = &'f mut dyn FnMut(RowId, Option<SqlValue>) -> Result<()>;
 
 /// Calls the function `found` of a scan with a row and the value of its column. PostgreSQL calls
 /// this for each row of a scan of the table that builds or checks an index. If `found` fails, its

@@ -65,7 +65,7 @@ unsafe extern "C-unwind" fn subtransaction_ends(
 
 /// A page that is locked, and the pin that keeps the page in its buffer. The lock is given back
 /// first.
-pub struct Locked<P> {
+pub struct LockedPage<P> {
     pub(super) buffer: pg_sys::Buffer,
     pin: P,
     /// The bytes of the page under a share lock, once they were asked for.
@@ -76,10 +76,10 @@ pub struct Locked<P> {
 }
 
 /// A page under a share lock: other sessions may read it, too.
-pub type Shared<'p> = Locked<&'p Pin<'p>>;
+pub type Shared<'p> = LockedPage<&'p Pin<'p>>;
 
 /// A page under an exclusive lock.
-pub type Exclusive<'r> = Locked<Pin<'r>>;
+pub type Exclusive<'r> = LockedPage<Pin<'r>>;
 
 /// A page of a table of the access method `heap` that is kept in its buffer, while the table is
 /// open.
@@ -154,7 +154,7 @@ impl<'r> Pin<'r> {
     pub fn shared(&self) -> Shared<'_> {
         let is_exclusive = false;
         self.lock(is_exclusive);
-        Locked::new(self.0, self, is_exclusive)
+        LockedPage::new(self.0, self, is_exclusive)
     }
 
     /// Waits for an exclusive lock of the page and returns the page under it. Panics if this
@@ -162,7 +162,7 @@ impl<'r> Pin<'r> {
     pub fn exclusive(self) -> Exclusive<'r> {
         let is_exclusive = true;
         self.lock(is_exclusive);
-        Locked::new(self.0, self, is_exclusive)
+        LockedPage::new(self.0, self, is_exclusive)
     }
 
     /// Waits for a lock of the page, exclusive or for sharing, and notes it in `LOCKED`. Panics if
@@ -192,7 +192,7 @@ impl Drop for Pin<'_> {
     }
 }
 
-impl<P> Drop for Locked<P> {
+impl<P> Drop for LockedPage<P> {
     /// Gives the lock back. After an error PostgreSQL does that itself.
     fn drop(&mut self) {
         LOCKED.with_borrow_mut(|locked| {
@@ -208,14 +208,14 @@ impl<P> Drop for Locked<P> {
 }
 
 #[cfg(feature = "before_pg19")]
-impl<P> Locked<P> {
-    fn new(buffer: pg_sys::Buffer, pin: P, _is_exclusive: bool) -> Locked<P> {
-        Locked { buffer, pin }
+impl<P> LockedPage<P> {
+    fn new(buffer: pg_sys::Buffer, pin: P, _is_exclusive: bool) -> LockedPage<P> {
+        LockedPage { buffer, pin }
     }
 }
 
 #[cfg(feature = "before_pg19")]
-impl<P> Deref for Locked<P> {
+impl<P> Deref for LockedPage<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -226,10 +226,10 @@ impl<P> Deref for Locked<P> {
 }
 
 #[cfg(not(feature = "before_pg19"))]
-impl<P> Locked<P> {
-    fn new(buffer: pg_sys::Buffer, pin: P, is_exclusive: bool) -> Locked<P> {
+impl<P> LockedPage<P> {
+    fn new(buffer: pg_sys::Buffer, pin: P, is_exclusive: bool) -> LockedPage<P> {
         let copy = std::cell::OnceCell::new();
-        Locked { buffer, pin, copy, is_exclusive }
+        LockedPage { buffer, pin, copy, is_exclusive }
     }
 
     /// Returns a copy of the page's bytes, with zeros in place of its checksum, which PostgreSQL 19
@@ -254,7 +254,7 @@ impl<P> Locked<P> {
 }
 
 #[cfg(not(feature = "before_pg19"))]
-impl<P> Deref for Locked<P> {
+impl<P> Deref for LockedPage<P> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {

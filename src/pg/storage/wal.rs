@@ -37,7 +37,7 @@ pub const MAX_PIECES: usize = 64;
 /// Where the hole of a page is, the unused bytes from `lower` to `upper`, and where its special
 /// space begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct PageLayout {
     pub lower: u16,
     pub upper: u16,
     pub special: u16,
@@ -45,17 +45,17 @@ pub struct Layout {
     pub size: u16,
 }
 
-impl Layout {
+impl PageLayout {
     /// A page that has nothing but a hole between its header and its special space.
-    pub const EMPTY: Layout = Layout::new(HEADER_BYTES);
+    pub const EMPTY: PageLayout = PageLayout::new(HEADER_BYTES);
     /// A page without a hole.
-    pub const FULL: Layout = Layout::new(PAGE_BYTES - SPECIAL_BYTES);
+    pub const FULL: PageLayout = PageLayout::new(PAGE_BYTES - SPECIAL_BYTES);
 
     /// Reads the header of a page. All numbers are 0 for a page that was not written yet.
-    pub fn of(page: &[u8]) -> Layout {
+    pub fn of(page: &[u8]) -> PageLayout {
         let number =
             |i: usize| u16::from_ne_bytes([page[LOWER_AT + 2 * i], page[LOWER_AT + 2 * i + 1]]);
-        Layout {
+        PageLayout {
             lower: number(0),
             upper: number(1),
             special: number(2),
@@ -65,10 +65,10 @@ impl Layout {
 
     /// Returns the layout of a page of this extension whose hole begins at byte `lower`, and goes
     /// to the special space.
-    const fn new(lower: usize) -> Layout {
+    const fn new(lower: usize) -> PageLayout {
         let special = (PAGE_BYTES - SPECIAL_BYTES) as u16;
         let size = PAGE_BYTES as u16 | pg_sys::PG_PAGE_LAYOUT_VERSION as u16;
-        Layout { lower: lower as u16, upper: special, special, size }
+        PageLayout { lower: lower as u16, upper: special, special, size }
     }
 
     /// Writes this into the header of a page.
@@ -144,7 +144,7 @@ impl<'e> Edit<'e> {
     /// to `pd_upper`. Panics for a page that was never written, and for bytes of the page's header
     /// or behind its end.
     fn add(&mut self, offset: u16, bytes: &[u8]) {
-        let Layout { lower, upper, .. } = Layout::of(self.page);
+        let PageLayout { lower, upper, .. } = PageLayout::of(self.page);
         let start = usize::from(offset);
         assert_ne!(upper, 0, "a page that was written");
         assert!(
@@ -217,7 +217,7 @@ fn fill(page: &mut [u8], bytes: &[u8]) {
     let used = payload.len() - trailing_zeros;
     page[size_of::<u64>()..HEADER_BYTES].fill(0);
     page[HEADER_BYTES..].copy_from_slice(&bytes[HEADER_BYTES..]);
-    Layout::new(HEADER_BYTES + used).write(page);
+    PageLayout::new(HEADER_BYTES + used).write(page);
 }
 
 /// Notes that a changed page must be written to disk.
@@ -261,8 +261,8 @@ fn finish(edits: &mut [Edit<'_>]) {
 /// the index needs one. Panics if the page was written before.
 pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     assert_eq!(
-        Layout::of(page),
-        Layout { lower: 0, upper: 0, special: 0, size: 0 },
+        PageLayout::of(page),
+        PageLayout { lower: 0, upper: 0, special: 0, size: 0 },
         "a page of zeros"
     );
     let mut bytes = [0; PAGE_BYTES];
@@ -337,7 +337,7 @@ fn write_whole(page: &mut Exclusive, bytes: &[u8], hole: Hole, is_logged: bool) 
     critical_section(|| {
         fill(page.bytes_mut(), bytes);
         if hole == Hole::None {
-            Layout::FULL.write(page.bytes_mut());
+            PageLayout::FULL.write(page.bytes_mut());
         }
         let has_standard_header = true;
         // SAFETY: the page is pinned and locked exclusively.

@@ -4,7 +4,7 @@ mod damage;
 mod histories;
 mod shapes;
 
-use super::memory::{Failure, Index, Memory};
+use super::memory::{Failure, Memory, MemoryFilters};
 use super::*;
 use crate::filter::View;
 use crate::filter::build::{Request, contains, tests::built};
@@ -56,7 +56,7 @@ fn naive(rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) -> Vec<RowId> {
 
 /// Asserts that the index finds the rows that a scan finds, and others only if they must be
 /// rechecked.
-fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) {
+fn assert_same(index: &mut MemoryFilters, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: u64) {
     let found = index
         .search(|group| vec![vec![sought(group, tag, i)]])
         .expect("sound pages");
@@ -73,9 +73,9 @@ fn assert_same(index: &mut Index, rows: &BTreeMap<RowId, Vec<u8>>, tag: Tag, i: 
 
 /// What must hold of every index: it reads as it was written, each page belongs to one, and each
 /// slot has its tile.
-fn check(index: &Index) {
+fn check(index: &MemoryFilters) {
     let size = index.directory.size;
-    let read = Index::open(index.memory.clone(), size).unwrap();
+    let read = MemoryFilters::open(index.memory.clone(), size).unwrap();
     assert_eq!(read.directory, index.directory);
     let mut taken = vec![0];
     taken.extend(&index.directory.chain.pages);

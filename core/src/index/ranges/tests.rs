@@ -7,7 +7,7 @@ mod histories;
 mod rates;
 mod splits;
 
-use super::memory::{Failure, Index};
+use super::memory::{Failure, MemoryRanges};
 use super::*;
 use crate::hash::hash;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ fn uneven(
 }
 
 /// Adds the elements of ranges, of which this is the first.
-fn append(index: &mut Index, first: u32, ranges: impl Iterator<Item = Vec<u64>>) {
+fn append(index: &mut MemoryRanges, first: u32, ranges: impl Iterator<Item = Vec<u64>>) {
     for (range, hashes) in (first..).zip(ranges) {
         hashes
             .into_iter()
@@ -64,22 +64,22 @@ fn append(index: &mut Index, first: u32, ranges: impl Iterator<Item = Vec<u64>>)
 }
 
 /// Adds to each range the element of its number.
-fn add_one_each(index: &mut Index, mut ranges: impl Iterator<Item = u32>) {
+fn add_one_each(index: &mut MemoryRanges, mut ranges: impl Iterator<Item = u32>) {
     ranges
         .try_for_each(|range| index.insert(range, element(range.into())).map(drop))
         .unwrap();
 }
 
 /// An index without ranges.
-fn empty(options: Options) -> Index {
-    Index::build(options, 0, std::iter::empty::<Vec<u64>>()).unwrap()
+fn empty(options: Options) -> MemoryRanges {
+    MemoryRanges::build(options, 0, std::iter::empty::<Vec<u64>>()).unwrap()
 }
 
 /// What must hold of every index: it reads as it was written, all tiles have their pages to
 /// themselves, and tiles of level 0 from the first covered one on have their slots.
-fn check(index: &Index) {
+fn check(index: &MemoryRanges) {
     let size = index.directory.options.size;
-    let read = Index::open(index.memory.clone(), size).unwrap();
+    let read = MemoryRanges::open(index.memory.clone(), size).unwrap();
     assert_eq!(read.directory, index.directory);
     let mut taken: BTreeSet<u32> = [META_PAGE].into();
     taken.extend(&index.directory.chain.pages);

@@ -6,7 +6,7 @@ use crate::element::Column;
 use crate::error::unsupported;
 use crate::index::page::unhashed;
 use crate::pg::call::{Result, SqlValue};
-use crate::pg::catalog::{self, Shape, Storage};
+use crate::pg::catalog::{self, Storage, TypeKind};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
@@ -41,7 +41,7 @@ impl ArrayColumn {
         let column_type = catalog::base_type(relation.column_type());
         let column = |oid: Oid| Column::new(relation.handler(), oid, collation);
         let whole = column(column_type)?;
-        let Shape::Array(member) = catalog::shape(column_type) else {
+        let TypeKind::Array(member) = catalog::type_kind(column_type) else {
             let message = format!(
                 "type {} has no members that an index can have",
                 catalog::display_name(column_type)

@@ -39,7 +39,7 @@ use pg_bloom_core::index::ranges::Directory;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::Oid;
 
-pub type Index<'r> = session::Index<'r, RangesColumn>;
+pub type RangesIndex<'r> = session::OpenIndex<'r, RangesColumn>;
 
 /// The column of an index over ranges, by the sort of its keys.
 pub enum RangesColumn {
@@ -120,7 +120,7 @@ impl RangesColumn {
     }
 }
 
-impl Index<'_> {
+impl RangesIndex<'_> {
     /// Returns how long PostgreSQL takes to compare a row with a value of a scan key, where LIKE
     /// takes 1.
     pub fn comparison_time(&self, scan_key: &Key) -> usize {

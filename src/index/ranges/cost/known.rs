@@ -5,7 +5,7 @@
 //! scan, so only a sample of the tiles is probed.
 
 use super::probes::Probes;
-use crate::index::ranges::columns::Index;
+use crate::index::ranges::columns::RangesIndex;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::index::page::{PageNumber, Pages};
 use pg_bloom_core::index::ranges::{
@@ -21,7 +21,7 @@ const SAMPLED_TILES: u32 = 8;
 /// An index that could be opened, and where its tiles are.
 #[derive(Clone, Copy)]
 pub struct KnownIndex<'k> {
-    pub index: &'k Index<'k>,
+    pub index: &'k RangesIndex<'k>,
     pub directory: &'k Directory,
     /// Whether the user of the query may see all rows of the table. Otherwise an estimate would
     /// tell whether a row has a key that the user doesn't see.

@@ -24,7 +24,7 @@ mod table;
 
 use known::KnownIndex;
 
-use super::columns::Index;
+use super::columns::RangesIndex;
 use super::columns::class::PARTS;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
@@ -40,7 +40,9 @@ use crate::pg::method::planning::Planned;
 /// one: damage must not keep the table's queries from being planned. The scan reports the damage.
 pub fn estimate(planned: &Planned) -> Cost {
     let opened = planned.index();
-    let index = opened.as_ref().and_then(|opened| Index::of(opened.relation()).ok());
+    let index = opened
+        .as_ref()
+        .and_then(|opened| RangesIndex::open(opened.relation()).ok());
     let directory = index.as_ref().and_then(|index| index.directory().ok());
     let known = match (&index, &directory) {
         (Some(index), Some(directory)) => {

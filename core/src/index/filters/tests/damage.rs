@@ -5,7 +5,7 @@ use crate::index::chain::{IndexDirectory, sign};
 use crate::index::page::{Damage, PageNumber};
 use proptest::prelude::*;
 
-fn sample(bytes: usize) -> Index {
+fn sample(bytes: usize) -> MemoryFilters {
     let size = PageSize::new(bytes).unwrap();
     let all: Vec<Vec<u8>> = (0..60)
         .map(|i| {
@@ -18,7 +18,7 @@ fn sample(bytes: usize) -> Index {
         .iter()
         .zip(1..)
         .map(|(bytes, page)| (RowId { page, line: 1 }, View::parse(bytes).unwrap()));
-    let mut index = Index::build(size, 2_000, rows).unwrap();
+    let mut index = MemoryFilters::build(size, 2_000, rows).unwrap();
     index
         .insert(RowId { page: 99, line: 1 }, &View::parse(&all[59]).unwrap())
         .unwrap();
@@ -26,7 +26,7 @@ fn sample(bytes: usize) -> Index {
 }
 
 fn use_it(memory: Memory, size: PageSize) -> Result<(), Failure> {
-    let mut index = Index::open(memory, size)?;
+    let mut index = MemoryFilters::open(memory, size)?;
     check_addresses(&index);
     for i in 0..3 {
         index.search(|group| vec![vec![sought(group, Tag::Text, i)]])?;
@@ -38,7 +38,7 @@ fn use_it(memory: Memory, size: PageSize) -> Result<(), Failure> {
 }
 
 /// What an accepted directory promises.
-fn check_addresses(index: &Index) {
+fn check_addresses(index: &MemoryFilters) {
     for (number, _) in index.directory.groups() {
         for tile in index.directory.tiles(number) {
             let pages = tile.pages();
@@ -51,7 +51,7 @@ fn check_addresses(index: &Index) {
 }
 
 /// The pages that say where tiles are.
-fn directory_pages(index: &Index) -> Vec<u32> {
+fn directory_pages(index: &MemoryFilters) -> Vec<u32> {
     [0].into_iter()
         .chain(index.directory.chain.pages.iter().copied())
         .collect()
@@ -133,7 +133,7 @@ fn each_number_of_the_directory_agrees_with_the_others() {
                 let mut memory = index.memory.clone();
                 memory.pages[at as usize][half..half + 2].copy_from_slice(&new.to_le_bytes());
                 sign(&mut memory.pages[at as usize], index.directory.size);
-                if let Ok(read) = Index::open(memory, index.directory.size) {
+                if let Ok(read) = MemoryFilters::open(memory, index.directory.size) {
                     assert_eq!(read.directory.chain.allocated, index.directory.chain.allocated);
                     check(&read);
                 }
@@ -180,7 +180,8 @@ fn records_in_the_metapage_are_damage() {
     let mut index = sample(8192);
     index.memory.pages[0][52] = 24;
     sign(&mut index.memory.pages[0], index.directory.size);
-    let Err(Failure::Damage(damage)) = Index::open(index.memory, index.directory.size) else {
+    let Err(Failure::Damage(damage)) = MemoryFilters::open(index.memory, index.directory.size)
+    else {
         panic!("accepted")
     };
     assert_eq!(damage, Damage::new(0, "bytes of records is 24"));

@@ -80,7 +80,7 @@ proptest! {
             rows.insert(fresh(), recipes[i % recipes.len()].bytes(i as u64));
         }
         let views = rows.iter().map(|(row, bytes)| (*row, View::parse(bytes).unwrap()));
-        let mut index = Index::build(size, hold, views).unwrap();
+        let mut index = MemoryFilters::build(size, hold, views).unwrap();
         check(&index);
         let mut failed = BTreeSet::new();
         for (i, step) in (1000..).zip(steps) {
@@ -108,7 +108,7 @@ proptest! {
                 }
                 Step::Reopen => {
                     check(&index);
-                    index = Index::open(index.memory.shortest(), size).unwrap();
+                    index = MemoryFilters::open(index.memory.shortest(), size).unwrap();
                 }
             }
         }
@@ -128,7 +128,7 @@ fn a_row_is_found_when_all_is_written() {
     let all: Vec<Vec<u8>> = (0..9)
         .map(|i| filter(Layout::Blocked, Tag::Text, Some(900), i..i + 900))
         .collect();
-    let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
+    let mut index = MemoryFilters::build(PageSize::DEFAULT, 0, []).unwrap();
     let mut rows = BTreeMap::new();
     for (bytes, page) in all.iter().zip(1..) {
         let row = RowId { page, line: 1 };
@@ -155,7 +155,7 @@ fn slots_are_used_again() {
     let bytes: Vec<Vec<u8>> = (0..60)
         .map(|i| filter(Layout::Blocked, Tag::Text, Some(500), i..i + 500))
         .collect();
-    let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
+    let mut index = MemoryFilters::build(PageSize::DEFAULT, 0, []).unwrap();
     let mut allocated = 0;
     for round in 0..30u32 {
         for (bytes, line) in bytes.iter().zip(1..) {
@@ -175,7 +175,7 @@ fn slots_are_used_again() {
 /// A directory that was read before tiles were added finds all that was added before it was read.
 #[test]
 fn an_old_directory_stays_true() {
-    let mut index = Index::build(PageSize::new(1024).unwrap(), 0, []).unwrap();
+    let mut index = MemoryFilters::build(PageSize::new(1024).unwrap(), 0, []).unwrap();
     let (mut rows, mut old) = (BTreeMap::new(), Vec::new());
     for i in 0..300u32 {
         let row = RowId { page: i, line: 1 };
@@ -196,7 +196,7 @@ fn an_old_directory_stays_true() {
             directory.chain.is_current(&index.memory.pages[0]),
             directory == index.directory
         );
-        let mut index = Index { memory: index.memory.clone(), directory };
+        let mut index = MemoryFilters { memory: index.memory.clone(), directory };
         (0..300)
             .step_by(17)
             .for_each(|i| assert_same(&mut index, &rows, Tag::Text, i));

@@ -11,7 +11,7 @@ use crate::index::page::{ByteChange, PageNumber, PageSize, Pages, RowId, Special
 use std::collections::{BTreeMap, VecDeque};
 
 /// An index in memory.
-pub type Index = memory::Index<Directory>;
+pub type MemoryFilters = memory::MemoryIndex<Directory>;
 
 /// A row whose slot is being filled.
 #[derive(Clone, Debug)]
@@ -22,13 +22,13 @@ pub struct Insertion {
     chunks: VecDeque<(PageNumber, u16, Vec<u8>)>,
 }
 
-impl Index {
+impl MemoryFilters {
     /// Builds an index over filters. Errors: those of [`Build`].
     pub fn build<'f>(
         size: PageSize,
         hold: usize,
         rows: impl IntoIterator<Item = (RowId, View<'f>)>,
-    ) -> Result<Index, Failure> {
+    ) -> Result<MemoryFilters, Failure> {
         let mut memory = Memory::new(size);
         let mut build = Build::new(size, hold);
         for (row, filter) in rows {
@@ -36,7 +36,7 @@ impl Index {
         }
         let directory = build.finish(&mut memory)?;
         memory.pages[0] = directory.metapage();
-        Ok(Index { memory, directory })
+        Ok(MemoryFilters { memory, directory })
     }
 
     /// Adds a row with its filter. Errors: those of [`Directory::grow`] and of reading.
@@ -49,7 +49,7 @@ impl Index {
     }
 
     /// The first step: claims a slot. `None` if the filter needs none. Errors: as
-    /// [`Index::insert`].
+    /// [`MemoryFilters::insert`].
     pub fn begin(&mut self, row: RowId, filter: &View<'_>) -> Result<Option<Insertion>, Failure> {
         let Some(group) = FilterGroup::of_filter(filter) else {
             return Ok(None);

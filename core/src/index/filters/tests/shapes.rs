@@ -3,13 +3,14 @@
 use super::*;
 
 /// An index of so many filters of so many elements each, built and added row by row.
-fn both(count: u32, elements: u64) -> [(Index, u64); 2] {
+fn both(count: u32, elements: u64) -> [(MemoryFilters, u64); 2] {
     let bytes = filter(Layout::Blocked, Tag::Text, Some(elements), 0..elements);
     let view = View::parse(&bytes).unwrap();
     let rows = (0..count).map(|i| RowId { page: i / 100, line: (i % 100) as u16 + 1 });
     let built =
-        Index::build(PageSize::DEFAULT, 8 << 20, rows.clone().map(|row| (row, view))).unwrap();
-    let mut added = Index::build(PageSize::DEFAULT, 0, []).unwrap();
+        MemoryFilters::build(PageSize::DEFAULT, 8 << 20, rows.clone().map(|row| (row, view)))
+            .unwrap();
+    let mut added = MemoryFilters::build(PageSize::DEFAULT, 0, []).unwrap();
     rows.for_each(|row| added.insert(row, &view).unwrap());
     let stored = u64::from(count) * bytes.len() as u64;
     [(built, stored), (added, stored)]
@@ -25,8 +26,9 @@ fn size_is_that_of_the_filters() {
         (700, 100_000, 1.08, 1.25),
     ] {
         let [(built, stored), (added, _)] = both(count, elements);
-        let factor =
-            |index: &Index| f64::from(index.directory.chain.allocated) * 8192.0 / stored as f64;
+        let factor = |index: &MemoryFilters| {
+            f64::from(index.directory.chain.allocated) * 8192.0 / stored as f64
+        };
         assert!(factor(&built) <= most_built, "{count} of {elements} built: {}", factor(&built));
         assert!(factor(&added) <= most_added, "{count} of {elements} added: {}", factor(&added));
     }
@@ -52,7 +54,7 @@ fn lists_are_as_small_as_they_are() {
     let bytes = filter(Layout::Blocked, Tag::Text, Some(10_000_000), 0..10);
     let view = View::parse(&bytes).unwrap();
     let rows = (0..1000).map(|page| (RowId { page, line: 1 }, view));
-    let index = Index::build(PageSize::DEFAULT, 1 << 20, rows).unwrap();
+    let index = MemoryFilters::build(PageSize::DEFAULT, 1 << 20, rows).unwrap();
     assert!(index.directory.chain.allocated < 12, "{} pages", index.directory.chain.allocated);
 }
 
@@ -66,7 +68,7 @@ fn conditions_are_all_of_any() {
         })
         .collect();
     let views = rows.iter().map(|(row, bytes)| (*row, View::parse(bytes).unwrap()));
-    let mut index = Index::build(PageSize::DEFAULT, 0, views).unwrap();
+    let mut index = MemoryFilters::build(PageSize::DEFAULT, 0, views).unwrap();
     let any = |list: &[u64]| {
         list.iter()
             .map(|&i| Sought::Hash(element(i)))
@@ -100,7 +102,7 @@ fn the_worked_example() {
     let prefix = dense.prefix_bytes();
     shape.insert_all(&mut value[prefix..], &[hash(b"a")]);
     let view = View::parse(&value).unwrap();
-    let mut index = Index::build(PageSize::DEFAULT, 0, []).unwrap();
+    let mut index = MemoryFilters::build(PageSize::DEFAULT, 0, []).unwrap();
     index.insert(RowId { page: 7, line: 2 }, &view).unwrap();
     let tile = index.directory.tiles(0)[0];
     assert_eq!(

@@ -7,18 +7,18 @@ use crate::index::chain::IndexDirectory;
 
 /// An index in memory.
 #[derive(Clone, Debug)]
-pub struct Index<D> {
+pub struct MemoryIndex<D> {
     /// Its pages.
     pub memory: Memory,
     /// What its metapage says.
     pub directory: D,
 }
 
-impl<D: IndexDirectory> Index<D> {
+impl<D: IndexDirectory> MemoryIndex<D> {
     /// Reads an index from its pages. Errors: those of [`IndexDirectory::read`].
-    pub fn open(mut memory: Memory, size: PageSize) -> Result<Index<D>, Failure> {
+    pub fn open(mut memory: Memory, size: PageSize) -> Result<MemoryIndex<D>, Failure> {
         let directory = D::read(&mut memory, size)?;
-        Ok(Index { memory, directory })
+        Ok(MemoryIndex { memory, directory })
     }
 }
 

@@ -19,7 +19,7 @@ struct AnnouncedPages {
 }
 
 impl AnnouncedPages {
-    fn new(index: &Index, most_announced: usize) -> AnnouncedPages {
+    fn new(index: &MemoryRanges, most_announced: usize) -> AnnouncedPages {
         AnnouncedPages {
             memory: index.memory.clone(),
             most_announced,
@@ -57,7 +57,7 @@ impl Pages for AnnouncedPages {
     }
 }
 
-fn found_without(index: &Index, condition: &Condition) -> Vec<u32> {
+fn found_without(index: &MemoryRanges, condition: &Condition) -> Vec<u32> {
     let mut found = Vec::new();
     let mut memory = index.memory.clone();
     search_condition(&index.directory, &mut memory, condition, |range| found.push(range)).unwrap();
@@ -90,7 +90,7 @@ fn a_lookup_announces_all_pages_but_those_that_it_reads_at_once() {
 
 #[test]
 fn a_lookup_of_one_page_announces_nothing() {
-    let index = Index::build(options(8192, FPR, 10), 0, ranges(60, 2)).unwrap();
+    let index = MemoryRanges::build(options(8192, FPR, 10), 0, ranges(60, 2)).unwrap();
     let mut pages = AnnouncedPages::new(&index, 16);
     search(&index.directory, &mut pages, element(5), |_| {}).unwrap();
     assert_eq!((pages.reads, pages.announcements), (1, 0));
@@ -98,7 +98,7 @@ fn a_lookup_of_one_page_announces_nothing() {
 
 #[test]
 fn all_keys_of_a_condition_are_announced_where_the_first_is_found() {
-    let index = Index::build(options(8192, FPR, 2000), 0, ranges(200, 2000)).unwrap();
+    let index = MemoryRanges::build(options(8192, FPR, 2000), 0, ranges(200, 2000)).unwrap();
     let keys = |range: u64| (0..8).map(move |i| Condition::Has(element(range * 2000 + 100 * i)));
     let condition = Condition::all(keys(77));
     let mut pages = AnnouncedPages::new(&index, 16);

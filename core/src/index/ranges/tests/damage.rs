@@ -6,17 +6,17 @@ use crate::index::chain::sign;
 use proptest::prelude::*;
 
 /// An index whose directory has several pages: ranges whose sizes change all the time.
-fn with_many_runs() -> Index {
+fn with_many_runs() -> MemoryRanges {
     let (built, all) = (150 * 128, 180 * 128);
     let elements = |range| if range / 128 % 2 == 0 { 3 } else { 60 };
     let mut index =
-        Index::build(options(1024, 0.01, 10), 1000, uneven(0..built, elements)).unwrap();
+        MemoryRanges::build(options(1024, 0.01, 10), 1000, uneven(0..built, elements)).unwrap();
     append(&mut index, built as u32, uneven(built..all, elements));
     index
 }
 
 /// Uses what was accepted.
-fn use_it(index: &mut Index) {
+fn use_it(index: &mut MemoryRanges) {
     let _ = Expectation::for_directory(&index.directory);
     for i in 0..20 {
         let hash = element(i * 1000);
@@ -54,8 +54,8 @@ fn many_runs_fill_directory_pages() {
     use_it(&mut index);
 }
 
-fn problem(index: &Index) -> String {
-    match Index::open(index.memory.clone(), index.directory.options.size) {
+fn problem(index: &MemoryRanges) -> String {
+    match MemoryRanges::open(index.memory.clone(), index.directory.options.size) {
         Err(Failure::Damage(damage)) => {
             assert!(!damage.problem.is_empty());
             damage.problem
@@ -65,7 +65,7 @@ fn problem(index: &Index) -> String {
 }
 
 /// The pages that say where tiles are.
-fn directory_pages(index: &Index) -> Vec<u32> {
+fn directory_pages(index: &MemoryRanges) -> Vec<u32> {
     [META_PAGE]
         .into_iter()
         .chain(index.directory.chain.pages.iter().copied())
@@ -160,7 +160,7 @@ fn each_number_of_the_directory_agrees_with_the_others() {
 /// Each field, changed to what it can't be.
 #[test]
 fn each_field_is_checked() {
-    let sound = Index::build(options(8192, 0.01, 10), 0, ranges(700, 3)).unwrap();
+    let sound = MemoryRanges::build(options(8192, 0.01, 10), 0, ranges(700, 3)).unwrap();
     let record_bytes = sound.memory.pages[0][52];
     // Where a field is in the metapage, what it is changed to, and the error.
     let changes: &[(usize, &[u8], &str)] = &[
@@ -251,7 +251,7 @@ fn more_pages_than_tiles_can_need_are_refused() {
         (700, 1 << 40, 20_000),
     ] {
         let mut index =
-            Index::build(options(8192, 0.01, 3000), rows, ranges(of_table, 300)).unwrap();
+            MemoryRanges::build(options(8192, 0.01, 3000), rows, ranges(of_table, 300)).unwrap();
         if of_table == 0 {
             index.insert(0, element(0)).unwrap();
         }
@@ -268,7 +268,7 @@ fn more_pages_than_tiles_can_need_are_refused() {
             sign(page, index.directory.options.size);
             index
         };
-        assert!(Index::open(forged(1).memory, index.directory.options.size).is_ok());
+        assert!(MemoryRanges::open(forged(1).memory, index.directory.options.size).is_ok());
         let problem = problem(&forged(too_many));
         assert!(
             problem.starts_with(&format!(
@@ -300,7 +300,10 @@ fn a_tile_after_a_full_one_is_not_taken_for_damage() {
             }
             let range = index.directory.end_slot(Level::Zero) as u32;
             index.insert(range, element(1)).unwrap();
-            assert_eq!(Index::open(index.memory.clone(), size).unwrap().directory, index.directory);
+            assert_eq!(
+                MemoryRanges::open(index.memory.clone(), size).unwrap().directory,
+                index.directory
+            );
         }
     }
 }
@@ -309,8 +312,8 @@ fn a_tile_after_a_full_one_is_not_taken_for_damage() {
 /// bounds the pages of a lookup.
 #[test]
 fn more_tiles_to_probe_than_possible_are_refused() {
-    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
-    let tiles = |index: &mut Index, run: usize, tiles: u32| {
+    let mut index = MemoryRanges::build(options(8192, 0.01, 10), 0, ranges(512, 3)).unwrap();
+    let tiles = |index: &mut MemoryRanges, run: usize, tiles: u32| {
         let at = 96 + run * 20 + 8;
         let page = &mut index.memory.pages[0];
         page[at..at + 4].copy_from_slice(&tiles.to_le_bytes());
@@ -321,14 +324,14 @@ fn more_tiles_to_probe_than_possible_are_refused() {
     };
     tiles(&mut index, 0, 5);
     assert_eq!(problem(&index), "slots without a level above is 640, but may be 512 at most");
-    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(640, 3)).unwrap();
+    let mut index = MemoryRanges::build(options(8192, 0.01, 10), 0, ranges(640, 3)).unwrap();
     tiles(&mut index, 1, 17);
     assert_eq!(problem(&index), "slots above the tiles of a level is 136, but may be 132 at most");
 }
 
 #[test]
 fn tiles_without_a_slot_above_are_noticed() {
-    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
+    let mut index = MemoryRanges::build(options(8192, 0.01, 10), 0, ranges(1154, 3)).unwrap();
     let runs = index.runs();
     // The last run is a tile of level 1.
     let last = index.directory.runs[Level::One].last().unwrap().first.first_page;
@@ -342,7 +345,7 @@ fn tiles_without_a_slot_above_are_noticed() {
 
 #[test]
 fn pages_in_the_wrong_place_are_noticed() {
-    let mut index = Index::build(options(8192, 0.01, 10), 0, ranges(700, 30)).unwrap();
+    let mut index = MemoryRanges::build(options(8192, 0.01, 10), 0, ranges(700, 30)).unwrap();
     let [a, b] = [0, 1].map(|ordinal| index.directory.tile(Level::Zero, ordinal).unwrap());
     index.memory.pages.swap(a.first_page as usize, b.first_page as usize);
     let probe = (0..)
@@ -374,8 +377,8 @@ proptest! {
         changes in prop::collection::vec((any::<u32>(), any::<u32>(), 0usize..6, any::<u32>()), 1..4),
     ) {
         thread_local! {
-            static SOUND: [Index; 2] =
-                [with_many_runs(), Index::build(options(1024, 0.01, 10), 0, ranges(700, 3)).unwrap()];
+            static SOUND: [MemoryRanges; 2] =
+                [with_many_runs(), MemoryRanges::build(options(1024, 0.01, 10), 0, ranges(700, 3)).unwrap()];
         }
         let mut index = SOUND.with(|sound| sound[usize::from(!many)].clone());
         let pages = directory_pages(&index);
@@ -395,7 +398,7 @@ proptest! {
             page[word..word + 4].copy_from_slice(&new.to_le_bytes());
             sign(page, index.directory.options.size);
         }
-        match Index::open(index.memory, index.directory.options.size) {
+        match MemoryRanges::open(index.memory, index.directory.options.size) {
             Ok(mut index) => {
                 index.memory.pages.truncate(1 << 16);
                 use_it(&mut index);

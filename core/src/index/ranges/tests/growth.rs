@@ -3,7 +3,7 @@
 use super::*;
 
 /// Widths of a level's tiles.
-fn widths(index: &Index, level: Level) -> Vec<u32> {
+fn widths(index: &MemoryRanges, level: Level) -> Vec<u32> {
     index
         .directory
         .tiles_from(level, 0)
@@ -34,7 +34,7 @@ fn appended_tiles_grow_wider() {
 
 #[test]
 fn built_tiles_fit_what_there_is() {
-    let built = |count| Index::build(options(8192, FPR, 10), 0, ranges(count, 2)).unwrap();
+    let built = |count| MemoryRanges::build(options(8192, FPR, 10), 0, ranges(count, 2)).unwrap();
     for (count, zero, one) in [
         (0, vec![], vec![]),
         (1, vec![8], vec![]),
@@ -158,7 +158,7 @@ fn a_build_leaves_room_in_its_last_tile() {
     for first in [3, 400, 5 * 400 + 7, 600 * 400 + 1] {
         let mut rows: Vec<u64> = (0..first).map(element).collect();
         let lists: Vec<Vec<u64>> = rows.chunks(400).map(<[u64]>::to_vec).collect();
-        let mut index = Index::build(options(8192, FPR, 400), 0, lists).unwrap();
+        let mut index = MemoryRanges::build(options(8192, FPR, 400), 0, lists).unwrap();
         for i in first..first + 300_000 {
             rows.push(element(i));
             index.insert((i / 400) as u32, element(i)).unwrap();
@@ -174,7 +174,7 @@ fn a_build_leaves_room_in_its_last_tile() {
 #[test]
 fn a_build_notices_that_rows_change() {
     let lists = uneven(0..50 * 128, |range| if range < 20 * 128 { 3 } else { 60 });
-    let mut index = Index::build(options(8192, FPR, 10), 0, lists).unwrap();
+    let mut index = MemoryRanges::build(options(8192, FPR, 10), 0, lists).unwrap();
     check(&index);
     assert_eq!(widths(&index, Level::One), [16, 8, 32]);
     for range in 0..50 * 128 {
@@ -202,7 +202,7 @@ fn a_build_notices_that_rows_change() {
 }
 
 /// Absent keys read the index pages that were expected.
-fn pages_read(index: &mut Index) -> f64 {
+fn pages_read(index: &mut MemoryRanges) -> f64 {
     let lookups = 20_000;
     index.memory.reads = 0;
     for i in 0..lookups {
@@ -216,7 +216,7 @@ fn pages_read(index: &mut Index) -> f64 {
     read
 }
 
-fn bytes_per_row(index: &Index, rows: u64) -> f64 {
+fn bytes_per_row(index: &MemoryRanges, rows: u64) -> f64 {
     f64::from(index.directory.chain.allocated) * 8192.0 / rows as f64
 }
 
@@ -249,7 +249,7 @@ fn figures_of_appended_indexes() {
 #[test]
 fn figures_of_six_hundred_thousand_rows() {
     let options = options(8192, FPR, 520);
-    let mut built = Index::build(options, 1 << 20, ranges(1154, 520)).unwrap();
+    let mut built = MemoryRanges::build(options, 1 << 20, ranges(1154, 520)).unwrap();
     assert!(pages_read(&mut built) < 3.2 && bytes_per_row(&built, 600_000) < 4.1);
     let mut appended = empty(options);
     append(&mut appended, 0, ranges(1154, 520));
@@ -273,7 +273,7 @@ fn figures_of_six_hundred_thousand_rows() {
 fn a_hundred_thousand_ranges() {
     let (count, per_range) = (100_000, 16);
     let options = options(8192, FPR, 16);
-    let mut built = Index::build(options, 1 << 18, ranges(count, per_range)).unwrap();
+    let mut built = MemoryRanges::build(options, 1 << 18, ranges(count, per_range)).unwrap();
     let mut appended = empty(options);
     append(&mut appended, 0, ranges(count, per_range));
     for index in [&mut built, &mut appended] {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// What each range was given.
 type Oracle = BTreeMap<u32, BTreeSet<u64>>;
 
-fn assert_all_found(index: &mut Index, oracle: &Oracle) {
+fn assert_all_found(index: &mut MemoryRanges, oracle: &Oracle) {
     let mut has: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
     for (&range, hashes) in oracle {
         hashes
@@ -28,7 +28,7 @@ fn assert_all_found(index: &mut Index, oracle: &Oracle) {
 }
 
 /// Every range with which a condition on three of its elements, or those of others, holds is found.
-fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
+fn assert_conditions_hold(index: &mut MemoryRanges, oracle: &Oracle) {
     let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
     let all: Vec<u64> = all.into_iter().collect();
     for i in 0..all.len().min(40) {
@@ -54,7 +54,7 @@ fn assert_conditions_hold(index: &mut Index, oracle: &Oracle) {
 
 /// Every range is found with each of the alternatives that hold for it, and none that the whole
 /// condition excludes.
-fn assert_alternatives_hold(index: &mut Index, oracle: &Oracle) {
+fn assert_alternatives_hold(index: &mut MemoryRanges, oracle: &Oracle) {
     let all: BTreeSet<u64> = oracle.values().flatten().copied().collect();
     let all: Vec<u64> = all.into_iter().collect();
     for i in 0..all.len().min(10) as u64 {
@@ -145,7 +145,7 @@ proptest! {
         for (list, range) in lists.iter().zip(0..) {
             oracle.insert(range, list.iter().copied().collect());
         }
-        let mut index = Index::build(Options { is_flat, ..options(bytes, fpr, 5) }, hold, &lists).unwrap();
+        let mut index = MemoryRanges::build(Options { is_flat, ..options(bytes, fpr, 5) }, hold, &lists).unwrap();
         check(&index);
         prop_assert!(index.directory.end_slot(Level::Zero) >= built as u64);
         let mut end = built as u32;
@@ -173,7 +173,7 @@ proptest! {
                 Step::Return { .. } => {}
                 Step::Reopen => {
                     check(&index);
-                    index = Index::open(index.memory.shortest(), index.directory.options.size).unwrap();
+                    index = MemoryRanges::open(index.memory.shortest(), index.directory.options.size).unwrap();
                 }
             }
         }
@@ -235,7 +235,8 @@ fn building_is_adding() {
         (81_920, 2, 0),
         (81_920, 2, 1 << 20),
     ] {
-        let built = Index::build(options(8192, FPR, 100), hold, ranges(count, per_range)).unwrap();
+        let built =
+            MemoryRanges::build(options(8192, FPR, 100), hold, ranges(count, per_range)).unwrap();
         let mut added = built.clone();
         added.memory.pages[1..].iter_mut().for_each(|page| page.fill(0));
         append(&mut added, 0, ranges(count, per_range));
@@ -270,7 +271,7 @@ fn three_levels_hide_nothing() {
     for (hold, many) in [(0, false), (0, true), (1 << 22, true)] {
         let lists =
             (0..count).map(|range| own(range, many).chain(shared(range)).collect::<Vec<_>>());
-        let mut index = Index::build(options(1024, 0.001, 5), hold, lists).unwrap();
+        let mut index = MemoryRanges::build(options(1024, 0.001, 5), hold, lists).unwrap();
         assert!(
             index.directory.tile_count(Level::Two) > 0
                 && index.directory.uncovered_tiles(Level::One) == 0
@@ -332,7 +333,7 @@ fn repeated_elements_are_folded() {
             .collect::<Vec<_>>()
     };
     let options = options(1024, 0.001, 5);
-    let mut index = Index::build(options, 0, (0..70_000).map(list)).unwrap();
+    let mut index = MemoryRanges::build(options, 0, (0..70_000).map(list)).unwrap();
     check(&index);
     // The first slot is for 1,024 ranges, of which each eighth was taken to have other elements.
     let target = SlotTarget::for_rate(options.size, rate_of_level(0.001, Level::Two, Level::Two));

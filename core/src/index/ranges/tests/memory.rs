@@ -18,16 +18,16 @@ pub fn set(mark: &Mark, page: &mut [u8]) -> Result<usize, Damage> {
 }
 
 /// An index in memory.
-pub type Index = memory::Index<Directory>;
+pub type MemoryRanges = memory::MemoryIndex<Directory>;
 
-impl Index {
+impl MemoryRanges {
     /// Builds an index over ranges, each a list of hashes. The table has as many pages as the
     /// ranges say that there will be. Errors: those of [`Build`].
     pub fn build<R: AsRef<[u64]>>(
         options: Options,
         hold: usize,
         ranges: impl IntoIterator<Item = R>,
-    ) -> Result<Index, Failure> {
+    ) -> Result<MemoryRanges, Failure> {
         let mut memory = Memory::new(options.size);
         let ranges = ranges.into_iter();
         let table_pages = ranges.size_hint().0 as u32 * options.pages_per_range;
@@ -39,7 +39,7 @@ impl Index {
         }
         let directory = build.finish(&mut memory, rows)?;
         memory.pages[0] = directory.metapage();
-        Ok(Index { memory, directory })
+        Ok(MemoryRanges { memory, directory })
     }
 
     /// How many runs of tiles there are.

@@ -15,7 +15,7 @@ fn assert_rate(found: u64, lookups: f64, rate: f64, slack: f64, what: &str) {
 
 /// Probes every tile of a level for absent keys. Returns the wrong slots, and what the formula
 /// says.
-fn wrong_slots(index: &Index, level: Level, loads: &[f64], lookups: u64) -> (u64, f64) {
+fn wrong_slots(index: &MemoryRanges, level: Level, loads: &[f64], lookups: u64) -> (u64, f64) {
     let mut wrong = 0;
     let mut expected = 0.0;
     for tile in index.directory.tiles_from(level, 0) {
@@ -53,7 +53,7 @@ fn levels_and_both_together() {
                 (next - load..next).map(element).collect()
             })
             .collect();
-        let mut index = Index::build(options(8192, fpr, 100), 1 << 20, &lists).unwrap();
+        let mut index = MemoryRanges::build(options(8192, fpr, 100), 1 << 20, &lists).unwrap();
         let zero: Vec<f64> = loads.iter().map(|&load| load as f64).collect();
         let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
         let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
@@ -175,7 +175,8 @@ fn positions_are_uniform() {
 /// At the greatest rate no range of a build is overfull, and one that gets many more elements is.
 #[test]
 fn overfull_ranges_are_noticed_at_the_greatest_rate() {
-    let mut index = Index::build(options(8192, MAX_FPR_ONE_KEY, 10), 0, ranges(700, 30)).unwrap();
+    let mut index =
+        MemoryRanges::build(options(8192, MAX_FPR_ONE_KEY, 10), 0, ranges(700, 30)).unwrap();
     let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
     assert_eq!((survey.ranges, survey.overfull), (700, 0));
     (0..3000).for_each(|i| _ = index.insert(5, element(1_000_000 + i)).unwrap());

@@ -3,7 +3,7 @@
 use super::{append, check, element, empty, options};
 use crate::index::chain::IndexDirectory;
 use crate::index::page::RowId;
-use crate::index::ranges::memory::{Failure, Index};
+use crate::index::ranges::memory::{Failure, MemoryRanges};
 use crate::index::ranges::{Directory, Level, Options, PageContent, Split, Survey};
 use proptest::prelude::*;
 
@@ -71,7 +71,7 @@ fn documents(count: u64) -> Vec<Vec<u64>> {
 }
 
 /// How many of these ranges are found for elements that none has, in the mean.
-fn mean_found(index: &mut Index, ranges: u32) -> f64 {
+fn mean_found(index: &mut MemoryRanges, ranges: u32) -> f64 {
     let found: usize = (0..100)
         .map(|i| index.search(element(1 << 60 | i)).unwrap().len())
         .sum();
@@ -90,7 +90,7 @@ proptest! {
     ) {
         let of = |(range, &size): (u64, &u64)| (0..size).map(|i| element(range << 32 | i)).collect::<Vec<u64>>();
         let mut ranges: Vec<Vec<u64>> = (0..).zip(&sizes).map(of).collect();
-        let mut index = Index::build(split_options(bytes), 0, &ranges).unwrap();
+        let mut index = MemoryRanges::build(split_options(bytes), 0, &ranges).unwrap();
         ranges.resize(200, Vec::new());
         for &(range, hash) in &later {
             index.insert(range, hash).unwrap();
@@ -110,7 +110,7 @@ proptest! {
 fn long_documents_have_more_columns() {
     let documents = documents(1000);
     let elements: usize = documents.iter().map(Vec::len).sum();
-    let mut index = Index::build(split_options(8192), 0, &documents).unwrap();
+    let mut index = MemoryRanges::build(split_options(8192), 0, &documents).unwrap();
     let survey = Survey::read(&index.directory, &mut index.memory).unwrap();
     let bits = survey.bits as f64 / elements as f64;
     assert!(bits < 3.6, "{bits} bits for each element");
@@ -144,7 +144,7 @@ fn long_documents_have_more_columns() {
 /// The last row of each block says which columns slots have; what can't be that is an error.
 #[test]
 fn damaged_columns_are_reported() {
-    let index = Index::build(split_options(8192), 0, documents(100)).unwrap();
+    let index = MemoryRanges::build(split_options(8192), 0, documents(100)).unwrap();
     let tile = index.directory.tile(Level::Zero, 0).unwrap();
     let last_row = 24 + 509 * 16;
     for wrong in [1u128, 2, u128::MAX, 0b110 << 64] {
@@ -166,7 +166,7 @@ fn damaged_columns_are_reported() {
 #[test]
 fn only_split_pages_have_more_columns() {
     let read = |options: Options, shape_of: Options| {
-        let mut index = Index::build(shape_of, 0, documents(100)).unwrap();
+        let mut index = MemoryRanges::build(shape_of, 0, documents(100)).unwrap();
         index.directory.options = options;
         index.memory.pages[0] = index.directory.metapage();
         Directory::read(&mut index.memory, options.size)
@@ -181,7 +181,7 @@ fn only_split_pages_have_more_columns() {
 #[test]
 fn the_first_page_that_is_split_begins_a_tile() {
     let whole = Options { split: None, ..split_options(8192) };
-    let mut index = Index::build(whole, 0, documents(300)).unwrap();
+    let mut index = MemoryRanges::build(whole, 0, documents(300)).unwrap();
     let (tile, size) =
         (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
     let mut read = |first_page| {
@@ -206,7 +206,7 @@ fn pages_of_documents_after_short_texts_are_split() {
         .map(|n| (0..50).map(|i| element(n << 48 | i)).collect())
         .collect();
     let options = Options { split: None, table_pages: 300, ..split_options(8192) };
-    let mut index = Index::build(options, 0, &short).unwrap();
+    let mut index = MemoryRanges::build(options, 0, &short).unwrap();
     index.directory.options.may_split = true;
     let built = index.directory.end_slot(Level::Zero);
     let row = |n: u32| RowId { page: 300 + n / 40, line: (n % 40) as u16 + 1 };
@@ -302,7 +302,7 @@ fn pages_with_few_wide_rows_are_whole_again() {
         .map(|n| (0..900).map(|i| element(n << 32 | i)).collect())
         .collect();
     let options = Options { table_pages: 25, ..split_options(8192) };
-    let mut index = Index::build(options, 0, &documents[..1000]).unwrap();
+    let mut index = MemoryRanges::build(options, 0, &documents[..1000]).unwrap();
     let built = index.directory.chain.allocated;
     // Three a page from here on.
     let row = |n: u32| RowId { page: 25 + (n - 1000) / 3, line: (n % 3) as u16 + 1 };
