@@ -11,7 +11,7 @@ use crate::pg::catalog::operators;
 use crate::pg::memory;
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{self, RowBatch, keys};
-use crate::pg::method::table::{Wanted, row_at};
+use crate::pg::method::table::{NewIndex, row_at};
 use crate::pg::method::vacuum::{self, DeadRows};
 use crate::pg::storage::relation::{Relation, own_method};
 use crate::pg::version;
@@ -67,10 +67,10 @@ unsafe extern "C-unwind" fn ambuild(
 ) -> *mut pg_sys::IndexBuildResult {
     // SAFETY: PostgreSQL calls this; the result is new memory.
     unsafe { Entry::new() }.run(|| unsafe {
-        let wanted = Wanted::new(table, index, info);
-        let built = or_raise((kind_of(wanted.index()).build)(&wanted));
-        session::forget(wanted.index());
-        memory::copied(&built)
+        let new_index = NewIndex::from_ambuild(table, index, info);
+        let counts = or_raise((kind_of(new_index.index()).build)(&new_index));
+        session::forget(new_index.index());
+        memory::copied(&counts)
     })
 }
 

@@ -5,10 +5,10 @@ use super::named_index::NamedIndex;
 use crate::pg::call::{Result, SqlValue};
 use crate::pg::method::planning::Planned;
 use crate::pg::method::scan::{Key, RowBatch};
-use crate::pg::method::table::{Built, Wanted};
+use crate::pg::method::table::{NewIndex, TupleCounts};
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::row::ResultColumn::{self, F64, I32, I64, Null};
+use crate::pg::value::row::{OutParameter, ResultColumn};
 use pg_bloom_core::index::page::RowId;
 use pgrx::pg_sys::Oid;
 
@@ -18,11 +18,12 @@ pub struct IndexKind {
     /// Returns whether an index can have an operator class, given its family and its declared type;
     /// reports what is wrong with it, as INFO.
     pub validate: fn(family: Oid, declared: Oid) -> bool,
-    /// Builds the index, for CREATE INDEX and REINDEX.
+    /// Builds the index, for CREATE INDEX and REINDEX. Returns how many rows the table and the index
+    /// have.
     ///
     /// Fails with 0A000 for a column that can't be in such an index, with 22023 for options that it
     /// can't have, with 22P03 for a damaged filter, and with 54000 for too many pages.
-    pub build: fn(&Wanted<'_>) -> Result<Built>,
+    pub build: fn(&NewIndex<'_>) -> Result<TupleCounts>,
     /// Writes what an unlogged index is after a crash: one without rows. Fails as `build` does.
     pub build_empty: fn(index: Relation) -> Result<()>,
     /// Adds a row with this value, which is not NULL and must be of the type of the index's column.
@@ -71,34 +72,48 @@ pub struct IndexInfo {
 }
 
 impl IndexInfo {
-    /// Returns the columns of the SQL function `bloom_index_info`, in the order in which
-    /// `sql/pg_bloom.sql` declares them. What the index doesn't have is NULL.
-    pub fn columns(&self) -> [ResultColumn; 18] {
-        let count = |number: u64| I64(number.cast_signed());
-        let some_count = |number: Option<u64>| number.map_or(Null, count);
-        let some_integer = |number: Option<u32>| number.map_or(Null, |n| I32(n.cast_signed()));
-        let some_float = |number: Option<f64>| number.map_or(Null, F64);
-        [
-            count(self.pages),
-            count(self.table_pages),
-            some_integer(self.pages_per_range),
-            some_count(self.ranges),
-            I32(self.levels.cast_signed()),
-            count(self.rows_built),
-            some_float(self.elements),
-            some_float(self.bits_per_element),
-            some_float(self.target_fpr),
-            some_float(self.current_fpr),
-            some_count(self.overfull_ranges),
-            F64(self.pages_per_lookup),
-            some_count(self.filters),
-            some_count(self.slots),
-            some_count(self.always_probed),
-            some_float(self.keys_per_row),
-            some_float(self.keys_per_range),
-            some_integer(self.ranges_per_page),
+    /// Returns the values of the OUT parameters of the SQL function `bloom_index_info`, by the
+    /// names that `sql/pg_bloom.sql` declares. What the index doesn't have is NULL.
+    pub fn out_parameters(&self) -> Vec<OutParameter> {
+        vec![
+            bigint("pages", Some(self.pages)),
+            bigint("table_pages", Some(self.table_pages)),
+            integer("pages_per_range", self.pages_per_range),
+            bigint("ranges", self.ranges),
+            integer("levels", Some(self.levels)),
+            bigint("rows_built", Some(self.rows_built)),
+            double("elements", self.elements),
+            double("bits_per_element", self.bits_per_element),
+            double("target_fpr", self.target_fpr),
+            double("current_fpr", self.current_fpr),
+            bigint("overfull_ranges", self.overfull_ranges),
+            double("pages_per_lookup", Some(self.pages_per_lookup)),
+            bigint("filters", self.filters),
+            bigint("slots", self.slots),
+            bigint("always_probed", self.always_probed),
+            double("keys_per_row", self.keys_per_row),
+            double("keys_per_range", self.keys_per_range),
+            integer("ranges_per_page", self.ranges_per_page),
         ]
     }
+}
+
+/// Returns an OUT parameter of type `bigint`; `None` is NULL.
+fn bigint(name: &'static str, number: Option<u64>) -> OutParameter {
+    let value = number.map_or(ResultColumn::Null, |n| ResultColumn::I64(n.cast_signed()));
+    OutParameter { name, value }
+}
+
+/// Returns an OUT parameter of type `integer`; `None` is NULL.
+fn integer(name: &'static str, number: Option<u32>) -> OutParameter {
+    let value = number.map_or(ResultColumn::Null, |n| ResultColumn::I32(n.cast_signed()));
+    OutParameter { name, value }
+}
+
+/// Returns an OUT parameter of type `double precision`; `None` is NULL.
+fn double(name: &'static str, number: Option<f64>) -> OutParameter {
+    let value = number.map_or(ResultColumn::Null, ResultColumn::F64);
+    OutParameter { name, value }
 }
 
 /// What the planner is told of a scan, in its unit, the cost of reading a page in sequence.

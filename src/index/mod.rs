@@ -43,7 +43,7 @@ use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::catalog::operators;
 use crate::pg::storage::relation::Relation;
-use crate::pg::value::row::row;
+use crate::pg::value::row::row_of_parameters;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// Defines the options of indexes, and lets EXPLAIN show what their scans did. Panics the second
@@ -57,7 +57,7 @@ pub fn define() {
 /// Returns whether an index is one over ranges whose keys are elements.
 pub fn is_over_elements(index: Relation) -> bool {
     let has = |function| index.support_function(function) != Oid::INVALID;
-    index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS)
+    index.is_index_by(c"bloom_filter") && !has(KEY_OF_ELEMENT) && !has(ranges::PARTS_CLASS_FUNCTION)
 }
 
 /// Returns the kind of an index.
@@ -85,7 +85,7 @@ fn kind(has_key: bool) -> &'static IndexKind {
 fn info(call: &Call) -> Outcome {
     let named = NamedIndex::argument(call)?;
     let info = (kind_of(named.index()).info)(&named)?;
-    Ok(Some(row(call, &info.columns())))
+    Ok(Some(row_of_parameters(call, &info.out_parameters())))
 }
 
 /// Implements `bloom_index_check(index regclass) → bigint`.

@@ -172,10 +172,13 @@ impl<'a> IndexPages<'a> {
 impl Pages for IndexPages<'_> {
     type Error = Damage;
 
-    /// Returns what `use_page` returns for the bytes of a page, which is locked for sharing
-    /// meanwhile; `None` is a page behind the end of the file. Counts the pages that were found in
-    /// memory in a row: after many of them `can_announce` returns `false`, since to announce pages
-    /// that are in memory takes time and saves none.
+    /// Calls `use_page` with the bytes of a page of the index, which is locked for sharing
+    /// meanwhile, and returns its result. `use_page` gets `None` if the file ends before the page:
+    /// a page that was never written need not be in the file.
+    ///
+    /// Counts how many pages in a row were already in PostgreSQL's cache. While they are many, the
+    /// index is taken for cached as a whole, and callers are told by `can_announce` not to
+    /// *announce* pages, that is to ask the operating system to read them ahead.
     fn with<R>(
         &mut self,
         page: u32,
@@ -186,9 +189,11 @@ impl Pages for IndexPages<'_> {
         if let Some(index) = self.announced.iter().position(|&announced| announced == page) {
             self.announced.drain(..=index);
         }
+
         let read_before = announce::pages_read_from_disk();
         let result = self.read(page, use_page);
         let is_from_disk = announce::pages_read_from_disk() > read_before;
+
         let pages_found_in_memory = &self.file.pages_found_in_memory;
         let one_more = pages_found_in_memory.get().saturating_add(1);
         pages_found_in_memory.set(if is_from_disk { 0 } else { one_more });

@@ -1,11 +1,12 @@
 //! What a session keeps of an index between statements: its directory, which says where the tiles
 //! are, and a description of its column.
 //!
-//! PostgreSQL's relation cache has a number for the index and drops it whenever anything about the
-//! index changes; what the session keeps is valid as long as that number is still there. Tiles
-//! never move, so a directory that was read earlier can only lack tiles that were added since. Four
-//! bytes of the metapage tell whether it does. The pages of the directory are read and changed
-//! under the lock of the metapage, which is taken first.
+//! Each time the session reads both, it gives that reading a number, and puts the number into
+//! PostgreSQL's relation cache, which drops it whenever anything about the index changes. What the
+//! session keeps is valid as long as its number is still there. Tiles never move, so a directory
+//! that was read earlier can only lack tiles that were added since. Four bytes of the metapage tell
+//! whether it does. The pages of the directory are read and changed under the lock of the metapage,
+//! which is taken first.
 
 use super::page::{BelowMeta, IndexFile, IndexPages, PAGE_SIZE, damaged};
 use crate::pg::call::error::{Error, Result, SqlState};
@@ -23,41 +24,32 @@ use std::rc::Rc;
 const MAX_REMEMBERED: usize = 4096;
 
 session_locals! {
-    /// A [`KeptIndex`] for each index, by the index's OID.
-    static KEPT: RefCell<BTreeMap<u32, Rc<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
-    /// The last number that was given to an index; 0 before the first.
-    static LAST_NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A description of the column of an index. Each kind of index has its own.
-pub trait IndexColumn: Sized + 'static {
-    type Directory: IndexDirectory + 'static;
-
-    /// Describes the column of an index. Fails with 0A000 if such a column can't be in an index of
-    /// this kind, or can't any more.
-    fn of(relation: Relation) -> Result<Self>;
+    /// A [`RememberedIndex`] for each index, by the index's OID.
+    static REMEMBERED: RefCell<BTreeMap<u32, Rc<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
+    /// How often this session has read an index's column and directory, over all indexes.
+    static NUM_LOADS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What the session keeps of an index between statements.
-struct KeptIndex<C: IndexColumn> {
+struct RememberedIndex<C: IndexColumn> {
     file: File,
-    /// The number in the relation cache. No other index, and no other file, ever had it.
-    number: u64,
+    /// What [`NUM_LOADS`] was when this was read. No other index, and no other file, has it.
+    load_number: u64,
     column: C,
     directory: RefCell<Rc<C::Directory>>,
     index_file: IndexFile,
 }
 
-/// An open index, with what the session has kept of it.
+/// An open index, with what the session remembers of it.
 pub struct OpenIndex<'r, C: IndexColumn> {
     pub relation: Relation<'r>,
-    kept: Rc<KeptIndex<C>>,
+    remembered: Rc<RememberedIndex<C>>,
     /// How many of its pages the session had read before it was opened.
     pages_read_before: u64,
 }
 
 impl<'r, C: IndexColumn> OpenIndex<'r, C> {
-    /// Returns an open index with what this session has kept of it: a description of its column,
+    /// Returns an open index with what this session remembers of it: a description of its column,
     /// and its directory, the list of its tiles. Reads both if the session has none, or if the
     /// index was altered or got another file since. The directory may lack tiles that other
     /// sessions have added.
@@ -65,22 +57,29 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
     /// Fails with XX002 if the index is damaged, and with 0A000 if it belongs to another session,
     /// or its column can't be in such an index.
     pub fn open(relation: Relation<'r>) -> Result<OpenIndex<'r, C>> {
-        let number = relation.cached_number();
-        let known = KEPT.with(|kept| kept.borrow().get(&relation.oid().to_u32()).cloned());
-        match known.and_then(|kept| kept.downcast::<KeptIndex<C>>().ok()) {
-            Some(kept) if kept.number == number && kept.file == relation.file() => {
-                let pages_read_before = kept.index_file.pages_read();
-                Ok(OpenIndex { relation, kept, pages_read_before })
+        // 0, which no reading has, if the index has changed since it was read.
+        let load_number = relation.cached_number();
+        let remembered =
+            REMEMBERED.with(|indexes| indexes.borrow().get(&relation.oid().to_u32()).cloned());
+        match remembered.and_then(|index| index.downcast::<RememberedIndex<C>>().ok()) {
+            Some(index) if index.load_number == load_number && index.file == relation.file() => {
+                let pages_read_before = index.index_file.pages_read();
+                Ok(OpenIndex { relation, remembered: index, pages_read_before })
             }
             _ => OpenIndex::load(relation),
         }
     }
 
-    /// Reads the description of an index's column and its directory, keeps both for this session
-    /// under a new number, and returns the index. The number is also put into PostgreSQL's relation
-    /// cache, which drops it when the index changes. If 4,096 indexes are kept, all of them are
-    /// forgotten. Locks the metapage for sharing while the directory is read. Fails as
-    /// [`OpenIndex::open`] does.
+    /// Reads an index's directory, the list of its tiles, and the description of its column from
+    /// the catalogs, and returns the open index. Locks the metapage for sharing while the directory
+    /// is read.
+    ///
+    /// The session remembers both for later statements. So that these notice any change of the
+    /// index, the reading gets a number, which is also put into PostgreSQL's relation cache: there
+    /// it is lost when the index changes. A session remembers up to 4,096 indexes; one more, and
+    /// the others are forgotten.
+    ///
+    /// Fails as [`OpenIndex::open`] does.
     #[cold]
     fn load(relation: Relation<'r>) -> Result<OpenIndex<'r, C>> {
         if relation.is_of_other_session() {
@@ -88,57 +87,58 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
             return Err(Error::new(SqlState::ERRCODE_FEATURE_NOT_SUPPORTED, message));
         }
 
-        let column = C::of(relation)?;
+        let column = C::describe_column(relation)?;
         let index_file = IndexFile::default();
         let index_pages = IndexPages::new(relation, &index_file);
         let directory = read_directory(&index_pages.meta()?.shared(), index_pages)?;
-        let number = LAST_NUMBER.with(|last| {
-            last.set(last.get() + 1);
-            last.get()
+
+        let load_number = NUM_LOADS.with(|loads| {
+            loads.set(loads.get() + 1);
+            loads.get()
         });
-        let kept = Rc::new(KeptIndex {
+        let index = Rc::new(RememberedIndex {
             file: relation.file(),
-            number,
+            load_number,
             column,
             directory: RefCell::new(Rc::new(directory)),
             index_file,
         });
-        KEPT.with(|all| {
-            let mut all = all.borrow_mut();
-            if all.len() >= MAX_REMEMBERED {
-                all.clear();
+        REMEMBERED.with(|indexes| {
+            let mut indexes = indexes.borrow_mut();
+            if indexes.len() >= MAX_REMEMBERED {
+                indexes.clear();
             }
-            all.insert(relation.oid().to_u32(), kept.clone());
+            indexes.insert(relation.oid().to_u32(), index.clone());
         });
-        relation.set_cached_number(number);
-        Ok(OpenIndex { relation, kept, pages_read_before: 0 })
+        relation.set_cached_number(load_number);
+        Ok(OpenIndex { relation, remembered: index, pages_read_before: 0 })
     }
 
     /// Returns how many of its pages were read since it was opened.
     pub fn pages_read(&self) -> u64 {
-        self.kept.index_file.pages_read() - self.pages_read_before
+        self.remembered.index_file.pages_read() - self.pages_read_before
     }
 
     /// Returns the description of the index's column.
     pub fn column(&self) -> &C {
-        &self.kept.column
+        &self.remembered.column
     }
 
-    /// Returns the number, from 1 up, that this session has given to the index. An index whose file
-    /// was replaced or emptied gets another one, and no number is given twice.
-    pub fn number(&self) -> u64 {
-        self.kept.number
+    /// Returns the number, from 1 up, of the reading by which this session knows the index. No two
+    /// indexes have the same, and an index whose file was replaced or emptied gets another one.
+    pub fn load_number(&self) -> u64 {
+        self.remembered.load_number
     }
 
     /// Returns the pages of the index, with nothing announced.
     pub fn pages(&self) -> IndexPages<'_> {
-        IndexPages::new(self.relation, &self.kept.index_file)
+        IndexPages::new(self.relation, &self.remembered.index_file)
     }
 
     /// Returns the directory as this session has read it last. It may lack tiles that other
     /// sessions have added since, so it is for insertion, not for lookups.
     pub fn known_directory(&self) -> Rc<C::Directory> {
-        self.kept.directory.borrow().clone()
+        self.remembered.directory.borrow().clone()
     }
 
     /// Returns the directory as it is now, with all tiles. Locks the metapage while it looks. Fails
@@ -157,10 +157,10 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
         Ok(self.remember(read_directory(meta, self.pages())?))
     }
 
-    /// Keeps a directory that was read or written, and returns it.
+    /// Remembers a directory that was read or written, and returns it.
     fn remember(&self, directory: C::Directory) -> Rc<C::Directory> {
         let directory = Rc::new(directory);
-        *self.kept.directory.borrow_mut() = directory.clone();
+        *self.remembered.directory.borrow_mut() = directory.clone();
         directory
     }
 
@@ -223,9 +223,20 @@ fn read_directory<D: IndexDirectory>(meta: &[u8], pages: IndexPages) -> Result<D
     D::read(&mut BelowMeta { meta, pages }, PAGE_SIZE).map_err(|damage| damaged(relation, damage))
 }
 
-/// Forgets what this session keeps of an index, whose file is about to get other contents. Other
+/// Forgets what this session remembers of an index, whose file is about to get other contents. Other
 /// sessions learn by PostgreSQL's invalidation messages that the index has changed.
 pub fn forget(relation: Relation) {
     relation.set_cached_number(0);
-    KEPT.with(|kept| kept.borrow_mut().remove(&relation.oid().to_u32()));
+    REMEMBERED.with(|indexes| indexes.borrow_mut().remove(&relation.oid().to_u32()));
+}
+
+/// What this session remembers of the column of an index. Each kind of index, over ranges of a
+/// table's pages or over a column of filters, has a type of its own for that.
+pub trait IndexColumn: Sized + 'static {
+    /// The list of the tiles of such an index.
+    type Directory: IndexDirectory + 'static;
+
+    /// Returns a description of the column of an index, by the catalogs. Fails with 0A000 if such a
+    /// column can't be in an index of this kind, or can't any more.
+    fn describe_column(index: Relation) -> Result<Self>;
 }

@@ -6,7 +6,7 @@ use crate::error::invalid_parameter;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::pg::call::{Result, interrupt};
-use crate::pg::method::table::{self, Built, Wanted};
+use crate::pg::method::table::{NewIndex, TupleCounts, maintenance_memory};
 use crate::pg::storage::relation::Relation;
 use crate::pg::storage::wal;
 use pg_bloom_core::View;
@@ -19,21 +19,21 @@ use pg_bloom_core::index::filters::{Build, Directory};
 ///
 /// Fails with 0A000 if the operator class isn't the extension's, with 22023 if the index has
 /// options, with 22P03 for a damaged filter, and with 54000 if the index would have too many pages.
-pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    check(wanted.index())?;
-    let mut pages = begin_index(wanted.index())?;
-    let mut build = Build::new(PAGE_SIZE, table::maintenance_memory());
-    let table_rows = wanted.scan(|row, value| {
+pub fn build(new_index: &NewIndex<'_>) -> Result<TupleCounts> {
+    check(new_index.index())?;
+    let mut pages = begin_index(new_index.index())?;
+    let mut tiles = Build::new(PAGE_SIZE, maintenance_memory());
+    let table_rows = new_index.scan_table(|row, value| {
         interrupt::check_for_interrupts();
         let Some(value) = value else { return Ok(()) };
         // SAFETY: the column is one of filters, as its operator class says.
         unsafe {
-            with_value(value, |filter| build.add(&mut pages, row, &View::parse_trusted(filter)?))
+            with_value(value, |filter| tiles.add(&mut pages, row, &View::parse_trusted(filter)?))
         }
     });
-    let directory = build.finish(&mut pages)?;
+    let directory = tiles.finish(&mut pages)?;
     pages.finish(&directory.metapage());
-    Ok(Built {
+    Ok(TupleCounts {
         heap_tuples: table_rows,
         index_tuples: directory.chain.rows_built as f64,
     })
@@ -48,7 +48,7 @@ fn check(index: Relation) -> Result<()> {
             .detail("\"fpr\" and \"pages_per_range\" are those of an index over elements.")
             .hint("Leave out WITH, or use ALTER INDEX ... RESET (fpr, pages_per_range)."));
     }
-    column::key_type(index).map(drop)
+    column::bloom_key_type(index).map(drop)
 }
 
 /// Writes an index without rows, for an unlogged table: see

@@ -19,15 +19,17 @@ pub type FiltersIndex<'r> = session::OpenIndex<'r, Filters>;
 
 /// A column of filters.
 pub struct Filters {
-    /// The type `bloom_key`, which asks a filter as text does.
-    pub key: Oid,
+    /// The type `bloom_key`. A query asks a filter for a value of this type as it does for a text.
+    pub bloom_key_type: Oid,
 }
 
 impl IndexColumn for Filters {
     type Directory = Directory;
 
-    fn of(relation: Relation) -> Result<Filters> {
-        Ok(Filters { key: key_type(relation)? })
+    /// Returns what the session remembers of a column of filters. Fails with 0A000 if the index
+    /// has another operator class than the extension's.
+    fn describe_column(index: Relation) -> Result<Filters> {
+        Ok(Filters { bloom_key_type: bloom_key_type(index)? })
     }
 }
 
@@ -65,28 +67,32 @@ pub fn is_of_text(group: &FilterGroup) -> bool {
     matches!(group.kind().tag, Tag::Text | Tag::ParquetByteArray)
 }
 
-/// Returns the extension's type `bloom_key`, whose values can probe filters of any key kind, for an
-/// index over a column of filters. Fails with 0A000 if the index has an operator class whose
-/// operators aren't the extension's own.
-pub fn key_type(relation: Relation) -> Result<Oid> {
-    let ColumnClass { family, declared: declared_type, .. } = relation.column_class();
-    let handler = relation.handler();
-    let key = catalog::type_in_schema_of(handler, c"bloom_key");
-    let has_own_operator = |right: Oid, function: &CStr| {
-        operators::family_member(family, declared_type, right, STRATEGY_CONTAINS).is_some_and(
-            |operator| {
-                catalog::is_in_schema_of(operators::function_of(operator), handler, function)
-            },
-        )
+/// Returns the type `bloom_key`, whose values can probe filters of any key kind, for an index over
+/// a column of filters.
+///
+/// Fails with 0A000 unless the index has the extension's operator class `bloom_ops`: it is declared
+/// for the type `bloom`, and its operators with `text` and with `bloom_key` on the right side are
+/// the extension's own. A superuser can declare other classes for this access method.
+pub fn bloom_key_type(index: Relation) -> Result<Oid> {
+    let ColumnClass { family, declared: declared_type, .. } = index.column_class();
+    // The types and functions of the extension are in the schema of the access method's handler.
+    let handler = index.handler();
+    let bloom_type = catalog::type_in_schema_of(handler, c"bloom");
+    let bloom_key_type = catalog::type_in_schema_of(handler, c"bloom_key");
+
+    let is_own_operator = |right_type: Oid, function_name: &CStr| {
+        operators::family_member(family, declared_type, right_type, STRATEGY_CONTAINS)
+            .map(operators::function_of)
+            .is_some_and(|function| catalog::is_in_schema_of(function, handler, function_name))
     };
-    if declared_type == catalog::type_in_schema_of(handler, c"bloom")
-        && has_own_operator(pg_sys::TEXTOID, c"bloom_contains")
-        && has_own_operator(key, c"bloom_contains_key")
+    if declared_type == bloom_type
+        && is_own_operator(pg_sys::TEXTOID, c"bloom_contains")
+        && is_own_operator(bloom_key_type, c"bloom_contains_key")
     {
-        return Ok(key);
+        return Ok(bloom_key_type);
     }
     let message =
-        format!("index \"{}\" has an operator class that does not ask filters", relation.name());
+        format!("index \"{}\" has an operator class that does not ask filters", index.name());
     Err(unsupported(message, "Use the operator class bloom_ops."))
 }
 

@@ -13,70 +13,77 @@ use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::memory;
 use pgrx::pg_sys::{self, Oid};
 
-/// Adds the rows whose filters may have what all scan keys of a bitmap scan look for. A scan key is
-/// a comparison of the query with the column of filters: `filter @> 'x'`, or `@> ANY` of some
-/// elements. The bits of the filters are read in the index.
+/// Adds to a bitmap the rows of the table whose filters match all scan keys, by the copies of the
+/// filters' bits that the index has. A *scan key* is a comparison of the query with the column of
+/// filters, such as `filter @> 'x'`, or `@> ANY` of some elements.
 ///
-/// Some rows are marked, so that PostgreSQL evaluates the condition `@>` again for them: those of
-/// which the index has no exact copy of the filter. No row is marked if the index is asked only by
-/// `@=>`, an operator that the planner puts in the place of `@>` (`filter @=> bloom_key('x')`),
-/// since PostgreSQL then evaluates the query's own `@>` for all rows.
+/// PostgreSQL *rechecks* a row that is added with a mark: it evaluates the scan keys on the row's
+/// own filter. The rows are marked of which the index has no exact copy of the filter. But if all
+/// scan keys are of the operator `@=>`, no row is marked: the planner has put `@=>` in the place of
+/// the query's `@>`, and PostgreSQL evaluates that `@>` on all rows in any case.
 ///
 /// Fails with 0A000 if the keys' type can't be asked for, or if their collation doesn't compare
-/// bytes, and with XX002 or XX001 if the index or the table is damaged.
+/// bytes, and with XX002 or XX001 if the index or the table is damaged: the index must not name a
+/// row that the table can't have.
 ///
 /// # Safety
 /// The keys must be those of a scan of the index.
 pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     let index = FiltersIndex::open(relation)?;
-    let key_type = index.column().key;
+    let bloom_key_type = index.column().bloom_key_type;
     // A nested loop scans again and again, so what is parsed for one scan must not stay.
     // SAFETY: the keys are those of a scan. What is returned is in Rust's memory.
     let conditions = unsafe {
         in_scratch(|| {
-            let parsed = keys.iter().map(|key| alternatives(relation, key_type, key));
+            let parsed = keys.iter().map(|key| alternatives(relation, bloom_key_type, key));
             memory::try_collect(parsed)
         })?
     };
-    // A value of type `bloom_key` is asked for by `@=>`, and a text by `@>`.
-    let may_need_recheck = keys.iter().any(|key| key.asked_type != key_type);
+    // The right side of `@=>` is of type `bloom_key`, that of `@>` is a text.
+    let some_key_is_rechecked = keys.iter().any(|key| key.asked_type != bloom_key_type);
 
     let directory = index.directory()?;
     let mut last_row: Option<RowId> = None;
-    let mut impossible_row: Option<RowId> = None;
+    let mut row_without_place: Option<RowId> = None;
     let mut add = |FoundRow { row, must_recheck }| {
         last_row = last_row.max(Some(row));
-        // A row that no page can have isn't added.
-        if !rows.add(row, must_recheck && may_need_recheck) {
-            impossible_row = Some(row);
+        let is_added = rows.add(row, must_recheck && some_key_is_rechecked);
+        if !is_added {
+            // No page of a table has a line with this number.
+            row_without_place = Some(row);
         }
     };
     let in_group = |group: &FilterGroup| sought_in_group(&conditions, group);
     index.checked(search(&directory, &mut index.pages(), in_group, &mut add))?;
     rows.counts.index_pages += index.pages_read();
 
+    // Only damage lets an index name a row that its table can't have. If the table has the page of
+    // the last row, it has those of all others, so one row is checked. The table may be longer than
+    // it was when the search began, but it had each row that was found.
     let Some(last_row) = last_row else {
         return Ok(());
     };
-    // One row is enough: if the table has the page of the last row, it has those of all others. The
-    // table may be longer than it was when the search began, but it had each row that was found.
-    let row_to_check = impossible_row.unwrap_or(last_row);
+    let row_to_check = row_without_place.unwrap_or(last_row);
     let table = Opened::table_of(relation);
     check_rows(relation, table.relation(), [row_to_check].into_iter())
 }
 
 /// Returns the elements that one scan key looks for: a filter must have at least one of them. A
 /// *scan key* is a comparison of the query with the column of filters. Its values are texts, or of
-/// type `bloom_key`, whose identifier is `key_type`.
+/// the extension's type `bloom_key`, whose identifier is `bloom_key_type`.
 ///
 /// Fails with 0A000 if the key has values of another type, or if its collation doesn't compare
 /// bytes, and with 22P03 for a damaged value of type `bloom_key`.
 ///
 /// # Safety
 /// The key must be one of a scan of the index.
-unsafe fn alternatives(relation: Relation, key_type: Oid, key: &Key) -> Result<Vec<ProbeKey>> {
+unsafe fn alternatives(
+    relation: Relation,
+    bloom_key_type: Oid,
+    key: &Key,
+) -> Result<Vec<ProbeKey>> {
     let elements = key.sought().into_iter();
-    if key.asked_type == key_type {
+    if key.asked_type == bloom_key_type {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
         return memory::try_collect(elements.map(parse));

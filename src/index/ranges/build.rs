@@ -10,7 +10,7 @@ use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index};
 use crate::index::session::IndexColumn;
 use crate::pg::call::{Result, SqlValue, interrupt};
-use crate::pg::method::table::{Built, Wanted, maintenance_memory};
+use crate::pg::method::table::{NewIndex, TupleCounts, maintenance_memory};
 use crate::pg::storage::relation::{Opened, PAGE_BYTES, Relation};
 use crate::pg::storage::wal::{self, NewPages};
 use pg_bloom_core::index::page::{RowId, RowSet};
@@ -27,13 +27,27 @@ struct Defaults {
     pages_per_range: u32,
 }
 
-const FOR_ELEMENTS: Defaults = Defaults { fpr: None, pages_per_range: 8 };
-/// A lookup asks for several windows, and a range is read only if it seems to have all of them, so
-/// their rates multiply. At 0.33 a key takes 2.5 bits, of which it sets one. By a model fewer bits
-/// and smaller ranges, or more bits and larger ranges, read more of the text at the same size.
-const FOR_WINDOWS: Defaults = Defaults { fpr: Some(0.33), pages_per_range: 1 };
+const DEFAULTS_FOR_ELEMENTS: Defaults = Defaults { fpr: None, pages_per_range: 8 };
+/// A text has a key for each window, some characters that follow each other. A lookup asks for
+/// several windows, and a range is read only if it seems to have all of them, so their rates
+/// multiply. At 0.33 a key takes 2.5 bits, of which it sets one. By a model fewer bits and smaller
+/// ranges, or more bits and larger ranges, read more of the text at the same size.
+const DEFAULTS_FOR_TEXTS: Defaults = Defaults { fpr: Some(0.33), pages_per_range: 1 };
 /// For members of arrays, values in documents, and words.
-const FOR_OTHER_KEYS: Defaults = Defaults { fpr: Some(0.003), pages_per_range: 8 };
+const DEFAULTS_FOR_OTHER_KEYS: Defaults = Defaults { fpr: Some(0.003), pages_per_range: 8 };
+
+impl Defaults {
+    /// Returns what an index over such a column has unless its options say otherwise.
+    fn for_column(column: &RangesColumn) -> Defaults {
+        match column {
+            RangesColumn::Element(_) => DEFAULTS_FOR_ELEMENTS,
+            RangesColumn::Text(_) => DEFAULTS_FOR_TEXTS,
+            RangesColumn::Array(_) | RangesColumn::Json | RangesColumn::Tsvector => {
+                DEFAULTS_FOR_OTHER_KEYS
+            }
+        }
+    }
+}
 
 /// Bytes of a table for one distinct key, which an index with several keys a row expects before it
 /// has rows.
@@ -41,21 +55,26 @@ const BYTES_PER_KEY: u32 = 20;
 /// Bytes of a row's header and its line pointer.
 const ROW_OVERHEAD: u32 = 28;
 
-/// An index that is being built.
-struct Building<'b> {
+/// Gathers the keys of one range after the other, as the scan of the table brings their rows, and
+/// passes them on to the writer of the index's tiles.
+struct RangeCollector<'b> {
     options: Options,
-    build: Build,
-    index: NewPages<'b>,
-    /// The range that rows come from, whose keys are being gathered.
-    range: u32,
-    gathered: GatheredKeys<'b>,
+    /// Writes a tile, the pages with the bits of many ranges, whenever it has the keys of enough
+    /// ranges.
+    tiles: Build,
+    /// Where the tiles are written.
+    pages: NewPages<'b>,
+    /// The number of the range that the last row is in.
+    current_range: u32,
+    /// The keys of that range so far.
+    keys: GatheredKeys<'b>,
     /// The rows of the last page so far, if pages are split among ranges.
     split_page: SplitPage,
     num_rows: u64,
     /// Keys of all rows, counted as often as rows have them.
     num_keys: u64,
     /// The rows, if PostgreSQL will ask for them to validate the index.
-    built_rows: Option<RowSet>,
+    rows_to_validate: Option<RowSet>,
 }
 
 /// The rows of a page that is split among several ranges, in the order in which the scan gives
@@ -77,43 +96,47 @@ struct RowKeys {
 ///
 /// The table is scanned once, in the order of its pages. The keys (hashes of values, or of their
 /// parts) of one *range*, some neighbouring pages or a part of one, are gathered until the scan has
-/// passed the range. Their bits are written once enough ranges make up a tile. The memory is at
-/// most maintenance_work_mem. If the build is CONCURRENTLY, this session also remembers which rows
-/// the index has, since PostgreSQL will ask for them.
+/// passed the range. Their bits are written once enough ranges make up a *tile*, some pages of the
+/// index. The memory is at most maintenance_work_mem. If the build is CONCURRENTLY, this session
+/// also remembers which rows the index has, since PostgreSQL will ask for them.
 ///
 /// Fails with 0A000 for a column that can't be in such an index, or a table whose rows don't come
 /// in the order of its pages; with 22023 for options that the index can't have; and with 54000 if
 /// the index would have too many pages.
-pub fn build(wanted: &Wanted<'_>) -> Result<Built> {
-    let index = wanted.index();
+pub fn build(new_index: &NewIndex<'_>) -> Result<TupleCounts> {
+    let index = new_index.index();
     let column = column_of_new(index)?;
-    let options = options_of_new(&column, index, Some(wanted.table()))?;
+    let options = options_of_new(&column, index, Some(new_index.table()))?;
+    // `may_split` leaves open whether pages are split among several ranges. It is about pages that
+    // the table gets later. For those that it has, `options.split` has decided, so their tiles are
+    // made without the option, and `finish` stores it.
+    let options_of_tiles = Options { may_split: false, ..options };
     // Hashes are kept in half of maintenance_work_mem; tiles take the other half.
     let most_hashes = maintenance_memory() / 2 / size_of::<u64>();
-    let mut building = Building {
+
+    let mut collector = RangeCollector {
         options,
-        // The rows come by a division into ranges that is already decided. Only pages that the
-        // table gets later may be divided in another way, so `finish` sets the option back.
-        build: Build::new(Options { may_split: false, ..options }, most_hashes),
-        index: begin_index(index)?,
-        range: 0,
-        gathered: GatheredKeys::new(&column),
+        tiles: Build::new(options_of_tiles, most_hashes),
+        pages: begin_index(index)?,
+        current_range: 0,
+        keys: GatheredKeys::new(&column),
         split_page: SplitPage::default(),
         num_rows: 0,
         num_keys: 0,
-        built_rows: wanted.is_concurrent().then(vacuum::built_rows),
+        rows_to_validate: new_index.is_concurrent().then(vacuum::empty_row_set),
     };
     // SAFETY: the scan is one for the index, whose column this is.
-    let table_rows = wanted.scan(|row, value| unsafe { building.add(row, value) });
-    let built_rows = building.built_rows.take();
-    let rows = building.finish()?;
-    if let Some(built_rows) = built_rows {
-        vacuum::keep(index, built_rows);
+    let table_rows = new_index.scan_table(|row, value| unsafe { collector.add(row, value) });
+    let rows_to_validate = collector.rows_to_validate.take();
+    let index_rows = collector.finish()?;
+
+    if let Some(rows) = rows_to_validate {
+        vacuum::keep_until_validated(index, rows);
     }
-    Ok(Built { heap_tuples: table_rows, index_tuples: rows as f64 })
+    Ok(TupleCounts { heap_tuples: table_rows, index_tuples: index_rows as f64 })
 }
 
-impl Building<'_> {
+impl RangeCollector<'_> {
     /// Adds the keys of a row, the hashes of its value or of its parts, to the index that is being
     /// built. `value` is `None` for NULL, which has no keys. A row of a later range (some
     /// neighbouring pages of the table) than the rows before it first ends their range: its keys
@@ -135,7 +158,7 @@ impl Building<'_> {
         // The rows of a split page come in any order, so none of its ranges ends before the page.
         let begun_range =
             if is_split { self.options.range_of(RowId { line: 1, ..row }) } else { range };
-        if begun_range < self.range {
+        if begun_range < self.current_range {
             return Err(unsupported(
                 "cannot build a bloom_filter index on a table whose rows don't come in the order of its pages",
                 "Use a table of the access method heap.",
@@ -149,20 +172,20 @@ impl Building<'_> {
         self.end_ranges_before(begun_range)?;
 
         // SAFETY: promised by the caller.
-        self.num_keys += unsafe { self.gathered.add(value)? } as u64;
+        self.num_keys += unsafe { self.keys.add(value)? } as u64;
         if is_split {
-            let hashes = self.gathered.take();
+            let hashes = self.keys.take();
             memory::push(&mut self.split_page.rows, RowKeys { range, hashes });
         }
         self.num_rows += 1;
-        if let Some(built_rows) = &mut self.built_rows {
-            built_rows.add(row);
+        if let Some(rows) = &mut self.rows_to_validate {
+            rows.add(row);
         }
         interrupt::check_for_interrupts();
         Ok(())
     }
 
-    /// Gives the build the keys of all rows of the last page, if pages are *split*, so that the
+    /// Passes on the keys of all rows of the last page, if pages are *split*, so that the
     /// lines of one page belong to several ranges: range by range, up to the last one that has a
     /// row. Does nothing if no rows are kept. Fails with 54000 if the index would have too many
     /// pages.
@@ -172,40 +195,49 @@ impl Building<'_> {
         for rows_of_range in rows.chunk_by(|a, b| a.range == b.range) {
             self.end_ranges_before(rows_of_range[0].range)?;
             let hashes = rows_of_range.iter().flat_map(|row| row.hashes.iter().copied());
-            self.range += 1;
-            self.build.add_range(&mut self.index, &memory::collect(hashes))?;
+            self.end_range(&memory::collect(hashes))?;
         }
         Ok(())
     }
 
-    /// Ends the current range, with the keys that were gathered, and those after it that have no
-    /// rows, so that `range` is the current one.
+    /// Ends all ranges before `range`: the current one, with the keys that were gathered, and those
+    /// after it, which have no rows. Then `range` is the current one.
     fn end_ranges_before(&mut self, range: u32) -> Result<()> {
-        while self.range < range {
-            self.range += 1;
-            self.build.add_range(&mut self.index, &self.gathered.take())?;
+        while self.current_range < range {
+            let keys = self.keys.take();
+            self.end_range(&keys)?;
         }
         Ok(())
     }
 
-    /// Ends the last range (the neighbouring pages of the table whose keys were gathered last), and
-    /// writes the rest of the index: its last tiles, and the metapage, which makes it an index.
+    /// Ends the current range, which has these keys: the next one becomes the current one.
+    fn end_range(&mut self, keys: &[u64]) -> Result<()> {
+        self.current_range += 1;
+        self.tiles.add_range(&mut self.pages, keys)
+    }
+
+    /// Writes the rest of an index, when all rows of the table were added: the keys of the last
+    /// *range* (neighbouring pages of the table), the last *tiles* (pages with the bits of many
+    /// ranges), and in the end the metapage, without which PostgreSQL's file is no valid index.
     /// Returns how many rows the index has. Fails with 54000 if the index would have too many
     /// pages.
     fn finish(mut self) -> Result<u64> {
         self.end_split_page()?;
-        if !self.gathered.is_empty() {
-            self.end_ranges_before(self.range + 1)?;
+        if !self.keys.is_empty() {
+            let keys_of_last_range = self.keys.take();
+            self.end_range(&keys_of_last_range)?;
         }
-        let mut directory = self.build.finish(&mut self.index, self.num_rows)?;
+        let mut directory = self.tiles.finish(&mut self.pages, self.num_rows)?;
+
         // In an index of elements every row has one key, which needn't be stored.
-        if !matches!(self.gathered.column, RangesColumn::Element(_)) {
+        if !matches!(self.keys.column, RangesColumn::Element(_)) {
             let keys_per_row = mean_keys_per_row(self.num_keys, self.num_rows);
             directory.keys_per_row = u16::try_from(keys_per_row).unwrap_or(u16::MAX);
         }
-        // The build itself ran without this option: only later pages may be divided in another way.
+        // The tiles were made without this option: it says whether pages that the table gets later
+        // may be split among several ranges.
         directory.options.may_split = self.options.may_split;
-        self.index.finish(&directory.metapage());
+        self.pages.finish(&directory.metapage());
         Ok(self.num_rows)
     }
 }
@@ -223,7 +255,7 @@ fn mean_keys_per_row(num_keys: u64, num_rows: u64) -> u64 {
 /// as `citext`: no lookup could use the index. An older index over such a column, whose type was
 /// altered later, is rebuilt all the same.
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
-    let column = RangesColumn::of(index)?;
+    let column = RangesColumn::describe_column(index)?;
     let is_read_as_its_bytes = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
         && index.support_function(HASH) == Oid::INVALID;
     if is_read_as_its_bytes && !index.is_being_reindexed() {
@@ -234,15 +266,13 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
 }
 
 /// Returns the options that an index is built with: those that the user has given in WITH, and
-/// defaults for the others, by the type of the column. A *range* is the part of the table that has
-/// one Bloom filter. `table` is the table whose rows the index will have; `None` makes the index
-/// for a table that is still empty.
+/// defaults for the others, by the type of the column. `table` is the table whose rows the index
+/// will have; `None` makes the index for a table that is still empty.
 ///
-/// A page with much text may be *split* among several ranges, by a sample of the table's pages,
-/// unless the user has said how many pages a range has. An index of elements is never split. An
-/// index of texts, whose ranges are single pages in any case, may split later pages even if it
-/// splits none now. The number of keys in a range is a guess, for an index without rows: from the
-/// width of a row, or one key for each 20 bytes.
+/// A *range* is the part of the table that has one Bloom filter: some neighbouring pages or, if
+/// pages have so much text that they are *split*, a part of one page. Whether they are is decided
+/// here, by a sample of the table's pages, but pages are left whole in an index of elements, and if
+/// the user has said how many pages a range has.
 ///
 /// Fails with 22023 for options that such an index can't have.
 fn options_of_new(
@@ -252,34 +282,35 @@ fn options_of_new(
 ) -> Result<Options> {
     let is_of_elements = matches!(column, RangesColumn::Element(_));
     let is_of_texts = matches!(column, RangesColumn::Text(_));
-    let defaults = match column {
-        RangesColumn::Element(_) => FOR_ELEMENTS,
-        RangesColumn::Text(_) => FOR_WINDOWS,
-        RangesColumn::Array(_) | RangesColumn::Json | RangesColumn::Words => FOR_OTHER_KEYS,
-    };
+    let defaults = Defaults::for_column(column);
     let most_fpr = if is_of_elements { MAX_FPR_ONE_KEY } else { MAX_FPR_MANY_KEYS };
     let given = options::given(index, most_fpr)?;
 
-    // Unless the user says how many pages a range has, pages may be split, now or later.
-    let division_is_open = given.pages_per_range.is_none() && !is_of_elements;
+    let can_split_pages = given.pages_per_range.is_none() && !is_of_elements;
     let split = match table {
-        Some(table) if division_is_open => sample::split_of_all(index, table),
+        Some(table) if can_split_pages => sample::split_for_table(index, table),
         _ => None,
     };
     let default_pages = if split.is_some() { 1 } else { defaults.pages_per_range };
     let pages_per_range = given.pages_per_range.unwrap_or(default_pages);
 
-    let keys_per_range = keys_per_page(index, is_of_elements).saturating_mul(pages_per_range);
-    // A flat index has only one level. A filter of a level above stands for up to 128 ranges, and
-    // would have nearly all keys of texts.
+    // Sizes the first tile of an index that gets all its rows later.
+    let guessed_keys_per_range =
+        keys_per_page(index, is_of_elements).saturating_mul(pages_per_range);
+
+    // A *flat* index has no filters of higher levels, each of which stands for up to 128 ranges and
+    // lets a lookup skip them. With texts such a filter would have nearly all keys.
     let is_flat = split.is_some() || is_of_texts;
+    // Only a flat index can split later pages. If it is of texts, its ranges are single pages, and
+    // it may begin to split them when the table gets pages with more text.
+    let may_split = is_flat && can_split_pages;
     Ok(Options {
         fpr: given.fpr.or(defaults.fpr),
         table_pages: table.map_or(0, Relation::pages),
         is_flat,
         split,
-        may_split: is_flat && division_is_open,
-        ..Options::for_empty_table(PAGE_SIZE, pages_per_range, keys_per_range)
+        may_split,
+        ..Options::for_empty_table(PAGE_SIZE, pages_per_range, guessed_keys_per_range)
     })
 }
 

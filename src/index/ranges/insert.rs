@@ -282,11 +282,12 @@ fn division_of_new_pages(
         return Ok(Division::Keep);
     }
     let table = Opened::table_of(index.relation);
-    let wanted_split = match sample::division_of_last(index.relation, table.relation(), row.page) {
-        LastPages::TooFew => return Ok(Division::Keep),
-        LastPages::Whole => None,
-        LastPages::Split(split) => Some(split),
-    };
+    let wanted_split =
+        match sample::division_by_last_pages(index.relation, table.relation(), row.page) {
+            LastPages::TooFew => return Ok(Division::Keep),
+            LastPages::Whole => None,
+            LastPages::Split(split) => Some(split),
+        };
 
     match (split_of_new_pages(directory), wanted_split) {
         (None, None) => Ok(Division::Keep),
@@ -411,8 +412,9 @@ const RECENT_KEYS: usize = 1 << 13;
 /// A key whose bits are set in a range of an index.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecentKey {
-    /// The number of the index: see [`crate::index::session`].
-    pub index: u64,
+    /// The number of the reading by which the session knows the index: see
+    /// [`crate::index::session`].
+    pub load_number: u64,
     pub range: u32,
     pub hash: u64,
 }
@@ -445,13 +447,13 @@ impl RecentKeys {
 
 /// Returns whether this session remembers that the bits of a key are set in a range.
 fn was_set_recently(index: &RangesIndex, range: u32, hash: u64) -> bool {
-    let key = RecentKey { index: index.number(), range, hash };
+    let key = RecentKey { load_number: index.load_number(), range, hash };
     RECENT.with(|recent| recent.has(&key))
 }
 
 /// Remembers that the bits of a key are set in a range. Call it after they are logged.
 fn remember_as_set(index: &RangesIndex, range: u32, hash: u64) {
-    let key = RecentKey { index: index.number(), range, hash };
+    let key = RecentKey { load_number: index.load_number(), range, hash };
     RECENT.with(|recent| recent.add(key));
 }
 

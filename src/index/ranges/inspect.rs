@@ -153,7 +153,7 @@ impl RowChecker<'_> {
     /// XX002 if the index is damaged.
     fn finds_key(&mut self, row: RowId, hash: u64) -> Result<bool> {
         let range = self.directory.options.range_of(row);
-        let key = RecentKey { index: self.index.number(), range, hash };
+        let key = RecentKey { load_number: self.index.load_number(), range, hash };
         if !self.checked_keys.has(&key) {
             if !has_bits(self.index, self.directory, range, hash)? {
                 return Ok(false);

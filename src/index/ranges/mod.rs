@@ -28,7 +28,7 @@ mod sample;
 mod vacuum;
 
 pub use by_hash::may_have;
-pub use columns::class::{MOST_STRATEGIES, PARTS};
+pub use columns::class::{MOST_STRATEGIES, PARTS_CLASS_FUNCTION};
 
 use columns::{RangesColumn, RangesIndex};
 
@@ -53,7 +53,7 @@ pub static RANGES: IndexKind = IndexKind {
 };
 
 fn validate(family: Oid, declared: Oid) -> bool {
-    match operators::family_function(family, declared, PARTS) {
+    match operators::family_function(family, declared, PARTS_CLASS_FUNCTION) {
         Some(support) => columns::class::check(family, support).map_err(info).is_ok(),
         None => columns::element::validate(family, declared),
     }

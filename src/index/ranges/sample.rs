@@ -36,7 +36,7 @@ pub enum LastPages {
 /// and what they have when they are full. Returns `None` if pages should not be split, since they
 /// have little text, or if the rows can't be read here: the index is on an expression, or the table
 /// has another access method than heap.
-pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
+pub fn split_for_table(index: Relation, table: Relation) -> Option<Split> {
     let num_pages = u64::from(table.pages());
     let num_read = num_pages.min(PAGES_OF_TABLE.into());
     let pages = (0..num_read).map(|i| (i * num_pages / num_read) as u32);
@@ -44,11 +44,12 @@ pub fn split_of_all(index: Relation, table: Relation) -> Option<Split> {
 }
 
 /// Returns into how many ranges each new page of a table should be divided, judging by up to 1,024
-/// pages that the table has. They are read from page `last` backwards, until their rows would fill
+/// pages that the table has. They are read from page `last_page` backwards, until their rows would fill
 /// three pages.
-pub fn division_of_last(index: Relation, table: Relation, last: u32) -> LastPages {
-    let first = last.saturating_sub(MOST_LAST_PAGES - 1);
-    let Some(sample) = Sample::read(index, table, (first..=last).rev(), ENOUGH_FULL_PAGES) else {
+pub fn division_by_last_pages(index: Relation, table: Relation, last_page: u32) -> LastPages {
+    let first_page = last_page.saturating_sub(MOST_LAST_PAGES - 1);
+    let pages = (first_page..=last_page).rev();
+    let Some(sample) = Sample::read(index, table, pages, ENOUGH_FULL_PAGES) else {
         return LastPages::Whole;
     };
     if sample.full_pages < LEAST_FULL_PAGES {

@@ -24,10 +24,10 @@ use std::cell::{Cell, RefCell};
 /// that the index was built with.
 pub fn bulk_delete(index: Relation, dead: &DeadRows) -> Result<Counts> {
     let file = index.file();
-    let rows = BUILT.with(|built| {
-        let mut built_indexes = built.borrow_mut();
-        let place = built_indexes.iter().position(|index| index.file == file)?;
-        Some(built_indexes.swap_remove(place).rows)
+    let rows = UNVALIDATED.with(|indexes| {
+        let mut indexes = indexes.borrow_mut();
+        let place = indexes.iter().position(|index| index.file == file)?;
+        Some(indexes.swap_remove(place).rows)
     });
     for row in rows.iter().flat_map(RowSet::iter) {
         // PostgreSQL notes each row that it is asked about. Its answer, that no row is dead, is of
@@ -54,8 +54,9 @@ pub fn cleanup(index: Relation, vacuum: &Vacuum, _had_pass: bool) -> Option<Coun
 /// by this.
 const SHARE_OF_MEMORY: usize = 8;
 
-/// An index that this session has built, and that isn't validated yet.
-struct BuiltIndex {
+/// An index that this session has built with CONCURRENTLY, and that PostgreSQL has not validated
+/// yet.
+struct UnvalidatedIndex {
     file: File,
     rows: RowSet,
 }
@@ -63,33 +64,43 @@ struct BuiltIndex {
 session_locals! {
     /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it
     /// validates the first.
-    static BUILT: RefCell<Vec<BuiltIndex>> = const { RefCell::new(Vec::new()) };
-    /// Whether the session is notified when a transaction fails.
+    static UNVALIDATED: RefCell<Vec<UnvalidatedIndex>> = const { RefCell::new(Vec::new()) };
+    /// Whether PostgreSQL calls [`forget_unvalidated`] when a transaction of this session fails.
     static WATCHES_ABORTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns an empty set for the rows of an index whose build begins. It takes no more memory than
-/// other indexes that wait have left.
-pub fn built_rows() -> RowSet {
+/// Returns an empty set for the rows of an index whose build by CREATE INDEX CONCURRENTLY begins.
+/// The set takes no more memory than the rows of other indexes that wait for their validation have
+/// left.
+pub fn empty_row_set() -> RowSet {
     let bytes_in_use: usize =
-        BUILT.with(|built| built.borrow().iter().map(|index| index.rows.bytes()).sum());
+        UNVALIDATED.with(|indexes| indexes.borrow().iter().map(|index| index.rows.bytes()).sum());
     RowSet::new((maintenance_memory() / SHARE_OF_MEMORY).saturating_sub(bytes_in_use))
 }
 
-/// Keeps in this session which rows an index was built with, until CREATE INDEX CONCURRENTLY
-/// validates the index and asks for them, or a transaction of the session fails. They replace any
-/// rows that were kept for the same file.
-pub fn keep(index: Relation, rows: RowSet) {
-    if !WATCHES_ABORTS.with(|watches| watches.replace(true)) {
+/// Keeps in this session's memory the rows with which CREATE INDEX CONCURRENTLY has built an index.
+/// PostgreSQL asks for them when it validates the index: [`bulk_delete`] names and forgets them.
+///
+/// If a transaction of this session fails before that, no index will be validated, so the rows of
+/// all indexes are forgotten.
+pub fn keep_until_validated(index: Relation, rows: RowSet) {
+    let watches_aborts = WATCHES_ABORTS.with(|watches| watches.replace(true));
+    if !watches_aborts {
         // SAFETY: the function frees memory of Rust's, and calls nothing of PostgreSQL.
-        unsafe { invalidation::watch_aborts(|| drop(BUILT.with(|built| built.take()))) };
+        unsafe { invalidation::watch_aborts(forget_unvalidated) };
     }
+
     let file = index.file();
-    BUILT.with(|built| {
-        let mut built = built.borrow_mut();
+    UNVALIDATED.with(|indexes| {
+        let mut indexes = indexes.borrow_mut();
         // A file's number may be given again after the file was dropped: rows of the older file
         // must never be named.
-        built.retain(|index| index.file != file);
-        built.push(BuiltIndex { file, rows });
+        indexes.retain(|index| index.file != file);
+        indexes.push(UnvalidatedIndex { file, rows });
     });
+}
+
+/// Frees the rows of all indexes that wait for their validation.
+fn forget_unvalidated() {
+    UNVALIDATED.with(|indexes| drop(indexes.take()));
 }

@@ -10,28 +10,30 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-pub use pgrx::pg_sys::IndexBuildResult as Built;
+/// How many rows the table and the index have after CREATE INDEX.
+pub use pgrx::pg_sys::IndexBuildResult as TupleCounts;
 
-/// An index that is to be built, and its table.
-pub struct Wanted<'r> {
+/// An index that CREATE INDEX or REINDEX is about to fill, and its table.
+pub struct NewIndex<'r> {
     table: Relation<'r>,
     index: Relation<'r>,
     info: *mut pg_sys::IndexInfo,
 }
 
-impl<'r> Wanted<'r> {
-    /// Wraps the arguments of the function `ambuild`.
+impl<'r> NewIndex<'r> {
+    /// Wraps the arguments with which PostgreSQL calls `ambuild`, the function by which an access
+    /// method builds an index.
     ///
     /// # Safety
-    /// The arguments must be PostgreSQL's to `ambuild`, and valid for `'r`.
-    pub unsafe fn new(
+    /// The arguments must be those of a call of `ambuild` by PostgreSQL, and valid for `'r`.
+    pub unsafe fn from_ambuild(
         table: pg_sys::Relation,
         index: pg_sys::Relation,
         info: *mut pg_sys::IndexInfo,
-    ) -> Wanted<'r> {
+    ) -> NewIndex<'r> {
         // SAFETY: PostgreSQL has opened both relations for `'r`, as the caller promises.
         unsafe {
-            Wanted {
+            NewIndex {
                 table: Relation::new(table),
                 index: Relation::new(index),
                 info,
@@ -62,27 +64,34 @@ impl<'r> Wanted<'r> {
     /// of one row with equal values, comes once, with the place of its first version. The value
     /// exists until `found` returns, as does the current memory then. If `found` fails, its error
     /// is raised.
-    pub fn scan(&self, mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>) -> f64 {
-        // SAFETY: the null pointer stands for no scan.
-        unsafe { self.scan_by(std::ptr::null_mut(), &mut found) }
+    pub fn scan_table(&self, mut found: impl FnMut(RowId, Option<SqlValue>) -> Result<()>) -> f64 {
+        // SAFETY: no scan was begun.
+        unsafe { self.visit_rows(None, &mut found) }
     }
 
-    /// Calls `found` with each row that the index must have, and with the value of its column, and
-    /// returns how many rows the table has. `rows` is a scan of the table that has begun and
-    /// decides which rows are read, or null for a new scan of all rows. The scan is ended.
+    /// Calls `found` with each row that the index must have, and with the value of its column,
+    /// `None` for NULL. Returns how many rows the table has. The table's access method does the
+    /// scan.
+    ///
+    /// `begun_scan` is a scan of the table that the caller has begun with a snapshot, and perhaps
+    /// limited to some pages: only its rows come, and it is ended here. With `None` the access
+    /// method begins a scan of its own, of all rows. If `found` fails, its error is raised.
     ///
     /// # Safety
-    /// `rows` must be null or a scan of the table.
-    unsafe fn scan_by(&self, rows: pg_sys::TableScanDesc, found: VisitRow) -> f64 {
-        let info = self.info;
+    /// `begun_scan` must be a scan of this table that hasn't ended.
+    unsafe fn visit_rows(&self, begun_scan: Option<pg_sys::TableScanDesc>, found: VisitRow) -> f64 {
         // PostgreSQL takes a scan that is passed to it for one of a process in a parallel build:
         // such a scan may begin at any page, and its progress is not the progress of the build.
-        let is_passed = !rows.is_null();
-        let allow_sync = is_passed;
-        let reports_progress = !is_passed;
+        let allow_sync = begun_scan.is_some();
+        let reports_progress = begun_scan.is_none();
         let any_visible = false;
         let first_page = 0;
         let page_count = pg_sys::InvalidBlockNumber;
+
+        let table = self.table.raw();
+        let index = self.index.raw();
+        let info = self.info;
+        let begun_scan = begun_scan.unwrap_or(std::ptr::null_mut());
         // SAFETY: the caller promises the scan. The access method of a table has the function, and
         // the closure and the memory of the call exist until the scan ends.
         unsafe {
@@ -93,8 +102,6 @@ impl<'r> Wanted<'r> {
                 .table_method()
                 .index_build_range_scan
                 .expect("tables can be scanned");
-            let table = self.table.raw();
-            let index = self.index.raw();
             let visit = Some(build_callback as _);
             guarded!(scan(
                 table,
@@ -107,7 +114,7 @@ impl<'r> Wanted<'r> {
                 page_count,
                 visit,
                 state,
-                rows
+                begun_scan
             ))
         }
     }
@@ -163,11 +170,11 @@ pub fn scan_for_check(
         let begin = table.table_method().scan_begin.expect("tables can be scanned");
         let no_keys = std::ptr::null_mut();
         let not_parallel = std::ptr::null_mut();
-        let rows = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
+        let scan = guarded!(begin(table.raw(), snapshot.0, 0, no_keys, not_parallel, flags));
         if let Some(Range { start, end }) = pages {
-            pg_sys::heap_setscanlimits(rows, start, end - start);
+            pg_sys::heap_setscanlimits(scan, start, end - start);
         }
-        Wanted { table, index, info }.scan_by(rows, &mut found);
+        NewIndex { table, index, info }.visit_rows(Some(scan), &mut found);
     }
 }
 
@@ -195,7 +202,7 @@ unsafe extern "C-unwind" fn build_callback(
     state: *mut c_void,
 ) {
     // SAFETY: PostgreSQL calls this with the place of a row, a value for the one column, and the
-    // state that `scan_by` has passed.
+    // state that `visit_rows` has passed.
     unsafe { Entry::new() }.run(|| unsafe {
         let value = if *nulls { None } else { Some(SqlValue { datum: *values }) };
         let ScanState { found, memory } = &mut *state.cast::<ScanState<'_>>();

@@ -5,7 +5,7 @@ use super::time::Interval;
 use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
-use crate::pg::version::attribute;
+use crate::pg::version::{attribute, attributes};
 use pgrx::pg_sys;
 
 /// The value of a column of a result.
@@ -55,16 +55,46 @@ impl ResultColumn {
     }
 }
 
+/// The value of an OUT parameter of a SQL function.
+pub struct OutParameter {
+    /// The name with which the parameter is declared.
+    pub name: &'static str,
+    pub value: ResultColumn,
+}
+
+/// Returns the values of a SQL function's OUT parameters as its result, one row in the current
+/// memory context. The parameters may have any order. Panics if the function is declared with other
+/// parameters.
+pub fn row_of_parameters(call: &Call, parameters: &[OutParameter]) -> pg_sys::Datum {
+    // SAFETY: the descriptor exists as long as the call.
+    let declared_columns = unsafe { attributes(row_descriptor(call)) };
+    let mut columns = Vec::new();
+    for declared in declared_columns {
+        let declared_name = encoding::name(&declared.attname);
+        let parameter = parameters.iter().find(|parameter| parameter.name == declared_name);
+        columns.push(parameter.expect("a value for each parameter").value.clone());
+    }
+    assert_eq!(columns.len(), parameters.len(), "the declared parameters");
+    row(call, &columns)
+}
+
+/// Returns the description of the rows that a SQL function is declared to return. It exists as long
+/// as the call. Panics if the function doesn't return rows.
+fn row_descriptor(call: &Call) -> pg_sys::TupleDesc {
+    let mut descriptor = std::ptr::null_mut();
+    // SAFETY: if the function returns no rows, the descriptor stays null.
+    unsafe { pg_sys::get_call_result_type(call.fcinfo(), std::ptr::null_mut(), &mut descriptor) };
+    assert!(!descriptor.is_null(), "a function that returns rows");
+    descriptor
+}
+
 /// Returns a row with these columns as the result of a SQL function that is declared to return one
 /// row. The row is in the current memory context. Panics if the function is declared with other
 /// columns.
 pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
-    let mut descriptor = std::ptr::null_mut();
-    // SAFETY: if the function returns no rows, the descriptor stays null. There is a value for each
-    // of its columns.
+    let descriptor = row_descriptor(call);
+    // SAFETY: the descriptor is the function's, and there is a value for each of its columns.
     unsafe {
-        pg_sys::get_call_result_type(call.fcinfo(), std::ptr::null_mut(), &mut descriptor);
-        assert!(!descriptor.is_null(), "a function that returns rows");
         pg_sys::BlessTupleDesc(descriptor);
         let (mut values, mut nulls) = values_and_nulls(descriptor, columns);
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());

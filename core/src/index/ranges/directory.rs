@@ -26,22 +26,28 @@ pub struct Options {
     pub fpr: Option<f64>,
     /// Heap pages of a range, at least one; one if pages are split.
     pub pages_per_range: u32,
-    /// Which pages are split among ranges; `None` if all are whole.
+    /// Which pages are *split*: they have so much text that each is divided among several ranges.
+    /// `None` if each range has whole pages.
     pub split: Option<Split>,
-    /// Whether it can be decided later that pages are split: those of a tile that is added.
+    /// Whether pages that the table gets later may be split, if none is split now.
     pub may_split: bool,
     /// Heap pages of the table when the index was built.
     pub table_pages: u32,
     /// How many distinct keys a range is assumed to have while the index has none.
     pub keys_per_range: u32,
-    /// Whether level 0 is the only one, however many ranges there are: most slots above would have
-    /// all keys.
+    /// Whether the index has only level 0, the filters of ranges, however many these are. Otherwise
+    /// it gets filters of higher levels, each for many ranges that a lookup can skip together. In
+    /// an index of texts such filters would have nearly all keys, and let it skip nothing.
     pub is_flat: bool,
 }
 
 impl Options {
-    /// Returns the options of an index on an empty table whose pages are whole. The false positive
-    /// rate follows the size of the table.
+    /// Returns the options of an index on a table without rows. Each *range*, the part of the table
+    /// that has one Bloom filter, is `pages_per_range` whole pages, and no page is ever split among
+    /// several ranges. The index gets filters of higher levels as it grows (it isn't *flat*). The
+    /// false positive rate follows the size of the table. `keys_per_range` is a guess of how many
+    /// distinct keys a range will have, for its first filters. A caller that wants other options
+    /// changes these fields.
     pub const fn for_empty_table(
         size: PageSize,
         pages_per_range: u32,

@@ -36,7 +36,7 @@ impl ArrayColumn {
     /// members are hashed, and how members are stored. Fails with 0A000 if the column isn't of
     /// arrays, if their members have a type that an index can't have, and for a nondeterministic
     /// collation.
-    pub fn of(relation: Relation) -> Result<ArrayColumn> {
+    pub fn of_index(relation: Relation) -> Result<ArrayColumn> {
         let collation = relation.column_class().collation;
         let column_type = catalog::base_type(relation.column_type());
         let column = |oid: Oid| Column::new(relation.handler(), oid, collation);

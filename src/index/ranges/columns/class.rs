@@ -13,8 +13,9 @@ use crate::pg::call::{Error, Result, SqlState};
 use crate::pg::catalog::operators;
 use pgrx::pg_sys::{self, Oid};
 
-/// The number of the support function that these operator classes have, and no others.
-pub const PARTS: i16 = 3;
+/// The number of the support function by which the index tells these operator classes from each
+/// other, and from all others, which have none.
+pub const PARTS_CLASS_FUNCTION: i16 = 3;
 
 /// A lookup asks for at most this many keys that a row must all have, of an array or a document
 /// with more. The others are left to PostgreSQL, which compares each row: 256 keys leave next to no
@@ -23,10 +24,10 @@ pub const MOST_PARTS: usize = 256;
 
 /// The functions that are support function 3 of `array_ops`, `jsonb_ops`, `tsvector_ops` and
 /// `text_ngram_ops`.
-pub const ARRAY: u32 = pg_sys::F_ARRAYOVERLAP;
-pub const JSON: u32 = pg_sys::F_JSONB_CONTAINS;
-pub const WORDS: u32 = pg_sys::F_TS_MATCH_VQ;
-pub const TEXT: u32 = pg_sys::F_TEXTLIKE;
+pub const ARRAY_OPS: u32 = pg_sys::F_ARRAYOVERLAP;
+pub const JSONB_OPS: u32 = pg_sys::F_JSONB_CONTAINS;
+pub const TSVECTOR_OPS: u32 = pg_sys::F_TS_MATCH_VQ;
+pub const TEXT_NGRAM_OPS: u32 = pg_sys::F_TEXTLIKE;
 
 /// What an operator asks, by its strategy, a number in the catalogs: `=`, `@>`, `&&`, `LIKE`,
 /// `ILIKE`, `^@`, `@@` of a tsquery, `?`, `?|`, `?&`, `~`, `~*`, `@?` and `@@` of a jsonpath.
@@ -68,12 +69,12 @@ pub const MOST_STRATEGIES: i16 = Strategy::PathMatches as i16;
 /// Returns none for a function that isn't one of these four.
 fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
     match support.to_u32() {
-        ARRAY => &[
+        ARRAY_OPS => &[
             (Strategy::Equal, pg_sys::F_ARRAY_EQ),
             (Strategy::Contains, pg_sys::F_ARRAYCONTAINS),
             (Strategy::Overlaps, pg_sys::F_ARRAYOVERLAP),
         ],
-        JSON => &[
+        JSONB_OPS => &[
             (Strategy::Equal, pg_sys::F_JSONB_EQ),
             (Strategy::Contains, pg_sys::F_JSONB_CONTAINS),
             (Strategy::HasKey, pg_sys::F_JSONB_EXISTS),
@@ -82,8 +83,8 @@ fn operators_of(support: Oid) -> &'static [(Strategy, u32)] {
             (Strategy::PathExists, pg_sys::F_JSONB_PATH_EXISTS_OPR),
             (Strategy::PathMatches, pg_sys::F_JSONB_PATH_MATCH_OPR),
         ],
-        WORDS => &[(Strategy::Matches, pg_sys::F_TS_MATCH_VQ)],
-        TEXT => &[
+        TSVECTOR_OPS => &[(Strategy::Matches, pg_sys::F_TS_MATCH_VQ)],
+        TEXT_NGRAM_OPS => &[
             (Strategy::Equal, pg_sys::F_TEXTEQ),
             (Strategy::Like, pg_sys::F_TEXTLIKE),
             (Strategy::LikeIgnoringCase, pg_sys::F_TEXTICLIKE),

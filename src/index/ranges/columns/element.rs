@@ -23,35 +23,41 @@ use std::collections::HashMap;
 /// The strategy of equality, the only one over elements.
 const EQUAL: i16 = 1;
 
+/// A column whose values are hashed as a whole: how that is done.
 pub struct ElementColumn {
     column: Column,
-    /// The hashers of other types that the column was compared with in this session, by their OIDs.
-    hashers_of_others: RefCell<HashMap<u32, Hasher>>,
+    /// How values of other types are hashed, with which queries of this session have compared the
+    /// column: by the OIDs of their types.
+    hashers_by_type: RefCell<HashMap<u32, Hasher>>,
 }
 
 impl ElementColumn {
-    /// Describes the column of an index of elements: how its values are hashed. They are hashed as
-    /// values of the type that the index's operator class is declared for. The column's own type
-    /// doesn't count, since `ALTER TABLE … TYPE` can change it and keep the index.
+    /// Returns how the values of an index's column are hashed, each as a whole: as values of the
+    /// type that the index's operator class is declared for. The column's own type counts only if
+    /// the class is declared for a pseudo-type such as `anyenum`: `ALTER TABLE … TYPE` may have
+    /// changed it and kept the index.
     ///
-    /// Fails with 0A000 for a type, a collation or an operator class that an index can't have.
-    pub fn of(relation: Relation) -> Result<ElementColumn> {
-        let ColumnClass { family, declared, collation } = relation.column_class();
-        let compared = if catalog::is_polymorphic(declared) {
-            relation.column_type()
+    /// Fails with 0A000 for a type, a collation or an operator class that an index can't have. In
+    /// particular `=` of the class must be the usual one of its type, since equal hashes say only
+    /// whether values are equal by that.
+    pub fn of_index(index: Relation) -> Result<ElementColumn> {
+        let ColumnClass { family, declared: declared_type, collation } = index.column_class();
+        let hashed_type = if catalog::is_polymorphic(declared_type) {
+            index.column_type()
         } else {
-            declared
+            declared_type
         };
-        let hash = relation.support_function(HASH);
-        let column = if hash == Oid::INVALID {
-            Column::new(relation.handler(), compared, collation)?
+
+        let hash_function = index.support_function(HASH);
+        let column = if hash_function == Oid::INVALID {
+            Column::new(index.handler(), hashed_type, collation)?
         } else {
-            Column::hashed_by(hash, compared, collation)?
+            Column::hashed_by(hash_function, hashed_type, collation)?
         };
-        if !is_usual_equality(family, declared, declared) {
-            return Err(refuse_comparison(declared, declared));
+        if !is_usual_equality(family, declared_type, declared_type) {
+            return Err(refuse_comparison(declared_type, declared_type));
         }
-        Ok(ElementColumn { column, hashers_of_others: RefCell::default() })
+        Ok(ElementColumn { column, hashers_by_type: RefCell::default() })
     }
 
     /// Returns the hasher of the column's own values.
@@ -59,32 +65,35 @@ impl ElementColumn {
         self.column.hasher()
     }
 
-    /// Returns the hasher for values of type `asked` that a query compares the column with, such as
-    /// an `integer` with a column of `bigint`. An invalid OID stands for the type that the operator
-    /// class is declared for. The hashers of other types are kept for the session.
+    /// Returns the hasher for values of type `asked_type` that a query compares the column with,
+    /// such as an `integer` with a column of `bigint`. An invalid OID stands for the type that the
+    /// operator class is declared for. The hashers of other types are kept for the session.
     ///
     /// Fails with 0A000 if equal values of the two types needn't have equal hashes, or if the
     /// operator isn't the usual `=` of these types.
-    pub fn hasher_of(&self, index: Relation, asked: Oid) -> Result<Hasher> {
-        let ColumnClass { family, declared, collation } = index.column_class();
-        if asked == Oid::INVALID || asked == declared {
+    pub fn hasher_of(&self, index: Relation, asked_type: Oid) -> Result<Hasher> {
+        let ColumnClass { family, declared: declared_type, collation } = index.column_class();
+        if asked_type == Oid::INVALID || asked_type == declared_type {
             return Ok(self.hasher().clone());
         }
-        if let Some(hasher) = self.hashers_of_others.borrow().get(&asked.to_u32()) {
+        if let Some(hasher) = self.hashers_by_type.borrow().get(&asked_type.to_u32()) {
             return Ok(hasher.clone());
         }
-        let other = Column::new(index.handler(), asked, collation)?;
-        if !other.compares_with(&self.column) || !is_usual_equality(family, declared, asked) {
-            return Err(refuse_comparison(declared, asked));
+        let asked = Column::new(index.handler(), asked_type, collation)?;
+        if !asked.compares_with(&self.column)
+            || !is_usual_equality(family, declared_type, asked_type)
+        {
+            return Err(refuse_comparison(declared_type, asked_type));
         }
-        self.hashers_of_others
+        self.hashers_by_type
             .borrow_mut()
-            .insert(asked.to_u32(), other.hasher().clone());
-        Ok(other.hasher().clone())
+            .insert(asked_type.to_u32(), asked.hasher().clone());
+        Ok(asked.hasher().clone())
     }
 }
 
-/// Returns whether the operator by which a family compares these types is their usual equality.
+/// Returns whether the operator by which an operator family compares these types for equality is
+/// the one that PostgreSQL uses by default: that of their default operator class.
 fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
     let operator = operators::family_member(family, left, right, EQUAL);
     operator.is_some() && operator == operators::equality(left, right)

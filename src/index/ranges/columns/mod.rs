@@ -21,7 +21,7 @@ mod text;
 mod words;
 
 use array::ArrayColumn;
-use class::{PARTS, Strategy};
+use class::{PARTS_CLASS_FUNCTION, Strategy};
 use element::ElementColumn;
 use text::TextColumn;
 
@@ -49,28 +49,37 @@ pub enum RangesColumn {
     Text(TextColumn),
     Json,
     /// The words of a tsvector.
-    Words,
+    Tsvector,
 }
 
 impl IndexColumn for RangesColumn {
     type Directory = Directory;
 
-    /// Describes the column of an index over ranges, by its operator class: `array_ops`,
-    /// `jsonb_ops`, `tsvector_ops` and `text_ngram_ops`, which keep the parts of values, have
-    /// support function 3, and each has another one. Fails with 0A000 for a column or a class that
-    /// such an index can't have.
-    fn of(relation: Relation) -> Result<RangesColumn> {
-        let support = relation.support_function(PARTS);
-        if support == Oid::INVALID {
-            return Ok(RangesColumn::Element(ElementColumn::of(relation)?));
+    /// Returns a description of the column of an index over ranges of a table's pages. The index
+    /// keeps hashes of what values have in them, by its operator class. Support function 3 of the
+    /// class, which is never called, says which class it is:
+    ///
+    /// | operator class | support function 3 | the index keeps the hash of |
+    /// |---|---|---|
+    /// | those of elements | none | a value as a whole |
+    /// | `array_ops` | `arrayoverlap` | an array and each of its members |
+    /// | `jsonb_ops` | `jsonb_contains` | each value of a document with its path, and each key |
+    /// | `tsvector_ops` | `ts_match_vq` | each word |
+    /// | `text_ngram_ops` | `textlike` | each window of a text: characters that follow each other |
+    ///
+    /// Fails with 0A000 for a column or an operator class that such an index can't have.
+    fn describe_column(index: Relation) -> Result<RangesColumn> {
+        let class_function = index.support_function(PARTS_CLASS_FUNCTION);
+        if class_function == Oid::INVALID {
+            return Ok(RangesColumn::Element(ElementColumn::of_index(index)?));
         }
-        let family = relation.column_class().family;
-        class::check(family, support)?;
-        Ok(match support.to_u32() {
-            class::ARRAY => RangesColumn::Array(Box::new(ArrayColumn::of(relation)?)),
-            class::TEXT => RangesColumn::Text(TextColumn::of(relation)?),
-            class::JSON => RangesColumn::Json,
-            class::WORDS => RangesColumn::Words,
+        let family = index.column_class().family;
+        class::check(family, class_function)?;
+        Ok(match class_function.to_u32() {
+            class::ARRAY_OPS => RangesColumn::Array(Box::new(ArrayColumn::of_index(index)?)),
+            class::TEXT_NGRAM_OPS => RangesColumn::Text(TextColumn::of_index(index)?),
+            class::JSONB_OPS => RangesColumn::Json,
+            class::TSVECTOR_OPS => RangesColumn::Tsvector,
             // The check allows no other class.
             _ => return Err(class::unknown_class()),
         })
@@ -84,7 +93,7 @@ impl RangesColumn {
         match self {
             RangesColumn::Element(elements) => elements.hasher().is_in_place(),
             RangesColumn::Array(arrays) => arrays.member.hasher().is_in_place(),
-            RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Words => true,
+            RangesColumn::Text(_) | RangesColumn::Json | RangesColumn::Tsvector => true,
         }
     }
 
@@ -113,7 +122,7 @@ impl RangesColumn {
                 RangesColumn::Json => {
                     with_value(value, |document| json::each_key(document, &mut visit))
                 }
-                RangesColumn::Words => with_value(value, |words| words::each_word(words, visit)),
+                RangesColumn::Tsvector => with_value(value, |words| words::each_word(words, visit)),
             }
         }
         Ok(())
@@ -124,8 +133,8 @@ impl RangesIndex<'_> {
     /// Returns how long PostgreSQL takes to compare a row with a value of a scan key, where LIKE
     /// takes 1.
     pub fn comparison_time(&self, scan_key: &Key) -> usize {
-        let support = self.relation.support_function(PARTS);
-        class::strategy(support, scan_key.strategy).map_or(1, Strategy::comparison_time)
+        let class_function = self.relation.support_function(PARTS_CLASS_FUNCTION);
+        class::strategy(class_function, scan_key.strategy).map_or(1, Strategy::comparison_time)
     }
 
     /// Returns the condition on a row's keys that is necessary for the row to match all of these
@@ -155,7 +164,8 @@ impl RangesIndex<'_> {
     /// # Safety
     /// The scan key must be one of a scan of the index.
     unsafe fn condition_of_scan_key(&self, scan_key: &Key) -> Result<Condition> {
-        let strategy = class::strategy(self.relation.support_function(PARTS), scan_key.strategy)?;
+        let class_function = self.relation.support_function(PARTS_CLASS_FUNCTION);
+        let strategy = class::strategy(class_function, scan_key.strategy)?;
         // SAFETY: promised by the caller: a scan key has values of the type that its operator
         // takes.
         let condition_of = |asked| unsafe { self.condition_of_value(strategy, asked) };
@@ -184,7 +194,7 @@ impl RangesIndex<'_> {
                     Strategy::PathMatches => Ok(jsonpath::of_match(asked)),
                     _ => json::condition(strategy, asked),
                 },
-                RangesColumn::Words => match strategy {
+                RangesColumn::Tsvector => match strategy {
                     Strategy::Matches => Ok(words::condition(&Value::detoast(asked.datum))),
                     _ => Err(class::unknown_strategy(strategy as i16)),
                 },

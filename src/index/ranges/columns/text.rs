@@ -34,7 +34,7 @@ impl TextColumn {
     /// Describes the column of an index. Its type may have been altered to another one that has the
     /// same bytes, such as citext; it is read as text. Fails with 0A000 if its collation can't be
     /// in an index.
-    pub fn of(relation: Relation) -> Result<TextColumn> {
+    pub fn of_index(relation: Relation) -> Result<TextColumn> {
         let collation = relation.column_class().collation;
         Column::new(relation.handler(), pg_sys::TEXTOID, collation)?;
         let encoding = if encoding::is_utf8() { Encoding::Utf8 } else { Encoding::Other };

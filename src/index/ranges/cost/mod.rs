@@ -25,7 +25,7 @@ mod table;
 use known::KnownIndex;
 
 use super::columns::RangesIndex;
-use super::columns::class::PARTS;
+use super::columns::class::PARTS_CLASS_FUNCTION;
 use crate::index::kind::Cost;
 use crate::pg::method::planning::Planned;
 
@@ -52,7 +52,7 @@ pub fn estimate(planned: &Planned) -> Cost {
     };
 
     // The operator class tells what the index is over, also if the index isn't known.
-    let (_, parts_function) = planned.support_function(PARTS);
+    let (_, parts_function) = planned.support_function(PARTS_CLASS_FUNCTION);
     if parts_function.is_some() {
         parts::estimate(planned, known)
     } else {
