@@ -145,7 +145,7 @@ fn key_type_in_index(index: Relation, column: i16, keys: &IndexableKeys) -> Opti
         return None;
     }
     let class = index.column_class();
-    let (_, key_type) = operators::properties(class.family, keys.operator)?;
+    let (_, key_type) = operators::strategy_and_right_type(class.family, keys.operator)?;
     let has_collation = class.collation != pg_sys::InvalidOid;
     if has_collation && class.collation != keys.collation {
         None

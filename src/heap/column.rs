@@ -103,10 +103,10 @@ impl ColumnPlace {
         let mut rest = row.data;
         for (number, storage) in self.before.iter().enumerate() {
             if !row.is_null(number) {
-                (_, rest) = storage.first_of(rest)?;
+                (_, rest) = storage.split_first_value(rest)?;
             }
         }
-        let (value, _) = self.own.first_of(rest)?;
+        let (value, _) = self.own.split_first_value(rest)?;
         // SAFETY: the bytes are a value of the column, stored as its type says.
         let datum = unsafe { self.own.fetch(value.as_ptr()) };
         Some(ColumnValue::Value(SqlValue { datum }))

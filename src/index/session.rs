@@ -191,10 +191,10 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
             Some(page) => {
                 let pin = self.pages().existing(page.number, directory.chain())?;
                 let mut locked = pin.exclusive();
-                let page_edit = Edit::new(&mut locked, Change::Page(&page.bytes));
-                wal::change(&mut [Edit::new(&mut meta, meta_change), page_edit]);
+                let page_edit = Edit::prepare(&mut locked, Change::Page(&page.bytes));
+                wal::change(&mut [Edit::prepare(&mut meta, meta_change), page_edit]);
             }
-            None => wal::change(&mut [Edit::new(&mut meta, meta_change)]),
+            None => wal::change(&mut [Edit::prepare(&mut meta, meta_change)]),
         }
         Ok(self.remember(directory))
     }

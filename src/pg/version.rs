@@ -353,27 +353,30 @@ pub unsafe fn executor_run(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// Returns the row that a datum is, as PostgreSQL's own functions take it: the datum itself, or a
-/// copy in the current memory context. From 18.7, 17.12, 16.16 and 15.20 on, a function of the
-/// server does this: it raises an error for a row whose type was altered in the meantime, and marks
-/// rows that were stored before. Whether the server that runs has the function is found out in the
-/// first call, since the library may have been built for another minor version.
+/// Returns the header of a row (a composite value) that a function has got as a datum, as
+/// PostgreSQL's own functions get it: in the datum itself, or in a copy of the row in the current
+/// memory context.
+///
+/// From 18.7, 17.12, 16.16 and 15.20 on, the server has a function for that, which raises an error
+/// for a row whose type was altered after the row was made. The library may run on an older or a
+/// newer server than the one that it was built for, so the function is looked up by its name, once
+/// in a process. A server without it takes rows as they are.
 ///
 /// # Safety
 /// The datum must be a whole, aligned row.
-pub unsafe fn row(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
-    type Function = unsafe extern "C" fn(pg_sys::Datum) -> pg_sys::HeapTupleHeader;
-    static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
+pub unsafe fn row_header(datum: pg_sys::Datum) -> pg_sys::HeapTupleHeader {
+    type GetHeader = unsafe extern "C" fn(pg_sys::Datum) -> pg_sys::HeapTupleHeader;
+    static SERVER_FUNCTION: OnceLock<Option<GetHeader>> = OnceLock::new();
     // SAFETY: PostgreSQL's function of this name has this argument. The caller promises a row.
     unsafe {
-        let find = || {
-            transmute::<*mut c_void, Option<Function>>(libc::dlsym(
+        let find_in_server = || {
+            transmute::<*mut c_void, Option<GetHeader>>(libc::dlsym(
                 libc::RTLD_DEFAULT,
                 c"DatumGetHeapTupleHeader".as_ptr(),
             ))
         };
-        match *FUNCTION.get_or_init(find) {
-            Some(function) => guarded!(function(datum)),
+        match *SERVER_FUNCTION.get_or_init(find_in_server) {
+            Some(get_header) => guarded!(get_header(datum)),
             None => datum.cast_mut_ptr(),
         }
     }

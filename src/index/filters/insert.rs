@@ -129,7 +129,7 @@ fn claim_in(
     }
 
     prepare(index.relation, page.special(), page.number, &mut locked)?;
-    wal::change(&mut [Edit::new(
+    wal::change(&mut [Edit::prepare(
         &mut locked,
         Change::Bytes(&page.claim(slot.number, row)),
     )]);
@@ -151,10 +151,9 @@ fn write(index: &FiltersIndex, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()>
             prepare(index.relation, slot.tile.special(), chunk.page, &mut page)?;
             locked.push(page);
         }
-        let edits = locked
-            .iter_mut()
-            .zip(chunks_of_record)
-            .map(|(page, chunk)| Edit::new(page, Change::Piece(chunk.offset, chunk.bytes)));
+        let edits = locked.iter_mut().zip(chunks_of_record).map(|(page, chunk)| {
+            Edit::prepare(page, Change::Piece { offset: chunk.offset, bytes: chunk.bytes })
+        });
         wal::change(&mut memory::collect(edits));
     }
     Ok(())
@@ -176,7 +175,7 @@ fn publish(index: &FiltersIndex, claimed: &ClaimedSlot, row: RowId) -> Result<()
         );
         return Err(Error::new(SqlState::ERRCODE_INDEX_CORRUPTED, message).hint("REINDEX it."));
     }
-    wal::change(&mut [Edit::new(
+    wal::change(&mut [Edit::prepare(
         &mut locked,
         Change::Bytes(&[page.publish(slot.number)]),
     )]);

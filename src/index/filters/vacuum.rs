@@ -78,7 +78,7 @@ fn free_slots(
                 changes.push(page.free(slot.number));
             }
         }
-        wal::change(&mut [Edit::new(&mut locked, Change::Bytes(&changes))]);
+        wal::change(&mut [Edit::prepare(&mut locked, Change::Bytes(&changes))]);
     }
     Ok(())
 }

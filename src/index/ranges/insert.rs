@@ -214,7 +214,7 @@ fn write(changes: &mut [PageChange]) {
     } else if !changes.is_empty() {
         let edits = changes
             .iter_mut()
-            .map(|change| Edit::new(&mut change.page, Change::Bytes(&change.bytes)));
+            .map(|change| Edit::prepare(&mut change.page, Change::Bytes(&change.bytes)));
         wal::change(&mut memory::collect(edits));
     }
 }
@@ -234,7 +234,7 @@ fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
     let mut piece = memory::collect(page[from_first_to_last].iter().copied());
     if piece.len() > changes.len() * BYTES_PER_CHANGE {
         for changes_of_record in changes.chunks(wal::MAX_PIECES) {
-            wal::change(&mut [Edit::new(page, Change::Bytes(changes_of_record))]);
+            wal::change(&mut [Edit::prepare(page, Change::Bytes(changes_of_record))]);
         }
         return;
     }
@@ -243,7 +243,10 @@ fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
     for change in changes {
         piece[usize::from(change.offset - first.offset)] = change.value;
     }
-    wal::change(&mut [Edit::new(page, Change::Piece(first.offset, &piece))]);
+    wal::change(&mut [Edit::prepare(
+        page,
+        Change::Piece { offset: first.offset, bytes: &piece },
+    )]);
 }
 
 /// How the pages of the table that have no tile yet should be divided into ranges.

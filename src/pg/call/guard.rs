@@ -216,7 +216,9 @@ static LAST_CALL: AtomicU64 = AtomicU64::new(0);
 static EXCEPTION_STACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// How many [`MemoryOfCall`] exist in the call that is under way, and the bit [`PANICKED`]. They
 /// are one number, so that the end of a call checks both at once.
-static CALL_STATE: AtomicUsize = AtomicUsize::new(0);
+static CALL_STATE: AtomicUsize = AtomicUsize::new(CLEAN_STATE);
+/// The value of [`CALL_STATE`] if there is no [`MemoryOfCall`], and nothing has panicked.
+const CLEAN_STATE: usize = 0;
 /// The bit of [`CALL_STATE`] that is set after a panic or an error of PostgreSQL: the highest one,
 /// which no count reaches.
 const PANICKED: usize = 1 << (usize::BITS - 1);
@@ -306,7 +308,7 @@ pub(in crate::pg) fn with_end<T, U>(body: impl FnOnce() -> T, end: impl FnOnce()
     result
 }
 
-/// Refuses the end of a call whose state isn't 0. Aborts the process if memory of the call is still
+/// Refuses the end of a call whose state isn't [`CLEAN_STATE`]. Aborts the process if memory of the call is still
 /// in use, since there may be references to it. Panics if the call has met an error and goes on as
 /// if nothing had happened: PostgreSQL has then not ended what was under way. Returns if the call
 /// is ending with that error, `is_panicking`.
@@ -390,102 +392,117 @@ impl Entry {
         Entry(())
     }
 
-    /// Runs the body of the function. An error of PostgreSQL that leaves the body is raised again,
-    /// as it was; a panic goes on to pgrx's guard, which must be around this.
+    /// Runs the body of a function that PostgreSQL has called, and returns its result. An error
+    /// that PostgreSQL raises in the body first unwinds Rust's stack frames, and is then raised
+    /// again, unchanged. A panic of our own passes on to pgrx's guard, which must be around this.
     ///
-    /// Panics if the body has caught an error and goes on. Aborts the process if memory of the call
-    /// is still in use.
+    /// Panics if the body has caught an error of PostgreSQL, or a panic, and returns all the same.
+    /// Aborts the process if something that lives in the memory of this call still exists after the
+    /// body.
     #[inline(always)]
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
+        // An error is copied before it unwinds, and an error for lack of memory needs memory for
+        // the copy, too. The session keeps a block for that: it is allocated here, and
+        // `catch_panic` has it freed when PostgreSQL makes such an error.
+        reserve::require();
         // SAFETY: this reads a variable of the session.
         let exception_stack = unsafe { pg_sys::PG_exception_stack };
-        // To copy an error of PostgreSQL takes memory, of which there may be none when the error
-        // says so. So a block is kept for that. The callback below frees it while PostgreSQL makes
-        // such an error.
-        reserve::require();
-        let (own_call, outer) = begin_call(exception_stack.cast());
+        let (call_number, outer_call) = begin_call(exception_stack.cast());
 
-        // SAFETY: PostgreSQL's context callbacks are linked through stack frames. This one takes
-        // itself out at the end, whatever the body does. If there is no memory to copy an error,
-        // pgrx's guard unwinds and leaves both variables set, so both are set back here.
-        let result = unsafe {
-            let previous = pg_sys::error_context_stack;
-            let mut callback = pg_sys::ErrorContextCallback {
-                previous,
-                callback: Some(reserve::give_back),
-                arg: null_mut(),
-            };
-            pg_sys::error_context_stack = &raw mut callback;
-            let result = catch_unwind(AssertUnwindSafe(body));
-            pg_sys::PG_exception_stack = exception_stack;
-            pg_sys::error_context_stack = previous;
-            result
-        };
+        let result = catch_panic(body);
 
-        let memory_in_use = end_call(outer);
-        if memory_in_use != 0 {
-            refuse_end(memory_in_use, result.is_err());
+        let state = end_call(outer_call);
+        if state != CLEAN_STATE {
+            refuse_end(state, result.is_err());
         }
         match result {
             Ok(value) => value,
             // The box is freed before the error is raised again, which drops nothing.
             Err(payload) => match payload.downcast::<PassingError>().map(|passing| *passing) {
-                Ok(passing) => raise_again(passing, own_call),
+                Ok(passing) => raise_again(passing, call_number),
                 Err(payload) => resume_unwind(payload),
             },
         }
     }
 }
 
-/// Begins a call of the extension by PostgreSQL: gives it a number, and sets the session's
-/// variables about the call under way. Returns the number, and what these variables were, for
-/// [`end_call`]: a call may be made during another one. `exception_stack` is where PostgreSQL's
-/// errors go now.
+/// Runs `body`, and returns its result, or the payload of the panic with which it ends. While it
+/// runs, PostgreSQL calls [`reserve::give_back`] for each error that it makes: if it has no memory,
+/// that frees the session's reserve.
+#[inline(always)]
+fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
+    // SAFETY: PostgreSQL's context callbacks are linked through stack frames. This one takes itself
+    // out at the end, whatever the body does. If there is no memory to copy an error, pgrx's guard
+    // unwinds and leaves both variables set, so both are set back here.
+    unsafe {
+        let exception_stack_before = pg_sys::PG_exception_stack;
+        let callbacks_before = pg_sys::error_context_stack;
+        let mut callback = pg_sys::ErrorContextCallback {
+            previous: callbacks_before,
+            callback: Some(reserve::give_back),
+            arg: null_mut(),
+        };
+        pg_sys::error_context_stack = &raw mut callback;
+        let result = catch_unwind(AssertUnwindSafe(body));
+        pg_sys::PG_exception_stack = exception_stack_before;
+        pg_sys::error_context_stack = callbacks_before;
+        result
+    }
+}
+
+/// Begins a call of one of the extension's functions by PostgreSQL: gives the call a number, and
+/// sets the session's variables about the call that is under way. Returns the number, and the
+/// values that the variables had, which [`end_call`] sets back: a function can run SQL that calls
+/// the extension again. `exception_stack` is where PostgreSQL's errors go now.
 ///
-/// Panics if safe code of a call has called this, and not PostgreSQL: PostgreSQL sets another place
-/// for its errors before it calls a function.
+/// Panics if the extension's own code has called this, and not PostgreSQL. That shows in
+/// `exception_stack`: whenever our code calls PostgreSQL, a guard first sets another place for
+/// errors.
 #[inline(always)]
 fn begin_call(exception_stack: *mut c_void) -> (u64, OuterCall) {
-    let outer = OuterCall {
+    let outer_call = OuterCall {
         call: CURRENT_CALL.load(Ordering::Relaxed),
         exception_stack: EXCEPTION_STACK.load(Ordering::Relaxed),
         state: CALL_STATE.load(Ordering::Relaxed),
     };
-    let is_outermost = outer.call == 0;
-    let is_called_by_postgres = is_outermost || exception_stack != outer.exception_stack;
+    let is_outermost = outer_call.call == 0;
+    let is_called_by_postgres = is_outermost || exception_stack != outer_call.exception_stack;
     assert!(is_called_by_postgres, "PostgreSQL calls this");
 
-    let call = LAST_CALL.load(Ordering::Relaxed) + 1;
-    // The first call may be in the postmaster; the second one is then the first of a child, which
-    // has inherited the number.
-    if call <= 2 {
+    let call_number = LAST_CALL.load(Ordering::Relaxed) + 1;
+    // Call 1 is `_PG_init`. If the postmaster loads the library, that is in the postmaster, and its
+    // children begin with call 2, since they inherit the variables. So either may be the first call
+    // of this process; to do this twice does no harm.
+    let may_be_first_of_process = call_number <= 2;
+    if may_be_first_of_process {
         begin_process();
     }
-    LAST_CALL.store(call, Ordering::Relaxed);
-    CURRENT_CALL.store(call, Ordering::Relaxed);
+    LAST_CALL.store(call_number, Ordering::Relaxed);
+    CURRENT_CALL.store(call_number, Ordering::Relaxed);
     EXCEPTION_STACK.store(exception_stack, Ordering::Relaxed);
-    CALL_STATE.store(0, Ordering::Relaxed);
-    (call, outer)
+    CALL_STATE.store(CLEAN_STATE, Ordering::Relaxed);
+    (call_number, outer_call)
 }
 
 /// Ends a call, and sets back the variables of the call around it. Returns the state of the call
 /// that has ended.
 #[inline(always)]
-fn end_call(outer: OuterCall) -> usize {
+fn end_call(outer_call: OuterCall) -> usize {
     let state = CALL_STATE.load(Ordering::Relaxed);
-    CALL_STATE.store(outer.state, Ordering::Relaxed);
-    CURRENT_CALL.store(outer.call, Ordering::Relaxed);
-    EXCEPTION_STACK.store(outer.exception_stack, Ordering::Relaxed);
+    CALL_STATE.store(outer_call.state, Ordering::Relaxed);
+    CURRENT_CALL.store(outer_call.call, Ordering::Relaxed);
+    EXCEPTION_STACK.store(outer_call.exception_stack, Ordering::Relaxed);
     state
 }
 
-/// Raises an error of PostgreSQL again, at the end of the call in which it was raised first.
+/// Raises an error of PostgreSQL again, at the end of the call in which it was raised first, the one
+/// with number `call_number`.
 ///
-/// Panics if that was another call, whose memory is gone.
+/// Panics if the error is one of another call, whose memory is gone.
 #[cold]
-fn raise_again(passing: PassingError, own_call: u64) -> ! {
+fn raise_again(passing: PassingError, call_number: u64) -> ! {
     let PassingError { copy, call } = passing;
-    assert!(call == own_call, "an error of another call");
+    assert!(call == call_number, "an error of another call");
     // SAFETY: `guard` has copied the error into the memory of this call. The stack frames from here
     // to PostgreSQL's have nothing to drop.
     unsafe { raw::ReThrowError(copy) }

@@ -28,7 +28,6 @@ use crate::pg::version;
 use pgrx::pg_sys::{self, NodeTag};
 use std::cell::OnceCell;
 use std::ffi::c_void;
-use std::ptr::from_ref;
 
 session_locals! {
     /// What another library has PostgreSQL call when a query starts.
@@ -38,8 +37,8 @@ session_locals! {
 /// A note in the memory of a query that is being executed: its sequential scans.
 #[repr(C)]
 struct QueryNote {
-    /// It does nothing. Its argument is the address of [`MARK`], which tells it from others. It is
-    /// the first field, so that its address is that of the note.
+    /// A callback that does nothing, and by which the note is found. It is the first field, so that
+    /// both have the same address.
     callback: pg_sys::MemoryContextCallback,
     /// The scans by the numbers of their tables in the plan, which scans each of its tables once;
     /// null for a table without a sequential scan. The first number is 1, the last one `tables`.
@@ -47,11 +46,11 @@ struct QueryNote {
     tables: usize,
 }
 
-/// Only its address matters.
-static MARK: u8 = 0;
-
-fn mark() -> *mut c_void {
-    from_ref(&MARK).cast_mut().cast()
+/// Returns the argument of the callbacks of notes, which tells them from the callbacks of others: an
+/// address that nobody else has.
+fn argument_of_notes() -> *mut c_void {
+    static ADDRESS: u8 = 0;
+    (&raw const ADDRESS).cast_mut().cast()
 }
 
 /// Has calls find their scans, in queries that start from now on. Panics the second time: this
@@ -98,11 +97,13 @@ unsafe fn may_call_extension(plan: *mut pg_sys::PlannedStmt) -> bool {
     }
 }
 
-/// Notes all sequential scans of a query, by the numbers of their tables, in the memory that lives
-/// as long as the query's execution. A function that the query calls can then find the scan whose
-/// row it gets. The note is registered as a callback of that memory, which does nothing: so it is
-/// found by going through the memory's callbacks, and ends with the memory. `root` is the topmost
-/// node of the query's plan.
+/// Leaves a note of all sequential scans of a query in the memory context of its execution, so that
+/// a function that the query calls finds the scan whose row it gets: see [`find_note`]. `root` is
+/// the topmost node of the query's plan.
+///
+/// A memory context has no field for notes of extensions, but a list of callbacks. So the note
+/// begins with a callback, which does nothing, and is registered in that list. It ends with the
+/// context.
 ///
 /// # Safety
 /// The plan's state must be that of a query that has just been prepared.
@@ -113,6 +114,7 @@ unsafe fn leave_note(root: *mut pg_sys::PlanState) {
         let query = (*root).state;
         let memory = (*query).es_query_cxt;
         let tables = (*query).es_range_table_size as usize;
+        // Tables are numbered from 1; place 0 stays empty.
         let bytes_of_scans = (tables + 1) * size_of::<*mut pg_sys::ScanState>();
 
         let note: *mut QueryNote =
@@ -122,7 +124,7 @@ unsafe fn leave_note(root: *mut pg_sys::PlanState) {
         guard(|| add_scan(root, note.cast()));
 
         (*note).callback.func = Some(do_nothing);
-        (*note).callback.arg = mark();
+        (*note).callback.arg = argument_of_notes();
         pg_sys::MemoryContextRegisterResetCallback(memory, &raw mut (*note).callback);
     }
 }
@@ -145,18 +147,23 @@ unsafe extern "C" fn add_scan(node: *mut pg_sys::PlanState, note: *mut c_void) -
 
 unsafe extern "C-unwind" fn do_nothing(_mark: *mut c_void) {}
 
-/// Returns the note in a memory context; `None` if that isn't the memory of a query.
+/// Returns the list of a query's sequential scans that [`leave_note`] has left in the memory context
+/// of the query's execution. Returns `None` for another memory context, and for that of a query
+/// without such a note.
+///
+/// The note is one of the callbacks that the context has: the one with [`argument_of_notes`].
 ///
 /// # Safety
 /// The memory context must be valid.
 unsafe fn find_note(memory: pg_sys::MemoryContext) -> Option<*mut QueryNote> {
-    // SAFETY: a memory context has a list of its callbacks, and only `leave_note` makes such with
-    // the address of the mark.
+    // SAFETY: a memory context has a linked list of its callbacks. Only `leave_note` registers such
+    // with this argument, and each is the first field of a note.
     unsafe {
         let mut callback = (*memory).reset_cbs;
         while !callback.is_null() {
-            if (*callback).arg == mark() {
-                return Some(callback.cast());
+            if (*callback).arg == argument_of_notes() {
+                let note: *mut QueryNote = callback.cast();
+                return Some(note);
             }
             callback = (*callback).next;
         }

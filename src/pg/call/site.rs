@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! FmgrInfo of the call site          Remembered
-//! fn_extra ────────────────────────▶ | type of the thing | time of the mark | thing |
+//! fn_extra ────────────────────────▶ | type of the value | time of the mark | value |
 //! fn_mcxt, the memory that both live in
 //! ```
 
@@ -17,46 +17,50 @@ use pgrx::pg_sys;
 use std::any::TypeId;
 use std::ffi::c_void;
 
-/// What a call site remembers. The thing comes last, so that the other fields can be read before it
+/// What a call site remembers. The value comes last, so that the other fields can be read before it
 /// is known what type it has.
 #[repr(C)]
 struct Remembered<T> {
+    /// The type of the value, `T`.
     type_id: TypeId,
-    /// When the client's statement began in which the call site was marked; 0 if it wasn't.
+    /// When the client's statement began in which the call site was marked, or [`NEVER_MARKED`].
     marked_at: pg_sys::TimestampTz,
-    thing: T,
+    value: T,
 }
 
+/// A time at which no client's statement began: that of midnight on 1 January 2000.
+const NEVER_MARKED: pg_sys::TimestampTz = 0;
+
 impl Call {
-    /// Returns what this call site remembers. A *call site* is a place in a query that calls the
-    /// function once for each row. At its first call, `make` makes the thing; it is kept as long as
-    /// the query's expression is prepared for execution, and dropped then.
+    /// Returns the value that this call site remembers. A *call site* is a place in a query that
+    /// calls the function once for each row. At its first call, `make` makes the value; it is kept
+    /// as long as the query's expression is prepared for execution, and dropped then.
     ///
     /// Panics if the call has asked for it before, since that would make two references to one
-    /// thing, and if the site remembers a thing of another type. Fails if `make` fails, and with
+    /// value, and if the site remembers a value of another type. Fails if `make` fails, and with
     /// 55000 if the function is called without a call site.
     #[inline(always)]
     #[allow(
         clippy::mut_from_ref,
-        reason = "PostgreSQL uses a call site in one call at a time, and the call returns the thing once"
+        reason = "PostgreSQL uses a call site in one call at a time, and the call returns the value once"
     )]
     pub fn remembered<T: 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
         let flinfo = self.flinfo()?;
         // SAFETY: `flinfo` is valid for the call.
         unsafe {
             if (*flinfo).fn_extra.is_null() {
-                remember(flinfo, make)?;
+                store_in_site(flinfo, make)?;
             }
         }
         Ok(self
             .recalled()
-            .expect("a call site remembers one thing, and a call asks for it once"))
+            .expect("a call site remembers one value, and a call asks for it once"))
     }
 
-    /// Returns what this call site, the place in a query that calls the function, has remembered by
-    /// an earlier [`Call::remembered`]. `None` if it remembers nothing, or something of another
-    /// type, or if this call has asked for the thing before: there must be only one reference to
-    /// it.
+    /// Returns the value that this call site, the place in a query that calls the function, has
+    /// remembered by an earlier [`Call::remembered`]. `None` if it remembers no value, or one of
+    /// another type, or if this call has asked for the value before: there must be only one
+    /// reference to it.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "as for `remembered`")]
     pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
@@ -68,7 +72,7 @@ impl Call {
             if (*remembered).type_id != TypeId::of::<T>() || self.is_site_in_use.replace(true) {
                 return None;
             }
-            Some(&mut (*remembered.cast::<Remembered<T>>()).thing)
+            Some(&mut (*remembered.cast::<Remembered<T>>()).value)
         }
     }
 
@@ -81,7 +85,7 @@ impl Call {
         }
         // SAFETY: `flinfo` is valid for the call.
         let extra = unsafe { (*flinfo).fn_extra };
-        // Only `remember` sets this pointer, and all it makes begins like `Remembered<()>`.
+        // Only `store_in_site` sets this pointer, and all it makes begins like `Remembered<()>`.
         if extra.is_null() { None } else { Some(extra.cast()) }
     }
 
@@ -95,19 +99,23 @@ impl Call {
         unsafe { (*remembered).marked_at == pg_sys::GetCurrentStatementStartTimestamp() }
     }
 
-    /// Marks this call site, the place in a query that calls the function, so that
-    /// [`Call::is_marked`] is true until the client's next statement. A warning that was given once
-    /// is then not repeated for each row. Does nothing if the function is called without a call
-    /// site.
+    /// Marks this call site, the place in a query that calls the function: [`Call::is_marked`]
+    /// returns true from now on, until the client's next statement. A function marks the site when
+    /// it has given a warning, so that it doesn't repeat the warning for each row. Does nothing if
+    /// the function is called without a call site.
     ///
-    /// A function that also remembers something must have asked for that before.
+    /// The mark is stored beside the value that the site remembers. If there is none yet, the site
+    /// remembers `()` from now on, and no other value. So a function that needs a value as well
+    /// must call [`Call::remembered`] first.
     pub fn mark(&self) {
         if self.remembered_of_any_type().is_none() {
             let Ok(flinfo) = self.flinfo() else {
                 return;
             };
-            // SAFETY: `flinfo` is valid for the call. Making nothing can't fail.
-            if unsafe { remember(flinfo, || Ok(())) }.is_err() {
+            let make_no_value = || Ok(());
+            // SAFETY: `flinfo` is valid for the call.
+            let stored = unsafe { store_in_site(flinfo, make_no_value) };
+            if stored.is_err() {
                 return;
             }
         }
@@ -118,25 +126,31 @@ impl Call {
     }
 }
 
-/// Makes a thing and stores it with a call site, the place in a query that calls a function, in
-/// memory that lives as long as the call site. The thing is dropped with that memory. Panics if the
-/// call site remembers something already. Fails if `make` fails.
+/// Stores a value with a call site, the place in a query that calls a function, so that later calls
+/// by the same site find it. `make` makes the value. It is moved into memory that lives as long as
+/// the call site, and dropped with that memory. The site begins without a mark.
+///
+/// Panics if the call site has a value already. Fails if `make` fails.
 ///
 /// # Safety
 /// `flinfo` must be valid.
 #[cold]
 #[inline(never)]
-unsafe fn remember<T: 'static>(
+unsafe fn store_in_site<T: 'static>(
     flinfo: *mut pg_sys::FmgrInfo,
     make: impl FnOnce() -> Result<T>,
 ) -> Result<()> {
-    let remembered = Remembered { type_id: TypeId::of::<T>(), marked_at: 0, thing: make()? };
+    let remembered = Remembered {
+        type_id: TypeId::of::<T>(),
+        marked_at: NEVER_MARKED,
+        value: make()?,
+    };
     // SAFETY: the caller promises a valid struct.
     unsafe {
-        // Making the thing may have called this function again, by the same site.
-        assert!((*flinfo).fn_extra.is_null(), "a call site remembers only one thing");
-        let context = Context::new((*flinfo).fn_mcxt);
-        (*flinfo).fn_extra = memory::keep(context, remembered).cast::<c_void>();
+        // `make` may have called this function again, by the same site.
+        assert!((*flinfo).fn_extra.is_null(), "a call site remembers only one value");
+        let site_memory = Context::new((*flinfo).fn_mcxt);
+        (*flinfo).fn_extra = memory::keep(site_memory, remembered).cast::<c_void>();
     }
     Ok(())
 }

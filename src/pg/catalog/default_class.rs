@@ -23,11 +23,12 @@ const HASH_EQUAL: i16 = pg_sys::HTEqualStrategyNumber as i16;
 /// How values of a type are hashed to 64 bits.
 pub struct TypeHash {
     pub function: Oid,
-    /// The type whose class that is: the type itself, or one to which a cast `WITHOUT FUNCTION`
-    /// leads.
+    /// The type whose operator class has the function: the type itself, or one to which a cast
+    /// `WITHOUT FUNCTION` leads.
     pub class_type: Oid,
     /// Whether the type has this function for as long as it exists: PostgreSQL or one extension has
-    /// made the type, its operator class and the function.
+    /// made the type, its operator class and the function. Otherwise somebody may replace one of
+    /// them while hashes are stored.
     pub is_settled: bool,
 }
 
@@ -39,22 +40,27 @@ pub enum Unhashable {
     OtherEquality,
 }
 
-/// Returns the function by which a type's default operator class for hashing hashes values to 64
-/// bits, and whether it can be replaced. `oid` must not be a domain. Values that the type's `=`
-/// holds equal have one hash. Fails if there is no such function, or if the type is sorted by
-/// another `=` than it is hashed by.
-pub fn type_hash(oid: Oid) -> Result<TypeHash, Unhashable> {
-    let class = default_class(oid, pg_sys::HASH_AM_OID).ok_or(Unhashable::NoFunction)?;
-    let function = family_function(class.family, class.of, HASH_EXTENDED);
-    let function = function.ok_or(Unhashable::NoFunction)?;
-    let hashed_as_equal = family_member(class.family, class.of, class.of, HASH_EQUAL);
-    if hashed_as_equal.is_none() || hashed_as_equal != equality(oid, oid) {
+/// Returns how values of a type are hashed to 64 bits: by the *extended* hash function of the
+/// operator class that is the type's default for hash indexes. Values that the type's `=` holds
+/// equal have one hash. `type_oid` must not be a domain.
+///
+/// Fails if the type has no such class or function, and if its default class for btree indexes has
+/// another `=` than the one for hash indexes.
+pub fn type_hash(type_oid: Oid) -> Result<TypeHash, Unhashable> {
+    let class = default_class(type_oid, pg_sys::HASH_AM_OID).ok_or(Unhashable::NoFunction)?;
+    let function = family_function(class.family, class.class_type, HASH_EXTENDED)
+        .ok_or(Unhashable::NoFunction)?;
+
+    let equality_of_class =
+        family_member(class.family, class.class_type, class.class_type, HASH_EQUAL);
+    if equality_of_class.is_none() || equality_of_class != equality(type_oid, type_oid) {
         return Err(Unhashable::OtherEquality);
     }
     Ok(TypeHash {
         function,
-        class_type: class.of,
-        is_settled: is_of_postgres(oid, &class, function) || is_of_extension(oid, &class, function),
+        class_type: class.class_type,
+        is_settled: is_of_postgres(type_oid, &class, function)
+            || is_of_extension(type_oid, &class, function),
     })
 }
 
@@ -62,30 +68,31 @@ pub fn type_hash(oid: Oid) -> Result<TypeHash, Unhashable> {
 struct DefaultClass {
     oid: Oid,
     family: Oid,
-    /// The type that it was made for.
-    of: Oid,
+    /// The type that it was made for: the type itself, or one to which a cast `WITHOUT FUNCTION`
+    /// leads.
+    class_type: Oid,
 }
 
 /// Returns the default operator class of a type for an access method; `None` if there is none.
-fn default_class(oid: Oid, method: Oid) -> Option<DefaultClass> {
-    let class = valid(lookup::GetDefaultOpClass(oid, method))?;
-    let (family, of) = operators::operator_class(class);
-    Some(DefaultClass { oid: class, family, of })
+fn default_class(type_oid: Oid, method: Oid) -> Option<DefaultClass> {
+    let class = valid(lookup::GetDefaultOpClass(type_oid, method))?;
+    let (family, class_type) = operators::operator_class(class);
+    Some(DefaultClass { oid: class, family, class_type })
 }
 
 /// Returns whether nobody can drop what decides how a type is hashed, since all of it comes with
 /// PostgreSQL: the type, its default operator class, the hash function of the class, and, if the
 /// class is one for another type, the cast to that type. False if somebody has made the class for
 /// the type.
-fn is_of_postgres(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
+fn is_of_postgres(type_oid: Oid, class: &DefaultClass, function: Oid) -> bool {
     // SAFETY: the function takes any identifier but the invalid one.
     let is_pinned = |catalog, object| {
         object != Oid::INVALID && unsafe { pg_sys::IsPinnedObject(catalog, object) }
     };
-    let uses_pinned_class =
-        class.of == oid || is_pinned(pg_sys::CastRelationId, cast_between(oid, class.of));
+    let uses_pinned_class = class.class_type == type_oid
+        || is_pinned(pg_sys::CastRelationId, cast_between(type_oid, class.class_type));
     uses_pinned_class
-        && is_pinned(pg_sys::TypeRelationId, oid)
+        && is_pinned(pg_sys::TypeRelationId, type_oid)
         && is_pinned(pg_sys::OperatorClassRelationId, class.oid)
         && is_pinned(pg_sys::ProcedureRelationId, function)
 }
@@ -103,15 +110,15 @@ fn cast_between(source: Oid, target: Oid) -> Oid {
 
 /// Returns whether one extension has a type, an operator class for just this type, and a function
 /// that takes just this type. PostgreSQL refuses to drop these while the extension exists.
-fn is_of_extension(oid: Oid, class: &DefaultClass, function: Oid) -> bool {
+fn is_of_extension(type_oid: Oid, class: &DefaultClass, function: Oid) -> bool {
     let owner = |catalog, object| {
         // SAFETY: reads the catalog.
         valid(unsafe { pg_sys::getExtensionOfObject(catalog, object) })
     };
-    let extension = owner(pg_sys::TypeRelationId, oid);
+    let extension = owner(pg_sys::TypeRelationId, type_oid);
     extension.is_some()
-        && class.of == oid
-        && argument_type(function, 0) == Some(oid)
+        && class.class_type == type_oid
+        && argument_type(function, 0) == Some(type_oid)
         && owner(pg_sys::OperatorClassRelationId, class.oid) == extension
         && owner(pg_sys::ProcedureRelationId, function) == extension
 }
@@ -128,7 +135,7 @@ pub fn compares_as_its_bounds(range: Oid, subtype: Oid) -> bool {
         (*entry).rng_cmp_proc_finfo.fn_oid
     };
     let default_comparison = default_class(subtype, pg_sys::BTREE_AM_OID)
-        .and_then(|class| family_function(class.family, class.of, COMPARE));
+        .and_then(|class| family_function(class.family, class.class_type, COMPARE));
 
     // The classes for patterns have another order than the default ones, and the same equality.
     let pattern_comparisons = [pg_sys::F_BTTEXT_PATTERN_CMP, pg_sys::F_BTBPCHAR_PATTERN_CMP];
@@ -138,10 +145,10 @@ pub fn compares_as_its_bounds(range: Oid, subtype: Oid) -> bool {
 
 /// Returns whether a type has a default operator class for hashing or sorting of its own, rather
 /// than one for many types, such as the class of all enums.
-pub fn has_own_operator_class(oid: Oid) -> bool {
-    [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID]
-        .into_iter()
-        .any(|method| default_class(oid, method).is_some_and(|class| class.of == oid))
+pub fn has_own_operator_class(type_oid: Oid) -> bool {
+    [pg_sys::HASH_AM_OID, pg_sys::BTREE_AM_OID].into_iter().any(|method| {
+        default_class(type_oid, method).is_some_and(|class| class.class_type == type_oid)
+    })
 }
 
 session_locals! {

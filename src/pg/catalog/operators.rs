@@ -47,7 +47,8 @@ pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Optio
 
 /// Returns the number (*strategy*) of an operator in an operator family, and the type on the
 /// operator's right side. `None` if the family doesn't have the operator for searching an index.
-pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
+pub fn strategy_and_right_type(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
+    let is_for_ordering = false;
     let mut strategy = 0;
     let mut left = Oid::INVALID;
     let mut right = Oid::INVALID;
@@ -60,7 +61,7 @@ pub fn properties(family: Oid, operator: Oid) -> Option<(i16, Oid)> {
         pg_sys::get_op_opfamily_properties(
             operator,
             family,
-            false,
+            is_for_ordering,
             &mut strategy,
             &mut left,
             &mut right,

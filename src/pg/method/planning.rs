@@ -171,7 +171,8 @@ impl Planned {
             }
             let constant = &*estimate.cast::<pg_sys::Const>();
             let value = if constant.constisnull { None } else { Some(constant.constvalue) };
-            let (strategy, asked_type) = operators::properties(*self.info().opfamily, operator)?;
+            let (strategy, asked_type) =
+                operators::strategy_and_right_type(*self.info().opfamily, operator)?;
             Some(Key {
                 strategy,
                 asked_type,

@@ -42,21 +42,22 @@ thread_local! {
 /// Fails if `statements` fails, and with XX000 if the connection can't be made.
 pub fn connected<T>(statements: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: a statement is running, so there is a transaction.
-    check(unsafe { in_own_memory(|| pg_sys::SPI_connect()) })?;
+    check(unsafe { restoring_memory(|| pg_sys::SPI_connect()) })?;
     let call_before = CONNECTED_CALL.replace(current_call());
     // After an error PostgreSQL ends the connection.
     let result = finally(statements, || CONNECTED_CALL.set(call_before));
     // SAFETY: the connection was made above. If `statements` has caught an error, this ends the
     // connection of another function, in the memory of that; the call fails then.
-    check(unsafe { in_own_memory(|| pg_sys::SPI_finish()) })?;
+    check(unsafe { restoring_memory(|| pg_sys::SPI_finish()) })?;
     result
 }
 
-/// Runs a function of the interface, and sets back the current memory, which the function changes.
+/// Calls a function of the interface, which changes PostgreSQL's current memory context, and sets
+/// that back to the caller's.
 ///
 /// # Safety
 /// As for [`guard`].
-unsafe fn in_own_memory<T>(call_interface: impl FnOnce() -> T) -> T {
+unsafe fn restoring_memory<T>(call_interface: impl FnOnce() -> T) -> T {
     // SAFETY: the current memory context stays current for the caller.
     unsafe { in_context(Context::new(pg_sys::CurrentMemoryContext), call_interface) }
 }
@@ -208,7 +209,7 @@ impl Prepared {
         // SAFETY: the call is connected. There are as many types as the number says, and both
         // allocations exist until the end of this function.
         let plan = unsafe {
-            in_own_memory(|| {
+            restoring_memory(|| {
                 guard(|| raw::SPI_prepare_cursor(sql_start, num_parameters, types_start, options))
             })
         };
@@ -259,43 +260,52 @@ impl Prepared {
         }
     }
 
-    /// Executes the plan with these values by PostgreSQL's interface for statements (SPI), and
-    /// returns its code, which is negative for a failure. The result is then in the interface's
-    /// variables. `sees` says what the statement sees of the database. Memory for the values is
-    /// freed afterwards. Raises the errors of the statement.
+    /// Executes the plan with these values, and returns the code of PostgreSQL's interface for
+    /// statements (SPI), which is negative for a failure. The rows of the result are then in the
+    /// interface's variables. `sees` says what the statement sees of the database. Raises the
+    /// errors of the statement.
     ///
     /// # Safety
     /// There must be as many values as the plan has parameters, and of their types.
     unsafe fn execute_plan(&self, values: &[Parameter<'_>], sees: Sees) -> i32 {
-        let plan = self.plan;
-        let no_nulls = std::ptr::null();
-        let is_read_only = sees != Sees::Now;
-        let no_limit = 0;
-
         // SAFETY: the caller promises values of the statement's parameter types. The snapshot is
-        // set back at the end; after an error PostgreSQL does that. Only the values are made in the
-        // scratch memory.
+        // set back at the end; after an error PostgreSQL does that. Only the values are allocated
+        // in the scratch memory.
         unsafe {
             if sees == Sees::Catalogs {
                 pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(Oid::INVALID));
             }
-            // Only the values are made in scratch memory, which is freed at once. The interface
-            // makes the result in the connection's memory and leaves that as the current one, which
-            // `in_own_memory` sets back.
+            // Arrays among the values take memory, which is freed when the statement has ended.
             let code = in_scratch(|| {
                 let mut datums: Vec<pg_sys::Datum> =
                     memory::collect(values.iter().map(Parameter::datum));
-                let datums_start = datums.as_mut_ptr();
-                in_own_memory(|| {
-                    guard(|| {
-                        raw::SPI_execute_plan(plan, datums_start, no_nulls, is_read_only, no_limit)
-                    })
-                })
+                self.execute_with_datums(&mut datums, sees)
             });
             if sees == Sees::Catalogs {
                 pg_sys::PopActiveSnapshot();
             }
             code
+        }
+    }
+
+    /// Executes the plan as [`Prepared::execute_plan`] does, with values that are datums already.
+    /// The result is in the memory of the connection; the current memory context stays as it is.
+    ///
+    /// # Safety
+    /// As for `execute_plan`.
+    unsafe fn execute_with_datums(&self, datums: &mut [pg_sys::Datum], sees: Sees) -> i32 {
+        let plan = self.plan;
+        let datums_start = datums.as_mut_ptr();
+        let no_nulls = std::ptr::null();
+        let is_read_only = sees != Sees::Now;
+        let no_limit = 0;
+        // SAFETY: promised by the caller.
+        unsafe {
+            restoring_memory(|| {
+                guard(|| {
+                    raw::SPI_execute_plan(plan, datums_start, no_nulls, is_read_only, no_limit)
+                })
+            })
         }
     }
 }

@@ -87,8 +87,9 @@ pub enum Change<'a> {
     /// Single bytes to be set, behind the header, in a page that was written before. The page then
     /// has no hole.
     Bytes(&'a [ByteChange]),
-    /// Bytes to be set one after the other from this place on, which must be as for `Bytes`.
-    Piece(u16, &'a [u8]),
+    /// Neighbouring bytes to be set, the first one at this offset in the page. What `Bytes` says of
+    /// the page holds here, too.
+    Piece { offset: u16, bytes: &'a [u8] },
     /// The whole page. Its PostgreSQL header is made by this module: zeros before the special space
     /// become the hole.
     Page(&'a [u8]),
@@ -100,37 +101,41 @@ pub struct Edit<'e> {
     /// Whether the change needs a WAL record.
     is_logged: bool,
     page: &'e mut [u8],
-    /// All bytes of the page, if the whole page is replaced.
-    whole: Option<&'e [u8]>,
-    /// The pieces to be copied into the page otherwise, as the record has them.
+    /// The bytes of the new page, if the page is replaced as a whole.
+    new_page: Option<&'e [u8]>,
+    /// What is copied into the page otherwise, in the form of the WAL record: for each piece its
+    /// offset in the page, its length and its bytes.
     pieces: Vec<u8>,
 }
 
 impl<'e> Edit<'e> {
-    /// Prepares a change of a page that is locked exclusively, and the part of the WAL record for
-    /// it. [`change`] makes the change; the page is as it was before that.
+    /// Prepares a change of a page that is locked exclusively: what a WAL record must say of it.
+    /// The page stays as it is until the result is passed to [`change`], which changes the page and
+    /// writes the record. That allocates memory, which must not fail once a page has been changed,
+    /// so it is done here.
     ///
-    /// Panics for more bytes than a record takes, for bytes of the page's header, and for single
-    /// bytes of a page that was not written before.
-    pub fn new(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
+    /// Panics if `change` has more than 64 single bytes, or bytes of PostgreSQL's page header. Also
+    /// panics if the page is still all zeros, as it was when the file was extended, unless `change`
+    /// is a whole page.
+    pub fn prepare(page: &'e mut Exclusive<'_>, change: Change<'e>) -> Edit<'e> {
         let mut edit = Edit {
             buffer: page.buffer,
             is_logged: page.relation().needs_wal(),
             page: page.bytes_mut(),
-            whole: None,
+            new_page: None,
             pieces: Vec::new(),
         };
         match change {
             Change::Bytes(bytes) => {
                 assert!(bytes.len() <= MAX_PIECES, "too many pieces");
                 for change in bytes {
-                    edit.add(change.offset, std::slice::from_ref(&change.value));
+                    edit.add_piece(change.offset, std::slice::from_ref(&change.value));
                 }
             }
-            Change::Piece(offset, bytes) => edit.add(offset, bytes),
+            Change::Piece { offset, bytes } => edit.add_piece(offset, bytes),
             Change::Page(bytes) => {
                 assert_eq!(bytes.len(), PAGE_BYTES, "the size of a page");
-                edit.whole = Some(bytes);
+                edit.new_page = Some(bytes);
             }
         }
         edit
@@ -139,11 +144,11 @@ impl<'e> Edit<'e> {
     /// Adds a *piece* to the WAL record: bytes, and the offset in the page to which replay copies
     /// them.
     ///
-    /// Replay zeroes the page's *hole*, the unused bytes from `pd_lower` to `pd_upper` in its
-    /// header. So if the page has a hole, the first piece is preceded by one that sets `pd_lower`
-    /// to `pd_upper`. Panics for a page that was never written, and for bytes of the page's header
-    /// or behind its end.
-    fn add(&mut self, offset: u16, bytes: &[u8]) {
+    /// After the last piece replay zeroes the page's *hole*, the bytes from `pd_lower` to `pd_upper`
+    /// that the page's header calls unused. So if the page has a hole, the first piece is preceded
+    /// by one that sets `pd_lower` to `pd_upper`. Panics for a page that was never written, and for
+    /// bytes of the page's header or behind its end.
+    fn add_piece(&mut self, offset: u16, bytes: &[u8]) {
         let PageLayout { lower, upper, .. } = PageLayout::of(self.page);
         let start = usize::from(offset);
         assert_ne!(upper, 0, "a page that was written");
@@ -182,7 +187,7 @@ pub fn change(edits: &mut [Edit<'_>]) {
     }
     critical_section(|| {
         for (edit, number) in edits.iter_mut().zip(0..) {
-            match edit.whole {
+            match edit.new_page {
                 Some(bytes) => fill(edit.page, bytes),
                 None => apply(edit.page, &edit.pieces),
             }
@@ -234,7 +239,7 @@ fn register(edit: &Edit<'_>, number: u8) {
     // SAFETY: an `Edit` borrows a page that is pinned and locked exclusively, and its pieces exist
     // until the record is written.
     unsafe {
-        if edit.whole.is_some() {
+        if edit.new_page.is_some() {
             pg_sys::XLogRegisterBuffer(number, edit.buffer, standard | with_whole_page);
             return;
         }
@@ -267,7 +272,7 @@ pub fn make_empty(page: &mut Exclusive, special: &[u8; SPECIAL_BYTES]) {
     );
     let mut bytes = [0; PAGE_BYTES];
     bytes[PAGE_BYTES - SPECIAL_BYTES..].copy_from_slice(special);
-    change(&mut [Edit::new(page, Change::Page(&bytes))]);
+    change(&mut [Edit::prepare(page, Change::Page(&bytes))]);
 }
 
 /// Calls `change_pages` in a critical section: an error or a panic within stops the server, since

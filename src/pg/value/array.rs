@@ -142,8 +142,8 @@ pub unsafe fn each_element<C>(
             member(context, None);
             continue;
         }
-        let (value, rest) = storage.first_of(unread).unwrap_or_else(|| raise_damaged());
-        // SAFETY: `first_of` has checked that the value is within the array.
+        let (value, rest) = storage.split_first_value(unread).unwrap_or_else(|| raise_damaged());
+        // SAFETY: `split_first_value` has checked that the value is within the array.
         let datum = unsafe { storage.fetch(value.as_ptr()) };
         member(context, Some(datum));
         unread = rest;
@@ -236,6 +236,11 @@ fn num_elements(lengths: &[i32]) -> Option<usize> {
     Some(product)
 }
 
+/// The length (`typlen`) of a type whose values begin with their own length.
+const VARIABLE_LENGTH: i16 = -1;
+/// The length (`typlen`) of a type whose values end with a zero byte.
+const C_STRING: i16 = -2;
+
 impl Storage {
     /// Returns the alignment of values of the type, in bytes.
     #[inline(always)]
@@ -248,16 +253,18 @@ impl Storage {
         }
     }
 
-    /// Splits bytes of an array or a row, in which values follow each other, after the first value.
-    /// Returns the value's bytes, without the padding that aligns it, and the bytes behind it.
-    /// `None` if the bytes end before the value does. `self` says how values of its type are
-    /// stored.
+    /// Splits the bytes of an array or a row, in which values follow each other, behind the first
+    /// value, which is of this type. Returns the value's bytes, and the bytes behind it. `None` if
+    /// the bytes end before the value does.
+    ///
+    /// Before a value there may be *padding*, zero bytes that move it to an address that is a
+    /// multiple of its type's alignment. They are in neither part.
     #[inline(always)]
-    pub fn first_of<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        // A short value needs no alignment. Its first byte, the length, is never 0, as those of
-        // padding are.
-        let is_short = self.len == -1 && *values.first()? != 0;
-        let padding = if is_short {
+    pub fn split_first_value<'a>(&self, values: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        // A value of variable length may begin with one byte for its length instead of four, and
+        // has no padding then. That byte is never 0, and so differs from padding.
+        let has_short_length = self.len == VARIABLE_LENGTH && *values.first()? != 0;
+        let padding = if has_short_length {
             0
         } else {
             let address = values.as_ptr().addr();
@@ -266,10 +273,9 @@ impl Storage {
 
         let value = values.get(padding..)?;
         let length = match self.len {
-            // A value of variable length, and a C string.
-            -1 => varlena::length_of(value)?,
-            -2 => value.iter().position(|&byte| byte == 0)? + 1,
-            length => usize::try_from(length).ok()?,
+            VARIABLE_LENGTH => varlena::length_of(value)?,
+            C_STRING => value.iter().position(|&byte| byte == 0)? + 1,
+            fixed_length => usize::try_from(fixed_length).ok()?,
         };
         value.split_at_checked(length)
     }

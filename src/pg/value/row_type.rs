@@ -53,7 +53,7 @@ impl RowType {
 
         // SAFETY: the caller promises a row of this type. Both lists have a place for each column.
         unsafe {
-            let row = version::row(row);
+            let row = version::row_header(row);
             let mut tuple = pg_sys::HeapTupleData {
                 t_len: pgrx::varsize_any(row.cast()) as u32,
                 t_data: row,
