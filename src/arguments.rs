@@ -1,4 +1,13 @@
-//! What a call asks for: capacity, rate and layout, with their defaults.
+//! The filter that a call asks for by its arguments `capacity`, `fpr` and `layout`, in three steps:
+//!
+//! ```text
+//! FilterArguments    as given: None for NULL, nothing checked
+//!   ──▶ Request      checked, with defaults; without a capacity, its elements will decide the size
+//!   ──▶ Header       the size of the filter: blocks and hashes, as filters store them
+//! ```
+//!
+//! Example: `bloom_agg(url, 1000)` has a capacity of 1,000 and neither a rate nor a layout. Its
+//! request has the rate 0.01, the default, and the layout `blocked`.
 
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
@@ -8,22 +17,33 @@ use pg_bloom_core::filter::build::Request;
 use pg_bloom_core::{Header, Layout, counting, sizing};
 use pgrx::pg_sys::Datum;
 
-/// The arguments `capacity`, `fpr` and `layout` of a call, as given.
+/// The arguments `capacity`, `fpr` and `layout` of a call, as given: `None` for NULL, and for an
+/// argument that the SQL function doesn't have.
 #[derive(Default, PartialEq)]
-pub struct Arguments {
+pub struct FilterArguments {
     pub capacity: Option<i64>,
     pub fpr: Option<f64>,
     pub layout: Option<String>,
 }
 
-impl Arguments {
-    /// Reads the arguments from number `first` on. Those that the function doesn't have are NULL.
-    pub fn of(call: &Call, first: usize) -> Arguments {
-        Arguments {
+impl FilterArguments {
+    /// Reads three arguments of the call, from number `first` on.
+    pub fn of_call(call: &Call, first: usize) -> FilterArguments {
+        FilterArguments {
             capacity: call.i64(first),
             fpr: call.f64(first + 1),
             layout: call.word(first + 2),
         }
+    }
+
+    /// Returns what the arguments ask for, with the defaults. Fails with 22023 if the capacity, the
+    /// rate or the layout is invalid.
+    pub fn request(&self) -> Result<Request> {
+        let capacity = self.capacity.map(sizing::check_capacity).transpose()?;
+        let fpr = self.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
+        let layout = self.layout.as_deref().map_or(Ok(Layout::Blocked), layout)?;
+        sizing::check_fpr(layout, fpr)?;
+        Ok(Request { capacity, fpr, layout })
     }
 }
 
@@ -48,20 +68,10 @@ pub fn layout(name: &str) -> Result<Layout> {
     })
 }
 
-/// Returns what the arguments ask for, with the defaults. Fails with 22023 if the capacity, the rate
-/// or the layout is invalid.
-pub fn request(arguments: &Arguments) -> Result<Request> {
-    let capacity = arguments.capacity.map(sizing::check_capacity).transpose()?;
-    let fpr = arguments.fpr.unwrap_or_else(|| settings::DEFAULT_FPR.get());
-    let layout = arguments.layout.as_deref().map_or(Ok(Layout::Blocked), layout)?;
-    sizing::check_fpr(layout, fpr)?;
-    Ok(Request { capacity, fpr, layout })
-}
-
 /// Returns the `bloom` without elements and without a size: the result of an aggregate over no rows.
 /// Fails with 22023 if the default rate is invalid.
 pub fn empty_bloom() -> Result<Datum> {
-    let header = request(&Arguments::default())?.header(u64::MAX)?;
+    let header = FilterArguments::default().request()?.header(u64::MAX)?;
     Ok(header.sparse::<PgBuffer>(0).into_datum())
 }
 
@@ -69,9 +79,9 @@ pub fn empty_bloom() -> Result<Datum> {
 ///
 /// Fails with 22023 if the capacity is missing, or if it or the rate is invalid, and with 54000 if the
 /// filter would be too large.
-pub fn counting_header(arguments: &Arguments) -> Result<Header<'static>> {
+pub fn counting_header(arguments: &FilterArguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity)?;
-    let fpr = request(arguments)?.fpr;
+    let fpr = arguments.request()?.fpr;
     Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }
 

@@ -15,14 +15,16 @@ pub fn invalid_parameter(message: impl Into<String>) -> Error {
     Error::new(SqlState::ERRCODE_INVALID_PARAMETER_VALUE, message)
 }
 
-pub trait During<T> {
-    /// The result, or the error in SQL's words, which name the SQL function that was called.
-    fn during(self, function: &str) -> Result<T>;
+/// Turns a result of the core into a result of a SQL function.
+pub trait WithFunctionName<T> {
+    /// Returns the result, or its error as PostgreSQL reports it, in which the message and the hint
+    /// name `function`, the SQL function that was called.
+    fn with_function_name(self, function: &str) -> Result<T>;
 }
 
-impl<T> During<T> for pg_bloom_core::Result<T> {
+impl<T> WithFunctionName<T> for pg_bloom_core::Result<T> {
     #[inline(always)]
-    fn during(self, function: &str) -> Result<T> {
+    fn with_function_name(self, function: &str) -> Result<T> {
         self.map_err(|error| describe(&error, Some(function)))
     }
 }

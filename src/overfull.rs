@@ -8,40 +8,62 @@ use crate::pg::value::varlena::PgBuffer;
 use crate::settings::{self, Overfill};
 use pg_bloom_core::filter::overfull::{Overfull, overfull};
 
-/// What to do about an overfull filter of a type.
-type Advice = (FilterType, &'static str);
+/// What to do about an overfull filter, which depends on how it was made.
+pub struct Advice {
+    /// The type of the filter.
+    filter_type: FilterType,
+    /// The hint of the warning or error.
+    hint: &'static str,
+}
 
-/// Of one that was built of its elements.
-pub const BUILT: Advice =
-    (Bloom, "Build it with a larger capacity, or with none to size it for what it sees.");
-/// Of one that elements were added to.
-pub const ADDED: Advice = (
-    Bloom,
-    "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).",
-);
-/// Of one that was merged from others.
-pub const MERGED: Advice = (Bloom, "Build the filters with one capacity, enough for their union.");
-/// Of one with counters.
-pub const COUNTING: Advice =
-    (CountingBloom, "Build it with a larger capacity, or remove elements.");
+/// The advice for a filter that was built of its elements.
+pub const BUILT: Advice = Advice {
+    filter_type: Bloom,
+    hint: "Build it with a larger capacity, or with none to size it for what it sees.",
+};
+/// The advice for a filter to which elements were added.
+pub const ADDED: Advice = Advice {
+    filter_type: Bloom,
+    hint: "A filter doesn't grow when elements are added: begin it with bloom_empty(capacity).",
+};
+/// The advice for a filter that was merged from others.
+pub const MERGED: Advice = Advice {
+    filter_type: Bloom,
+    hint: "Build the filters with one capacity, enough for their union.",
+};
+/// The advice for a counting filter.
+pub const COUNTING: Advice = Advice {
+    filter_type: CountingBloom,
+    hint: "Build it with a larger capacity, or remove elements.",
+};
 
-/// Other filters that the same call makes in a statement are not reported.
-const OTHERS: &str = "Only the first such filter of a call is reported in a statement.";
+/// The end of a warning's detail: other filters of the same call aren't reported.
+const ONLY_FIRST_IS_REPORTED: &str =
+    "Only the first such filter of a call is reported in a statement.";
 
 /// Returns a filter as the result of a SQL function, after checking whether it is *overfull*: it
 /// has more elements than its capacity. If so, warns the client or, if the setting
 /// `pg_bloom.overfill` is `error`, fails with 22023; does neither if the setting is `ignore`. A
 /// call site warns once in a statement. The advice says what the user can do.
-pub fn finish(call: &Call, (filter_type, advice): Advice, filter: PgBuffer) -> Outcome {
+pub fn finish(call: &Call, advice: Advice, filter: PgBuffer) -> Outcome {
     let overfill = settings::OVERFILL.get();
-    let is_of_interest =
-        overfill == Overfill::Error || (overfill == Overfill::Warn && !call.is_marked());
-    if is_of_interest && let Some(over) = filter_type.whole(filter.bytes())?.with_bits(overfull) {
+    // Counting the bits of a filter takes time, so it is left out if nothing follows from it.
+    let must_check = match overfill {
+        Overfill::Error => true,
+        Overfill::Warn => !call.has_warned_in_statement(),
+        Overfill::Ignore => false,
+    };
+    if !must_check {
+        return Ok(Some(filter.into_datum()));
+    }
+
+    let whole = advice.filter_type.whole(filter.bytes())?;
+    if let Some(excess) = whole.with_bits(overfull) {
         if overfill == Overfill::Error {
-            return Err(describe(&over, advice, None));
+            return Err(describe(&excess, advice.hint, None));
         }
-        call.mark();
-        warn(describe(&over, advice, Some(OTHERS)));
+        call.remember_warning();
+        warn(describe(&excess, advice.hint, Some(ONLY_FIRST_IS_REPORTED)));
     }
     Ok(Some(filter.into_datum()))
 }

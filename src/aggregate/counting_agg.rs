@@ -16,8 +16,8 @@ use super::memory::{Payload, aggregate_memory};
 use super::pointer::{
     AggregateState, StateHead, StateTag, aggregate_context, combine, deserialise, with_state,
 };
-use crate::arguments::{Arguments, counting_header, empty_counting};
-use crate::error::During;
+use crate::arguments::{FilterArguments, counting_header, empty_counting};
+use crate::error::WithFunctionName;
 use crate::filter_type::counting_bloom;
 use crate::overfull;
 use crate::pg::call::{Call, Outcome, Result};
@@ -43,7 +43,7 @@ impl CountingAggregate {
     /// Returns the name in SQL.
     fn name(self) -> &'static str {
         match self {
-            CountingAggregate::OfElements => CountingHead::NAME,
+            CountingAggregate::OfElements => CountingHead::SQL_NAME,
             CountingAggregate::Union => "counting_bloom_union_agg",
         }
     }
@@ -69,9 +69,9 @@ unsafe impl StateHead for CountingHead {
 type CountingState<'c> = AggregateState<'c, CountingHead>;
 
 impl ElementState for CountingHead {
-    const NAME: &'static str = "counting_bloom_agg";
+    const SQL_NAME: &'static str = "counting_bloom_agg";
 
-    fn requested_header(arguments: &Arguments) -> Result<Header<'static>> {
+    fn requested_header(arguments: &FilterArguments) -> Result<Header<'static>> {
         counting_header(arguments)
     }
 
@@ -197,7 +197,7 @@ fn add_filter<'c>(
     }
 
     let summed = counting::summed_header(&state.present_header(), &filter.header)
-        .during(aggregate.name())?;
+        .with_function_name(aggregate.name())?;
     let own_header = state.header;
     state.head().header = header_cache.merged_header_in_memory(call, own_header, &summed)?;
 

@@ -7,9 +7,9 @@
 //! header.
 
 use super::pointer::{AggregateState, StateHead, aggregate_context};
-use crate::arguments::Arguments;
+use crate::arguments::FilterArguments;
 use crate::element::{ElementType, Hasher, out_of_range};
-use crate::error::{During, invalid_parameter};
+use crate::error::{WithFunctionName, invalid_parameter};
 use crate::pg::call::{Call, Outcome, Result, nodes};
 use crate::pg::memory::{self, Context};
 use pg_bloom_core::filter::build::unify_with_element;
@@ -19,141 +19,170 @@ use pg_bloom_core::{Header, Kind};
 /// the state. Its key kind is that of the elements, even while there is none yet.
 pub type BuildHeader = &'static Header<'static>;
 
-/// The head of a state to which elements are added.
+/// What differs between `bloom_agg` and `counting_bloom_agg`. Each implements this for the *head*
+/// of its state, the struct at the beginning of the memory in which an aggregate keeps the elements
+/// of one group.
 pub trait ElementState: StateHead {
-    /// The SQL name of the aggregate, for messages.
-    const NAME: &'static str;
+    /// The name of the aggregate, for messages.
+    const SQL_NAME: &'static str;
 
-    /// Returns the header, without a key kind, of the filter that the arguments ask for.
+    /// Returns the header of the filter that a call asks for by its arguments `capacity`, `fpr` and
+    /// `layout`. It doesn't say yet of which type the elements are: its kind is [`Kind::NONE`].
     ///
-    /// Fails with 22023 for invalid arguments, and with 54000 if the filter would be too large.
-    fn requested_header(arguments: &Arguments) -> Result<Header<'static>>;
+    /// Fails with 22023 for invalid arguments, and with 54000 if the filter would be larger than
+    /// the setting `pg_bloom.max_filter_size` allows.
+    fn requested_header(arguments: &FilterArguments) -> Result<Header<'static>>;
 
-    /// Returns the head of a state without elements.
+    /// Returns the head of a state without elements, for a filter with this header.
     fn empty(header: BuildHeader) -> Self;
 
     /// Returns the header of the filter that is being built.
     fn header(&self) -> &Header<'_>;
 
-    /// Adds the element with this hash.
+    /// Adds the element with this hash to a state.
     ///
-    /// Fails with 54000 if the state can't become larger, and with 55000 outside an aggregate.
+    /// Fails with 54000 if a filter of so many elements would be too large, and with 55000 if SQL
+    /// calls a function of the aggregate by itself.
     fn add(state: &mut AggregateState<'_, Self>, call: &Call, hash: u64) -> Result<()>;
 }
 
-impl<'c, H: ElementState> AggregateState<'c, H> {
+impl<'c, Head: ElementState> AggregateState<'c, Head> {
     /// Allocates a state without elements for filters with this header. Fails with 55000 outside an
     /// aggregate.
     pub fn with_header(
         call: &'c Call,
         cache: &mut HeaderCache,
         header: &Header<'_>,
-    ) -> Result<AggregateState<'c, H>> {
+    ) -> Result<AggregateState<'c, Head>> {
         let build_header = cache.header_in_memory(call, header)?;
-        AggregateState::new(call, H::empty(build_header))
+        AggregateState::new(call, Head::empty(build_header))
     }
 }
 
 /// Implements the transition functions of `bloom_agg` and `counting_bloom_agg`, which PostgreSQL
-/// calls for each row: adds the element in argument 1 to the state in argument 0 and returns the
-/// state, a new one for the first row of a group. A NULL element adds nothing. Arguments from
-/// number 2 on are the parameters of the filter.
+/// calls for each row: adds the element in argument 1 to the state in argument 0, and returns the
+/// state. Argument 0 is NULL in the first row of a group, which gets a new state. A NULL element
+/// adds nothing. The arguments from number 2 on are the capacity, the rate and the layout of the
+/// filter, its *parameters*.
+///
+/// `Head` is the struct at the beginning of a state, which tells the two aggregates apart.
 ///
 /// Fails with 22023 for invalid parameters, for parameters that differ from those of earlier rows,
 /// and for an element that no filter of this kind can have; with 0A000 for a type that can't be an
 /// element; with 54000 if the filter would be too large; and with 55000 outside an aggregate.
-pub fn transition<H: ElementState>(call: &Call) -> Outcome {
-    let site = call.remembered(|| ElementSite::new::<H>(call))?;
+pub fn transition<Head: ElementState>(call: &Call) -> Outcome {
+    // The first row determines how elements are hashed, and what filter is built. PostgreSQL keeps
+    // this for the other rows.
+    let site = call.remembered(|| ElementSite::from_first_row::<Head>(call))?;
     if !site.is_same_for_all_rows {
-        site.read_arguments::<H>(call)?;
+        site.update_for_row::<Head>(call)?;
     }
 
     // SAFETY: transition functions are declared with the state as argument 0.
-    let existing_state = unsafe { AggregateState::<H>::argument(call, 0)? };
+    let existing_state = unsafe { AggregateState::<Head>::argument(call, 0)? };
     let mut state = match existing_state {
         Some(state) => state,
         None => {
-            let kind = site.element.kind(site.header.layout);
-            let header = Header { kind, ..site.header };
+            let kind = site.element_type.kind(site.requested_header.layout);
+            let header = Header { kind, ..site.requested_header };
             AggregateState::with_header(call, &mut site.header_cache, &header)?
         }
     };
-    require_same_parameters::<H>(state.header(), &site.header)?;
+    // Earlier rows of the group may have asked for another filter.
+    require_same_parameters::<Head>(state.header(), &site.requested_header)?;
 
     // A NULL adds nothing.
     if let Some(element) = call.element(1) {
         // SAFETY: the hasher is for the type of argument 1.
-        let hash = unsafe { site.hasher.hash(element) };
-        let hash = hash.ok_or_else(|| out_of_range(state.header().kind))?;
-        H::add(&mut state, call, hash)?;
+        let hash_if_possible = unsafe { site.hasher.hash(element) };
+        let hash = hash_if_possible.ok_or_else(|| out_of_range(state.header().kind))?;
+        Head::add(&mut state, call, hash)?;
     }
     Ok(Some(state.into_datum()))
 }
 
-/// Data that a call site of an aggregate over elements keeps from row to row.
+/// Data that a call site of an aggregate over elements, the place in a query where it is called,
+/// keeps from row to row.
 pub struct ElementSite {
-    element: ElementType,
-    /// The parameters of the filter as they were given in the last row.
-    arguments: Arguments,
-    /// The header that the arguments ask for, without a key kind.
-    header: Header<'static>,
+    element_type: ElementType,
+    /// The parameters of the filter as the last row gave them.
+    filter_arguments: FilterArguments,
+    /// The header of the filter that these arguments ask for. It has no kind of elements.
+    requested_header: Header<'static>,
     header_cache: HeaderCache,
     hasher: Hasher,
-    /// Whether all rows must have the arguments of the first one.
+    /// Whether the parameters of the filter are the same in all rows, as constants are.
     has_fixed_arguments: bool,
-    /// Whether, moreover, the type of the elements can't be altered in the meantime.
+    /// Whether, moreover, no command can alter how elements are hashed while the query runs.
     is_same_for_all_rows: bool,
 }
 
 impl ElementSite {
-    /// Makes the data that PostgreSQL keeps between the rows of one call of an aggregate in a
-    /// query, from the arguments of the first row: argument 1 is the element, whose type says how
-    /// elements are hashed; the arguments from 2 on are the parameters of the filter.
+    /// Returns the data that a call site, the place in a query where an aggregate is called, keeps
+    /// from row to row. It is made from the arguments of the first row: argument 1 is the element,
+    /// whose type says how elements are hashed; the arguments from 2 on are the parameters of the
+    /// filter.
     ///
     /// Whether the parameters can differ in other rows is found out here, so that most aggregates
     /// needn't read them again. Fails with 0A000 for a type that can't be an element, with 22023 or
     /// 54000 for invalid parameters, and with 55000 outside an aggregate.
-    fn new<H: ElementState>(call: &Call) -> Result<ElementSite> {
+    fn from_first_row<Head: ElementState>(call: &Call) -> Result<ElementSite> {
         aggregate_context(call)?;
-        let element = ElementType::of_argument(call, 1)?;
-        let arguments = Arguments::of(call, 2);
-        let header = H::requested_header(&arguments)?;
-        let hasher = element.hasher(header.layout);
+        let element_type = ElementType::of_argument(call, 1)?;
+        let filter_arguments = FilterArguments::of_call(call, 2);
+        let requested_header = Head::requested_header(&filter_arguments)?;
+        let hasher = element_type.hasher(requested_header.layout);
         let has_fixed_arguments = (2..call.nargs()).all(|index| nodes::is_fixed(call, index));
         Ok(ElementSite {
             has_fixed_arguments,
-            is_same_for_all_rows: has_fixed_arguments && !element.is_alterable(),
-            element,
-            arguments,
-            header,
+            is_same_for_all_rows: has_fixed_arguments && !element_type.is_alterable(),
+            element_type,
+            filter_arguments,
+            requested_header,
             header_cache: HeaderCache::default(),
             hasher,
         })
     }
 
-    /// Reads again, for the next row, what may differ from the row before: the parameters of the
-    /// filter, the arguments from 2 on, and the definition of the elements' type, which another
-    /// command may have altered.
+    /// Adapts this data to the next row, if the rows of the query may differ in it: in the
+    /// parameters of the filter, which are the arguments from 2 on, or in how elements are hashed,
+    /// which a command may alter while the query runs.
     ///
-    /// Fails with 42804 if the type was altered so that its values are hashed in another way, and
-    /// with 22023 or 54000 for invalid parameters.
+    /// Fails with 42804 if elements are hashed in another way than those of earlier rows, and with
+    /// 22023 or 54000 for invalid parameters.
     #[inline(never)]
-    fn read_arguments<H: ElementState>(&mut self, call: &Call) -> Result<()> {
-        if let Some(type_before) = self.element.refresh(call)? {
-            let kind_before = type_before.kind(self.header.layout);
-            let kind = self.element.kind(self.header.layout);
-            unify_with_element(kind_before, kind).during(H::NAME)?;
-            self.hasher = self.element.hasher(self.header.layout);
-        }
-
+    fn update_for_row<Head: ElementState>(&mut self, call: &Call) -> Result<()> {
+        self.update_element_type::<Head>(call)?;
         if self.has_fixed_arguments {
             return Ok(());
         }
-        let arguments = Arguments::of(call, 2);
-        if self.arguments != arguments {
-            self.header = H::requested_header(&arguments)?;
-            self.arguments = arguments;
-            self.hasher = self.element.hasher(self.header.layout);
+        self.update_filter_arguments::<Head>(call)
+    }
+
+    /// Resolves the type of the elements again, if a command has altered it since the last row.
+    /// Fails with 42804 if its values are hashed in another way now: one filter can't have both.
+    fn update_element_type<Head: ElementState>(&mut self, call: &Call) -> Result<()> {
+        let Some(type_before) = self.element_type.refresh(call)? else {
+            // Nothing was altered.
+            return Ok(());
+        };
+        let layout = self.requested_header.layout;
+        let kind_before = type_before.kind(layout);
+        let kind_now = self.element_type.kind(layout);
+        unify_with_element(kind_before, kind_now).with_function_name(Head::SQL_NAME)?;
+        self.hasher = self.element_type.hasher(layout);
+        Ok(())
+    }
+
+    /// Reads the parameters of the filter from the arguments of this row. If they differ from those
+    /// of the last row, determines again what filter they ask for. Fails with 22023 or 54000 if
+    /// they are invalid.
+    fn update_filter_arguments<Head: ElementState>(&mut self, call: &Call) -> Result<()> {
+        let arguments_now = FilterArguments::of_call(call, 2);
+        if self.filter_arguments != arguments_now {
+            self.requested_header = Head::requested_header(&arguments_now)?;
+            self.filter_arguments = arguments_now;
+            self.hasher = self.element_type.hasher(self.requested_header.layout);
         }
         Ok(())
     }
@@ -165,7 +194,8 @@ impl ElementSite {
     /// may have other parameters than the state. The caller then takes the general way.
     #[inline(always)]
     pub fn hash_in_place(&self, call: &Call, state_header: &Header<'_>) -> Option<u64> {
-        if !self.is_same_for_all_rows || !have_same_parameters(state_header, &self.header) {
+        if !self.is_same_for_all_rows || !have_same_parameters(state_header, &self.requested_header)
+        {
             return None;
         }
         let element = call.element(1)?;
@@ -183,11 +213,12 @@ fn have_same_parameters(a: &Header<'_>, b: &Header<'_>) -> bool {
 
 /// Checks that two headers of filters come from the same parameters of an aggregate, whose rows of
 /// one group must not differ in them. Fails with 22023 if they do.
-pub fn require_same_parameters<H: ElementState>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
+pub fn require_same_parameters<Head: ElementState>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
     if have_same_parameters(a, b) {
         return Ok(());
     }
-    let message = format!("parameters of {} must be the same for all rows of a group", H::NAME);
+    let message =
+        format!("parameters of {} must be the same for all rows of a group", Head::SQL_NAME);
     Err(invalid_parameter(message)
         .detail(format!("{} against {}.", parameters_in_words(a), parameters_in_words(b)))
         .hint("Use constants, or group by what decides the parameters."))

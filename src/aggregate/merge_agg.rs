@@ -9,7 +9,7 @@ use super::pointer::{
     AggregateState, StateHead, StateTag, aggregate_context, combine, deserialise, with_state,
 };
 use crate::arguments::empty_bloom;
-use crate::error::During;
+use crate::error::WithFunctionName;
 use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::Context;
@@ -72,7 +72,7 @@ impl<'c> MergeState<'c> {
             Operation::Union => "bloom_union_agg",
             Operation::Intersection => "bloom_intersection_agg",
         };
-        use_filters(filters, &mut aggregate_memory(call)?).during(aggregate)
+        use_filters(filters, &mut aggregate_memory(call)?).with_function_name(aggregate)
     }
 }
 

@@ -75,26 +75,29 @@ unsafe impl StateHead for SerialisedState {
 
 /// The state of one group, during one call of a function of its aggregate.
 ///
-/// It points to a head `H` in PostgreSQL's memory. More data of the state may follow the head.
-pub struct AggregateState<'c, H> {
-    head: *mut H,
+/// It points to a head of type `Head` in PostgreSQL's memory. More data of the state may follow the head.
+pub struct AggregateState<'c, Head> {
+    head: *mut Head,
     call: PhantomData<&'c Call>,
 }
 
-impl<'c, H: StateHead> AggregateState<'c, H> {
+impl<'c, Head: StateHead> AggregateState<'c, Head> {
     /// Allocates a state in the memory of the aggregate. Fails with 55000 outside an aggregate.
-    pub fn new(call: &'c Call, head: H) -> Result<AggregateState<'c, H>> {
+    pub fn new(call: &'c Call, head: Head) -> Result<AggregateState<'c, Head>> {
         Ok(AggregateState::new_in(aggregate_context(call)?, head))
     }
 
     /// Allocates a state in a memory context.
-    fn new_in(context: Context<'c>, head: H) -> AggregateState<'c, H> {
+    fn new_in(context: Context<'c>, head: Head) -> AggregateState<'c, Head> {
         const {
-            assert!(!std::mem::needs_drop::<H>(), "PostgreSQL frees states without dropping them");
-            assert!(align_of::<H>() <= ALIGNMENT);
-            assert!(H::INITIAL_BYTES >= size_of::<H>());
+            assert!(
+                !std::mem::needs_drop::<Head>(),
+                "PostgreSQL frees states without dropping them"
+            );
+            assert!(align_of::<Head>() <= ALIGNMENT);
+            assert!(Head::INITIAL_BYTES >= size_of::<Head>());
         };
-        let allocated: *mut H = memory::allocate(context, H::INITIAL_BYTES).cast();
+        let allocated: *mut Head = memory::allocate(context, Head::INITIAL_BYTES).cast();
         // SAFETY: the allocation is large enough and aligned for a head.
         unsafe { allocated.write(head) };
         AggregateState { head: allocated, call: PhantomData }
@@ -105,7 +108,7 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     /// # Safety
     /// The head must stay true: where it says that data follows it in memory, that data must exist.
     #[inline(always)]
-    pub unsafe fn head_mut(&mut self) -> &mut H {
+    pub unsafe fn head_mut(&mut self) -> &mut Head {
         // SAFETY: the state exists for the call, and `self` is borrowed mutably.
         unsafe { &mut *self.head }
     }
@@ -121,7 +124,7 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     /// # Safety
     /// All data that the head says to follow it must fit.
     pub unsafe fn reallocate(&mut self, bytes: usize) {
-        assert!(bytes >= size_of::<H>(), "a state has room for its head");
+        assert!(bytes >= size_of::<Head>(), "a state has room for its head");
         // SAFETY: the state was allocated by palloc, so it can be reallocated.
         self.head = unsafe { repalloc_huge(self.head.cast(), bytes).cast() };
     }
@@ -135,7 +138,10 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     /// # Safety
     /// The SQL function must declare the argument as `internal`, for the state of an aggregate.
     #[inline(always)]
-    pub unsafe fn argument(call: &'c Call, index: usize) -> Result<Option<AggregateState<'c, H>>> {
+    pub unsafe fn argument(
+        call: &'c Call,
+        index: usize,
+    ) -> Result<Option<AggregateState<'c, Head>>> {
         call.use_internal(index);
         // SAFETY: the caller promises an argument that is declared so. `use_internal` has made sure
         // that no other owner exists.
@@ -157,12 +163,12 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     pub unsafe fn argument_without_check(
         call: &'c Call,
         index: usize,
-    ) -> Option<AggregateState<'c, H>> {
-        let head: *mut H = call.internal(index)?;
+    ) -> Option<AggregateState<'c, Head>> {
+        let head: *mut Head = call.internal(index)?;
         // SAFETY: the caller promises that this is the state of an aggregate. Whichever aggregate
         // made it, it has at least one byte.
         let first_byte = unsafe { *head.cast::<u8>() };
-        if first_byte != H::TAG as u8 {
+        if first_byte != Head::TAG as u8 {
             return None;
         }
         Some(AggregateState { head, call: PhantomData })
@@ -175,11 +181,11 @@ impl<'c, H: StateHead> AggregateState<'c, H> {
     }
 }
 
-impl<H> Deref for AggregateState<'_, H> {
-    type Target = H;
+impl<Head> Deref for AggregateState<'_, Head> {
+    type Target = Head;
 
     #[inline(always)]
-    fn deref(&self) -> &H {
+    fn deref(&self) -> &Head {
         // SAFETY: the head was written when the state was allocated, and PostgreSQL keeps the state
         // for the duration of the call.
         unsafe { &*self.head }
@@ -190,14 +196,14 @@ impl<H> Deref for AggregateState<'_, H> {
 /// returns the bytes in argument 0 as a state that only [`combine`] accepts, or NULL for NULL. The
 /// bytes are neither copied nor read yet; PostgreSQL passes the result to the combine function at
 /// once. Fails with 55000 outside an aggregate.
-pub fn deserialise<H: StateHead>(call: &Call) -> Outcome {
+pub fn deserialise<Head: StateHead>(call: &Call) -> Outcome {
     aggregate_context(call)?;
     let Some(value) = call.value(0) else {
         return Ok(None);
     };
     let head = SerialisedState {
         tag: StateTag::Serialised,
-        serialised_tag: H::TAG,
+        serialised_tag: Head::TAG,
         bytes: value.pointer(),
     };
     Ok(Some(AggregateState::new_in(call.context(), head).into_datum()))
@@ -209,20 +215,20 @@ pub fn deserialise<H: StateHead>(call: &Call) -> Outcome {
 ///
 /// If argument 1 is NULL, the result is argument 0. Fails with 55000 outside an aggregate or for a
 /// state of another aggregate, and if `merge` fails.
-pub fn combine<'c, H: StateHead>(
+pub fn combine<'c, Head: StateHead>(
     call: &'c Call,
-    merge: impl FnOnce(Option<AggregateState<'c, H>>, &'c [u8]) -> Result<AggregateState<'c, H>>,
+    merge: impl FnOnce(Option<AggregateState<'c, Head>>, &'c [u8]) -> Result<AggregateState<'c, Head>>,
 ) -> Outcome {
     aggregate_context(call)?;
     // SAFETY: combine functions are declared with two states as their arguments.
-    let own = unsafe { AggregateState::<H>::argument(call, 0)? };
+    let own = unsafe { AggregateState::<Head>::argument(call, 0)? };
     // SAFETY: combine functions are declared with two states as their arguments.
     let other = unsafe { AggregateState::<SerialisedState>::argument(call, 1)? };
 
     let Some(other) = other else {
         return Ok(own.map(AggregateState::into_datum));
     };
-    if other.serialised_tag != H::TAG {
+    if other.serialised_tag != Head::TAG {
         return Err(foreign_state());
     }
     // SAFETY: this pointer was the argument of `deserialise`, so it is a value of variable length.
@@ -238,9 +244,9 @@ pub fn combine<'c, H: StateHead>(
 /// `read` must not move the state to other memory, since PostgreSQL may use it again, as window
 /// functions do; this panics if it does. Fails with 55000 outside an aggregate or for a state of
 /// another aggregate, and if `read` fails.
-pub fn with_state<'c, H: StateHead, T>(
+pub fn with_state<'c, Head: StateHead, T>(
     call: &'c Call,
-    read: impl FnOnce(&mut AggregateState<'c, H>) -> Result<T>,
+    read: impl FnOnce(&mut AggregateState<'c, Head>) -> Result<T>,
 ) -> Result<Option<T>> {
     aggregate_context(call)?;
     // SAFETY: serialise and final functions are declared with the state as argument 0.

@@ -4,7 +4,7 @@
 use super::hasher::{Form, Hasher, parquet_form};
 use super::probe_key::ProbeKey;
 use super::resolve::{Dependencies, ResolvedType, Resolver, built_in};
-use crate::error::{During, invalid_parameter, unsupported};
+use crate::error::{WithFunctionName, invalid_parameter, unsupported};
 use crate::pg::call::{Call, Error, Result, SqlState, SqlValue, nodes};
 use crate::pg::catalog::{self, TypeKind};
 use crate::pg::value::array::elements;
@@ -172,7 +172,7 @@ impl ElementType {
         if let Some(form) = parquet_form(self.resolved.tag, kind.tag) {
             return Ok(self.hasher_in(form));
         }
-        unify_with_element(kind, own_kind).during(function)?;
+        unify_with_element(kind, own_kind).with_function_name(function)?;
         Ok(self.hasher_in(Form::General))
     }
 

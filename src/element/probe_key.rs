@@ -83,7 +83,7 @@ impl ProbeKey {
     /// is the type of a filter's elements: a tag and, for types that aren't built in, a name.
     /// Filters of Parquet files keep numbers in widths of their own, so their kinds have other
     /// hashes. The kind must not be [`Kind::NONE`], which filters without elements have.
-    pub fn hash_of_kind(&self, kind: Kind<'_>) -> HashForKind {
+    pub fn hash_for_kind(&self, kind: Kind<'_>) -> HashForKind {
         let is_own_tag = kind.tag == self.tag || kind.tag == self.parquet_tag;
         let form = match parquet_form(self.tag, kind.tag) {
             Some(form) => form,
@@ -100,11 +100,11 @@ impl ProbeKey {
     /// filter can't have the element: it is empty, or the element is a number that doesn't fit into
     /// the width of the filter's numbers. Fails with 42804 if the filter has elements of another
     /// type.
-    pub fn hash_for(&self, filter: &Header<'_>) -> Result<Option<u64>> {
+    pub fn hash_for_filter(&self, filter: &Header<'_>) -> Result<Option<u64>> {
         if filter.kind.is_none() {
             return Ok(None);
         }
-        match self.hash_of_kind(filter.kind) {
+        match self.hash_for_kind(filter.kind) {
             HashForKind::Hash(hash) => Ok(Some(hash)),
             HashForKind::Absent => Ok(None),
             HashForKind::OtherKind => {

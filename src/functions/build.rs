@@ -1,9 +1,9 @@
 //! Making filters one at a time: `bloom_empty`, `bloom_from_array`, `bloom_add`, `bloom_add_all`;
 //! spreading elements over several with `bloom_shard`.
 
-use crate::arguments::{Arguments, at_fpr, request};
+use crate::arguments::{FilterArguments, at_fpr};
 use crate::element::{ElementType, Given, hashes_of};
-use crate::error::{During, invalid_parameter};
+use crate::error::{WithFunctionName, invalid_parameter};
 use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
@@ -16,7 +16,9 @@ use pgrx::pg_sys::Datum;
 /// elements. Fails with 22023 for invalid arguments, and with 54000 if the filter would be too
 /// large.
 fn empty(call: &Call) -> Outcome {
-    let header = request(&Arguments::of(call, 0))?.header(settings::max_filter_bytes())?;
+    let header = FilterArguments::of_call(call, 0)
+        .request()?
+        .header(settings::max_filter_bytes())?;
     Ok(Some(header.sparse::<PgBuffer>(0).into_datum()))
 }
 
@@ -28,7 +30,9 @@ fn empty(call: &Call) -> Outcome {
 /// Fails with 22023 for invalid arguments, with 0A000 for a type that can't be an element, and with
 /// 54000 if the filter would be too large.
 fn from_array(call: &Call) -> Outcome {
-    let header = request(&Arguments::of(call, 1))?.header(settings::max_filter_bytes())?;
+    let header = FilterArguments::of_call(call, 1)
+        .request()?
+        .header(settings::max_filter_bytes())?;
     let (kind, hashes) = hashes_of(call, 0, Given::Array, &header, "bloom_from_array")?;
     if call.datum(0).is_none() {
         return Ok(None);
@@ -69,7 +73,7 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
     }
     let enlarged =
         build::add_hashes(&filter, kind, &distinct(hashes), settings::max_filter_bytes())
-            .during(function)?;
+            .with_function_name(function)?;
     overfull::finish(call, overfull::ADDED, enlarged)
 }
 

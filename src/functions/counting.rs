@@ -2,9 +2,9 @@
 //! and `||`, `…_remove`, `…_union` and `+`, what they say about themselves, and the cast to
 //! `bloom`.
 
-use crate::arguments::{Arguments, at_fpr, counting_header, empty_counting};
+use crate::arguments::{FilterArguments, at_fpr, counting_header, empty_counting};
 use crate::element::{Given, hashes_of};
-use crate::error::During;
+use crate::error::WithFunctionName;
 use crate::filter_type::counting_bloom;
 use crate::overfull;
 use crate::pg::call::{Call, Outcome};
@@ -21,7 +21,7 @@ fn empty(call: &Call) -> Outcome {
     if call.nargs() == 0 {
         return empty_counting().map(Some);
     }
-    let header = counting_header(&Arguments::of(call, 0))?;
+    let header = counting_header(&FilterArguments::of_call(call, 0))?;
     let filter: PgBuffer = counting::empty(&header);
     Ok(Some(filter.into_datum()))
 }
@@ -40,7 +40,7 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
-    let enlarged = counting.add(kind, &hashes).during(function)?;
+    let enlarged = counting.add(kind, &hashes).with_function_name(function)?;
     overfull::finish(call, overfull::COUNTING, enlarged)
 }
 
@@ -68,7 +68,7 @@ fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (counting_bloom(call, 0)?, counting_bloom(call, 1)?) else {
         return Ok(None);
     };
-    let sum = counting::sum(&a, &b).during("counting_bloom_union")?;
+    let sum = counting::sum(&a, &b).with_function_name("counting_bloom_union")?;
     overfull::finish(call, overfull::COUNTING, sum)
 }
 

@@ -1,7 +1,7 @@
 //! What is in a filter: `bloom_info`, `bloom_header`, `bloom_cardinality`, `bloom_fpr`, and the
 //! cardinalities of two filters together.
 
-use crate::error::During;
+use crate::error::WithFunctionName;
 use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
 use crate::pg::value::row::{ResultColumn, row};
@@ -29,7 +29,7 @@ fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Ou
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
     };
-    let union = estimate::union_cardinality(&a, &b).during(function)?;
+    let union = estimate::union_cardinality(&a, &b).with_function_name(function)?;
     Ok(float(estimate(estimate::cardinality(&a), estimate::cardinality(&b), union)))
 }
 

@@ -71,7 +71,7 @@ fn contains(call: &Call) -> Outcome {
     let Some(mut filter) = filters.filter(call, 0, 1)? else {
         return Ok(None);
     };
-    let hash = key.hash_for(filter.header())?;
+    let hash = key.hash_for_filter(filter.header())?;
     Ok(Some(Datum::from(filter.contains(hash)?)))
 }
 

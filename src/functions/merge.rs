@@ -1,6 +1,6 @@
 //! `bloom_union` and `|`, `bloom_intersection` and `&`, `bloom_fold`, `bloom_resize`.
 
-use crate::error::During;
+use crate::error::WithFunctionName;
 use crate::filter_type::bloom;
 use crate::pg::call::{Call, Error, Outcome};
 use crate::pg::value::varlena::PgBuffer;
@@ -17,7 +17,8 @@ fn union(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
     };
-    let merged = merge::union(&a, &b, settings::max_filter_bytes()).during("bloom_union")?;
+    let merged =
+        merge::union(&a, &b, settings::max_filter_bytes()).with_function_name("bloom_union")?;
     overfull::finish(call, overfull::MERGED, merged)
 }
 
@@ -28,7 +29,7 @@ fn intersection(call: &Call) -> Outcome {
     let (Some(a), Some(b)) = (bloom(call, 0)?, bloom(call, 1)?) else {
         return Ok(None);
     };
-    let result: PgBuffer = merge::intersection(&a, &b).during("bloom_intersection")?;
+    let result: PgBuffer = merge::intersection(&a, &b).with_function_name("bloom_intersection")?;
     Ok(Some(result.into_datum()))
 }
 

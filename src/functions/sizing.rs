@@ -1,7 +1,7 @@
 //! How large a filter must be: `bloom_parameters`, `bloom_capacity`, `bloom_expected_fpr`, and the
 //! lookup table with `bloom_best_practices` and `bloom_sizing_table`.
 
-use crate::arguments::{self, Arguments, at_fpr, request};
+use crate::arguments::{self, FilterArguments, at_fpr};
 use crate::error::invalid_parameter;
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::value::row::{ResultColumn, row, rows};
@@ -43,7 +43,7 @@ fn sizing_table(call: &Call) -> Outcome {
 /// NULL capacity, since the size then depends on the elements that are added. Fails with 22023 for
 /// invalid arguments.
 fn parameters(call: &Call) -> Outcome {
-    let request = request(&Arguments::of(call, 0))?;
+    let request = FilterArguments::of_call(call, 0).request()?;
     let Some(capacity) = request.capacity else {
         return Ok(None);
     };
@@ -63,7 +63,9 @@ fn capacity(call: &Call) -> Outcome {
     let Some(bytes) = call.i64(0) else {
         return Ok(None);
     };
-    let request = request(&Arguments { capacity: None, ..Arguments::of(call, 0) })?;
+    // In place of a capacity, argument 0 has bytes.
+    let arguments = FilterArguments { capacity: None, ..FilterArguments::of_call(call, 0) };
+    let request = arguments.request()?;
     let bytes = u64::try_from(bytes).map_err(|_| {
         invalid_parameter(format!("a bloom filter cannot have {bytes} bytes"))
             .hint("Give a positive size.")

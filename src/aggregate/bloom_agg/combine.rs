@@ -11,7 +11,7 @@
 use super::super::elements::{ElementState, HeaderCache};
 use super::super::spill::with_entries;
 use super::{BeyondList, BloomHead, BloomState, most_bytes_in_memory, too_many_elements};
-use crate::error::During;
+use crate::error::WithFunctionName;
 use crate::pg::call::{Call, Result};
 use crate::pg::value::varlena::PgBuffer;
 use crate::settings;
@@ -23,65 +23,104 @@ use pg_bloom_core::filter::{estimate, sparse};
 use pg_bloom_core::{Body, Buffer, Header, MAX_STORED_BYTES, View, interrupt, sizing};
 
 impl BloomState<'_> {
-    /// Adds the elements of another state of `bloom_agg`, which a parallel worker has sent as
-    /// bytes, to this state. Both must have the same parameters. Each state has either a list of
-    /// hashes (it is *sparse*) or the bits of a filter (it is *dense*), and the result has bits if
-    /// one of them does.
+    /// Adds the elements of another state of `bloom_agg` to this state. `other` is that state as a
+    /// parallel worker has sent it, in the form of a stored filter: either a list of hashes (it is
+    /// *sparse*), or bits (it is *dense*). This state has one of these forms, too.
     ///
-    /// Without a capacity, a filter's final size isn't known before the end: it is *to be sized*.
-    /// As a list such a state has no size at all, it is *unsized*; if it is dense, it has the bits
-    /// of a large filter, which are folded to the final size in the end.
+    /// | this state | the other one | result |
+    /// |---|---|---|
+    /// | list | list, for a filter of the same size | list |
+    /// | list | list, for a filter of another size | bits |
+    /// | list | bits | bits |
+    /// | bits | either | bits |
     ///
-    /// `header_cache` has the header that the states of this call share. Fails with 42804 if the
-    /// kinds of elements differ, with 54000 if the result would be too large, and with 58030 if a
-    /// temporary file can't be read or written.
+    /// Both must have the same parameters. `header_cache` has the header that the states of this
+    /// call share. Fails with 42804 if the kinds of elements differ, with 54000 if the result would
+    /// be too large, and with 58030 if a temporary file can't be read or written.
     pub fn absorb(
         &mut self,
         call: &Call,
         header_cache: &mut HeaderCache,
         other: &View<'_>,
     ) -> Result<()> {
-        let other_header = other.header;
-        let other_is_dense = matches!(other.body, Body::Dense(_));
-        if other_is_dense && other_header.is_to_be_sized() && !self.is_dense() {
-            // The other state's hashes are gone, so this one must have bits, too. They are folded
-            // to the final size in the end.
-            self.become_dense_before_sizing(call, header_cache, &other_header)?;
-        }
-
-        let own_header = self.present_header();
-        let merged = merged_header(&own_header, &other_header).during(BloomHead::NAME)?;
         match other.body {
-            // The hashes of an unsized state go into the bits of this one, whatever its size.
-            Body::Sparse(entries) if self.is_dense() && other_header.is_unsized() => {
-                self.add_all(call, entries)
-            }
-            // Both are lists of hashes, and the result has the same size.
-            Body::Sparse(entries)
-                if !self.is_dense() && own_header.blocks == other_header.blocks =>
-            {
-                self.set_header(call, header_cache, &merged)?;
-                self.add_all(call, entries)
-            }
-            // The result has bits, for one of three reasons: the other state has bits; it has
-            // hashes, and this one has bits of the final size; or both have hashes, for filters of
-            // different sizes.
-            _ => {
-                if !self.is_dense() || own_header.blocks < merged.blocks {
-                    self.become_dense(call, &merged)?;
-                }
-                self.set_header(call, header_cache, &merged)?;
-                // Sets the bits that the other state has, or the bits of its hashes.
-                or_into(self.flush_batch(), merged.blocks, other);
-                Ok(())
-            }
+            Body::Sparse(hashes) => self.absorb_hashes(call, header_cache, other, hashes),
+            Body::Dense(_) => self.absorb_bits(call, header_cache, other),
         }
     }
 
-    /// Replaces the list of hashes of this state by the bits of a filter, before the size of the
-    /// filter is known: another state, with `other_header`, has bits already, and both are merged.
-    /// This state gets as many blocks of bits as the other one, or as many as the largest filter
-    /// may have, if these are more. The bits are folded to their final size in the end.
+    /// Adds the elements of another state, which is a list of hashes, to this one: see
+    /// [`BloomState::absorb`]. `other_hashes` is that list, ascending, each hash in eight
+    /// little-endian bytes.
+    fn absorb_hashes(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        other: &View<'_>,
+        other_hashes: &[[u8; 8]],
+    ) -> Result<()> {
+        let merged = self.header_merged_with(&other.header)?;
+
+        if self.is_dense() {
+            // A list without a size fits the bits of this state, however many they are.
+            if other.header.is_unsized() {
+                return self.add_all(call, other_hashes);
+            }
+        } else if self.header.blocks == other.header.blocks {
+            self.set_header(call, header_cache, &merged)?;
+            return self.add_all(call, other_hashes);
+        }
+        self.merge_as_bits(call, header_cache, &merged, other)
+    }
+
+    /// Adds the elements of another state, of which only the bits are known, to this one: see
+    /// [`BloomState::absorb`].
+    fn absorb_bits(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        other: &View<'_>,
+    ) -> Result<()> {
+        if other.header.is_to_be_sized() && !self.is_dense() {
+            self.become_dense_before_sizing(call, header_cache, &other.header)?;
+        }
+        let merged = self.header_merged_with(&other.header)?;
+        self.merge_as_bits(call, header_cache, &merged, other)
+    }
+
+    /// Returns the header of the filter that this state and another one make together. Fails with
+    /// 42804 if the kinds of their elements differ.
+    fn header_merged_with<'a>(&self, other_header: &Header<'a>) -> Result<Header<'a>> {
+        merged_header(&self.present_header(), other_header).with_function_name(BloomHead::SQL_NAME)
+    }
+
+    /// Makes this state one of bits with the header `merged`, unless it is already, and sets in it
+    /// the bits of another state: those that it has, or those of its hashes.
+    ///
+    /// Fails with 54000 if the bits are too many, and with 58030 if the temporary file of this
+    /// state can't be read.
+    fn merge_as_bits(
+        &mut self,
+        call: &Call,
+        header_cache: &mut HeaderCache,
+        merged: &Header<'_>,
+        other: &View<'_>,
+    ) -> Result<()> {
+        if !self.is_dense() || self.header.blocks < merged.blocks {
+            self.become_dense(call, merged)?;
+        }
+        self.set_header(call, header_cache, merged)?;
+        or_into(self.flush_batch(), merged.blocks, other);
+        Ok(())
+    }
+
+    /// Replaces the list of hashes of this state by bits, before it is known how large the filter
+    /// will be: another state, with `other_header`, has only bits left, and both are to be merged.
+    ///
+    /// The size follows from the number of elements, in the end; then the bits are *folded*, each
+    /// onto the bit that it has in the smaller filter. Bits can be folded but not unfolded, so this
+    /// state gets as many blocks of bits as the final filter can have at most: those of the largest
+    /// filter that is allowed, or those of the other state, if that has more.
     ///
     /// Fails with 42804 if the kinds of elements differ, with 54000 if the bits are too many, and
     /// with 58030 if the temporary file can't be read.
@@ -91,21 +130,20 @@ impl BloomState<'_> {
         header_cache: &mut HeaderCache,
         other_header: &Header<'_>,
     ) -> Result<()> {
-        let own_header = self.present_header();
-        let kind = merged_header(&own_header, other_header).during(BloomHead::NAME)?.kind;
-        let size_of_other = Header { kind, ..*other_header };
-        let largest_size = largest_header(&size_of_other, settings::max_filter_bytes())?;
-        let header = if largest_size.blocks > size_of_other.blocks {
-            &largest_size
+        let kind = self.header_merged_with(other_header)?.kind;
+        let as_large_as_other = Header { kind, ..*other_header };
+        let largest_allowed = largest_header(&as_large_as_other, settings::max_filter_bytes())?;
+        let header = if largest_allowed.blocks > as_large_as_other.blocks {
+            &largest_allowed
         } else {
-            &size_of_other
+            &as_large_as_other
         };
         self.become_dense(call, header)?;
         self.set_header(call, header_cache, header)
     }
 
-    /// Sets the bits of all hashes of a state that isn't dense, those in its list and in its
-    /// temporary file, in `payload`: the bits of a filter with this header, all of which are 0.
+    /// Sets in `payload`, the bits of a filter with this header, the bits of all hashes of a state
+    /// that isn't dense: those in its list and in its temporary file. All bits must be 0 before.
     /// Fails with 58030 if the file can't be read.
     pub fn set_bits(&mut self, header: &Header<'_>, payload: &mut [u8]) -> Result<()> {
         let shape = header.shape();
@@ -121,11 +159,13 @@ impl BloomState<'_> {
         }
     }
 
-    /// Adds all hashes of another state, which are ascending, each in eight little-endian bytes.
-    /// Many hashes of an unsized state, which has no size yet, go to the temporary file at once.
+    /// Adds all hashes of another state, which are ascending, each in eight little-endian bytes. If
+    /// they are too many for memory, and the filter has no size yet, they go to this state's
+    /// temporary file at once.
     /// Fails with 54000 if the state can't become larger, and with 58030 if a file can't be read or
     /// written.
     fn add_all(&mut self, call: &Call, entries: &[[u8; 8]]) -> Result<()> {
+        // A state whose filter has no size yet can't set bits, so it keeps all hashes.
         let is_unsized_list = self.header.is_unsized() && !self.is_dense();
         if is_unsized_list && size_of_val(entries) > most_bytes_in_memory() {
             // They would fill the memory and then go to the file.
@@ -256,10 +296,11 @@ impl BloomState<'_> {
         }
     }
 
-    /// Returns the finished filter of a state whose hashes are in a temporary file. The file is
-    /// read twice: first to count the distinct hashes, so that the filter can be allocated with its
-    /// final size. Fails with 54000 if the filter would be too large, and with 58030 if the file
-    /// can't be read.
+    /// Returns the finished filter of a state whose hashes are in a temporary file. A state has one
+    /// only if no capacity was given, so that the size of the filter follows from the number of its
+    /// distinct hashes. The file is read twice: to count these, and to write the filter.
+    ///
+    /// Fails with 54000 if the filter would be too large, and with 58030 if the file can't be read.
     fn finish_spilled(&mut self) -> Result<PgBuffer> {
         let mut num_distinct = 0;
         self.each_distinct(|hashes| {
@@ -267,8 +308,12 @@ impl BloomState<'_> {
             Ok(())
         })?;
 
-        let header =
-            size_unsized_build(&self.present_header(), num_distinct, settings::max_filter_bytes())?;
+        let header_without_size = self.present_header();
+        let limit = settings::max_filter_bytes();
+        let header = size_unsized_build(&header_without_size, num_distinct, limit)?;
+
+        // A filter is stored as the sorted list of its hashes as long as that takes no more bytes
+        // than its bits.
         if header.fits_sparse(num_distinct) {
             self.finish_sparse(&header)
         } else {

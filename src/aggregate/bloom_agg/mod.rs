@@ -30,7 +30,7 @@ use super::elements::{
 use super::memory::{Payload, aggregate_memory};
 use super::pointer::{self, AggregateState, StateHead, StateTag, deserialise, with_state};
 use super::spill::{Spill, with_entries};
-use crate::arguments::{Arguments, empty_bloom, request};
+use crate::arguments::{FilterArguments, empty_bloom};
 use crate::pg::call::{Call, Error, Outcome, Result, SqlState};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
@@ -82,10 +82,10 @@ unsafe impl StateHead for BloomHead {
 type BloomState<'c> = AggregateState<'c, BloomHead>;
 
 impl ElementState for BloomHead {
-    const NAME: &'static str = "bloom_agg";
+    const SQL_NAME: &'static str = "bloom_agg";
 
-    fn requested_header(arguments: &Arguments) -> Result<Header<'static>> {
-        Ok(request(arguments)?.header(settings::max_filter_bytes())?)
+    fn requested_header(arguments: &FilterArguments) -> Result<Header<'static>> {
+        Ok(arguments.request()?.header(settings::max_filter_bytes())?)
     }
 
     fn empty(header: BuildHeader) -> BloomHead {

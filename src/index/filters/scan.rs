@@ -10,7 +10,7 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
 use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, FoundRow, Sought, search};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::memory;
+use pg_bloom_core::{Kind, memory};
 use pgrx::pg_sys::{self, Oid};
 
 /// Adds to a bitmap the rows of the table whose filters match all scan keys, by the copies of the
@@ -99,24 +99,34 @@ unsafe fn alternatives(
     Ok(memory::collect(elements.map(probe_key)))
 }
 
-/// Returns what each condition of a scan looks for in the filters of a group, which have one key
-/// kind (type of elements) and size. A condition has alternatives, elements of which a filter must
-/// have at least one: by their hashes for this kind. An element that no filter of the kind can
-/// have, such as 2^40 among 32-bit integers, is left out. One of another kind stays as such: the
-/// row is found, and the condition itself then raises the error.
+/// Returns what each condition of a scan looks for in the filters of a group: filters that have
+/// elements of one type, their *key kind*, and one size. A condition is a list of probe keys,
+/// elements in the form of the type `bloom_key`, of which a filter must have at least one.
+///
+/// Each probe key becomes what [`sought_for_key`] returns for it; the others are left out, so that
+/// a condition without any left finds no filter of the group.
 fn sought_in_group(conditions: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
     let kind = group.kind();
-    let sought = |key: &ProbeKey| {
-        if kind.is_none() {
-            return Some(Sought::OtherKind);
-        }
-        match key.hash_of_kind(kind) {
-            HashForKind::Hash(hash) => Some(Sought::Hash(hash)),
-            HashForKind::Absent => None,
-            HashForKind::OtherKind => Some(Sought::OtherKind),
-        }
+    let sought_for_condition = |keys: &Vec<ProbeKey>| {
+        memory::collect(keys.iter().filter_map(|key| sought_for_key(key, kind)))
     };
-    let in_group =
-        |alternatives: &Vec<ProbeKey>| memory::collect(alternatives.iter().filter_map(sought));
-    memory::collect(conditions.iter().map(in_group))
+    memory::collect(conditions.iter().map(sought_for_condition))
+}
+
+/// Returns what to look for in filters of one key kind, the type of their elements, to find those
+/// that have the element of a probe key: the element's hash for this kind. `None` if no such filter
+/// can have it: 2^40 isn't in a filter of 32-bit integers.
+///
+/// For an element of another type, returns [`Sought::OtherKind`], by which all rows of these
+/// filters are found: PostgreSQL then evaluates the condition, which raises the error for it.
+/// Filters without elements have no kind, so they are found, too.
+fn sought_for_key(key: &ProbeKey, kind: Kind<'_>) -> Option<Sought> {
+    if kind.is_none() {
+        return Some(Sought::OtherKind);
+    }
+    match key.hash_for_kind(kind) {
+        HashForKind::Hash(hash) => Some(Sought::Hash(hash)),
+        HashForKind::Absent => None,
+        HashForKind::OtherKind => Some(Sought::OtherKind),
+    }
 }

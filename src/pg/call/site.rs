@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! FmgrInfo of the call site          Remembered
-//! fn_extra ────────────────────────▶ | type of the value | time of the mark | value |
+//! fn_extra ────────────────────────▶ | type of the value | time of the last warning | value |
 //! fn_mcxt, the memory that both live in
 //! ```
 
@@ -23,13 +23,17 @@ use std::ffi::c_void;
 struct Remembered<T> {
     /// The type of the value, `T`.
     type_id: TypeId,
-    /// When the client's statement began in which the call site was marked, or [`NEVER_MARKED`].
-    marked_at: pg_sys::TimestampTz,
+    /// When the client's statement began in which the call site last gave a warning, or
+    /// [`NEVER_WARNED`].
+    warned_in_statement: pg_sys::TimestampTz,
     value: T,
 }
 
+/// The fields before the value, which are at the same place whatever type the value has.
+type RememberedStart = Remembered<()>;
+
 /// A time at which no client's statement began: that of midnight on 1 January 2000.
-const NEVER_MARKED: pg_sys::TimestampTz = 0;
+const NEVER_WARNED: pg_sys::TimestampTz = 0;
 
 impl Call {
     /// Returns the value that this call site remembers. A *call site* is a place in a query that
@@ -64,7 +68,7 @@ impl Call {
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "as for `remembered`")]
     pub fn recalled<T: 'static>(&self) -> Option<&mut T> {
-        let remembered = self.remembered_of_any_type()?;
+        let remembered = self.remembered_start()?;
         // SAFETY: what is remembered lives as long as the call site, and its type is compared
         // before it is used. There is no other reference: this call hasn't returned one, and
         // PostgreSQL doesn't use a call site in two calls at once.
@@ -76,39 +80,41 @@ impl Call {
         }
     }
 
-    /// Returns a pointer to what the call site remembers, whose type isn't known yet.
+    /// Returns a pointer to what the call site remembers, by which only the fields before the value
+    /// may be used, since the type of the value isn't known yet. `None` if it remembers nothing.
     #[inline(always)]
-    fn remembered_of_any_type(&self) -> Option<*mut Remembered<()>> {
+    fn remembered_start(&self) -> Option<*mut RememberedStart> {
         let flinfo = self.info().flinfo;
         if flinfo.is_null() {
             return None;
         }
         // SAFETY: `flinfo` is valid for the call.
         let extra = unsafe { (*flinfo).fn_extra };
-        // Only `store_in_site` sets this pointer, and all it makes begins like `Remembered<()>`.
+        // Only `store_in_site` sets this pointer, and all that it stores begins with these fields.
         if extra.is_null() { None } else { Some(extra.cast()) }
     }
 
-    /// Returns whether this call site was marked, by [`Call::mark`], during the client's current
-    /// statement.
-    pub fn is_marked(&self) -> bool {
-        let Some(remembered) = self.remembered_of_any_type() else {
+    /// Returns whether this call site has given a warning in the client's current statement, as
+    /// [`Call::remember_warning`] was told.
+    pub fn has_warned_in_statement(&self) -> bool {
+        let Some(remembered) = self.remembered_start() else {
             return false;
         };
         // SAFETY: what is remembered lives as long as the call site.
-        unsafe { (*remembered).marked_at == pg_sys::GetCurrentStatementStartTimestamp() }
+        let warned_in_statement = unsafe { (*remembered).warned_in_statement };
+        warned_in_statement == start_of_statement()
     }
 
-    /// Marks this call site, the place in a query that calls the function: [`Call::is_marked`]
-    /// returns true from now on, until the client's next statement. A function marks the site when
-    /// it has given a warning, so that it doesn't repeat the warning for each row. Does nothing if
-    /// the function is called without a call site.
+    /// Remembers that this call site, the place in a query that calls the function for each row,
+    /// gives a warning, so that the function needn't repeat it for each row:
+    /// [`Call::has_warned_in_statement`] returns true from now on, until the client's next
+    /// statement. Does nothing if the function is called without a call site.
     ///
-    /// The mark is stored beside the value that the site remembers. If there is none yet, the site
+    /// This is stored beside the value that the site remembers. If there is none yet, the site
     /// remembers `()` from now on, and no other value. So a function that needs a value as well
     /// must call [`Call::remembered`] first.
-    pub fn mark(&self) {
-        if self.remembered_of_any_type().is_none() {
+    pub fn remember_warning(&self) {
+        if self.remembered_start().is_none() {
             let Ok(flinfo) = self.flinfo() else {
                 return;
             };
@@ -119,16 +125,22 @@ impl Call {
                 return;
             }
         }
-        if let Some(remembered) = self.remembered_of_any_type() {
+        if let Some(remembered) = self.remembered_start() {
             // SAFETY: what is remembered lives as long as the call site.
-            unsafe { (*remembered).marked_at = pg_sys::GetCurrentStatementStartTimestamp() };
+            unsafe { (*remembered).warned_in_statement = start_of_statement() };
         }
     }
 }
 
+/// Returns when the client's current statement began, which tells statements apart.
+fn start_of_statement() -> pg_sys::TimestampTz {
+    // SAFETY: reads a variable of the session.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
+}
+
 /// Stores a value with a call site, the place in a query that calls a function, so that later calls
 /// by the same site find it. `make` makes the value. It is moved into memory that lives as long as
-/// the call site, and dropped with that memory. The site begins without a mark.
+/// the call site, and dropped with that memory. The site has given no warning yet.
 ///
 /// Panics if the call site has a value already. Fails if `make` fails.
 ///
@@ -142,7 +154,7 @@ unsafe fn store_in_site<T: 'static>(
 ) -> Result<()> {
     let remembered = Remembered {
         type_id: TypeId::of::<T>(),
-        marked_at: NEVER_MARKED,
+        warned_in_statement: NEVER_WARNED,
         value: make()?,
     };
     // SAFETY: the caller promises a valid struct.
