@@ -75,7 +75,8 @@ unsafe impl StateHead for SerialisedState {
 
 /// The state of one group, during one call of a function of its aggregate.
 ///
-/// It points to a head of type `Head` in PostgreSQL's memory. More data of the state may follow the head.
+/// It points to a head of type `Head` in PostgreSQL's memory. More data of the state may follow the
+/// head.
 pub struct AggregateState<'c, Head> {
     head: *mut Head,
     call: PhantomData<&'c Call>,

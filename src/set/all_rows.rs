@@ -91,7 +91,7 @@ fn totals_of_tree(set: &Set) -> Result<Totals> {
             for row in &rows {
                 totals.add(row, form, now);
             }
-            Ok(0)
+            Ok(())
         })?;
 
         match tree::check_leaves(&mut totals.buckets) {
@@ -130,70 +130,77 @@ fn expire(call: &Call) -> Outcome {
         return Ok(None);
     };
     let set = Set::open(call, oid, Purpose::Change)?;
-    let mut forgotten = 0;
+    let mut num_forgotten = 0;
     connected(|| {
         loop {
-            let joined = set.each_page(Sees::Now, |rows| {
+            let mut num_joined = 0;
+            set.each_page(Sees::Now, |rows| {
                 // SAFETY: nothing that is made in that memory is used later.
-                let outcome = unsafe { in_scratch(|| forget_and_join(&set, rows)) }?;
-                forgotten += outcome.forgotten;
-                Ok(outcome.joined)
+                let counts = unsafe { in_scratch(|| drop_forgotten_and_join(&set, rows)) }?;
+                num_forgotten += counts.num_forgotten;
+                num_joined += counts.num_joined;
+                Ok(())
             })?;
             // Rows are joined in pairs. The joined rows may be small enough to be joined again,
             // which takes another pass.
-            if joined == 0 {
+            if num_joined == 0 {
                 return Ok(());
             }
         }
     })?;
-    Ok(Some(Datum::from(forgotten as i64)))
+    Ok(Some(Datum::from(num_forgotten as i64)))
 }
 
 /// What was done to some rows of a set.
 #[derive(Default)]
-struct Improvement {
-    /// How many forgotten hashes were dropped.
-    forgotten: usize,
-    /// How many pairs of halves were joined.
-    joined: usize,
+struct ReductionCounts {
+    /// How many hashes were dropped, since the set has forgotten them.
+    num_forgotten: usize,
+    /// How many pairs of rows were joined.
+    num_joined: usize,
 }
 
-/// Drops from some rows what the set has forgotten, joins pairs of rows that have become small, and
-/// returns how many hashes and pairs these were. Rows that other sessions have locked are left as
-/// they are. The rows must be in the order of their buckets, the numbers of rows, in which the two
-/// halves of a divided row follow each other.
+/// Drops from some rows the hashes that the set has forgotten, and joins pairs of rows that have
+/// become small. Returns how many hashes were dropped, and how many pairs were joined. A row that
+/// another session has locked is left as it is.
+///
+/// The rows must be in the order of their buckets: a *bucket* is the number of a row. A row that
+/// became too large was divided, row b into rows 2b and 2b + 1, and only two such halves can be
+/// joined again. They follow each other in this order.
 ///
 /// Must be called while connected. Fails if locking or writing the rows does.
-fn forget_and_join(set: &Set, rows: Vec<Row>) -> Result<Improvement> {
-    let buckets = improved_rows(set, rows).replacement.buckets_to_lock();
+fn drop_forgotten_and_join(set: &Set, rows: Vec<Row>) -> Result<ReductionCounts> {
+    let buckets = reduced_rows(set, rows).replacement.buckets_to_lock();
     if buckets.is_empty() {
-        return Ok(Improvement::default());
+        return Ok(ReductionCounts::default());
     }
 
-    // The rows were read without locks. They may have changed before they were locked, and some
-    // weren't locked. So what to write is determined again, from the locked versions.
     let lock = &set.change_statements()?.lock_skipping_locked;
     let mut locked_rows = set.fetch_rows(lock, Parameter::I64s(&buckets), Sees::Now)?;
     locked_rows.sort_unstable_by_key(|row| row.bucket);
-    let ImprovedRows { forgotten, replacement } = improved_rows(set, locked_rows);
-    let joined = replacement.inserted.len();
+
+    // The rows were read without locks. They may have changed before they were locked, and some
+    // weren't locked. So what to write is determined again, from the locked versions.
+    let ReducedRows { num_forgotten, replacement } = reduced_rows(set, locked_rows);
+    // Each inserted row is one that two others were joined to.
+    let num_joined = replacement.inserted.len();
     set.replace(replacement)?;
-    Ok(Improvement { forgotten, joined })
+    Ok(ReductionCounts { num_forgotten, num_joined })
 }
 
 /// What is to be written in place of some rows.
 #[derive(Default)]
-struct ImprovedRows {
+struct ReducedRows {
     /// How many hashes are left out, since the set has forgotten them.
-    forgotten: usize,
+    num_forgotten: usize,
     replacement: Replacement,
 }
 
-/// A row without what the set has forgotten.
+/// A row without the hashes that the set has forgotten.
 struct CurrentRow {
     row: Row,
-    /// How many hashes the row had besides.
-    forgotten: usize,
+    /// How many hashes were dropped from the row.
+    num_forgotten: usize,
 }
 
 /// Returns the rows that should replace some rows of a set: rows without the hashes that the set
@@ -202,17 +209,17 @@ struct CurrentRow {
 ///
 /// The rows must be in the order of their buckets, the numbers of rows: the halves of row b are
 /// rows 2b and 2b + 1, so they follow each other.
-fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
+fn reduced_rows(set: &Set, rows: Vec<Row>) -> ReducedRows {
     let form = set.form;
     let now = set.now();
     let mut current_rows = rows
         .into_iter()
-        .map(|mut row| CurrentRow { forgotten: row.forget(form, now), row })
+        .map(|mut row| CurrentRow { num_forgotten: row.forget(form, now), row })
         .peekable();
 
-    let mut improved = ImprovedRows::default();
-    while let Some(CurrentRow { mut row, forgotten }) = current_rows.next() {
-        improved.forgotten += forgotten;
+    let mut reduced = ReducedRows::default();
+    while let Some(CurrentRow { mut row, num_forgotten }) = current_rows.next() {
+        reduced.num_forgotten += num_forgotten;
         // A set never has fewer rows than the 1,024 that it begins with, which are at this depth.
         let may_join = tree::depth(row.bucket) > tree::FIRST_DEPTH;
         let next = current_rows.peek().filter(|_| may_join);
@@ -220,18 +227,18 @@ fn improved_rows(set: &Set, rows: Vec<Row>) -> ImprovedRows {
 
         if let Some(parent) = parent {
             let right_half = current_rows.next().expect("the row that was joined");
-            improved.forgotten += right_half.forgotten;
-            memory::push(&mut improved.replacement.deleted, row.bucket);
-            memory::push(&mut improved.replacement.deleted, right_half.row.bucket);
-            memory::push(&mut improved.replacement.inserted, parent);
-        } else if forgotten > 0 {
+            reduced.num_forgotten += right_half.num_forgotten;
+            memory::push(&mut reduced.replacement.deleted, row.bucket);
+            memory::push(&mut reduced.replacement.deleted, right_half.row.bucket);
+            memory::push(&mut reduced.replacement.inserted, parent);
+        } else if num_forgotten > 0 {
             // A row stores times as distances from a first one. Makes sure that all distances are
             // small enough for the stored form.
             row.rebase();
-            memory::push(&mut improved.replacement.updated, row);
+            memory::push(&mut reduced.replacement.updated, row);
         }
     }
-    improved
+    reduced
 }
 
 pg_functions! {

@@ -385,85 +385,90 @@ impl SetChange<'_> {
     /// Writes locked rows with their elements added or removed, and divides those that become too
     /// large. Returns the array indexes of the elements that were new, or that were removed.
     ///
-    /// Whether an element is new is decided here, by the newest version of its row, which no other
-    /// session can change before this transaction ends. What the set has forgotten is dropped from
-    /// a row that is written anyway.
-    ///
     /// Fails, before anything is written, for an overfull set, if the setting `pg_bloom.overfill`
-    /// is `error` (22023). Fails while writing if a statement does, and if the table stores other
-    /// rows (27000).
+    /// is `error` (22023). Fails while writing if a statement does, and if a trigger, a rule or a
+    /// policy makes the table store something else (27000).
     fn write(&mut self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
+        let changed = self.changed_leaves(leaves);
+        if self.verb == Verb::Add {
+            self.fullness.check_addition(&Addition {
+                sampled_rows: changed.rows_before,
+                num_new: changed.array_indexes.len(),
+                is_count_due: changed.is_count_due,
+            })?;
+        }
+        self.set.replace(changed.replacement)?;
+        Ok(changed.array_indexes)
+    }
+
+    /// Returns what to write in place of locked rows, so that their elements are added or removed:
+    /// the changed rows, or the halves of those that become too large. Nothing is written yet.
+    ///
+    /// Whether an element is new is decided here, by the newest version of its row, which no other
+    /// session can change before this transaction ends. A row that is written anyway loses the
+    /// hashes that the set has forgotten.
+    fn changed_leaves(&self, leaves: Vec<LockedLeaf>) -> ChangedLeaves {
         let form = self.set.form;
         // The time is taken only now that the rows are locked. A call that has waited long would
         // otherwise write a time that is already forgotten.
         let now = self.set.now();
-        let mut changed_indexes = Vec::new();
-        let mut rows_before = RowSample::default();
-        let mut is_count_due = false;
-        let mut replacement = Replacement::default();
+        let mut changed = ChangedLeaves::default();
 
         for LockedLeaf { mut row, elements } in leaves {
             row.forget(form, now);
-            // Sampled before the change: its elements would make the row denser than the rest of
-            // the set, for which the sample stands.
-            rows_before.add(&row);
-            is_count_due |= elements
+            // The row is a sample of all rows, so it is sampled before the new elements are in it:
+            // they make it denser than the other rows.
+            changed.rows_before.add(&row);
+            changed.is_count_due |= elements
                 .iter()
                 .any(|element| self.fullness.is_count_due(element.hash));
 
             let row_change = self.row_change(&row, &elements, now);
             for index in row_change.array_indexes {
-                memory::push(&mut changed_indexes, index);
+                memory::push(&mut changed.array_indexes, index);
             }
-            if row_change.hashes.is_empty() {
+            if row_change.prefixes.is_empty() {
                 continue;
             }
             match self.verb {
-                Verb::Add => row.put(&row_change.hashes, now),
-                Verb::Remove => row.remove(&row_change.hashes),
+                Verb::Add => row.put(&row_change.prefixes, now),
+                Verb::Remove => row.remove(&row_change.prefixes),
             }
-            replacement.add_split(row.bucket, row.split(form, row::MOST_BYTES));
+            let bucket = row.bucket;
+            let rows_after = row.split(form, row::MOST_BYTES);
+            changed.replacement.add_split(bucket, rows_after);
         }
-
-        if self.verb == Verb::Add {
-            let new = changed_indexes.len();
-            self.fullness
-                .judge_with(&Addition { rows_before, new, is_count_due })?;
-        }
-        self.set.replace(replacement)?;
-        Ok(changed_indexes)
+        changed
     }
 
-    /// Returns how a row changes for elements that it covers, which are in the order of their
-    /// hashes: the hashes to add, renew or remove, and the array indexes of the elements that count
-    /// as new or removed. `now` is the present time, as a number of time slices.
+    /// Returns what must change in a row of the set, so that some elements are added to it or
+    /// removed from it, and which of the elements are new, or were there to be removed. The row
+    /// must cover all of them, and they must be in the order of their hashes. `now` is the present
+    /// time, as a number of time slices.
     ///
-    /// A set stores only the first bits of hashes, so it can't tell elements apart that have these
-    /// in common. Of such elements, only the one that comes first in the caller's array counts as
-    /// new or removed.
+    /// A set stores only a *prefix* of each hash, its first bits, so it can't tell elements apart
+    /// whose hashes have the same prefix. Of such elements, only the one that comes first in the
+    /// caller's array counts as new or removed.
     fn row_change(&self, row: &Row, elements: &[HashedElement], now: i64) -> RowChange {
         let form = self.set.form;
         let mut change = RowChange {
-            hashes: memory::with_capacity(elements.len()),
+            prefixes: memory::with_capacity(elements.len()),
             array_indexes: Vec::new(),
         };
         let groups = elements.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
-        for indistinguishable_elements in interrupt::cancellable(groups) {
-            let hash = form.prefix(indistinguishable_elements[0].hash);
-            let added_at = row.time_slice_of(hash);
+        for elements_with_prefix in interrupt::cancellable(groups) {
+            let prefix = form.prefix(elements_with_prefix[0].hash);
+            let added_at = row.time_slice_of(prefix);
             if !self.needs_change(added_at, now) {
                 continue;
             }
-            memory::push(&mut change.hashes, hash);
+            memory::push(&mut change.prefixes, prefix);
 
-            // An element that is added again gets a new time, but isn't new.
-            let is_renewal = self.verb == Verb::Add && added_at.is_some();
-            let first_index = indistinguishable_elements
-                .iter()
-                .map(|element| element.array_index)
-                .min();
+            // An element that the set has already may get a new time, but isn't new.
+            let is_only_renewed = self.verb == Verb::Add && added_at.is_some();
+            let first_index = elements_with_prefix.iter().map(|element| element.array_index).min();
             if let Some(index) = first_index
-                && !is_renewal
+                && !is_only_renewed
             {
                 memory::push(&mut change.array_indexes, index);
             }
@@ -474,8 +479,20 @@ impl SetChange<'_> {
 
 /// What must be changed in a row.
 struct RowChange {
-    /// The hashes to add, renew or remove, ascending: of each the first bits, as the row has them.
-    hashes: Vec<u64>,
+    /// The prefixes of hashes to add, to give a new time, or to remove, ascending.
+    prefixes: Vec<u64>,
     /// The array indexes of the elements that are new, or that are removed.
     array_indexes: Vec<usize>,
+}
+
+/// What is to be written in place of some locked rows.
+#[derive(Default)]
+struct ChangedLeaves {
+    replacement: Replacement,
+    /// The array indexes of the elements that are new, or that are removed.
+    array_indexes: Vec<usize>,
+    /// The rows as they were, without what the set has forgotten.
+    rows_before: RowSample,
+    /// Whether the set is to be counted: [`Fullness::is_count_due`] holds for one of the elements.
+    is_count_due: bool,
 }

@@ -30,7 +30,7 @@ fn clear(call: &Call) -> Outcome {
             return Err(set.changed_otherwise());
         }
         if set.may_insert_others {
-            set.check_is_empty()?;
+            set.check_has_only_first_rows()?;
         }
         Ok(())
     })?;
@@ -67,25 +67,27 @@ pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
 }
 
 impl Set {
-    /// Checks, by reading all rows of the table, that they are the rows of a set without elements,
-    /// each once: triggers, rules and partitions may store other rows than a statement inserts.
+    /// Checks that the table has the rows of a set without elements, and no others: one row for
+    /// each of [`first_buckets`], without hashes. Triggers, rules and partitions may store other
+    /// rows than a statement inserts, so all rows are read back.
     ///
     /// Must be called while connected. Fails with 27000 if the table has other rows, and if the
     /// caller may not read it.
-    fn check_is_empty(&self) -> Result<()> {
-        let mut expected = first_buckets();
+    fn check_has_only_first_rows(&self) -> Result<()> {
+        // Rows are read in the order of their buckets, which is also that of the expected ones.
+        let mut expected_buckets = first_buckets();
         self.each_page(Sees::Now, |rows| {
             for row in &rows {
-                if !row.entries.is_empty() || expected.next() != Some(row.bucket) {
+                let is_expected = expected_buckets.next() == Some(row.bucket);
+                if !is_expected || !row.entries.is_empty() {
                     return Err(self.changed_otherwise());
                 }
             }
-            Ok(0)
+            Ok(())
         })?;
-        match expected.next() {
-            Some(_) => Err(self.changed_otherwise()),
-            None => Ok(()),
-        }
+
+        let has_all = expected_buckets.next().is_none();
+        if has_all { Ok(()) } else { Err(self.changed_otherwise()) }
     }
 }
 

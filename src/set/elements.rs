@@ -13,12 +13,14 @@ use crate::pg::value::array::{array_of, elements};
 use pg_bloom_core::{Layout, interrupt, memory};
 use pgrx::pg_sys::Datum;
 
-/// What a function does with a set and elements.
+/// What a function does with a set and elements. The elements that it is about are the *hits* of
+/// the action.
 #[derive(Clone, Copy, PartialEq)]
 enum Action {
-    /// Looks up which elements may be in the set.
-    Look,
-    /// Changes the set, and finds out which elements this concerned.
+    /// Looks elements up. A hit is an element that may be in the set.
+    LookUp,
+    /// Changes the set. A hit is an element that was new when it was added, or that was in the set
+    /// when it was removed.
     Change(Verb),
 }
 
@@ -26,7 +28,7 @@ impl Action {
     /// Returns the purpose for which the set is opened, which decides how it is locked.
     fn purpose(self) -> Purpose {
         match self {
-            Action::Look => Purpose::Ask,
+            Action::LookUp => Purpose::Ask,
             Action::Change(_) => Purpose::Change,
         }
     }
@@ -34,21 +36,22 @@ impl Action {
 
 /// Which elements of an array a function returns.
 #[derive(Clone, Copy, PartialEq)]
-enum Selection {
-    /// Those that may be in the set, or that the call changed.
-    Found,
-    /// The others.
-    NotFound,
+enum Returned {
+    /// The hits of the function's action: elements that may be in the set, or that were added or
+    /// removed.
+    Hits,
+    /// The other elements.
+    Misses,
 }
 
 /// Implements the functions of a set and one element, such as `bloom_set_add(set, element)`:
-/// argument 0 of the call is the table's OID, and argument 1 the element. Returns a boolean:
-/// whether the element may be in the set, was new, or was removed, depending on `action`; NULL if
+/// argument 0 of the call is the table's OID, and argument 1 the element. Performs the `action`,
+/// and returns a boolean: whether the element may be in the set, was new, or was removed; NULL if
 /// an argument is. `function` is the function's name in SQL, for messages.
 ///
 /// Fails for a table that isn't a set that the user may use, with 42804 for an element of another
 /// kind than the set's, and if reading or changing the set does.
-fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
+fn act_on_element(call: &Call, function: &str, action: Action) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
         return Ok(None);
     };
@@ -56,26 +59,28 @@ fn one_element(call: &Call, function: &str, action: Action) -> Outcome {
     let set = Set::open(call, oid, action.purpose())?;
     set.check_kind(call, element_type, function)?;
 
-    let mut is_found = false;
+    let mut is_hit = false;
     // SAFETY: the type is that of the argument.
     let hash = unsafe { element_type.hasher(Layout::Blocked).hash(element) };
     // An element without a hash can be in no set. It is neither found nor added.
     if let Some(hash) = hash {
         let hashed = HashedElement { hash, array_index: 0 };
-        look_or_change(&set, action, &[hashed], &mut |_| is_found = true)?;
+        perform(&set, action, &[hashed], &mut |_| is_hit = true)?;
     }
-    Ok(Some(Datum::from(is_found)))
+    Ok(Some(Datum::from(is_hit)))
 }
 
 /// Implements the functions of a set and an array of elements, such as `bloom_set_add_all(set,
-/// elements)`: argument 0 of the call is the table's OID, and argument 1 the array. Returns an
-/// array of the elements that `selection` names, in their order: those that may be in the set, or
-/// that were changed, or else the others. Returns NULL if an argument is.
+/// elements)`: argument 0 of the call is the table's OID, and argument 1 the array. Performs the
+/// `action` for all elements of the array.
 ///
-/// If the set is changed, only the first of equal elements is. `function` is the function's name in
-/// SQL, for messages. Fails for a table that isn't a set that the user may use, with 42804 for
+/// Returns an array of some of them, in their order: the *hits* of the action, which are elements
+/// that may be in the set, or were new, or were removed; or all others, as `returned` says. Of
+/// equal elements, only the first can be new or removed. Returns NULL if an argument is.
+///
+/// `function` is the function's name in SQL, for messages. Fails for a table that isn't a set that the user may use, with 42804 for
 /// elements of another kind than the set's, and if reading or changing the set does.
-fn elements_of_array(call: &Call, function: &str, action: Action, selection: Selection) -> Outcome {
+fn act_on_array(call: &Call, function: &str, action: Action, returned: Returned) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
     };
@@ -85,16 +90,14 @@ fn elements_of_array(call: &Call, function: &str, action: Action, selection: Sel
 
     let mut elements = elements(call, 1, element_type.oid);
     let hashed = hashed_elements(&elements, element_type, action);
-    // By array index. An element that isn't found keeps what it begins with.
-    let mut are_returned: Vec<bool> =
-        memory::collect(elements.iter().map(|_| selection == Selection::NotFound));
-    look_or_change(&set, action, &hashed, &mut |array_index| {
-        are_returned[array_index] = selection == Selection::Found;
-    })?;
+    // By array index.
+    let mut are_hits: Vec<bool> = memory::collect(elements.iter().map(|_| false));
+    perform(&set, action, &hashed, &mut |array_index| are_hits[array_index] = true)?;
     drop(hashed);
 
-    let mut is_returned = are_returned.into_iter();
-    elements.retain(|_| is_returned.next() == Some(true));
+    let mut are_hits = are_hits.into_iter();
+    let returns_hits = returned == Returned::Hits;
+    elements.retain(|_| are_hits.next() == Some(returns_hits));
     let array_type = catalog::base_type(call.argument_type(1)?);
     // SAFETY: the elements are from an array of this type.
     Ok(Some(unsafe { array_of(array_type, elements) }))
@@ -123,34 +126,37 @@ fn hashed_elements(
         check_for_interrupts();
         a.cmp(b)
     });
-    if action != Action::Look {
+    if action != Action::LookUp {
         hashed.dedup_by_key(|element| element.hash);
     }
     hashed
 }
 
-/// Looks up elements in a set, with the snapshot of the calling query and without locks, or adds or
-/// removes them, as `action` says. Calls `on_found` with the array index of each element that may
-/// be in the set, that was new, or that was removed.
+/// Looks elements up in a set, with the snapshot of the calling query and without locks, or adds or
+/// removes them, as `action` says. Calls `on_hit` with the array index of each element that may be
+/// in the set, if they are looked up; that was new, if they are added; or that was in the set, if
+/// they are removed.
 ///
 /// The elements must be in the order of their hashes. In a set that forgets, an element counts only
 /// while it is remembered. Fails if reading or changing the set does.
-fn look_or_change(
+fn perform(
     set: &Set,
     action: Action,
     elements: &[HashedElement],
-    on_found: &mut dyn FnMut(usize),
+    on_hit: &mut dyn FnMut(usize),
 ) -> Result<()> {
     if let Action::Change(verb) = action {
-        return change_elements(set, verb, elements, on_found);
+        return change_elements(set, verb, elements, on_hit);
     }
     let form = set.form;
     let now = set.now();
     connected(|| {
         set.read_leaves(elements, |row, element| {
-            let added_at = row.time_slice_of(form.prefix(element.hash));
+            // A row has the first bits of each hash, and the time at which it was added last.
+            let stored_hash = form.prefix(element.hash);
+            let added_at = row.time_slice_of(stored_hash);
             if added_at.is_some_and(|added_at| form.remembers(added_at, now)) {
-                on_found(element.array_index);
+                on_hit(element.array_index);
             }
         })
     })
@@ -161,11 +167,11 @@ const REMOVE: Action = Action::Change(Verb::Remove);
 
 #[rustfmt::skip]
 pg_functions! {
-    bloom_set_contains => |call| one_element(call, "bloom_set_contains", Action::Look);
-    bloom_set_present => |call| elements_of_array(call, "bloom_set_present", Action::Look, Selection::Found);
-    bloom_set_absent => |call| elements_of_array(call, "bloom_set_absent", Action::Look, Selection::NotFound);
-    bloom_set_add => |call| one_element(call, "bloom_set_add", ADD);
-    bloom_set_add_all => |call| elements_of_array(call, "bloom_set_add_all", ADD, Selection::Found);
-    bloom_set_remove => |call| one_element(call, "bloom_set_remove", REMOVE);
-    bloom_set_remove_all => |call| elements_of_array(call, "bloom_set_remove_all", REMOVE, Selection::Found);
+    bloom_set_contains => |call| act_on_element(call, "bloom_set_contains", Action::LookUp);
+    bloom_set_present => |call| act_on_array(call, "bloom_set_present", Action::LookUp, Returned::Hits);
+    bloom_set_absent => |call| act_on_array(call, "bloom_set_absent", Action::LookUp, Returned::Misses);
+    bloom_set_add => |call| act_on_element(call, "bloom_set_add", ADD);
+    bloom_set_add_all => |call| act_on_array(call, "bloom_set_add_all", ADD, Returned::Hits);
+    bloom_set_remove => |call| act_on_element(call, "bloom_set_remove", REMOVE);
+    bloom_set_remove_all => |call| act_on_array(call, "bloom_set_remove_all", REMOVE, Returned::Hits);
 }

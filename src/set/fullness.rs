@@ -89,23 +89,23 @@ pub fn most_elements(made_for: &Parameters, form: SetForm) -> f64 {
 /// What a call that adds elements finds out about how full the set is.
 pub struct Fullness<'a> {
     set: &'a Set,
-    /// The rows that the call has added to, as they were before.
-    rows_before: RowSample,
-    /// How many elements the call has added to them.
-    added: usize,
-    /// How many elements the set had before the call, if it was counted.
-    hashes_before_this_call: Option<usize>,
+    /// The rows that the call has added to, as they were before it.
+    sampled_rows: RowSample,
+    /// How many new elements the call adds to these rows, the last [`Addition`] included.
+    num_added: usize,
+    /// How many elements the set had before this call; `None` unless the call has counted them.
+    counted_before_call: Option<usize>,
     /// The setting `pg_bloom.overfill`.
     overfill: Overfill,
     is_overfull: bool,
 }
 
-/// The elements that a call is about to add to some rows.
+/// The elements that a call is about to add to some rows of the set.
 pub struct Addition {
-    /// The rows as they are.
-    pub rows_before: RowSample,
-    /// How many elements are new.
-    pub new: usize,
+    /// These rows, as they are before the elements are added.
+    pub sampled_rows: RowSample,
+    /// How many of the elements are new.
+    pub num_new: usize,
     /// Whether the set is to be counted: [`Fullness::is_count_due`] holds for one of the elements.
     pub is_count_due: bool,
 }
@@ -116,21 +116,21 @@ impl<'a> Fullness<'a> {
     pub fn new(set: &'a Set) -> Fullness<'a> {
         Fullness {
             set,
-            rows_before: RowSample::default(),
-            added: 0,
-            hashes_before_this_call: None,
+            sampled_rows: RowSample::default(),
+            num_added: 0,
+            counted_before_call: None,
             overfill: settings::OVERFILL.get(),
             is_overfull: false,
         }
     }
 
-    /// Returns whether all rows of the set are to be counted when the element with this 64-bit hash
-    /// is added. Of a small set, up to a capacity of 200,000, that holds on average for 64 of as
-    /// many elements as its capacity. For a larger set, or one without a capacity, it never does: a
-    /// sample of its rows tells enough.
+    /// Returns whether the elements of the set are to be counted when the element with this 64-bit
+    /// hash is added. A set with a capacity of 100,000 is counted by about 64 of the first 100,000
+    /// additions, and likewise each set whose capacity is at most 200,000. A larger set, or one
+    /// without a capacity, is never counted: a sample of its rows tells enough.
     ///
-    /// The hash decides, as a random number: so nothing needs to be stored about earlier additions,
-    /// in whichever session.
+    /// The hash decides, as a random number. So nothing needs to be stored about the additions of
+    /// other calls and sessions.
     pub fn is_count_due(&self, hash: u64) -> bool {
         let Some(capacity) = self.set.parameters.capacity else {
             return false;
@@ -141,22 +141,23 @@ impl<'a> Fullness<'a> {
         capacity <= MOST_COUNTED_CAPACITY && random < COUNTS_PER_CAPACITY
     }
 
-    /// Judges whether the set is overfull once `addition`, elements that are about to be written,
-    /// is in it. Must be called before the elements are written, while connected.
+    /// Determines whether adding some elements, the `addition`, makes the set overfull. Must be
+    /// called before they are written, while connected.
     ///
-    /// Nothing is judged if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and the
+    /// Nothing is determined if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and the
     /// session was warned about this set before. Fails with 22023 if the set is overfull and the
     /// setting is `error`, and if counting the set does.
-    pub fn judge_with(&mut self, addition: &Addition) -> Result<()> {
-        self.rows_before.add_sample(addition.rows_before);
-        self.added += addition.new;
-        // Judging takes time, so it is left out if nothing would follow from it.
+    pub fn check_addition(&mut self, addition: &Addition) -> Result<()> {
+        self.sampled_rows.add_sample(addition.sampled_rows);
+        self.num_added += addition.num_new;
+
+        // This takes time, so it is left out if nothing would follow from it.
         let is_of_interest = match self.overfill {
             Overfill::Ignore => false,
             Overfill::Warn => !self.set.has_warned.get(),
             Overfill::Error => true,
         };
-        if is_of_interest && !self.is_overfull && addition.new > 0 {
+        if is_of_interest && !self.is_overfull && addition.num_new > 0 {
             self.is_overfull =
                 self.is_overfull_by_sample() || self.is_overfull_by_count(addition)?;
         }
@@ -177,44 +178,53 @@ impl<'a> Fullness<'a> {
     /// Returns whether the rows that the call adds to show that the set is overfull, beyond chance.
     fn is_overfull_by_sample(&self) -> bool {
         let most = most_elements(&self.set.parameters, self.set.form);
-        let added = self.added as f64;
-        added > most || self.rows_before.shows_more_than(most - added)
+        let added = self.num_added as f64;
+        added > most || self.sampled_rows.shows_more_than(most - added)
     }
 
-    /// Counts the hashes in all rows of the set, and returns whether it is overfull with the
-    /// elements of this call. Fails if reading the rows does.
+    /// Returns whether the set is overfull once `addition`, the elements that the call is about to
+    /// write, is in it, by counting the hashes in all of its rows.
     ///
-    /// Returns false without counting if no count is due: of a small set one is due for about 64 of
-    /// as many additions as its capacity, as [`Fullness::is_count_due`] says, and never for a large
-    /// one. Returns false, too, if the sampled rows are no denser than in a set that isn't
-    /// overfull.
+    /// Returns false without counting if `addition` has no element by whose hash a count is due, as
+    /// most additions have none, or if the rows that the call adds to look no denser than those of
+    /// a set that isn't overfull. Fails if reading the rows does.
     fn is_overfull_by_count(&mut self, addition: &Addition) -> Result<bool> {
         let most = most_elements(&self.set.parameters, self.set.form);
-        let is_suspicious = self.rows_before.suggests_more_than(most - self.added as f64);
-        if !addition.is_count_due || !is_suspicious {
+        let most_before_call = most - self.num_added as f64;
+        let looks_overfull = self.sampled_rows.suggests_more_than(most_before_call);
+        if !addition.is_count_due || !looks_overfull {
             return Ok(false);
         }
 
-        let form = self.set.form;
-        let now = self.set.now();
-        let hashes = self.set.each_page(Sees::Now, |rows| {
-            let entries = rows.iter().flat_map(|row| &row.entries);
-            Ok(entries.filter(|entry| form.remembers(entry.time_slice, now)).count())
-        })?;
-        // The call's earlier additions are in the rows, and this one isn't yet.
-        let added_and_counted = self.added - addition.new;
-        self.hashes_before_this_call = Some(hashes.saturating_sub(added_and_counted));
+        let counted = self.count_hashes()?;
+        // What this call has added before is in the rows already. `addition` isn't yet.
+        let added_by_call_before = self.num_added - addition.num_new;
+        self.counted_before_call = Some(counted.saturating_sub(added_by_call_before));
         Ok(self.elements_now() > most)
     }
 
-    /// Returns how many elements the set has with those that the call adds: by the last count, or
-    /// judging by the rows that it adds to.
+    /// Reads all rows of the set, and returns how many hashes the set remembers. Fails if reading
+    /// the rows does.
+    fn count_hashes(&self) -> Result<usize> {
+        let form = self.set.form;
+        let now = self.set.now();
+        let mut count = 0;
+        self.set.each_page(Sees::Now, |rows| {
+            let entries = rows.iter().flat_map(|row| &row.entries);
+            count += entries.filter(|entry| form.remembers(entry.time_slice, now)).count();
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Returns how many elements the set has together with those that the call adds. It had as many
+    /// before as were counted or, without a count, as the rows that the call adds to let expect.
     fn elements_now(&self) -> f64 {
-        let before = match self.hashes_before_this_call {
+        let before_call = match self.counted_before_call {
             Some(counted) => counted as f64,
-            None => self.rows_before.hashes_of_set(),
+            None => self.sampled_rows.hashes_of_set(),
         };
-        before + self.added as f64
+        before_call + self.num_added as f64
     }
 
     /// Returns the error or the warning for a set with more elements than its capacity, with
@@ -222,7 +232,7 @@ impl<'a> Fullness<'a> {
     fn overfull(&self) -> Error {
         let capacity = self.set.parameters.capacity_or_default();
         let fpr = self.set.parameters.fpr;
-        let judgement = match self.hashes_before_this_call {
+        let subject = match self.counted_before_call {
             Some(_) => "It",
             None => "Judging by the rows that change, it",
         };
@@ -233,7 +243,7 @@ impl<'a> Fullness<'a> {
         let set = self.set.quoted_name();
         invalid_parameter(format!("filter set {set} holds more than its capacity of {capacity}"))
             .detail(format!(
-                "{judgement} has about {elements:.0} elements with those added, and a false positive rate of about \
+                "{subject} has about {elements:.0} elements with those added, and a false positive rate of about \
                  {rate:.digits$}: that share of the new elements is taken for old ones. It was made for a rate of {fpr}.",
             ))
             .hint("Make a set with a larger capacity, and use both for a while. Capacity costs only a few bits an element.")

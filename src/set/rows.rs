@@ -50,19 +50,18 @@ impl Replacement {
         memory::collect(self.deleted.iter().copied().chain(updated))
     }
 
-    /// Takes out pairs of a deletion and an insertion that one UPDATE can do, which gives a stored
-    /// row another bucket number, and returns these pairs as moves. The lists `deleted` and
-    /// `inserted` keep the others.
+    /// Takes out pairs of a deletion and an insertion, in place of which one UPDATE can give the
+    /// stored row another bucket, and returns these pairs. The lists `deleted` and `inserted` keep
+    /// the others.
     ///
-    /// A *bucket* is the number of a row; each row has the hashes that begin with certain bits, so
-    /// a range of hashes. An inserted row takes the place of a deleted one if the ranges of both
-    /// begin with the same hash. Example: row 5 was divided, so 5 is deleted, and 10 and 11 are
-    /// inserted. Row 10 covers the first half of 5: it takes the place of 5, and only 11 is still
-    /// inserted.
-    fn take_moves(&mut self) -> Vec<Move> {
+    /// A *bucket* is the number of a row. Each row has the hashes of a range, and an inserted row
+    /// takes the place of a deleted one if the ranges of both begin with the same hash. Example:
+    /// row 5 was divided, so 5 is deleted, and 10 and 11 are inserted. Row 10 covers the first half
+    /// of 5, so it takes the place of 5, and only 11 is still inserted.
+    fn take_bucket_changes(&mut self) -> Vec<BucketChange> {
         self.deleted.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
 
-        let mut moves = Vec::new();
+        let mut bucket_changes = Vec::new();
         let mut still_inserted = Vec::new();
         for row in std::mem::take(&mut self.inserted) {
             let first_hash = tree::first_hash(row.bucket);
@@ -72,18 +71,18 @@ impl Replacement {
             match found {
                 Ok(index) => {
                     let old_bucket = self.deleted.remove(index);
-                    memory::push(&mut moves, Move { old_bucket, row });
+                    memory::push(&mut bucket_changes, BucketChange { old_bucket, row });
                 }
                 Err(_) => memory::push(&mut still_inserted, row),
             }
         }
         self.inserted = still_inserted;
-        moves
+        bucket_changes
     }
 }
 
-/// An UPDATE of a row of the table that gives it another bucket.
-struct Move {
+/// An UPDATE of a row of the table that gives it another bucket and other hashes.
+struct BucketChange {
     old_bucket: u64,
     /// The row as it is afterwards, with its new bucket.
     row: Row,
@@ -115,10 +114,10 @@ impl Set {
     /// query, and calls `visit` with each of them, in any order. `may_be_several` says whether
     /// there may be more than one.
     ///
-    /// Rows are anywhere in the table, and a disk takes as long for several pages that it is asked
-    /// for together as for one. So if the rows that were read last weren't in memory, the pages of
-    /// these are announced: the operating system is asked to read them before PostgreSQL reads the
-    /// first one. In memory, that would take longer than reading row by row.
+    /// There are two statements for this. One reads row by row, which takes the least time if the
+    /// table is in memory. The other one announces the pages of all rows, so that a disk reads them
+    /// side by side, in hardly more time than one of them. Which one to use is guessed: it is the
+    /// second one if the rows that were read last had to be read from disk.
     ///
     /// Must be called within [`connected`](crate::pg::sql::connected). Fails as [`Set::each_row`]
     /// does.
@@ -128,36 +127,50 @@ impl Set {
         may_be_several: bool,
         visit: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        let values = [Parameter::I64s(buckets)];
-        let read_before = announce::pages_read_from_disk();
-        if may_be_several && self.has_bitmap_scans && self.is_on_disk.get() {
-            let concurrency = announce::raised_io_concurrency();
-            let setting = concurrency
-                .as_deref()
-                .map(|value| (c"effective_io_concurrency", value));
-            let statement = self.read_from_disk()?;
-            with_settings(setting.as_slice(), || {
-                self.each_row(statement, &values, Sees::CallingQuery, visit)
-            })?;
+        let pages_before = announce::pages_read_from_disk();
+        if may_be_several && self.has_bitmap_scans && self.was_on_disk.get() {
+            self.each_row_from_disk(buckets, visit)?;
         } else {
-            self.each_row(&self.read, &values, Sees::CallingQuery, visit)?;
+            let values = [Parameter::I64s(buckets)];
+            self.each_row(&self.read_statement, &values, Sees::CallingQuery, visit)?;
         }
-        // A single row may be in memory by chance.
-        let has_read = announce::pages_read_from_disk() > read_before;
-        if has_read || may_be_several {
-            self.is_on_disk.set(has_read);
+
+        let is_on_disk = announce::pages_read_from_disk() > pages_before;
+        // A single row that is in memory says nothing about others: it may be there by chance.
+        if is_on_disk || may_be_several {
+            self.was_on_disk.set(is_on_disk);
         }
+        Ok(())
+    }
+
+    /// Reads rows by their buckets as [`Set::each_row_of`] does, by the statement that announces
+    /// the pages of all rows to the operating system before it reads the first of them.
+    fn each_row_from_disk(
+        &self,
+        buckets: &[u64],
+        visit: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        // By this setting PostgreSQL decides how many pages it announces. `None` if it needn't be
+        // raised.
+        let concurrency = announce::raised_io_concurrency();
+        let setting = concurrency
+            .as_deref()
+            .map(|value| (c"effective_io_concurrency", value));
+        let statement = self.disk_read_statement()?;
+        with_settings(setting.as_slice(), || {
+            self.each_row(statement, &[Parameter::I64s(buckets)], Sees::CallingQuery, visit)
+        })?;
         Ok(())
     }
 
     /// Returns the statement that reads rows by their buckets from disk. It is prepared when it is
     /// first needed. Fails if preparing it does.
-    fn read_from_disk(&self) -> Result<&Prepared> {
-        if let Some(statement) = self.read_from_disk.get() {
+    fn disk_read_statement(&self) -> Result<&Prepared> {
+        if let Some(statement) = self.disk_read_statement.get() {
             return Ok(statement);
         }
         let statement = prepared_for_disk(&self.table)?;
-        Ok(self.read_from_disk.get_or_init(|| statement))
+        Ok(self.disk_read_statement.get_or_init(|| statement))
     }
 
     /// Parses one row of a set from a statement's result, whose first column is the bucket, the
@@ -199,7 +212,6 @@ impl Set {
 
     /// Reads all rows of the set, and calls `visit` with lists of up to 1,024 of them, in the order
     /// of their buckets, the numbers of rows. `sees` says which snapshot the statements use.
-    /// Returns the sum of the numbers that `visit` returns.
     ///
     /// The two halves of a divided row have the buckets 2b and 2b + 1, and are always in one list,
     /// so that `visit` may join them. Between two lists the call can be cancelled.
@@ -209,13 +221,13 @@ impl Set {
     pub fn each_page(
         &self,
         sees: Sees,
-        mut visit: impl FnMut(Vec<Row>) -> Result<usize>,
-    ) -> Result<usize> {
-        let mut sum = 0;
+        mut visit: impl FnMut(Vec<Row>) -> Result<()>,
+    ) -> Result<()> {
         // No bucket of a set is negative. If the table has one, it must be read to be reported.
         let mut first_bucket = i64::MIN;
         loop {
-            let mut rows = self.fetch_rows(&self.page, Parameter::I64(first_bucket), sees)?;
+            let mut rows =
+                self.fetch_rows(&self.page_statement, Parameter::I64(first_bucket), sees)?;
             let is_last_page = rows.len() < MOST_ROWS_AT_ONCE;
             if !is_last_page {
                 // A full list may end between two halves: a row with an even bucket is a left half,
@@ -223,13 +235,13 @@ impl Set {
                 rows.pop_if(|row| row.bucket % 2 == 0);
             }
             let Some(last_row) = rows.last() else {
-                return Ok(sum);
+                return Ok(());
             };
 
             first_bucket = last_row.bucket as i64 + 1;
-            sum += visit(rows)?;
+            visit(rows)?;
             if is_last_page {
-                return Ok(sum);
+                return Ok(());
             }
             interrupt::check_for_interrupts();
         }
@@ -238,44 +250,46 @@ impl Set {
     /// Deletes, updates and inserts rows of the set. The transaction must have locked the rows that
     /// are deleted and updated. Must be called within [`connected`](crate::pg::sql::connected).
     ///
-    /// In a plain table, a row that is divided isn't deleted, but becomes the row of its first
-    /// half, by an UPDATE that PostgreSQL can store in the same page. Space that a DELETE frees is
-    /// used only after VACUUM, so a set that doubles would leave all its old pages empty. In a
-    /// partitioned table the first half may belong to another partition. Sessions that wait for a
-    /// row fail if it moves to another partition, so there the row is deleted.
-    ///
     /// Fails if a statement does, and with 27000 if a trigger, a rule or a policy skipped a row or
     /// stored something else.
     pub fn replace(&self, mut replacement: Replacement) -> Result<()> {
         let changes = self.change_statements()?;
-        // Partitioned tables are among those that may store other rows: there no row moves.
+
+        // Of a row that was divided, an UPDATE makes the row of its first half, which can stay in
+        // the same page. The space of a deleted row would be used only after VACUUM.
+        //
+        // Not if the table has partitions, triggers or rules: the first half may belong to another
+        // partition, and sessions that wait for a row fail if it moves to another partition.
         if !self.may_store_other_rows {
-            let moves = replacement.take_moves();
-            self.move_rows(&changes.replace, &moves)?;
+            let bucket_changes = replacement.take_bucket_changes();
+            self.change_buckets(&changes.change_bucket, &bucket_changes)?;
         }
+
         // Deletions come before insertions: if another session has split the same row, this one
         // fails with a conflict that can be retried, not for a duplicate key.
         self.delete_rows(&changes.delete, &replacement.deleted)?;
         self.write_rows(&changes.insert, &replacement.inserted)?;
         self.write_rows(&changes.update, &replacement.updated)?;
 
+        // Triggers and rules see the rows only after the statements have returned them.
         if self.may_store_other_rows {
             self.check_stored(&replacement)?;
         }
         Ok(())
     }
 
-    /// Executes one UPDATE that gives each row in `moves`, found by its old bucket number, a new
-    /// bucket number and new hashes. `statement` is this UPDATE. Does nothing without moves. Fails
-    /// if the statement does, and with 27000 if the table stores other rows.
-    fn move_rows(&self, statement: &Prepared, moves: &[Move]) -> Result<()> {
-        if moves.is_empty() {
+    /// Executes one UPDATE, the `statement`, that gives each of these rows, found by its old bucket
+    /// number, a new bucket number and new hashes. Does nothing without rows. Fails if the
+    /// statement does, and with 27000 if the table stores other rows.
+    fn change_buckets(&self, statement: &Prepared, bucket_changes: &[BucketChange]) -> Result<()> {
+        if bucket_changes.is_empty() {
             return Ok(());
         }
-        let rows: Vec<&Row> = memory::collect(moves.iter().map(|moved| &moved.row));
+        let rows: Vec<&Row> = memory::collect(bucket_changes.iter().map(|change| &change.row));
         let new_buckets = buckets_of(&rows);
         let new_hashes = self.stored_hashes_of(&rows);
-        let old_buckets: Vec<u64> = memory::collect(moves.iter().map(|moved| moved.old_bucket));
+        let old_buckets: Vec<u64> =
+            memory::collect(bucket_changes.iter().map(|change| change.old_bucket));
         let values = [
             Parameter::I64s(&new_buckets),
             Parameter::Byteas(&new_hashes),
@@ -328,7 +342,7 @@ impl Set {
         for &bucket in &written.deleted {
             memory::push(&mut buckets, bucket);
         }
-        self.execute_for_rows(&self.read, &[Parameter::I64s(&buckets)], rows)
+        self.execute_for_rows(&self.read_statement, &[Parameter::I64s(&buckets)], rows)
     }
 
     /// Executes a prepared statement with these parameters, and checks that it returns exactly

@@ -27,7 +27,7 @@ const UPDATE: &str = "UPDATE {set} AS s SET hashes = n.hashes
 
 /// Gives rows, by the array `$3` of their buckets, other buckets and hashes. A row that is split is
 /// replaced so by its first half, which may then stay in its page.
-const MOVE: &str = "UPDATE {set} AS s SET bucket = n.bucket, hashes = n.hashes
+const CHANGE_BUCKET: &str = "UPDATE {set} AS s SET bucket = n.bucket, hashes = n.hashes
     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (bucket, hashes, old_bucket)
     WHERE s.bucket OPERATOR(pg_catalog.=) n.old_bucket
     RETURNING s.bucket, s.hashes";
@@ -83,7 +83,7 @@ pub struct Changes {
     /// Updates the hashes of rows.
     pub update: Prepared,
     /// Updates the buckets and the hashes of rows.
-    pub replace: Prepared,
+    pub change_bucket: Prepared,
     pub delete: Prepared,
     pub insert: Prepared,
 }
@@ -102,7 +102,7 @@ impl Changes {
                 &[buckets],
             )?,
             update: prepared(UPDATE, table, &[buckets, hashes])?,
-            replace: prepared(MOVE, table, &[buckets, hashes, buckets])?,
+            change_bucket: prepared(CHANGE_BUCKET, table, &[buckets, hashes, buckets])?,
             delete: prepared(DELETE, table, &[buckets])?,
             insert: prepared(INSERT, table, &[buckets, hashes])?,
         })

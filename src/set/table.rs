@@ -81,25 +81,25 @@ pub struct Set {
     /// Whether the table may have other rows after a TRUNCATE and an INSERT than were given.
     pub may_insert_others: bool,
     /// The statement that reads rows by their buckets.
-    pub read: Prepared,
+    pub read_statement: Prepared,
     /// The same statement for rows that have to be read from disk, once it was needed.
-    pub read_from_disk: OnceCell<Prepared>,
+    pub disk_read_statement: OnceCell<Prepared>,
     /// Whether PostgreSQL can read rows from disk by that statement: only tables of its own access
     /// method surely have bitmap heap scans. In another, the statement may read the whole table.
     pub has_bitmap_scans: bool,
     /// Whether rows that were read last by their buckets had to be read from disk: a hint whether
     /// the next ones will.
-    pub is_on_disk: Cell<bool>,
+    pub was_on_disk: Cell<bool>,
     /// The statement that reads rows in the order of their buckets.
-    pub page: Prepared,
+    pub page_statement: Prepared,
     /// The statements that change rows, once they were needed.
     pub changes: OnceCell<Changes>,
     /// The depth of the leaf that was found last: a hint where to look first.
     pub depth: Cell<Option<u32>>,
     /// Whether the session was warned that the set is overfull.
     pub has_warned: Cell<bool>,
-    /// The last transaction that wrote one of the table's constraints.
-    written_by: Cell<Option<u32>>,
+    /// The last transaction that wrote one of the table's CHECK constraints, once that is known.
+    last_constraint_writer: Cell<Option<u32>>,
     /// Whether the table hasn't changed since this was learned.
     is_current: Cell<bool>,
 }
@@ -136,7 +136,7 @@ impl Set {
             Purpose::Clear => false,
         };
         if reads_by_snapshot_of_query {
-            set.check_snapshot_of_constraint()?;
+            set.check_snapshot_sees_constraints()?;
         }
         Ok(set)
     }
@@ -186,15 +186,19 @@ impl Set {
     /// now. If the set was replaced after the snapshot was taken, the old rows that the snapshot
     /// sees would be read as rows of the new set.
     ///
-    /// The check costs two reads of pg_constraint. So the set keeps the last transaction that wrote
-    /// a constraint, and the check ends early for snapshots that were taken after this transaction.
-    /// Fails with 40001 if the snapshot sees other constraints.
-    fn check_snapshot_of_constraint(&self) -> Result<()> {
-        if self.written_by.get().is_some_and(sql::snapshot_is_after) {
+    /// The check reads the catalog of constraints twice. The next calls needn't: this session
+    /// remembers which transaction wrote the last constraint, and a snapshot that was taken after
+    /// that transaction sees all of them. Fails with 40001 if the snapshot sees other constraints.
+    fn check_snapshot_sees_constraints(&self) -> Result<()> {
+        let last_writer = self.last_constraint_writer.get();
+        if last_writer.is_some_and(sql::snapshot_is_after) {
             return Ok(());
         }
-        let seen_by_query = definition::checks_written_by(self.oid, Sees::CallingQuery)?;
-        let present = definition::checks_written_by(self.oid, Sees::Catalogs)?;
+
+        // With each constraint comes the transaction that wrote it, so a constraint that was
+        // dropped and made again differs from the first one.
+        let seen_by_query = definition::check_versions(self.oid, Sees::CallingQuery)?;
+        let present = definition::check_versions(self.oid, Sees::Catalogs)?;
         if seen_by_query != present {
             let set = self.quoted_name();
             return Err(retried(
@@ -202,9 +206,10 @@ impl Set {
                 format!("The constraints of filter set {set} were changed after the snapshot."),
             ));
         }
-        let transactions = present.iter().map(|&(_, written_by)| written_by);
-        let last_writer = transactions.reduce(|a, b| if sql::precedes(a, b) { b } else { a });
-        self.written_by.set(last_writer);
+
+        let writers = present.iter().map(|check| check.written_by);
+        let last_writer = writers.reduce(|a, b| if sql::precedes(a, b) { b } else { a });
+        self.last_constraint_writer.set(last_writer);
         Ok(())
     }
 
@@ -338,11 +343,13 @@ fn learn(
     let previous = outdated.filter(|outdated| outdated.parameters == parameters);
     let set = Rc::new(Set {
         oid: table.oid(),
-        read: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
-        read_from_disk: OnceCell::new(),
+        read_statement: prepared(READ, &name, &[pg_sys::INT8ARRAYOID])?,
+        disk_read_statement: OnceCell::new(),
         has_bitmap_scans: table.is_heap() || table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE,
-        is_on_disk: Cell::new(previous.as_ref().is_some_and(|previous| previous.is_on_disk.get())),
-        page: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
+        was_on_disk: Cell::new(
+            previous.as_ref().is_some_and(|previous| previous.was_on_disk.get()),
+        ),
+        page_statement: prepared(PAGE, &name, &[pg_sys::INT8OID])?,
         table: name,
         parameters,
         element: RefCell::new(ElementType::of_later_elements(call, parameters.element)?),
@@ -353,7 +360,7 @@ fn learn(
         changes: OnceCell::new(),
         depth: Cell::new(previous.as_ref().and_then(|previous| previous.depth.get())),
         has_warned: Cell::new(previous.is_some_and(|previous| previous.has_warned.get())),
-        written_by: Cell::new(None),
+        last_constraint_writer: Cell::new(None),
         is_current: Cell::new(true),
     });
     remember(&set);

@@ -115,20 +115,30 @@ pub fn is_primary_key(table: pg_sys::Oid, column: i16) -> Result<bool> {
     Ok(sql::execute(&[PRIMARY_KEY], &values, Sees::Catalogs, |_| Ok(()))? == 1)
 }
 
-/// Returns each CHECK constraint of a table as its identifier, and the number of the transaction
-/// that wrote its row in the catalog, in the order of the identifiers. After a constraint was
-/// altered, that is another transaction, so the caller can compare two results. `sees` says which
-/// snapshot the catalog is read with. Asks by SQL, and fails as the statement does.
-pub fn checks_written_by(table: pg_sys::Oid, sees: Sees) -> Result<Vec<(u32, u32)>> {
+/// A CHECK constraint as it is at some time.
+#[derive(PartialEq)]
+pub struct CheckVersion {
+    /// The identifier of the constraint.
+    constraint: u32,
+    /// The number of the transaction that wrote the constraint's row in the catalog. After the
+    /// constraint was altered, that is another transaction.
+    pub written_by: u32,
+}
+
+/// Returns the CHECK constraints of a table, in the order of their identifiers, as the catalog has
+/// them in the snapshot that `sees` names. The caller can compare what two snapshots see. Asks by
+/// SQL, and fails as the statement does.
+pub fn check_versions(table: pg_sys::Oid, sees: Sees) -> Result<Vec<CheckVersion>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
-    let mut rows = Vec::new();
+    let mut checks = Vec::new();
     sql::execute(&[CHECKS], &[Parameter::Oid(table)], sees, |row| {
-        let number = |column, of| row.number(column, of).map(|number| number.unwrap_or(0) as u32);
-        rows.push((number(1, pg_sys::OIDOID)?, number(2, pg_sys::XIDOID)?));
+        let constraint = row.number(1, pg_sys::OIDOID)?.unwrap_or(0) as u32;
+        let written_by = row.number(2, pg_sys::XIDOID)?.unwrap_or(0) as u32;
+        checks.push(CheckVersion { constraint, written_by });
         Ok(())
     })?;
-    Ok(rows)
+    Ok(checks)
 }
 
 /// Returns the expression before IS TRUE, if `node` is such a test; any other expression, and null,
