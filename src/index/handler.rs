@@ -9,7 +9,7 @@ use crate::pg::call::guard::Entry;
 use crate::pg::call::{Call, Outcome, Result, SqlValue, raise};
 use crate::pg::catalog::operators;
 use crate::pg::memory;
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 use crate::pg::method::scan::{self, RowBatch, keys};
 use crate::pg::method::table::{NewIndex, row_at};
 use crate::pg::method::vacuum::{self, DeadRows};
@@ -161,7 +161,7 @@ unsafe extern "C-unwind" fn amcostestimate(
 ) {
     // SAFETY: PostgreSQL calls this; all results have a place.
     unsafe { Entry::new() }.run(|| unsafe {
-        let planned = Planned::new(root, path, loops);
+        let planned = PlannedScan::new(root, path, loops);
         // Only operator classes over filters have a function that makes the key of an element.
         let estimate =
             (kind(planned.support_function(KEY_OF_ELEMENT).1.is_some()).estimate)(&planned);

@@ -3,7 +3,7 @@
 
 use super::named_index::NamedIndex;
 use crate::pg::call::{Result, SqlValue};
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::method::table::{NewIndex, TupleCounts};
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
@@ -39,7 +39,7 @@ pub struct IndexKind {
     /// returned.
     pub cleanup: fn(index: Relation, vacuum: &Vacuum, had_pass: bool) -> Option<Counts>,
     /// Estimates the cost of a scan.
-    pub estimate: fn(planned: &Planned) -> Cost,
+    pub estimate: fn(planned: &PlannedScan) -> Cost,
     /// Looks for every row of the table, and returns how many there are. Fails with XX002 for the
     /// first one that is missed.
     pub check: fn(named: &NamedIndex) -> Result<i64>,

@@ -24,7 +24,7 @@ use crate::index::kind::Cost;
 use crate::key_condition::{KEY_OF_ELEMENT, KeyCondition};
 use crate::pg::call::nodes::collated;
 use crate::pg::catalog::{self, operators};
-use crate::pg::method::planning::{Comparison, Planned};
+use crate::pg::method::planning::{Comparison, PlannedScan};
 use pg_bloom_core::index::filters::Directory;
 use pgrx::pg_sys::exprCollation;
 
@@ -39,7 +39,7 @@ const PAGES_OF_TYPICAL_INDEX_PER_READ: f64 = 100.0;
 /// A lookup of one key reads a fixed number of index pages, each of which has bits of up to 127
 /// filters. How many rows match is the planner's own estimate. An index that can't be read, since
 /// it is damaged or only imagined by a tool like hypopg, gets the cost of a typical one.
-pub fn estimate(planned: &Planned) -> Cost {
+pub fn estimate(planned: &PlannedScan) -> Cost {
     // A damaged index must not keep the table's queries from being planned: the scan reports the
     // damage.
     let directory = planned
@@ -56,11 +56,11 @@ pub fn estimate(planned: &Planned) -> Cost {
         Some(directory) => directory.pages_per_lookup() as f64,
         None => 1.0 + planned.index_pages / PAGES_OF_TYPICAL_INDEX_PER_READ,
     };
-    let pages_read = planned.index_pages_read(pages_per_lookup, planned.searches * planned.loops);
+    let pages_read = planned.index_pages_read(pages_per_lookup, planned.num_values * planned.loops);
     let startup = planned.keys_cost();
     let total = startup
         + pages_read * planned.random_page_cost()
-        + pages_per_lookup * planned.searches * OPERATORS_PER_PAGE * planned.operator_cost();
+        + pages_per_lookup * planned.num_values * OPERATORS_PER_PAGE * planned.operator_cost();
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
@@ -100,7 +100,7 @@ fn has_only_text(directory: &Directory) -> bool {
 /// rows found by `@=>` don't get. So `filter @=> key` must not be equal to itself.
 ///
 /// Does nothing if the operator class isn't the extension's.
-fn replace_conditions(planned: &Planned, filters: FiltersAsked) {
+fn replace_conditions(planned: &PlannedScan, filters: FiltersAsked) {
     let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
     };

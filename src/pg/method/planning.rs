@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use std::marker::PhantomData;
 
 /// A scan of an index for which the planner asks the cost.
-pub struct Planned {
+pub struct PlannedScan {
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
     pub index_pages: f64,
@@ -20,15 +20,15 @@ pub struct Planned {
     pub table_rows: f64,
     /// The share of the table's rows that meet the conditions, from 0 to 1.
     pub selectivity: f64,
-    /// How many keys are looked up in one scan, at least 1.
-    pub searches: f64,
+    /// How many values one scan looks for, at least 1: more than one for `column = ANY (array)`.
+    pub num_values: f64,
     /// How often the scan is repeated with other keys, at least 1.
     pub loops: f64,
 }
 
-impl Planned {
-    /// Reads what the planner knows about a scan of an index, for the function `amcostestimate`:
-    /// sizes, how many rows match by its statistics, and how many keys are looked up. `loops` says
+impl PlannedScan {
+    /// ScanReads what the planner knows about a scan of an index, for the function `amcostestimate`:
+    /// sizes, how many rows match by its statistics, and how many values are looked for. `loops` says
     /// how often the scan is repeated with other keys.
     ///
     /// # Safety
@@ -38,7 +38,7 @@ impl Planned {
         root: *mut pg_sys::PlannerInfo,
         path: *mut pg_sys::IndexPath,
         loops: f64,
-    ) -> Planned {
+    ) -> PlannedScan {
         let mut generic = pg_sys::GenericCosts::default();
         // SAFETY: the caller promises a path over an index, whose table the planner knows.
         let (index, table) = unsafe {
@@ -46,7 +46,7 @@ impl Planned {
             guard(|| raw::genericcostestimate(root, path, loops, costs));
             (&*(*path).indexinfo, &*(*(*path).indexinfo).rel)
         };
-        Planned {
+        PlannedScan {
             root,
             path,
             index_pages: f64::from(index.pages),
@@ -54,7 +54,7 @@ impl Planned {
             table_pages: f64::from(table.pages),
             table_rows: table.tuples,
             selectivity: generic.indexSelectivity,
-            searches: generic.num_sa_scans.max(1.0),
+            num_values: generic.num_sa_scans.max(1.0),
             loops: loops.max(1.0),
         }
     }

@@ -32,12 +32,12 @@
 
 use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
 use super::probes;
-use super::table::{ROWS_OF_UNKNOWN_VALUE, Returned, TableSize, scan_tests_rows};
+use super::table::{ASSUMED_ROWS_PER_VALUE, ReturnedRows, TableSize, scan_can_test_rows};
 use crate::index::kind::Cost;
 use crate::index::ranges::columns::RangesColumn;
 use crate::index::ranges::columns::element::ElementColumn;
 use crate::pg::memory::in_scratch;
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 use crate::pg::method::scan::Key;
 use pg_bloom_core::index::ranges::{Expectation, Level};
 use pg_bloom_core::memory;
@@ -47,37 +47,41 @@ const MOST_ELEMENTS_ASKED: usize = 1024;
 /// From this number of elements on, asking the index costs less than a wrong estimate does.
 const MANY_ELEMENTS: f64 = 100.0;
 
-/// Returns the cost, for the planner, of a bitmap scan that looks for rows with one of some
-/// elements (`x = 5`, `x = ANY (…)`): before its first row, in all, and the share of the table's
-/// rows that it returns. The cost is that of probing pages of the index and, if the scan tests rows
-/// itself, of reading the table's pages and testing their rows; PostgreSQL charges for the rows
-/// that it gets. The top of `cost/elements.rs` adds up an example.
+/// Returns the cost, for the planner, of a bitmap scan that looks for rows with one of some elements
+/// (`x = 5`, `x = ANY (…)`): the cost before its first row, the cost in all, and the share of the
+/// table's rows that it returns. The top of `cost/elements.rs` adds up an example.
 ///
-/// An index over ranges finds *ranges*, runs of neighbouring pages of the table, by the bits in its
-/// *tiles*, each of which covers many ranges. `known` is the index, if it could be read; without
-/// it, the result is the cost of a typical index.
-pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
-    let table = TableSize::of(planned);
+/// An index over ranges finds *ranges*, runs of neighbouring pages of the table, that may have one
+/// of the elements. Who reads these pages depends:
+///
+/// | | in this cost | PostgreSQL adds |
+/// |---|---|---|
+/// | the scan can test rows itself | index pages; the ranges' pages, testing their rows | reading and comparing the rows that match |
+/// | it can't | index pages | reading the ranges' pages, comparing all of their rows |
+///
+/// `known` is the index, if it could be read; without it, the result is the cost of a typical
+/// index.
+pub fn estimate(planned: &PlannedScan, known: Option<KnownIndex>) -> Cost {
+    let table = TableSize::for_scan(planned);
     let ranges = match known {
         Some(known) => Ranges::of_index(known, table),
         None => Ranges::of_typical_index(table),
     };
-    let matches = Matches::of(planned, known, table, &ranges);
-    let reads = Reads::to_find(&matches, planned.searches, table, &ranges);
+    let matches = Matches::expected(planned, known, table, &ranges);
+    let num_elements = planned.num_values;
+    let reads = ScanReads::expected(&matches, num_elements, table, &ranges);
 
     let startup = planned.keys_cost();
     let index_cost = reads.index_cost(planned);
-    if scan_tests_rows(planned) {
-        // The scan reads the table itself, and PostgreSQL gets the rows that match.
+    if scan_can_test_rows(planned) {
         let table_cost = reads.table_cost(planned, &ranges);
-        let returned = Returned {
+        let returned = ReturnedRows {
             rows: matches.rows,
             pages: (matches.ranges * ranges.pages_per_range).min(table.pages),
         };
         returned.cost(planned, startup, startup + index_cost + table_cost)
     } else {
-        // PostgreSQL reads the table, and charges for all rows of the ranges that it gets.
-        let returned = Returned {
+        let returned = ReturnedRows {
             rows: reads.table_rows.max(matches.rows),
             pages: reads.table_pages,
         };
@@ -147,16 +151,16 @@ impl Matches {
     /// ones, even for a value that no row has. So a known index is asked where that number is
     /// large, and where there are many elements: each adds the error of its own estimate. Without a
     /// known index, or if it can't be asked, the statistics decide alone.
-    fn of(
-        planned: &Planned,
+    fn expected(
+        planned: &PlannedScan,
         known: Option<KnownIndex>,
         table: TableSize,
         ranges: &Ranges,
     ) -> Matches {
         let by_statistics = Matches::by_statistics(planned, known, table, ranges);
 
-        let rows_are_many = by_statistics.rows > ROWS_OF_UNKNOWN_VALUE * planned.searches;
-        let elements_are_many = planned.searches >= MANY_ELEMENTS;
+        let rows_are_many = by_statistics.rows > ASSUMED_ROWS_PER_VALUE * planned.num_values;
+        let elements_are_many = planned.num_values >= MANY_ELEMENTS;
         if let Some(known) = known
             && (rows_are_many || elements_are_many)
             // SAFETY: `known` is the index of the scan that is planned.
@@ -167,23 +171,28 @@ impl Matches {
         by_statistics
     }
 
-    /// Returns how many rows match by PostgreSQL's statistics, at most five for each element if the
-    /// column has none, and in how many ranges (neighbouring pages of the table) these rows are.
+    /// Returns how many rows have one of the elements that a scan looks for, by PostgreSQL's
+    /// statistics, and in how many ranges (neighbouring pages of the table) these rows are.
     ///
-    /// The number of ranges is the number of rows times the share of them that are the first of
-    /// their range, which is taken for 1 if the index isn't known. Rows may be fewer than 1: then
-    /// as few ranges match.
+    /// Several of the rows may be in one range. The index tells the share of an element's rows that
+    /// are the first with it in their range: so many ranges have the element. Example: 4,000 rows,
+    /// of which 1/8 are the first in their range, are in 500 ranges. Without a known index each row
+    /// is taken to be in a range of its own.
+    ///
+    /// An estimate may be a fraction of a row. Then the number of ranges is the same fraction.
     fn by_statistics(
-        planned: &Planned,
+        planned: &PlannedScan,
         known: Option<KnownIndex>,
         table: TableSize,
         ranges: &Ranges,
     ) -> Matches {
-        // Without statistics PostgreSQL assumes half a percent of the table for each element.
+        // Without statistics of the column PostgreSQL assumes that half a percent of the table has
+        // each element, far more than most elements have.
+        let num_elements = planned.num_values;
         let most_rows = if planned.has_statistics() {
             table.rows
         } else {
-            ROWS_OF_UNKNOWN_VALUE * planned.searches
+            ASSUMED_ROWS_PER_VALUE * num_elements
         };
         let rows = (planned.selectivity * table.rows).min(most_rows);
 
@@ -218,7 +227,7 @@ impl Matches {
 ///
 /// Example: a range has 480 rows and 60 distinct elements, so an element has 8 rows in a range. The
 /// share is 1/8: 4,000 rows of an element are in 500 ranges.
-fn share_of_first_rows(planned: &Planned, known: KnownIndex, ranges: &Ranges) -> f64 {
+fn share_of_first_rows(planned: &PlannedScan, known: KnownIndex, ranges: &Ranges) -> f64 {
     match known.distinct_elements_per_range() {
         Some(elements_per_range) => {
             let first_rows = elements_per_range * ranges.count;
@@ -229,50 +238,63 @@ fn share_of_first_rows(planned: &Planned, known: KnownIndex, ranges: &Ranges) ->
 }
 
 /// What a scan reads to find its matches.
-struct Reads {
+struct ScanReads {
     /// How many elements are looked for.
-    elements: f64,
+    num_elements: f64,
     index_pages_per_element: f64,
     table_pages: f64,
     /// Rows on these table pages.
     table_rows: f64,
 }
 
-impl Reads {
-    /// Returns how many pages a scan reads to find these matches, for `elements` elements: of the
-    /// table all ranges (neighbouring pages) that the index reports, rightly or not, and of the
-    /// index one page of each tile that is probed for each element.
+impl ScanReads {
+    /// Returns how many pages of the table and of the index a scan reads that looks for
+    /// `num_elements` elements, and finds these matches.
     ///
-    /// A *tile* has the bits of many ranges. The tiles *below others* are probed only if a tile of
-    /// the level above reports them. So an absent element costs a page of each of the other tiles,
-    /// and of the few that are reported wrongly, and an element that is present costs a further
-    /// page for each tile below others that has it.
+    /// Of the table it reads all *ranges* (neighbouring pages) that the index reports. Their bits
+    /// are in *tiles*, parts of the index that have many ranges each. Example: one element, in one
+    /// of 1,250 ranges of 8 pages, in an index with a false positive rate of 0.0001 that reports
+    /// 0.05 ranges wrongly beside each match:
     ///
-    /// Example: one element, in one of 1,250 ranges of 8 pages. The index reports 0.05 ranges
-    /// wrongly beside the match, in the same tile, and 1,250 · 0.0001 elsewhere: 1.175 ranges are
-    /// read, 9.4 pages of the table. An absent element costs 3 pages of the index; of 9 tiles 7 are
-    /// below others, so the element's own tile costs 7/9 of a page more.
-    fn to_find(matches: &Matches, elements: f64, table: TableSize, ranges: &Ranges) -> Reads {
-        // At most this many tiles have a match. Each such tile also reports some ranges beside the
-        // match wrongly, since one page has the bits of all of them.
+    /// ```text
+    /// ranges with an element                        1
+    /// reported wrongly in the tile of such a range  1 · 0.05
+    /// reported wrongly in any tile                  1,250 · 0.0001 · 1 element
+    /// ranges read                                   1.175, which are 9.4 pages
+    /// ```
+    ///
+    /// Of the index it reads one page of each tile that it probes for an element. A tile may be
+    /// *below* another one, which stands for all of its ranges together: it is probed only if that
+    /// one reports it. So an absent element costs a page of each tile that is below no other, and
+    /// of the few that are reported wrongly: `lookup.index_pages` counts these. An element that is
+    /// present costs one more page for each tile below others that has it. Example: if 7 of 9 tiles
+    /// are below others, the tile with the element is one of them with a probability of 7/9, and
+    /// costs 7/9 of a page in the mean.
+    fn expected(
+        matches: &Matches,
+        num_elements: f64,
+        table: TableSize,
+        ranges: &Ranges,
+    ) -> ScanReads {
+        // At most this many tiles have a match. Each also reports some ranges beside it wrongly,
+        // since one page has the bits of all of its ranges.
         let tiles_with_match = matches.ranges.min(ranges.tiles);
         let wrong_beside_matches = tiles_with_match * ranges.lookup.beside_match;
-        let wrong_elsewhere = ranges.count * ranges.lookup.fpr * elements;
-        let ranges_read = matches.ranges + wrong_beside_matches + wrong_elsewhere;
+        let wrong_anywhere = ranges.count * ranges.lookup.fpr * num_elements;
+        let ranges_read = matches.ranges + wrong_beside_matches + wrong_anywhere;
 
         let pages_of_ranges = ranges_read.min(ranges.count) * ranges.pages_per_range;
         let table_pages = pages_of_ranges.clamp(1.0, table.pages);
 
         // `lookup.index_pages` counts the metapage, which is in PostgreSQL's cache.
         let pages_for_absent_element = ranges.lookup.index_pages - 1.0;
-        // An element that is present costs these pages, too, and those of tiles below others.
-        let tiles_with_element = (matches.ranges / elements).min(ranges.tiles);
+        let tiles_with_element = (matches.ranges / num_elements).min(ranges.tiles);
         let share_below_others = ranges.tiles_below_others / ranges.tiles;
-        let further_pages = tiles_with_element * share_below_others;
+        let further_pages_if_present = tiles_with_element * share_below_others;
 
-        Reads {
-            elements,
-            index_pages_per_element: pages_for_absent_element + further_pages,
+        ScanReads {
+            num_elements,
+            index_pages_per_element: pages_for_absent_element + further_pages_if_present,
             table_pages,
             table_rows: table.rows_on(table_pages),
         }
@@ -281,15 +303,15 @@ impl Reads {
     /// Returns the cost, for the planner, of reading the index pages that aren't cached, and of
     /// testing their bits. In a nested loop that repeats the scan, it is the mean cost of a
     /// repetition: later ones find pages cached.
-    fn index_cost(&self, planned: &Planned) -> f64 {
-        let lookups = self.elements * planned.loops;
+    fn index_cost(&self, planned: &PlannedScan) -> f64 {
+        let lookups = self.num_elements * planned.loops;
         let pages_read = planned.index_pages_read(self.index_pages_per_element, lookups);
-        let pages_probed = self.index_pages_per_element * self.elements;
+        let pages_probed = self.index_pages_per_element * self.num_elements;
         probes::cost(planned, pages_probed, pages_read)
     }
 
     /// Returns what it costs that the scan itself reads the table's pages and tests their rows.
-    fn table_cost(&self, planned: &Planned, ranges: &Ranges) -> f64 {
+    fn table_cost(&self, planned: &PlannedScan, ranges: &Ranges) -> f64 {
         let mean_page_cost = planned.table_page_costs().of_range_page(ranges.pages_per_range);
         let pages_read = planned.table_pages_read(self.table_pages);
         pages_read * mean_page_cost + self.table_rows * planned.operator_cost()
@@ -305,7 +327,7 @@ impl Reads {
 ///
 /// # Safety
 /// `known` must be the index of the scan that is planned.
-unsafe fn ranges_by_index(planned: &Planned, known: KnownIndex) -> Option<f64> {
+unsafe fn ranges_by_index(planned: &PlannedScan, known: KnownIndex) -> Option<f64> {
     let RangesColumn::Element(column) = known.index.column() else {
         return None;
     };
@@ -326,7 +348,7 @@ unsafe fn ranges_by_index(planned: &Planned, known: KnownIndex) -> Option<f64> {
 /// # Safety
 /// `known` must be the index of the scan that is planned, and `column` its column.
 unsafe fn fewest_ranges(
-    planned: &Planned,
+    planned: &PlannedScan,
     known: KnownIndex,
     column: &ElementColumn,
 ) -> Option<f64> {

@@ -91,7 +91,7 @@ impl KnownIndex<'_> {
         } else {
             // Elsewhere a lookup doesn't probe tiles that the level above rules out. So the pages
             // follow from the form of the condition, and from how many ranges are found.
-            let probes = Probes::of(condition);
+            let probes = Probes::for_condition(condition);
             let always_probed = f64::from(self.directory.always_probed());
             always_probed * probes.per_tile + ranges * probes.per_match
         };

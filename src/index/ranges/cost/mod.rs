@@ -27,7 +27,7 @@ use known::KnownIndex;
 use super::columns::RangesIndex;
 use super::columns::class::PARTS_CLASS_FUNCTION;
 use crate::index::kind::Cost;
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 
 /// Estimates the cost of a bitmap scan of an index over ranges, for the planner, which considers
 /// the scan.
@@ -38,7 +38,7 @@ use crate::pg::method::planning::Planned;
 ///
 /// An index that is damaged, or that a tool like hypopg only imagines, gets the cost of a typical
 /// one: damage must not keep the table's queries from being planned. The scan reports the damage.
-pub fn estimate(planned: &Planned) -> Cost {
+pub fn estimate(planned: &PlannedScan) -> Cost {
     let opened = planned.index();
     let index = opened
         .as_ref()

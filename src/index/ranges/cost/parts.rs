@@ -21,11 +21,11 @@
 //! ```
 
 use super::known::{KnownIndex, TYPICAL_PAGES_PER_RANGE};
-use super::probes::{self, PROBES_IN_VAIN};
-use super::table::{ROWS_OF_UNKNOWN_VALUE, Returned, TableSize, scan_tests_rows};
+use super::probes::{self, PROBES_WITHOUT_MATCH};
+use super::table::{ASSUMED_ROWS_PER_VALUE, ReturnedRows, TableSize, scan_can_test_rows};
 use crate::index::kind::Cost;
 use crate::index::ranges::by_condition::{MOST_COMPARISONS, should_hash_rows};
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::Alternatives;
 
@@ -33,9 +33,8 @@ use pg_bloom_core::conditions::alternatives::Alternatives;
 const COMPARISONS_PER_HASHED_ROW: f64 = 4.0;
 /// The share of ranges without a match that a typical condition on text reads.
 const TYPICAL_RATE: f64 = 0.1;
-/// The least share of a sequential scan's cost that PostgreSQL is taken to charge for a condition
-/// with many alternatives.
-const LEAST_CHARGED_SHARE: f64 = 0.8;
+/// The least factor by which costs are multiplied for a condition with many alternatives.
+const LEAST_COST_FACTOR: f64 = 0.8;
 /// The most alternatives of a condition for which the index is asked.
 const MOST_ALTERNATIVES_ASKED: usize = 32;
 
@@ -47,19 +46,19 @@ const MOST_ALTERNATIVES_ASKED: usize = 32;
 /// The index keeps the hashes of the parts of all values, and finds *ranges* (neighbouring pages of
 /// the table, or a part of a page) in which a condition on such hashes may hold. `known` is the
 /// index, if it could be read; without it, the result is the cost of a typical index.
-pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
-    let table = TableSize::of(planned);
-    let lookup_condition = known.and_then(|known| LookupCondition::of(planned, known));
+pub fn estimate(planned: &PlannedScan, known: Option<KnownIndex>) -> Cost {
+    let table = TableSize::for_scan(planned);
+    let lookup_condition = known.and_then(|known| LookupCondition::for_scan(planned, known));
     let condition = lookup_condition.as_ref().map(|known| &known.condition);
     if condition.is_some_and(Condition::is_unknown) {
         return cost_of_all_rows(planned, table);
     }
 
-    let comparison = RowComparison::of(planned, known, lookup_condition.as_ref());
+    let comparison = RowComparison::expected(planned, known, lookup_condition.as_ref());
     let matching_rows = matching_rows(planned, known, condition, table, &comparison);
     let lookup = Lookup::expected(known, condition, table, matching_rows);
-    let reads = TableReads::of(&lookup, table, matching_rows);
-    let returned = Returned {
+    let reads = TableReads::for_lookup(&lookup, table, matching_rows);
+    let returned = ReturnedRows {
         rows: matching_rows.min(reads.rows),
         pages: matching_rows.min(reads.pages),
     };
@@ -74,8 +73,8 @@ pub fn estimate(planned: &Planned, known: Option<KnownIndex>) -> Cost {
         return cost_with_texts_out_of_line(planned, table, &lookup, returned, cost);
     }
     let startup = planned.keys_cost();
-    let charged_share = charged_share_of_alternatives(planned, table, condition);
-    returned.cost(planned, startup, startup + cost * charged_share)
+    let cost_factor = cost_factor_for_alternatives(planned, table, condition);
+    returned.cost(planned, startup, startup + cost * cost_factor)
 }
 
 /// The condition for which a scan will ask the index.
@@ -90,7 +89,7 @@ impl LookupCondition {
     /// index, and whether the scan will compare rows by their hashes. Returns `None` if the
     /// condition isn't known before the query runs, as for `text LIKE $1`, or if computing it
     /// fails: then the scan reports the error.
-    fn of(planned: &Planned, known: KnownIndex) -> Option<LookupCondition> {
+    fn for_scan(planned: &PlannedScan, known: KnownIndex) -> Option<LookupCondition> {
         let scan_keys = planned.known_keys()?;
         // SAFETY: the scan keys are those of the planned scan, which is one of this index.
         let condition = unsafe { known.index.condition(&scan_keys) }.ok()?;
@@ -99,42 +98,49 @@ impl LookupCondition {
     }
 }
 
-/// Returns the share of a sequential scan's true cost that PostgreSQL charges for it, from 0.8 to
-/// 1, if the scan compares each row with many alternatives at once, as with `~ 'a|b|c'` or `@@ 'a |
-/// b | c'`. The caller multiplies the cost of the index's scan by this share.
+/// Returns the factor, from 0.8 to 1, by which the cost of the index's scan is multiplied for a
+/// condition with many alternatives, such as `~ 'a|b|c'` or `@@ 'a | b | c'`.
 ///
-/// PostgreSQL charges for one comparison a row, whereas for LIKE ANY it charges half of one for
-/// each pattern. So a sequential scan seems too cheap, and PostgreSQL would prefer it. The scan of
-/// the index is made too cheap to the same degree, but by a fifth at most, so that its estimate
-/// stays near the one for LIKE ANY, whichever of the two a query has.
+/// PostgreSQL compares this cost with its cost of a sequential scan, which evaluates the condition
+/// on each row. For that PostgreSQL charges one operator a row, however many alternatives the
+/// operator tries, so the sequential scan seems cheaper than it is. The factor makes the index's
+/// scan seem cheaper in the same proportion:
+///
+/// ```text
+/// factor = what PostgreSQL charges for a sequential scan / a fair charge for it
+/// ```
+///
+/// A fair charge has half an operator for each alternative, as PostgreSQL itself charges for the
+/// patterns of `LIKE ANY`. The factor is at least 0.8, so that the estimate stays near the one for
+/// `LIKE ANY`, whichever of the two a query has.
 ///
 /// Example: a table of 20,000 pages and a million rows, and 16 alternatives. PostgreSQL charges
-/// 20,000 + 1,000,000 · (0.01 + 0.0025) = 32,500. For LIKE ANY it would charge 0.0025 · 16 / 2 for
-/// the comparisons of a row, 50,000 in all. The share is 0.65, which counts as 0.8.
-fn charged_share_of_alternatives(
-    planned: &Planned,
+/// 20,000 for the pages and 1,000,000 · (0.01 + 0.0025) for the rows, 32,500 in all. A fair charge
+/// for a row is 0.01 + 16 / 2 · 0.0025 = 0.03, so 50,000 in all. 32,500 / 50,000 is 0.65, and the
+/// factor is 0.8.
+fn cost_factor_for_alternatives(
+    planned: &PlannedScan,
     table: TableSize,
     condition: Option<&Condition>,
 ) -> f64 {
     let alternatives = condition.map_or(1, Alternatives::count) as f64;
     let charged_comparison = planned.comparison_cost();
-    let cost_of_alternatives = planned.operator_cost() * alternatives / 2.0;
-    let uncharged_per_row = (cost_of_alternatives - charged_comparison).max(0.0);
+    let fair_comparison = planned.operator_cost() * alternatives / 2.0;
+    let uncharged_per_row = (fair_comparison - charged_comparison).max(0.0);
 
-    let charged_cost =
-        table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
-    let true_cost = charged_cost + table.rows * uncharged_per_row;
-    if true_cost == 0.0 {
+    let charge = table.pages * planned.table_page_costs().next + table.rows * planned.row_cost();
+    let fair_charge = charge + table.rows * uncharged_per_row;
+    if fair_charge == 0.0 {
         return 1.0;
     }
-    (charged_cost / true_cost).max(LEAST_CHARGED_SHARE)
+    (charge / fair_charge).max(LEAST_COST_FACTOR)
 }
 
 /// Returns the cost of a scan for a condition that the index can't narrow down, so that the scan
 /// returns all pages of the table. The sum has all pages and the comparisons of all rows, which
 /// PostgreSQL charges for once more as it reads what the scan returns: so it never prefers this to
 /// a sequential scan.
-fn cost_of_all_rows(planned: &Planned, table: TableSize) -> Cost {
+fn cost_of_all_rows(planned: &PlannedScan, table: TableSize) -> Cost {
     let startup = planned.keys_cost();
     let pages_cost = table.pages * planned.table_page_costs().next;
     let rows_cost = table.rows * planned.row_cost();
@@ -154,41 +160,36 @@ enum RowComparison {
 }
 
 impl RowComparison {
-    /// Returns how the rows of the ranges that a scan reads will be compared with its condition: by
-    /// the scan, which hashes the parts of each row, if that is faster than comparing the row with
-    /// each alternative of the condition, and otherwise by PostgreSQL.
+    /// Returns who will compare the rows on the pages that a scan of the index finds: the scan
+    /// itself, or PostgreSQL.
     ///
-    /// `known` is the index, if it could be read, and `lookup_condition` is the condition, if it is
-    /// known before the query runs. Otherwise each value of the scan's keys counts as an
-    /// alternative.
+    /// A condition may have several *alternatives*, such as the patterns of `LIKE ANY`. PostgreSQL
+    /// compares a row with one alternative after the other. The scan hashes the parts of the row
+    /// once, which takes as long as 4 comparisons, and then knows whether any alternative may hold.
+    /// So it compares the rows itself if there are many alternatives, and if it can read the rows.
     ///
-    /// PostgreSQL charges one comparison for a row, however many alternatives it is compared with,
-    /// so hashing must cost a fraction of that. Example: hashing a row takes as long as comparing
-    /// it with 4 alternatives. If the condition has 100, hashing costs 4/100 of a comparison.
-    fn of(
-        planned: &Planned,
+    /// `known` is the index, if it could be read. `lookup_condition` is the condition, if it is
+    /// known before the query runs. An unknown one, as of `LIKE ANY ($1)`, is taken to have an
+    /// alternative for each value that is looked for.
+    ///
+    /// PostgreSQL charges for one comparison of a row, however many alternatives there are, so
+    /// hashing must cost a fraction of that. Example: with 100 alternatives, hashing a row costs
+    /// 4/100 of a comparison.
+    fn expected(
+        planned: &PlannedScan,
         known: Option<KnownIndex>,
         lookup_condition: Option<&LookupCondition>,
     ) -> RowComparison {
         let alternatives = match lookup_condition {
             Some(lookup_condition) => Alternatives::count(&lookup_condition.condition),
-            None => planned.searches as usize,
+            None => planned.num_values as usize,
         };
         let is_worth_hashing = match lookup_condition {
             Some(lookup_condition) => lookup_condition.hashes_rows,
             None => alternatives > MOST_COMPARISONS,
         };
-        let can_hash = match known {
-            Some(known) => {
-                // Where ranges are parts of pages, texts are stored out of line: only PostgreSQL
-                // reads them.
-                let has_texts_out_of_line = known.directory.options.split.is_some();
-                known.index.column().is_hashed_in_place() && !has_texts_out_of_line
-            }
-            None => true,
-        };
 
-        if is_worth_hashing && can_hash && scan_tests_rows(planned) {
+        if is_worth_hashing && known.is_none_or(can_hash_rows) && scan_can_test_rows(planned) {
             let share_of_comparison = (COMPARISONS_PER_HASHED_ROW / alternatives as f64).min(1.0);
             RowComparison::ByScan {
                 cost_per_row: planned.comparison_cost() * share_of_comparison,
@@ -200,12 +201,21 @@ impl RowComparison {
 
     /// Returns what it costs to compare the rows that are read, apart from what PostgreSQL charges
     /// for the rows that are returned.
-    fn cost(&self, planned: &Planned, reads: &TableReads, returned: Returned) -> f64 {
+    fn cost(&self, planned: &PlannedScan, reads: &TableReads, returned: ReturnedRows) -> f64 {
         match self {
             RowComparison::ByScan { cost_per_row } => reads.rows * cost_per_row,
             RowComparison::ByPostgres => (reads.rows - returned.rows) * planned.row_cost(),
         }
     }
+}
+
+/// Returns whether a scan of the index can hash the parts of the table's rows: it can read the
+/// values where they are stored, and hash them without calling PostgreSQL.
+fn can_hash_rows(known: KnownIndex) -> bool {
+    // Pages are split among several ranges where they have much text. Such texts are stored in the
+    // TOAST table, which only PostgreSQL reads.
+    let has_texts_out_of_line = known.directory.options.split.is_some();
+    known.index.column().is_hashed_in_place() && !has_texts_out_of_line
 }
 
 /// Estimates how many rows of the table meet the scan's condition, at least 1, by PostgreSQL's
@@ -216,7 +226,7 @@ impl RowComparison {
 /// of the index shows. Where PostgreSQL compares the rows, statistics count alone. `condition` is
 /// `None` if it isn't known before the query runs.
 fn matching_rows(
-    planned: &Planned,
+    planned: &PlannedScan,
     known: Option<KnownIndex>,
     condition: Option<&Condition>,
     table: TableSize,
@@ -238,14 +248,14 @@ fn matching_rows(
 /// For a condition that isn't known before the query runs PostgreSQL assumes a fixed share of the
 /// table. Five rows for each value that is looked for are assumed instead, if these are fewer.
 fn matches_by_statistics(
-    planned: &Planned,
+    planned: &PlannedScan,
     condition: Option<&Condition>,
     table: TableSize,
 ) -> f64 {
     let by_selectivity = planned.selectivity * table.rows;
     let rows = match condition {
         Some(_) => by_selectivity,
-        None => by_selectivity.min(ROWS_OF_UNKNOWN_VALUE * planned.searches),
+        None => by_selectivity.min(ASSUMED_ROWS_PER_VALUE * planned.num_values),
     };
     rows.max(1.0)
 }
@@ -272,7 +282,7 @@ fn most_matches(known: KnownIndex, condition: &Condition, table: TableSize) -> O
         let share_of_ranges = known.ranges_matching(alternative)? / all_ranges;
         occurrences_per_range += occurrences_if_random(share_of_ranges);
     }
-    let rows_of_sampled_alternatives = ROWS_OF_UNKNOWN_VALUE * occurrences_per_range * all_ranges;
+    let rows_of_sampled_alternatives = ASSUMED_ROWS_PER_VALUE * occurrences_per_range * all_ranges;
     // The sample has one of `stride` alternatives.
     Some(rows_of_sampled_alternatives * stride as f64)
 }
@@ -329,7 +339,7 @@ impl Lookup {
         Lookup {
             ranges: all_ranges * TYPICAL_RATE + matching_rows,
             pages_per_range: TYPICAL_PAGES_PER_RANGE,
-            index_pages: PROBES_IN_VAIN,
+            index_pages: PROBES_WITHOUT_MATCH,
         }
     }
 
@@ -356,7 +366,7 @@ impl Lookup {
         let rate = if options.is_flat { TYPICAL_RATE } else { options.promised_fpr(0) };
         let ranges = matching_rows + all_ranges * rate;
         let tiles = f64::from(known.directory.always_probed());
-        Lookup::that_finds(ranges, tiles * PROBES_IN_VAIN, known, table)
+        Lookup::that_finds(ranges, tiles * PROBES_WITHOUT_MATCH, known, table)
     }
 
     /// Returns a lookup in a known index that finds `ranges` ranges (neighbouring pages of the
@@ -371,7 +381,7 @@ impl Lookup {
 
     /// Returns the cost, for the planner, of reading the index pages that aren't cached, at most
     /// all of the index, and of testing the bits of each page that is probed.
-    fn cost(&self, planned: &Planned) -> f64 {
+    fn cost(&self, planned: &PlannedScan) -> f64 {
         let pages_read = planned
             .index_pages_read(self.index_pages, planned.loops)
             .min(planned.index_pages);
@@ -391,7 +401,7 @@ impl TableReads {
     /// many pages and how many rows. A *range* is some neighbouring pages, or a part of a page, of
     /// which the whole page is read. `matching_rows` rows meet the condition; all of them are in
     /// these ranges.
-    fn of(lookup: &Lookup, table: TableSize, matching_rows: f64) -> TableReads {
+    fn for_lookup(lookup: &Lookup, table: TableSize, matching_rows: f64) -> TableReads {
         // The pages that the ranges would fill: of a range that is a part of a page, only this
         // part.
         let size_of_one_range = lookup.pages_per_range.min(1.0);
@@ -407,24 +417,33 @@ impl TableReads {
         }
     }
 
-    /// Returns the cost, for the planner, of reading the table pages on which the scan finds no row
-    /// to return: PostgreSQL itself charges for the pages in `returned`. A *range* is the
-    /// neighbouring pages, or the part of a page, that the index reports as a whole.
+    /// Returns the cost, for the planner, of reading those table pages on which the scan finds no
+    /// row to return. PostgreSQL itself charges for the pages of the rows in `returned`.
     ///
-    /// The first page of a range is a random one, the others follow it. The more pages of a table
-    /// are read, the more ranges follow each other, too. So the cost of a page falls to
-    /// `seq_page_cost`, as in PostgreSQL's `cost_bitmap_heap_scan`.
+    /// `self.pages` table pages are read in all. They are in *ranges*: the neighbouring pages, or
+    /// the part of a page, that the index reports as a whole. The first page of a range is a random
+    /// one, which costs `random_page_cost`, and the others follow it, at `seq_page_cost`: so a page
+    /// has a mean cost. The larger the share of the table that is read, the more often one range
+    /// follows another, too, and at the whole table each page costs `seq_page_cost`. Between the
+    /// two, the cost falls with the square root of the share, as in PostgreSQL's
+    /// `cost_bitmap_heap_scan`.
+    ///
+    /// Example: 12 of 1,000 pages are read, each a range of its own, and 5 have a row to return. A
+    /// page costs 4 - (4 - 1) · √(12 / 1,000) = 3.67, and the 7 without such a row cost 25.7.
     fn cost_of_pages_without_match(
         &self,
-        planned: &Planned,
+        planned: &PlannedScan,
         table: TableSize,
         lookup: &Lookup,
-        returned: Returned,
+        returned: ReturnedRows,
     ) -> f64 {
         let costs = planned.table_page_costs();
-        let cost_in_a_range = costs.of_range_page(lookup.pages_per_range);
+        let cost_in_scattered_ranges = costs.of_range_page(lookup.pages_per_range);
+        let cost_in_sequence = costs.next;
         let share_of_table = self.pages / table.pages;
-        let page_cost = cost_in_a_range - (cost_in_a_range - costs.next) * share_of_table.sqrt();
+        let page_cost = cost_in_scattered_ranges
+            - (cost_in_scattered_ranges - cost_in_sequence) * share_of_table.sqrt();
+
         let pages_without_match = self.pages - returned.pages;
         planned.table_pages_read(pages_without_match) * page_cost
     }
@@ -433,20 +452,27 @@ impl TableReads {
 /// Returns the cost of a scan of a table whose texts are stored out of line, in its TOAST table.
 /// `cost` is what using the index and reading the table costs without these texts.
 ///
-/// Each range has about one such text. Reading it takes a page of the TOAST table's index and a
-/// page of the TOAST table. PostgreSQL charges for neither, so a sequential scan, which reads all
-/// texts, seems far too cheap. To compare with it, this scan is made as much too cheap: it is
-/// charged for its texts, and then all of its costs are multiplied by the share of a sequential
-/// scan's cost that PostgreSQL charges.
+/// Each range (a part of a table page) has about one such text. Reading it takes a page of the
+/// TOAST table's index and a page of the TOAST table. PostgreSQL charges for neither. So a
+/// sequential scan, which reads all texts, seems far cheaper than it is, and the planner compares
+/// with that. Therefore the cost of this scan has its texts, but all of it is multiplied by a
+/// factor:
+///
+/// ```text
+/// factor = what PostgreSQL charges for a sequential scan / that, and all texts
+/// ```
+///
+/// PostgreSQL adds what it charges for the rows that the scan returns. To multiply that, too, fewer
+/// rows and pages are said to be returned.
 ///
 /// Example: PostgreSQL charges 1,500 for a sequential scan of 1,000 pages and their rows. With 4
-/// ranges a page it also reads 4,000 texts, each for 2 sequential pages. So it should cost 9,500,
-/// and the costs of this scan are multiplied by 1,500 / 9,500 = 0.16.
+/// ranges a page it also reads 4,000 texts, each for 2 sequential pages of cost 1. So a fair charge
+/// is 9,500, and the factor is 1,500 / 9,500 = 0.16.
 fn cost_with_texts_out_of_line(
-    planned: &Planned,
+    planned: &PlannedScan,
     table: TableSize,
     lookup: &Lookup,
-    returned: Returned,
+    returned: ReturnedRows,
     cost: f64,
 ) -> Cost {
     // A sequential scan reads texts in the order in which they are stored. Another scan has to find
@@ -455,19 +481,16 @@ fn cost_with_texts_out_of_line(
     let next_text_cost = page_costs.next + page_costs.next;
     let random_text_cost = page_costs.random + page_costs.next;
 
-    let charged_cost = table.pages * page_costs.next + table.rows * planned.row_cost();
+    let charge = table.pages * page_costs.next + table.rows * planned.row_cost();
     let texts_of_table = table.pages / lookup.pages_per_range;
     let cost_of_all_texts = texts_of_table * next_text_cost;
+    let fair_charge = charge + cost_of_all_texts;
     // If pages and rows cost nothing by the settings, neither do texts.
-    let is_free = charged_cost + cost_of_all_texts == 0.0;
-    let charged_share =
-        if is_free { 1.0 } else { charged_cost / (charged_cost + cost_of_all_texts) };
+    let factor = if fair_charge == 0.0 { 1.0 } else { charge / fair_charge };
 
     let cost_with_texts = cost + lookup.ranges * random_text_cost;
-    let scaled_returned = Returned {
-        rows: returned.rows * charged_share,
-        pages: returned.pages * charged_share,
-    };
+    let scaled_returned =
+        ReturnedRows { rows: returned.rows * factor, pages: returned.pages * factor };
     let startup = planned.keys_cost();
-    scaled_returned.cost(planned, startup, startup + cost_with_texts * charged_share)
+    scaled_returned.cost(planned, startup, startup + cost_with_texts * factor)
 }

@@ -1,11 +1,11 @@
 //! The table's size, and what PostgreSQL charges for the rows that a scan returns.
 
 use crate::index::kind::Cost;
-use crate::pg::method::planning::Planned;
+use crate::pg::method::planning::PlannedScan;
 use crate::settings;
 
-/// How many rows are assumed to have a value if no statistics say more.
-pub const ROWS_OF_UNKNOWN_VALUE: f64 = 5.0;
+/// How many rows are assumed to have a value that a query looks for, if nothing is known of it.
+pub const ASSUMED_ROWS_PER_VALUE: f64 = 5.0;
 
 /// How large the planner takes the table for. Both numbers are at least 1, so one can divide by
 /// them.
@@ -18,7 +18,7 @@ pub struct TableSize {
 impl TableSize {
     /// Returns the size of the table whose index the planned scan uses, at least one page and one
     /// row.
-    pub fn of(planned: &Planned) -> TableSize {
+    pub fn for_scan(planned: &PlannedScan) -> TableSize {
         TableSize {
             pages: planned.table_pages.max(1.0),
             rows: planned.table_rows.max(1.0),
@@ -31,24 +31,24 @@ impl TableSize {
     }
 }
 
-/// Returns whether the scan itself reads the table's pages and returns only rows that match, as far
-/// as the hashes of their values tell.
+/// Returns whether a scan of the index can itself read the table's pages and test their rows: it
+/// computes the hashes of their values, and returns only rows that match by these.
 ///
-/// Otherwise it returns whole pages, and PostgreSQL reads them and compares their rows: for an
+/// A scan that can't returns whole pages, and PostgreSQL reads them and compares their rows: for an
 /// index on an expression, and if the setting `pg_bloom.heap_filter` is off.
-pub fn scan_tests_rows(planned: &Planned) -> bool {
+pub fn scan_can_test_rows(planned: &PlannedScan) -> bool {
     planned.is_on_column() && settings::HEAP_FILTER.get()
 }
 
 /// What a bitmap scan returns to PostgreSQL, which compares these rows with the query's condition.
 #[derive(Clone, Copy)]
-pub struct Returned {
+pub struct ReturnedRows {
     pub rows: f64,
     /// Table pages on which these rows are.
     pub pages: f64,
 }
 
-impl Returned {
+impl ReturnedRows {
     /// Returns the cost of a scan that returns these rows. `startup` and `total` are what using the
     /// index costs, before its first row and in all.
     ///
@@ -61,8 +61,8 @@ impl Returned {
     /// Example: 800 rows on 8 pages, in a table of 100,000 rows on 1,000 pages. About 8.03 rows at
     /// random would be on 8 pages. So the share is 8.03 / 100,000, and comparing the other 791.97
     /// rows is added.
-    pub fn cost(self, planned: &Planned, startup: f64, total: f64) -> Cost {
-        let table = TableSize::of(planned);
+    pub fn cost(self, planned: &PlannedScan, startup: f64, total: f64) -> Cost {
+        let table = TableSize::for_scan(planned);
         let charged_rows = self.rows.min(self.random_rows_on_as_many_pages(table));
         let other_rows = (self.rows - charged_rows).max(0.0);
 
