@@ -15,7 +15,7 @@
 use super::element_type::require_deterministic;
 use super::hasher::{Form, Hasher};
 use super::members::Reader;
-use super::resolve::{ResolvedType, Resolver, Unsettled};
+use super::resolve::{ReplaceableHash, ResolvedType, Resolver};
 use super::scalar::{ScalarReader, Source};
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, interrupt};
@@ -26,7 +26,7 @@ use pgrx::pg_sys::{self, OIDVECTOROID, Oid};
 /// The support function of an operator class that hashes the column's values, where the class is
 /// for a type whose own hash function can be replaced. PostgreSQL drops neither this function nor
 /// its place in the class while an index uses the class.
-pub const HASH: i16 = 4;
+pub const HASH_SUPPORT: i16 = 4;
 
 /// A column of an index, or what it is compared with.
 #[derive(Clone)]
@@ -46,9 +46,9 @@ impl Column {
     /// type that an index can't hash for ever in one way, such as a row type.
     pub fn new(function: Oid, oid: Oid, collation: Oid) -> Result<Column> {
         let whole = catalog::base_type(oid);
-        let (mut column, unsettled) = Column::resolve(function, whole, collation)?;
-        if let Some(unsettled) = unsettled {
-            return Err(refuse_unsettled(whole, unsettled));
+        let (mut column, replaceable_hash) = Column::resolve(function, whole, collation)?;
+        if let Some(replaceable_hash) = replaceable_hash {
+            return Err(refuse_replaceable_hash(whole, replaceable_hash));
         }
         if let Reader::Scalar(scalar) = &mut column.hasher.reader
             && scalar.source == Source::Enum
@@ -68,40 +68,52 @@ impl Column {
         Column::resolve(function, catalog::base_type(oid), collation).map(drop)
     }
 
-    /// Returns how an index hashes the values of a column of type `oid`, if its operator class
-    /// names the hash function: `hash(value, seed bigint) → bigint`. The function may be declared
-    /// for another type whose values are stored alike.
+    /// Returns how an index hashes the values of a column of type `column_type` if the operator
+    /// class of the column names `hash_function` as the function for it.
+    ///
+    /// Such a function has the form of PostgreSQL's extended hash functions, `(value, seed bigint)
+    /// → bigint`. Its value may be of another type than the column, if the values of both are
+    /// stored in the same way: with the same length and alignment, and both by value or not.
     ///
     /// Fails with 0A000 for a function with other arguments or another result, and for a collation
     /// by which texts with different bytes can be equal.
-    pub fn hashed_by(hash: Oid, oid: Oid, collation: Oid) -> Result<Column> {
+    pub fn with_hash_function(
+        hash_function: Oid,
+        column_type: Oid,
+        collation: Oid,
+    ) -> Result<Column> {
         require_deterministic(collation)?;
+
         let argument_types = [
-            catalog::argument_type(hash, 0),
-            catalog::argument_type(hash, 1),
+            catalog::argument_type(hash_function, 0),
+            catalog::argument_type(hash_function, 1),
         ];
         let [Some(value_type), Some(pg_sys::INT8OID)] = argument_types else {
-            return Err(refuse_function(hash, oid));
+            return Err(refuse_function(hash_function, column_type));
         };
-        let is_hash = catalog::result_type(hash) == pg_sys::INT8OID
-            && catalog::storage(value_type) == catalog::storage(oid);
-        if !is_hash {
-            return Err(refuse_function(hash, oid));
+        let is_possible = catalog::result_type(hash_function) == pg_sys::INT8OID
+            && catalog::storage(value_type) == catalog::storage(column_type);
+        if !is_possible {
+            return Err(refuse_function(hash_function, column_type));
         }
+
         let reader = ScalarReader {
             source: Source::Other,
+            // The function hashes the values themselves, text in the encoding of the database.
             convert: false,
-            extended_hash: default_class::prepared_function(hash),
+            extended_hash: default_class::prepared_function(hash_function),
         };
-        // The name has the function, so that columns hashed by different ones aren't compared.
+        // Two columns are comparable if their names are equal. The name contains the function,
+        // since other functions make other hashes.
+        let name = format!(
+            "{}@{}",
+            catalog::qualified_name(column_type),
+            default_class::hash_function_name(hash_function)
+        );
         Ok(Column {
             hasher: Hasher { reader: Reader::Scalar(reader), form: Form::General },
             tag: Tag::Other,
-            name: format!(
-                "{}@{}",
-                catalog::qualified_name(oid),
-                default_class::hash_function_name(hash)
-            ),
+            name,
         })
     }
 
@@ -109,7 +121,11 @@ impl Column {
     /// the first type in it whose hash function can be replaced, if there is one. Fails with 0A000
     /// for a collation by which texts with different bytes can be equal, and for a type that an
     /// index can't have in its column.
-    fn resolve(function: Oid, whole: Oid, collation: Oid) -> Result<(Column, Option<Unsettled>)> {
+    fn resolve(
+        function: Oid,
+        whole: Oid,
+        collation: Oid,
+    ) -> Result<(Column, Option<ReplaceableHash>)> {
         require_deterministic(collation)?;
         if catalog::type_kind(whole) != TypeKind::Enum {
             refuse_alterable(whole, whole)?;
@@ -118,7 +134,7 @@ impl Column {
         let mut resolver = Resolver::new(function, whole, None);
         let ResolvedType { reader, tag, name, .. } = resolver.resolve(whole)?;
         let hasher = Hasher { reader, form: Form::General };
-        Ok((Column { hasher, tag, name }, resolver.unsettled))
+        Ok((Column { hasher, tag, name }, resolver.replaceable_hash))
     }
 
     /// Returns how the column's values are hashed.
@@ -169,8 +185,9 @@ fn refuse_alterable(whole: Oid, part: Oid) -> Result<()> {
     }
 }
 
-/// Returns the refusal of type `whole` in an index, since type `part`, which it is or has in it,
-/// can't be there for this reason.
+/// Returns the error 0A000 for a column of type `whole` in an index. The reason is about the type
+/// `part`, which is the type itself or one that it contains, as an array contains the type of its
+/// elements.
 fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
     let detail = if whole == part {
         reason.to_owned()
@@ -185,31 +202,36 @@ fn refuse(whole: Oid, part: Oid, reason: &str) -> Error {
     .detail(detail)
 }
 
-/// Returns the refusal of type `whole` in an index, since the hash function of a type that it is or
-/// has in it can be replaced. The hint says how to name the function for good.
-fn refuse_unsettled(whole: Oid, unsettled: Unsettled) -> Error {
-    let hash = catalog::function_signature(unsettled.hash);
+/// Returns the error 0A000 for a column of type `whole` in an index, because a command could
+/// replace a hash function by which its values are hashed. That is the function of the type itself
+/// or, for an array or a range, of a type in it.
+///
+/// For the type itself, the hint says what to do: an operator class can name the function, and then
+/// PostgreSQL keeps it as long as an index uses the class.
+fn refuse_replaceable_hash(whole: Oid, hash: ReplaceableHash) -> Error {
+    let signature = catalog::function_signature(hash.function);
     let reason = format!(
-        "Its hash function, now {hash}, depends on operator classes that can be changed, and then an index would miss rows."
+        "Its hash function, now {signature}, depends on operator classes that can be changed, and then an index would miss rows."
     );
-    let refused = refuse(whole, unsettled.oid, &reason);
-    if whole != unsettled.oid {
-        return refused;
+    let error = refuse(whole, hash.hashed_type, &reason);
+    if hash.hashed_type != whole {
+        return error;
     }
     let name = catalog::display_name(whole);
-    refused.hint(format!(
-        "Name the function in an operator class: CREATE OPERATOR CLASS ... FOR TYPE {name} USING bloom_filter AS OPERATOR 1 =, FUNCTION {HASH} {hash}."
+    error.hint(format!(
+        "Name the function in an operator class: CREATE OPERATOR CLASS ... FOR TYPE {name} USING bloom_filter AS OPERATOR 1 =, FUNCTION {HASH_SUPPORT} {signature}."
     ))
 }
 
-/// Returns the refusal of a function that an operator class names to hash columns of type `oid`.
-fn refuse_function(hash: Oid, oid: Oid) -> Error {
-    let signature = catalog::function_signature(hash);
-    let name = catalog::display_name(oid);
+/// Returns the error 0A000 for a function that an operator class names to hash columns of a type,
+/// if the function can't do that.
+fn refuse_function(hash_function: Oid, column_type: Oid) -> Error {
+    let signature = catalog::function_signature(hash_function);
+    let name = catalog::display_name(column_type);
     unsupported(
         format!("function {signature} cannot hash the column of an index USING bloom_filter"),
         format!(
-            "Support function {HASH} of an operator class takes {name}, or a type that is stored as it is, and bigint, and returns bigint."
+            "Support function {HASH_SUPPORT} of an operator class takes {name}, or a type that is stored as it is, and bigint, and returns bigint."
         ),
     )
 }

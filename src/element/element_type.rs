@@ -86,22 +86,30 @@ impl ElementType {
         Ok(ElementType { oid, base, resolved, dependencies: resolver.dependencies })
     }
 
-    /// Returns the name of the first encoding for which `is_wanted` is true of this type, resolved
-    /// as in a database of that encoding; `None` if there is none. The type differs between
-    /// encodings if its key kind names the encoding. So the caller can find out from which encoding
-    /// a filter comes that another database has built. UTF8 stands for SQL_ASCII as well. Fails
-    /// with 0A000 if the type can't be an element.
-    pub fn encoding_where(
+    /// Returns the encoding, such as `LATIN1`, of a database in which this type would be as
+    /// `is_wanted` says; `None` if there is no such encoding.
+    ///
+    /// The hash of some types depends on the database's encoding, which their key kind names then.
+    /// By comparing kinds, a caller can find out in which encoding the database was that built a
+    /// filter. For each encoding in turn, the type is resolved as in a database of that encoding,
+    /// and given to `is_wanted`. `UTF8` is returned for SQL_ASCII, too, where hashes are the same.
+    /// Fails with 0A000 if the type can't be an element.
+    pub fn find_encoding(
         &self,
         call: &Call,
         is_wanted: impl Fn(&ElementType) -> bool,
     ) -> Result<Option<&'static str>> {
         let function = call.function()?;
-        let without_conversion = std::iter::once(None);
-        for encoding in without_conversion.chain(encoding::foreign_encodings().map(Some)) {
-            let in_encoding = ElementType::in_encoding(function, self.oid, self.base, encoding)?;
-            if is_wanted(&in_encoding) {
-                return Ok(Some(encoding.unwrap_or("UTF8")));
+        let resolve_in =
+            |encoding| ElementType::in_encoding(function, self.oid, self.base, encoding);
+
+        // `None` is the encoding from which text needn't be converted.
+        if is_wanted(&resolve_in(None)?) {
+            return Ok(Some("UTF8"));
+        }
+        for encoding in encoding::foreign_encodings() {
+            if is_wanted(&resolve_in(Some(encoding))?) {
+                return Ok(Some(encoding));
             }
         }
         Ok(None)
@@ -133,20 +141,27 @@ impl ElementType {
     }
 
     /// Returns the type of the elements in argument `i`, which is one element or an array, as
-    /// `given` says. The call site, a place in a query, keeps the type from one call to the next;
-    /// it is resolved again if a command has altered how the elements are hashed.
+    /// `element_argument` says. The call site, a place in a query, keeps the type from one call to
+    /// the next; it is resolved again if a command has altered how the elements are hashed.
     ///
     /// All calls of a call site must be for one argument; another one panics. Fails as
     /// [`ElementType::of_argument`] and [`ElementType::of_array`] do.
-    pub fn remembered(call: &Call, i: usize, given: Given) -> Result<&ElementType> {
+    pub fn remembered(
+        call: &Call,
+        i: usize,
+        element_argument: ElementArgument,
+    ) -> Result<&ElementType> {
         let (argument, element_type) = call.remembered(|| {
-            let element_type = match given {
-                Given::Array => ElementType::of_array(call, i)?,
-                Given::Element => ElementType::of_argument(call, i)?,
+            let element_type = match element_argument {
+                ElementArgument::Array => ElementType::of_array(call, i)?,
+                ElementArgument::OneElement => ElementType::of_argument(call, i)?,
             };
-            Ok(((i, given), element_type))
+            Ok(((i, element_argument), element_type))
         })?;
-        assert!(*argument == (i, given), "a call site remembers the type of one argument");
+        assert!(
+            *argument == (i, element_argument),
+            "a call site remembers the type of one argument"
+        );
         element_type.refresh(call)?;
         Ok(element_type)
     }
@@ -155,7 +170,7 @@ impl ElementType {
     /// can be looked for only in filters of their kind.
     pub fn kind(&self, layout: Layout) -> Kind<'_> {
         let tag = if layout == Layout::Parquet {
-            self.resolved.parquet
+            self.resolved.parquet_tag
         } else {
             self.resolved.tag
         };
@@ -196,13 +211,13 @@ impl ElementType {
     pub unsafe fn probe_key(&self, element: Option<SqlValue>) -> ProbeKey {
         // SAFETY: the element is of this type, as the caller promises.
         let hash = |form: Form| unsafe { self.hasher_in(form).hash(element?) };
-        let ResolvedType { tag, parquet, ref name, .. } = self.resolved;
+        let ResolvedType { tag, parquet_tag, ref name, .. } = self.resolved;
         let general = hash(Form::General);
         let int32 = if tag == Tag::Integer { hash(Form::Int32) } else { None };
         let float32 = if tag == Tag::Float { hash(Form::Float32) } else { None };
         ProbeKey {
             tag,
-            parquet_tag: parquet,
+            parquet_tag,
             name: name.clone(),
             hashes: [general, int32, float32],
         }
@@ -216,7 +231,7 @@ pub fn parquet_tag(oid: Oid) -> Result<Tag> {
     let is_type = catalog::is_type(oid);
     let base = if is_type { catalog::base_type(oid) } else { Oid::INVALID };
     let tag = match built_in(base) {
-        Some(built_in) => Some(built_in.parquet),
+        Some(built_in) => Some(built_in.parquet_tag),
         None => {
             (is_type && catalog::type_kind(base) == TypeKind::Enum).then_some(Tag::ParquetByteArray)
         }
@@ -277,39 +292,51 @@ pub(super) fn require_deterministic(collation: Oid) -> Result<()> {
     ))
 }
 
-/// What an argument is that has elements.
+/// What an argument of a call is that has elements.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Given {
-    /// One element.
-    Element,
-    /// An array of elements.
+pub enum ElementArgument {
+    /// One element, even if that is an array.
+    OneElement,
+    /// An array, of which each member is an element.
     Array,
 }
 
-/// Returns the key kind that a filter has once the elements in argument `i` are added, and the
-/// hashes of these elements for it: in their order and with repetitions, none for NULL. The kind is
-/// [`Kind::NONE`] if the argument is one element, and NULL.
+/// The hashes of the elements that are to be added to a filter, or removed from it.
+pub struct ArgumentHashes<'a> {
+    /// The key kind, the type of its elements, that the filter has with these elements. It is
+    /// [`Kind::NONE`] if the argument is one element, and NULL.
+    pub kind: Kind<'a>,
+    /// The hashes that elements have in filters of this kind, in the order of the elements and with
+    /// repetitions. None for a NULL.
+    pub hashes: Vec<u64>,
+}
+
+/// Returns the hashes of the elements in argument `i` of the call, as a filter has them to which
+/// they are added or from which they are removed: which hash an element has depends on the filter's
+/// layout, and on the width of its numbers.
 ///
-/// `header` is the filter's, `given` says whether the argument is one element or an array, and
-/// `function` is the SQL function that changes the filter, for messages.
+/// `header` is the header of that filter, `element_argument` says whether the argument is one
+/// element or an array, and `function` is the SQL function that changes the filter, for messages.
 ///
 /// Fails as [`ElementType::of_argument`] and [`ElementType::hasher_for`] do, and with 22023 for a
 /// number that the kind doesn't have, such as 2^40 in a filter of 32-bit integers.
-pub fn hashes_of<'a>(
+pub fn hashes_of_argument<'a>(
     call: &'a Call,
     i: usize,
-    given: Given,
+    element_argument: ElementArgument,
     header: &Header<'a>,
     function: &str,
-) -> Result<(Kind<'a>, Vec<u64>)> {
-    let element_type = ElementType::remembered(call, i, given)?;
-    let elements = match given {
-        Given::Array => elements(call, i, element_type.oid),
-        Given::Element => Vec::from_iter(call.element(i)),
+) -> Result<ArgumentHashes<'a>> {
+    let element_type = ElementType::remembered(call, i, element_argument)?;
+    let elements = match element_argument {
+        ElementArgument::Array => elements(call, i, element_type.oid),
+        ElementArgument::OneElement => Vec::from_iter(call.element(i)),
     };
-    if given == Given::Element && elements.is_empty() {
-        return Ok((Kind::NONE, Vec::new()));
+    // A NULL is no element: it doesn't even have to be of the filter's type.
+    if element_argument == ElementArgument::OneElement && elements.is_empty() {
+        return Ok(ArgumentHashes { kind: Kind::NONE, hashes: Vec::new() });
     }
+
     let hasher = element_type.hasher_for(header, function)?;
     let kind = if header.kind.is_none() {
         element_type.kind(header.layout)
@@ -319,7 +346,7 @@ pub fn hashes_of<'a>(
     // SAFETY: the hasher is for the type of the argument's elements.
     let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
     let hashes = memory::try_collect(elements.into_iter().map(hash))?;
-    Ok((kind, hashes))
+    Ok(ArgumentHashes { kind, hashes })
 }
 
 /// Returns the error 22023 for an element that filters of this kind can't have: a number that is

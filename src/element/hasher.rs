@@ -4,7 +4,7 @@ use super::members::Reader;
 use super::scalar::{Source, with_value};
 use crate::pg::call::SqlValue;
 use pg_bloom_core::canonical::scalar;
-use pg_bloom_core::hash::{HashSink, hash};
+use pg_bloom_core::hash::{HashSink, hash as hash_bytes};
 use pg_bloom_core::kind::Tag;
 
 /// The width in which a filter keeps numbers: one for each family, or those of Parquet's physical
@@ -39,9 +39,12 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// Returns the hash of an element; `None` for a number that doesn't fit into the width of the
-    /// filter's numbers, so that no such filter has it. May call PostgreSQL and check for
-    /// interrupts.
+    /// Returns the hash of an element, which is that of its canonical bytes: bytes that are equal
+    /// for equal elements, in whatever way PostgreSQL stores them. May call PostgreSQL and check
+    /// for interrupts.
+    ///
+    /// `None` for a number that no filter of this kind can have: filters of Parquet files keep some
+    /// integers in 32 bits, into which 2^40 doesn't fit.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
@@ -52,14 +55,15 @@ impl Hasher {
         // how values of that type are stored.
         unsafe {
             let Reader::Scalar(reader) = &self.reader else {
-                return self.hash_rarer(element);
+                return self.hash_rarer_type(element);
             };
+            // The most frequent types are hashed here, in line.
             match reader.source {
-                Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash))),
+                Source::Text => Some(with_value(element, |text| reader.in_utf8(text, hash_bytes))),
                 Source::Int2 => hash_integer(self.form, i64::from(datum.value() as i16)),
                 Source::Int4 => hash_integer(self.form, i64::from(datum.value() as i32)),
                 Source::Int8 => hash_integer(self.form, datum.value() as i64),
-                _ => self.hash_rarer(element),
+                _ => self.hash_rarer_type(element),
             }
         }
     }
@@ -95,7 +99,7 @@ impl Hasher {
         // call.
         unsafe {
             match reader.source {
-                Source::Text => reader.text_in_place(element).map(|text| hash(&text)),
+                Source::Text => reader.text_in_place(element).map(|text| hash_bytes(&text)),
                 Source::Int2 | Source::Int4 | Source::Int8 => self.hash(element),
                 _ if reader.reads_in_place(element) => self.hash(element),
                 _ => None,
@@ -103,14 +107,13 @@ impl Hasher {
         }
     }
 
-    /// Returns the hash of an element of any type but text and integers, which [`Hasher::hash`] has
-    /// in line since they are the most frequent. `None` for a number that doesn't fit into the
-    /// width of the filter's numbers.
+    /// Returns the hash of an element of any type except text and integers, which [`Hasher::hash`]
+    /// hashes itself. `None` for a number that no filter of this kind can have.
     ///
     /// # Safety
     /// The element must be a value of the type that the reader was made for.
     #[inline(never)]
-    unsafe fn hash_rarer(&self, element: SqlValue) -> Option<u64> {
+    unsafe fn hash_rarer_type(&self, element: SqlValue) -> Option<u64> {
         let datum = element.datum;
         // SAFETY: the element is of the reader's type, as the caller promises, and the source says
         // how values of that type are stored. Types with long canonical bytes are of variable
@@ -130,7 +133,7 @@ impl Hasher {
                 _ if reader.is_long() => Some(with_value(element, |value| {
                     HashSink::hash(|stream| reader.write_long(value, stream))
                 })),
-                _ => Some(reader.with_bytes(element, hash)),
+                _ => Some(reader.with_bytes(element, hash_bytes)),
             }
         }
     }
@@ -140,16 +143,18 @@ impl Hasher {
 #[inline(always)]
 fn hash_integer(form: Form, value: i64) -> Option<u64> {
     match form {
-        Form::Int32 => i32::try_from(value).ok().map(|narrow| hash(&narrow.to_le_bytes())),
-        _ => Some(hash(&scalar::integer(value))),
+        Form::Int32 => i32::try_from(value)
+            .ok()
+            .map(|narrow| hash_bytes(&narrow.to_le_bytes())),
+        _ => Some(hash_bytes(&scalar::integer(value))),
     }
 }
 
 /// Returns the hash of a floating-point number; `None` if the form doesn't have it.
 fn hash_float(form: Form, value: f64) -> Option<u64> {
     if form != Form::Float32 {
-        return Some(hash(&scalar::float(value)));
+        return Some(hash_bytes(&scalar::float(value)));
     }
     let narrow = value as f32;
-    (value.is_nan() || f64::from(narrow) == value).then(|| hash(&scalar::float32(narrow)))
+    (value.is_nan() || f64::from(narrow) == value).then(|| hash_bytes(&scalar::float32(narrow)))
 }

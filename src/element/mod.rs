@@ -19,8 +19,10 @@ mod probe_key;
 mod resolve;
 mod scalar;
 
-pub use column::{Column, HASH};
-pub use element_type::{ElementType, Given, hashes_of, out_of_range, parquet_tag};
+pub use column::{Column, HASH_SUPPORT};
+pub use element_type::{
+    ArgumentHashes, ElementArgument, ElementType, hashes_of_argument, out_of_range, parquet_tag,
+};
 pub use hasher::{Form, Hasher};
 pub use probe_key::{HashForKind, ProbeKey};
 pub use scalar::with_value;

@@ -36,42 +36,49 @@ pub struct BuiltIn {
     pub source: Source,
     pub tag: Tag,
     /// The kind in a filter of the `parquet` layout.
-    pub parquet: Tag,
+    pub parquet_tag: Tag,
 }
 
-/// Returns how the values of a type that comes with PostgreSQL are read, and its key kinds. `None`
-/// for other types: these are hashed by a function of their own, or made of other types.
+/// Returns how the values of a type that comes with PostgreSQL are read, and its key kind, by which
+/// filters tell the types of their elements apart: types of one kind, such as `integer` and
+/// `bigint`, may be elements of one filter. `None` for other types: these are hashed by a function
+/// of their own, or made of other types.
+///
+/// Filters of the layout `parquet`, which Parquet files can contain, have kinds of their own. Types
+/// for which these files have no filters keep their general kind there.
 pub fn built_in(oid: Oid) -> Option<BuiltIn> {
-    let with_parquet = |source, tag, parquet| BuiltIn { source, tag, parquet };
-    let without_parquet = |source, tag| BuiltIn { source, tag, parquet: tag };
-    let text = |source| BuiltIn { source, tag: Tag::Text, parquet: Tag::ParquetByteArray };
+    let in_parquet = |source, tag, parquet_tag| BuiltIn { source, tag, parquet_tag };
+    let not_in_parquet = |source, tag| BuiltIn { source, tag, parquet_tag: tag };
+    let text = |source| in_parquet(source, Tag::Text, Tag::ParquetByteArray);
     Some(match BuiltinOid::try_from(oid).ok()? {
-        BuiltinOid::INT2OID => with_parquet(Source::Int2, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT4OID => with_parquet(Source::Int4, Tag::Integer, Tag::ParquetInt32),
-        BuiltinOid::INT8OID => with_parquet(Source::Int8, Tag::Integer, Tag::ParquetInt64),
-        BuiltinOid::FLOAT4OID => with_parquet(Source::Float4, Tag::Float, Tag::ParquetFloat),
-        BuiltinOid::FLOAT8OID => with_parquet(Source::Float8, Tag::Float, Tag::ParquetDouble),
-        BuiltinOid::NUMERICOID => without_parquet(Source::Numeric, Tag::Numeric),
+        BuiltinOid::INT2OID => in_parquet(Source::Int2, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT4OID => in_parquet(Source::Int4, Tag::Integer, Tag::ParquetInt32),
+        BuiltinOid::INT8OID => in_parquet(Source::Int8, Tag::Integer, Tag::ParquetInt64),
+        BuiltinOid::FLOAT4OID => in_parquet(Source::Float4, Tag::Float, Tag::ParquetFloat),
+        BuiltinOid::FLOAT8OID => in_parquet(Source::Float8, Tag::Float, Tag::ParquetDouble),
+        BuiltinOid::NUMERICOID => not_in_parquet(Source::Numeric, Tag::Numeric),
+        // These types store the same text in different ways.
         BuiltinOid::TEXTOID | BuiltinOid::VARCHAROID => text(Source::Text),
         BuiltinOid::BPCHAROID => text(Source::Bpchar),
         BuiltinOid::CHAROID => text(Source::Char),
         BuiltinOid::NAMEOID => text(Source::Name),
-        BuiltinOid::BYTEAOID => with_parquet(Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
-        BuiltinOid::UUIDOID => with_parquet(Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
-        BuiltinOid::DATEOID => with_parquet(Source::Date, Tag::Date, Tag::ParquetDate),
+        BuiltinOid::BYTEAOID => in_parquet(Source::Bytea, Tag::Bytea, Tag::ParquetByteArray),
+        BuiltinOid::UUIDOID => in_parquet(Source::Uuid, Tag::Uuid, Tag::ParquetFixed16),
+        BuiltinOid::DATEOID => in_parquet(Source::Date, Tag::Date, Tag::ParquetDate),
         BuiltinOid::TIMESTAMPOID => {
-            with_parquet(Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp)
+            in_parquet(Source::Timestamp, Tag::Timestamp, Tag::ParquetTimestamp)
         }
         BuiltinOid::TIMESTAMPTZOID => {
-            with_parquet(Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
+            in_parquet(Source::Timestamp, Tag::Timestamptz, Tag::ParquetTimestamptz)
         }
-        BuiltinOid::BOOLOID => without_parquet(Source::Bool, Tag::Boolean),
-        BuiltinOid::TIMEOID => without_parquet(Source::Time, Tag::Time),
-        BuiltinOid::TIMETZOID => without_parquet(Source::Timetz, Tag::Timetz),
-        BuiltinOid::INTERVALOID => without_parquet(Source::Interval, Tag::Interval),
-        BuiltinOid::PG_LSNOID => without_parquet(Source::Unsigned, Tag::PgLsn),
-        BuiltinOid::XID8OID => without_parquet(Source::Unsigned, Tag::Xid8),
-        BuiltinOid::JSONBOID => without_parquet(Source::Jsonb, Tag::Jsonb),
+        BuiltinOid::BOOLOID => not_in_parquet(Source::Bool, Tag::Boolean),
+        BuiltinOid::TIMEOID => not_in_parquet(Source::Time, Tag::Time),
+        BuiltinOid::TIMETZOID => not_in_parquet(Source::Timetz, Tag::Timetz),
+        BuiltinOid::INTERVALOID => not_in_parquet(Source::Interval, Tag::Interval),
+        // Both are unsigned numbers of 64 bits.
+        BuiltinOid::PG_LSNOID => not_in_parquet(Source::Unsigned64, Tag::PgLsn),
+        BuiltinOid::XID8OID => not_in_parquet(Source::Unsigned64, Tag::Xid8),
+        BuiltinOid::JSONBOID => not_in_parquet(Source::Jsonb, Tag::Jsonb),
         _ => return None,
     })
 }
@@ -83,7 +90,7 @@ pub struct ResolvedType {
     /// The kind in a filter of any layout but `parquet`.
     pub tag: Tag,
     /// The kind in a filter of the `parquet` layout.
-    pub parquet: Tag,
+    pub parquet_tag: Tag,
     /// The name of the kind, if the tag alone doesn't say which type it is; otherwise empty.
     pub name: String,
 }
@@ -95,7 +102,7 @@ impl ResolvedType {
         ResolvedType {
             reader: Reader::Composite(Rc::new(parts)),
             tag,
-            parquet: tag,
+            parquet_tag: tag,
             name: shortened_name(name),
         }
     }
@@ -151,12 +158,13 @@ impl Dependencies {
     }
 }
 
-/// A type for which another hash function than the present one can be declared.
+/// A hash function of a type that a command could replace by another one, by making or dropping an
+/// operator class.
 #[derive(Clone, Copy)]
-pub struct Unsettled {
-    pub oid: Oid,
-    /// The present hash function.
-    pub hash: Oid,
+pub struct ReplaceableHash {
+    pub hashed_type: Oid,
+    /// The hash function that the type has now.
+    pub function: Oid,
 }
 
 /// Finds out how the values of a type are read, and of which kind they are, with all types that the
@@ -172,8 +180,8 @@ pub struct Resolver {
     /// on how they are combined; `None` while a type is being resolved.
     known: HashMap<Oid, Option<ResolvedType>>,
     pub dependencies: Dependencies,
-    /// The first type in `whole` whose hash function can be replaced.
-    pub unsettled: Option<Unsettled>,
+    /// The hash function of the first type in `whole` that has one which can be replaced.
+    pub replaceable_hash: Option<ReplaceableHash>,
 }
 
 impl Resolver {
@@ -186,7 +194,7 @@ impl Resolver {
             encoding,
             known: HashMap::new(),
             dependencies: Dependencies::default(),
-            unsettled: None,
+            replaceable_hash: None,
         }
     }
 
@@ -198,8 +206,8 @@ impl Resolver {
     pub fn resolve(&mut self, oid: Oid) -> Result<ResolvedType> {
         interrupt::check_stack_depth();
         let oid = catalog::base_type(oid);
-        if let Some(BuiltIn { source, tag, parquet }) = built_in(oid) {
-            return Ok(self.scalar(source, tag, parquet));
+        if let Some(BuiltIn { source, tag, parquet_tag }) = built_in(oid) {
+            return Ok(self.scalar(source, tag, parquet_tag));
         }
         if let Some(known) = self.known.get(&oid) {
             // A type that is being resolved contains itself, and has no hash of its own.
@@ -322,7 +330,7 @@ impl Resolver {
     /// filter.
     fn resolve_by_own_hash(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.refuse_filter(oid)?;
-        let hash = self.own_hash(oid)?;
+        let hash = self.own_hash_function(oid)?;
         let name = shortened_name(self.kind_name(oid, &hash));
         let reader = ScalarReader {
             source: Source::Other,
@@ -332,16 +340,22 @@ impl Resolver {
         Ok(ResolvedType {
             reader: Reader::Scalar(reader),
             tag: Tag::Other,
-            parquet: Tag::Other,
+            parquet_tag: Tag::Other,
             name,
         })
     }
 
-    /// Returns the extended hash function of a type, from its default operator class for hashing,
-    /// and notes in `dependencies` and `unsettled` that it can be replaced, if it can. Fails with
-    /// 0A000 if there is none, if values that the type's `=` holds equal may have different hashes,
-    /// or if the type uses the function of a type that can't be an element, such as citext.
-    fn own_hash(&mut self, oid: Oid) -> Result<TypeHash> {
+    /// Returns the extended (64-bit) hash function of a type, which PostgreSQL finds by the type's
+    /// default operator class for hashing.
+    ///
+    /// If the type has no such class, PostgreSQL uses that of a type to which a cast `WITHOUT
+    /// FUNCTION` leads, until somebody makes a class for the type itself. So the resolver remembers
+    /// that its result depends on operator classes and, in `replaceable_hash`, that this function
+    /// can be replaced.
+    ///
+    /// Fails with 0A000 if there is no function, if values that the type's `=` holds equal may have
+    /// different hashes, or if the function is that of a type that can't be an element.
+    fn own_hash_function(&mut self, oid: Oid) -> Result<TypeHash> {
         self.dependencies.add_classes();
         let hash = match default_class::type_hash(oid) {
             Ok(hash) => hash,
@@ -353,15 +367,20 @@ impl Resolver {
                 )));
             }
         };
-        // A type that is hashed by the function of another one can't be an element if that can't.
-        if hash.class_type != oid {
+
+        // A type that is compared and hashed as another one can't be an element if that one can't:
+        // neither strings with rules of their own, such as citext, nor filters.
+        let is_hashed_as_other_type = hash.class_type != oid;
+        if is_hashed_as_other_type {
             if catalog::type_kind(hash.class_type) == TypeKind::ForeignString {
                 return Err(self.refuse_foreign_string(oid));
             }
             self.refuse_filter(hash.class_type)?;
         }
-        if !hash.is_settled && self.unsettled.is_none() {
-            self.unsettled = Some(Unsettled { oid, hash: hash.function });
+
+        if !hash.is_permanent && self.replaceable_hash.is_none() {
+            let function = hash.function;
+            self.replaceable_hash = Some(ReplaceableHash { hashed_type: oid, function });
         }
         Ok(hash)
     }
@@ -373,7 +392,7 @@ impl Resolver {
     /// which is an error and no wrong answer.
     fn kind_name(&self, oid: Oid, hash: &TypeHash) -> String {
         let mut name = catalog::qualified_name(oid);
-        if !hash.is_settled {
+        if !hash.is_permanent {
             name.push('@');
             name.push_str(&default_class::hash_function_name(hash.function));
         }
@@ -390,9 +409,9 @@ impl Resolver {
     }
 
     /// Returns a type whose values are read as `source` says, and that isn't made of others. `tag`
-    /// is its key kind, by which filters tell types apart, and `parquet` the one in filters of
+    /// is its key kind, by which filters tell types apart, and `parquet_tag` the one in filters of
     /// Parquet files. Neither needs a name.
-    fn scalar(&self, source: Source, tag: Tag, parquet: Tag) -> ResolvedType {
+    fn scalar(&self, source: Source, tag: Tag, parquet_tag: Tag) -> ResolvedType {
         let reader = ScalarReader {
             source,
             convert: self.encoding.is_some(),
@@ -401,7 +420,7 @@ impl Resolver {
         ResolvedType {
             reader: Reader::Scalar(reader),
             tag,
-            parquet,
+            parquet_tag,
             name: String::new(),
         }
     }

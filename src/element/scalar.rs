@@ -49,9 +49,9 @@ pub enum Source {
     Time,
     Timetz,
     Interval,
-    /// A `pg_lsn` or an `xid8`: an unsigned number of 64 bits. It is hashed as the `bigint` that has
-    /// the same bits.
-    Unsigned,
+    /// A `pg_lsn` or an `xid8`: an unsigned number of 64 bits. It is hashed as the `bigint` that
+    /// has the same bits.
+    Unsigned64,
     Jsonb,
     /// Another type, by its own extended hash.
     Other,
@@ -85,7 +85,7 @@ impl Source {
             | Source::Time
             | Source::Timetz
             | Source::Interval
-            | Source::Unsigned => false,
+            | Source::Unsigned64 => false,
         }
     }
 }
@@ -139,7 +139,7 @@ impl ScalarReader {
             match self.source {
                 Source::Int2 => use_bytes(&scalar::integer(i64::from(datum.value() as i16))),
                 Source::Int4 => use_bytes(&scalar::integer(i64::from(datum.value() as i32))),
-                Source::Int8 | Source::Time | Source::Unsigned => {
+                Source::Int8 | Source::Time | Source::Unsigned64 => {
                     use_bytes(&scalar::integer(datum.value() as i64))
                 }
                 Source::Float4 => {
@@ -229,7 +229,7 @@ impl ScalarReader {
                 | Source::Time
                 | Source::Timetz
                 | Source::Interval
-                | Source::Unsigned => true,
+                | Source::Unsigned64 => true,
                 // These need PostgreSQL.
                 Source::Enum | Source::Jsonb | Source::Other => false,
             }

@@ -2,7 +2,7 @@
 //! spreading elements over several with `bloom_shard`.
 
 use crate::arguments::{FilterArguments, at_fpr};
-use crate::element::{ElementType, Given, hashes_of};
+use crate::element::{ArgumentHashes, ElementArgument, ElementType, hashes_of_argument};
 use crate::error::{WithFunctionName, invalid_parameter};
 use crate::filter_type::bloom;
 use crate::pg::call::{Call, Outcome};
@@ -33,7 +33,8 @@ fn from_array(call: &Call) -> Outcome {
     let header = FilterArguments::of_call(call, 1)
         .request()?
         .header(settings::max_filter_bytes())?;
-    let (kind, hashes) = hashes_of(call, 0, Given::Array, &header, "bloom_from_array")?;
+    let ArgumentHashes { kind, hashes } =
+        hashes_of_argument(call, 0, ElementArgument::Array, &header, "bloom_from_array")?;
     if call.datum(0).is_none() {
         return Ok(None);
     }
@@ -57,17 +58,18 @@ fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
 }
 
 /// Implements `bloom_add(filter, element)` and `bloom_add_all(filter, elements)`: returns the
-/// filter in argument 0 with the elements of argument 1, an element or an array as `given` says.
+/// filter in argument 0 with the elements of argument 1, one element or an array.
 /// The filter itself is returned if it has all of them already; NULL for a NULL filter. `function`
 /// is the SQL function's name, for messages.
 ///
 /// An overfull result raises a warning, or an error as `pg_bloom.overfill` says. Fails with 42804
 /// for elements of another kind than the filter's, and with 54000 if the filter would be too large.
-fn add(call: &Call, function: &str, given: Given) -> Outcome {
+fn add(call: &Call, function: &str, element_argument: ElementArgument) -> Outcome {
     let Some(filter) = bloom(call, 0)? else {
         return Ok(None);
     };
-    let (kind, hashes) = hashes_of(call, 1, given, &filter.header, function)?;
+    let ArgumentHashes { kind, hashes } =
+        hashes_of_argument(call, 1, element_argument, &filter.header, function)?;
     if hashes.iter().all(|&hash| build::contains(&filter, hash)) {
         return Ok(call.datum(0));
     }
@@ -81,7 +83,7 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
 /// belongs to, a number from 0 on that depends on its hash only. NULL if an argument is, or for an
 /// element that no filter can have. Fails with 22023 if `shards` is less than 1.
 fn shard(call: &Call) -> Outcome {
-    let element_type = ElementType::remembered(call, 0, Given::Element)?;
+    let element_type = ElementType::remembered(call, 0, ElementArgument::OneElement)?;
     let (Some(element), Some(shards)) = (call.element(0), call.i32(1)) else {
         return Ok(None);
     };
@@ -103,6 +105,6 @@ pg_functions! {
     bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
     bloom_from_array => from_array;
     bloom_from_array_at_fpr => |call| at_fpr(call, 2, from_array);
-    bloom_add => |call| add(call, "bloom_add", Given::Element);
-    bloom_add_all => |call| add(call, "bloom_add_all", Given::Array);
+    bloom_add => |call| add(call, "bloom_add", ElementArgument::OneElement);
+    bloom_add_all => |call| add(call, "bloom_add_all", ElementArgument::Array);
 }

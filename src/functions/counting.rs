@@ -3,7 +3,7 @@
 //! `bloom`.
 
 use crate::arguments::{FilterArguments, at_fpr, counting_header, empty_counting};
-use crate::element::{Given, hashes_of};
+use crate::element::{ArgumentHashes, ElementArgument, hashes_of_argument};
 use crate::error::WithFunctionName;
 use crate::filter_type::counting_bloom;
 use crate::overfull;
@@ -27,16 +27,17 @@ fn empty(call: &Call) -> Outcome {
 }
 
 /// Implements `counting_bloom_add` and `counting_bloom_add_all`: returns the counting filter in
-/// argument 0 with one copy more of the elements in argument 1, an element or an array as `given`
-/// says. NULL for a NULL filter. `function` is the name in SQL, for messages.
+/// argument 0 with one copy more of the elements in argument 1, one element or an array. NULL for a
+/// NULL filter. `function` is the name in SQL, for messages.
 ///
 /// An overfull result raises a warning, or an error as `pg_bloom.overfill` says. Fails with 42804
 /// for elements of another kind than the filter's.
-fn add(call: &Call, function: &str, given: Given) -> Outcome {
+fn add(call: &Call, function: &str, element_argument: ElementArgument) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
-    let (kind, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
+    let ArgumentHashes { kind, hashes } =
+        hashes_of_argument(call, 1, element_argument, &counting.header, function)?;
     if hashes.is_empty() {
         return Ok(call.datum(0));
     }
@@ -45,14 +46,15 @@ fn add(call: &Call, function: &str, given: Given) -> Outcome {
 }
 
 /// Implements `counting_bloom_remove` and `counting_bloom_remove_all`: returns the counting filter
-/// in argument 0 with one copy less of the elements in argument 1, an element or an array as
-/// `given` says. Elements that aren't there change nothing. NULL for a NULL filter. `function` is
-/// the name in SQL, for messages. Fails with 42804 for elements of another kind than the filter's.
-fn remove(call: &Call, function: &str, given: Given) -> Outcome {
+/// in argument 0 with one copy less of the elements in argument 1, one element or an array.
+/// Elements that aren't there change nothing. NULL for a NULL filter. `function` is the name in
+/// SQL, for messages. Fails with 42804 for elements of another kind than the filter's.
+fn remove(call: &Call, function: &str, element_argument: ElementArgument) -> Outcome {
     let Some(counting) = counting_bloom(call, 0)? else {
         return Ok(None);
     };
-    let (_, hashes) = hashes_of(call, 1, given, &counting.header, function)?;
+    let ArgumentHashes { hashes, .. } =
+        hashes_of_argument(call, 1, element_argument, &counting.header, function)?;
     match counting.remove::<PgBuffer>(&hashes) {
         Some(reduced) => Ok(Some(reduced.into_datum())),
         // None of the elements is there: the filter stays as it is.
@@ -135,10 +137,10 @@ fn info(call: &Call) -> Outcome {
 pg_functions! {
     counting_bloom_empty => empty;
     counting_bloom_empty_at_fpr => |call| at_fpr(call, 1, empty);
-    counting_bloom_add => |call| add(call, "counting_bloom_add", Given::Element);
-    counting_bloom_add_all => |call| add(call, "counting_bloom_add_all", Given::Array);
-    counting_bloom_remove => |call| remove(call, "counting_bloom_remove", Given::Element);
-    counting_bloom_remove_all => |call| remove(call, "counting_bloom_remove_all", Given::Array);
+    counting_bloom_add => |call| add(call, "counting_bloom_add", ElementArgument::OneElement);
+    counting_bloom_add_all => |call| add(call, "counting_bloom_add_all", ElementArgument::Array);
+    counting_bloom_remove => |call| remove(call, "counting_bloom_remove", ElementArgument::OneElement);
+    counting_bloom_remove_all => |call| remove(call, "counting_bloom_remove_all", ElementArgument::Array);
     counting_bloom_union => union;
     counting_bloom_to_bloom => to_bloom;
     counting_bloom_cardinality => cardinality;

@@ -2,7 +2,7 @@
 //! column of filters become for the index over it: `filter @> element` becomes
 //! `filter @=> bloom_key(element)`.
 
-use crate::element::{ElementType, Given, ProbeKey};
+use crate::element::{ElementArgument, ElementType, ProbeKey};
 use crate::error::unsupported;
 use crate::filter_type::FilterType;
 use crate::pg::call::{Call, Outcome, SqlValue};
@@ -21,40 +21,47 @@ fn input(_: &Call) -> Outcome {
 /// Implements `bloom_key(element)`: returns an element in a form, a *probe key*, with which filters
 /// of any layout can be probed; NULL for NULL. Fails with 0A000 for a type that can't be an
 /// element.
-fn key(call: &Call) -> Outcome {
+fn key_of_element(call: &Call) -> Outcome {
     let Some(element) = call.element(0) else {
         return Ok(None);
     };
+    let element_type = ElementType::remembered(call, 0, ElementArgument::OneElement)?;
     // SAFETY: the type is that of the argument.
-    let key = unsafe { ElementType::remembered(call, 0, Given::Element)?.probe_key(Some(element)) };
-    Ok(Some(PgBuffer::copy_of(&key.to_bytes()).into_datum()))
+    Ok(Some(unsafe { key_datum(element_type, Some(element)) }))
 }
 
-/// Implements `bloom_keys(anyarray)`: returns the elements of an array in a form, the *probe keys*,
-/// with which filters of any layout can be probed. NULLs are left out. If there are no others, the
-/// result has one probe key of no element: it is found in no filter, but still has the kind of the
-/// elements, so that filters of other kinds are an error.
+/// Returns the probe key of an element, or of no element, as a value of type `bloom_key`.
 ///
-/// Fails with 0A000 for a type that can't be an element.
-fn keys(call: &Call) -> Outcome {
-    let element_type = ElementType::remembered(call, 0, Given::Array)?;
-    let elements = elements(call, 0, element_type.oid);
-    // SAFETY: the type is that of the array's elements.
-    let value = |element| {
-        PgBuffer::copy_of(&unsafe { element_type.probe_key(element) }.to_bytes()).into_datum()
-    };
-    let mut keys = memory::collect(
-        elements
-            .into_iter()
-            .map(|element| SqlValue { datum: value(Some(element)) }),
-    );
-    // With no key at all, a filter of another kind would not be noticed.
+/// # Safety
+/// The element must be of this type.
+unsafe fn key_datum(element_type: &ElementType, element: Option<SqlValue>) -> Datum {
+    // SAFETY: the caller promises an element of this type.
+    let key = unsafe { element_type.probe_key(element) };
+    PgBuffer::copy_of(&key.to_bytes()).into_datum()
+}
+
+/// Implements `bloom_keys(anyarray)`: returns an array of type `bloom_key[]`, with each element of
+/// an array as a *probe key*, a form with which filters of any layout can be probed. NULLs are left
+/// out.
+///
+/// If no element is left, the result has one key without an element. No filter has that key, but it
+/// still says of which type the elements are, so that probing a filter of another type is an error,
+/// as it is with any other array. Fails with 0A000 for a type that can't be an element.
+fn keys_of_array(call: &Call) -> Outcome {
+    let element_type = ElementType::remembered(call, 0, ElementArgument::Array)?;
+    // SAFETY: the function is called with elements of the array, which are of this type.
+    let key_of = |element| SqlValue { datum: unsafe { key_datum(element_type, element) } };
+    let elements = elements(call, 0, element_type.oid).into_iter();
+    let mut keys = memory::collect(elements.map(|element| key_of(Some(element))));
     if keys.is_empty() {
-        memory::push(&mut keys, SqlValue { datum: value(None) });
+        let key_without_element = key_of(None);
+        memory::push(&mut keys, key_without_element);
     }
-    let array = catalog::type_in_schema_of(call.function()?, c"_bloom_key");
+
+    // PostgreSQL's name for the type `bloom_key[]`.
+    let array_type = catalog::type_in_schema_of(call.function()?, c"_bloom_key");
     // SAFETY: each datum was made from the bytes of a key.
-    Ok(Some(unsafe { array_of(array, keys) }))
+    Ok(Some(unsafe { array_of(array_type, keys) }))
 }
 
 /// Implements `bloom_contains_key(filter, key)` and `filter @=> key`: returns whether the element
@@ -78,7 +85,7 @@ fn contains(call: &Call) -> Outcome {
 pg_functions! {
     bloom_key_in => input;
     bloom_key_out => |call| Ok(call.value(0).map(|value| hex_string(&value)));
-    bloom_key => key;
-    bloom_keys => keys;
+    bloom_key => key_of_element;
+    bloom_keys => keys_of_array;
     bloom_contains_key => contains;
 }

@@ -2,7 +2,7 @@
 //! Each finds the kind of the index, and calls its function in [`super::kind::IndexKind`].
 
 use super::{kind, kind_of, options, ranges, session, validate};
-use crate::element::HASH;
+use crate::element::HASH_SUPPORT;
 use crate::error::unsupported;
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::call::guard::Entry;
@@ -35,7 +35,7 @@ fn handler(_: &Call) -> Outcome {
 static ROUTINE: pg_sys::IndexAmRoutine = pg_sys::IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: ranges::MOST_STRATEGIES.cast_unsigned(),
-    amsupport: HASH.cast_unsigned(),
+    amsupport: HASH_SUPPORT.cast_unsigned(),
     amsearcharray: true,
     ambuild: Some(ambuild),
     ambuildempty: Some(ambuildempty),

@@ -202,8 +202,8 @@ impl FilterCache {
         FilterCache { filter_type, filters: std::array::from_fn(|_| None), last: 0 }
     }
 
-    /// Returns the filter in argument `i` of the call, which the caller will probe `probes` times;
-    /// `None` if the argument is NULL.
+    /// Returns the filter in argument `i` of the call, which the caller will probe `num_probes`
+    /// times; `None` if the argument is NULL.
     ///
     /// A filter that is stored out of line (TOAST) is either fetched whole, and kept in this cache,
     /// or only its start is fetched, and each probe reads a *slice*, the few bytes that it needs.
@@ -215,24 +215,22 @@ impl FilterCache {
         &'a mut self,
         call: &'a Call,
         i: usize,
-        probes: usize,
+        num_probes: usize,
     ) -> Result<Option<ProbedFilter<'a>>> {
         let Some(datum) = call.datum(i) else {
             return Ok(None);
         };
-        // A value that isn't out of line has no identity: all of it is in the argument, and nothing
-        // is kept.
+        // Only a value that is stored out of line has an identity. All of any other value is in the
+        // argument already, so there is nothing to fetch or to keep.
         let Some(identity) = call.identity(i) else {
-            let Some(value) = call.value(i) else {
-                return Ok(None);
-            };
-            return Ok(Some(ProbedFilter::Whole(self.filter_type.whole(value.into_bytes())?)));
+            return self.filter_in_argument(call, i);
         };
 
-        if !self.is_at(self.last, identity) {
-            self.find_or_fetch(call, datum, identity)?;
+        // From here on, this filter is the last one of the cache.
+        if !self.has_at(self.last, identity) {
+            self.make_last(call, datum, identity)?;
         }
-        if self.last_cached().is_worth_fetching_whole(probes) {
+        if self.last_cached().is_worth_fetching_whole(num_probes) {
             self.fetch_whole(call, datum)?;
         }
 
@@ -248,12 +246,22 @@ impl FilterCache {
         })))
     }
 
+    /// Returns the filter in argument `i` of the call, a value that isn't stored out of line.
+    /// `None` if the argument is NULL. Fails with 22P03 for a damaged filter.
+    fn filter_in_argument<'a>(&self, call: &'a Call, i: usize) -> Result<Option<ProbedFilter<'a>>> {
+        let Some(value) = call.value(i) else {
+            return Ok(None);
+        };
+        let whole = self.filter_type.whole(value.into_bytes())?;
+        Ok(Some(ProbedFilter::Whole(whole)))
+    }
+
     /// Returns the filter in argument `i` and how elements are hashed for it, if nothing must be
     /// fetched or found out: the filter was probed last, is in this cache as a whole, and
     /// [`FilterCache::remember_hasher`] was called for it. This holds for most rows of a scan.
     /// `None` if the caller must use [`FilterCache::filter`].
     #[inline(always)]
-    pub fn last(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
+    pub fn last_whole(&self, call: &Call, i: usize) -> Option<(&Whole<'_>, &Hasher)> {
         let identity = call.identity(i)?;
         let cached = self.filters[self.last]
             .as_ref()
@@ -273,7 +281,8 @@ impl FilterCache {
         self.filters[self.last].as_mut().expect("the last filter is there")
     }
 
-    fn is_at(&self, place: usize, identity: Identity) -> bool {
+    /// Returns whether the filter with this identity is at a place of the cache.
+    fn has_at(&self, place: usize, identity: Identity) -> bool {
         self.filters[place]
             .as_ref()
             .is_some_and(|cached| cached.identity == identity)
@@ -285,13 +294,8 @@ impl FilterCache {
     ///
     /// Fails with 22P03 for a damaged filter.
     #[inline(never)]
-    fn find_or_fetch(
-        &mut self,
-        call: &Call,
-        datum: pg_sys::Datum,
-        identity: Identity,
-    ) -> Result<()> {
-        if let Some(found) = (0..MOST_FILTERS).find(|&place| self.is_at(place, identity)) {
+    fn make_last(&mut self, call: &Call, datum: pg_sys::Datum, identity: Identity) -> Result<()> {
+        if let Some(found) = (0..MOST_FILTERS).find(|&place| self.has_at(place, identity)) {
             self.last = found;
             return Ok(());
         }

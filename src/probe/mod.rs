@@ -35,7 +35,11 @@ struct ProbeSite {
     clippy::mut_from_ref,
     reason = "each call asks for the data of its call site once"
 )]
-fn site(call: &Call, filter_type: FilterType, filter_argument: usize) -> Result<&mut ProbeSite> {
+fn probe_site(
+    call: &Call,
+    filter_type: FilterType,
+    filter_argument: usize,
+) -> Result<&mut ProbeSite> {
     call.remembered(|| {
         let element_argument = 1 - filter_argument;
         Ok(ProbeSite {
@@ -48,68 +52,75 @@ fn site(call: &Call, filter_type: FilterType, filter_argument: usize) -> Result<
     })
 }
 
-/// Probes a filter for an element, and returns whether the element may be in it; `None` if one of
-/// them is NULL. The call has two arguments: argument `filter_argument`, 0 or 1, is the filter, and
-/// the other one is the element.
+/// Probes a filter for an element, and returns whether the element may be in it; `None` if the
+/// filter or the element is NULL. The call has two arguments: argument `filter_argument`, 0 or 1,
+/// is the filter, and the other one is the element.
 ///
 /// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
 /// collation that can't be an element, and with 22P03 for a damaged filter.
 #[inline(always)]
 pub fn probe(call: &Call, filter_type: FilterType, filter_argument: usize) -> Result<Option<bool>> {
-    let site = site(call, filter_type, filter_argument)?;
+    let element_argument = 1 - filter_argument;
+    let site = probe_site(call, filter_type, filter_argument)?;
 
-    // Most calls end here. The remembered hasher is valid as long as the type was not altered.
+    // Most calls probe the filter that the call before has probed, and end here. The hasher that
+    // was made for that filter is valid as long as the type of the elements was not altered.
     if site.element_type.is_current()
-        && let Some((whole, hasher)) = site.filters.last(call, filter_argument)
-        && let Some(element) = call.element(1 - filter_argument)
+        && let Some((filter, hasher)) = site.filters.last_whole(call, filter_argument)
+        && let Some(element) = call.element(element_argument)
     {
         // SAFETY: the hasher was made for the type of this argument.
-        let hash = unsafe { hash_for_whole(element, hasher, whole, &mut site.read_ahead) };
-        return Ok(Some(hash.is_some_and(|hash| whole.contains(hash))));
+        let hash = unsafe { hash_of_element(element, hasher, filter, &mut site.read_ahead) };
+        return Ok(Some(hash.is_some_and(|hash| filter.contains(hash))));
     }
-    probe_any(call, site, filter_type, filter_argument)
+    // A NULL, another filter, or one that isn't in memory as a whole.
+    fetch_and_probe(call, site, filter_type, filter_argument)
 }
 
-/// Probes any filter for an element, and returns whether the element may be in it; `None` if one of
-/// them is NULL. [`probe`] calls this with its own arguments, and with the data of the call site,
-/// unless the filter was probed last and has been fetched whole.
+/// Probes a filter for an element, as [`probe`] does, whose arguments this has: the general way, by
+/// which the filter is fetched as far as it isn't in the memory of the call site yet. `site` is the
+/// data of the call site.
 ///
+/// Returns whether the element may be in the filter; `None` if the filter or the element is NULL.
 /// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
 /// collation that can't be an element, and with 22P03 for a damaged filter.
 #[inline(never)]
-fn probe_any(
+fn fetch_and_probe(
     call: &Call,
     site: &mut ProbeSite,
     filter_type: FilterType,
     filter_argument: usize,
 ) -> Result<Option<bool>> {
-    let Some(element) = call.element(1 - filter_argument) else {
+    let element_argument = 1 - filter_argument;
+    let Some(element) = call.element(element_argument) else {
         return Ok(None);
     };
-    let Some(mut probed) = site.filters.filter(call, filter_argument, 1)? else {
+    let num_probes = 1;
+    let Some(mut filter) = site.filters.filter(call, filter_argument, num_probes)? else {
         return Ok(None);
     };
 
     site.element_type.refresh(call)?;
     let hasher = site
         .element_type
-        .hasher_for(probed.header(), filter_type.contains())?;
+        .hasher_for(filter.header(), filter_type.contains())?;
     // SAFETY: the hasher was made for the type of this argument.
     let hash = unsafe {
-        match &probed {
+        match &filter {
             ProbedFilter::Whole(whole) => {
-                hash_for_whole(element, &hasher, whole, &mut site.read_ahead)
+                hash_of_element(element, &hasher, whole, &mut site.read_ahead)
             }
             ProbedFilter::Slices(..) => hasher.hash(element),
         }
     };
-    let found = probed.contains(hash)?;
+    let is_found = filter.contains(hash)?;
 
-    // Only filters out of line are kept in the cache, with their hasher.
-    if call.identity(filter_argument).is_some() {
+    // The cache has only filters that are stored out of line, which have an identity.
+    let is_in_cache = call.identity(filter_argument).is_some();
+    if is_in_cache {
         site.filters.remember_hasher(hasher);
     }
-    Ok(Some(found))
+    Ok(Some(is_found))
 }
 
 /// Returns how many copies of an element, argument 1 of the call, are in a `counting_bloom`,
@@ -118,7 +129,7 @@ fn probe_any(
 /// Fails with 42804 for an element of another kind than the filter's, with 0A000 for a type or
 /// collation that can't be an element, and with 22P03 for a damaged filter.
 pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
-    let site = site(call, FilterType::CountingBloom, 0)?;
+    let site = probe_site(call, FilterType::CountingBloom, 0)?;
     let Some(element) = call.element(1) else {
         return Ok(None);
     };
@@ -139,7 +150,7 @@ pub fn count(call: &Call, function: &str) -> Result<Option<u8>> {
 /// The element must be the argument of the call that the read-ahead is for, and the hasher be made
 /// for its type.
 #[inline(always)]
-unsafe fn hash_for_whole(
+unsafe fn hash_of_element(
     element: SqlValue,
     hasher: &Hasher,
     filter: &Whole<'_>,

@@ -4,7 +4,7 @@
 use super::change::{Verb, change_elements};
 use super::leaves::HashedElement;
 use super::table::{Purpose, Set};
-use crate::element::{ElementType, Given};
+use crate::element::{ElementArgument, ElementType};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::{Call, Outcome, Result, SqlValue};
 use crate::pg::catalog;
@@ -55,7 +55,7 @@ fn act_on_element(call: &Call, function: &str, action: Action) -> Outcome {
     let (Some(oid), Some(element)) = (call.oid(0), call.element(1)) else {
         return Ok(None);
     };
-    let element_type = ElementType::remembered(call, 1, Given::Element)?;
+    let element_type = ElementType::remembered(call, 1, ElementArgument::OneElement)?;
     let set = Set::open(call, oid, action.purpose())?;
     set.check_kind(call, element_type, function)?;
 
@@ -84,7 +84,7 @@ fn act_on_array(call: &Call, function: &str, action: Action, returned: Returned)
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);
     };
-    let element_type = ElementType::remembered(call, 1, Given::Array)?;
+    let element_type = ElementType::remembered(call, 1, ElementArgument::Array)?;
     let set = Set::open(call, oid, action.purpose())?;
     set.check_kind(call, element_type, function)?;
 

@@ -256,7 +256,7 @@ impl Set {
         let type_name = catalog::display_name(self.parameters.element);
         let has_kind_of_set =
             |type_there: &ElementType| kind_code(type_there) == self.parameters.kind;
-        let error = match own_type.encoding_where(call, has_kind_of_set) {
+        let error = match own_type.find_encoding(call, has_kind_of_set) {
             Err(error) => return error,
             Ok(Some(encoding)) => {
                 let own_encoding = database_encoding_name();

@@ -4,7 +4,7 @@
 use super::columns::{GatheredKeys, RangesColumn};
 use super::sample;
 use super::vacuum;
-use crate::element::{Column, HASH};
+use crate::element::{Column, HASH_SUPPORT};
 use crate::error::unsupported;
 use crate::index::options;
 use crate::index::page::{PAGE_SIZE, begin_index};
@@ -257,7 +257,7 @@ fn mean_keys_per_row(num_keys: u64, num_rows: u64) -> u64 {
 fn column_of_new(index: Relation) -> Result<RangesColumn> {
     let column = RangesColumn::describe_column(index)?;
     let is_read_as_its_bytes = matches!(column, RangesColumn::Element(_) | RangesColumn::Text(_))
-        && index.support_function(HASH) == Oid::INVALID;
+        && index.support_function(HASH_SUPPORT) == Oid::INVALID;
     if is_read_as_its_bytes && !index.is_being_reindexed() {
         let collation = index.column_class().collation;
         Column::check(index.handler(), index.column_type(), collation)?;

@@ -29,7 +29,7 @@ pub struct TypeHash {
     /// Whether the type has this function for as long as it exists: PostgreSQL or one extension has
     /// made the type, its operator class and the function. Otherwise somebody may replace one of
     /// them while hashes are stored.
-    pub is_settled: bool,
+    pub is_permanent: bool,
 }
 
 /// Why values of a type can't be hashed.
@@ -59,7 +59,7 @@ pub fn type_hash(type_oid: Oid) -> Result<TypeHash, Unhashable> {
     Ok(TypeHash {
         function,
         class_type: class.class_type,
-        is_settled: is_of_postgres(type_oid, &class, function)
+        is_permanent: is_of_postgres(type_oid, &class, function)
             || is_of_extension(type_oid, &class, function),
     })
 }

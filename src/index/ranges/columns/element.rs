@@ -10,7 +10,7 @@
 //! operator class of other types may be replaced. For such a type the operator class of the index
 //! has the hash function, as support function 4.
 
-use crate::element::{Column, HASH, Hasher};
+use crate::element::{Column, HASH_SUPPORT, Hasher};
 use crate::error::unsupported;
 use crate::pg::call::error::info;
 use crate::pg::call::{Error, Result};
@@ -48,11 +48,11 @@ impl ElementColumn {
             declared_type
         };
 
-        let hash_function = index.support_function(HASH);
+        let hash_function = index.support_function(HASH_SUPPORT);
         let column = if hash_function == Oid::INVALID {
             Column::new(index.handler(), hashed_type, collation)?
         } else {
-            Column::hashed_by(hash_function, hashed_type, collation)?
+            Column::with_hash_function(hash_function, hashed_type, collation)?
         };
         if !is_usual_equality(family, declared_type, declared_type) {
             return Err(refuse_comparison(declared_type, declared_type));
@@ -134,8 +134,8 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
             catalog::display_name(declared)
         ));
     }
-    if let Some(hash) = operators::family_function(family, declared, HASH)
-        && let Err(error) = Column::hashed_by(hash, declared, Oid::INVALID)
+    if let Some(hash) = operators::family_function(family, declared, HASH_SUPPORT)
+        && let Err(error) = Column::with_hash_function(hash, declared, Oid::INVALID)
     {
         is_valid = false;
         info(error);
