@@ -47,7 +47,7 @@ impl KeyCondition {
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of an element, or of an array of elements.
-    pub unsafe fn of_element(
+    pub unsafe fn for_element(
         &self,
         filter: *mut Node,
         asked: *mut Node,
@@ -71,7 +71,7 @@ impl KeyCondition {
                 collation,
                 pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
             );
-            self.of_key(filter, key.cast(), is_array)
+            self.for_key(filter, key.cast(), is_array)
         }
     }
 
@@ -81,7 +81,7 @@ impl KeyCondition {
     ///
     /// # Safety
     /// The nodes must be expressions of a filter and of a key, or of an array of keys.
-    pub unsafe fn of_key(&self, filter: *mut Node, key: *mut Node, is_array: bool) -> *mut Node {
+    pub unsafe fn for_key(&self, filter: *mut Node, key: *mut Node, is_array: bool) -> *mut Node {
         let operator = self.operator;
         let no_collation = pg_sys::InvalidOid;
         // SAFETY: promised by the caller.

@@ -280,7 +280,7 @@ pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
 
         let mut conditions = std::ptr::null_mut();
         for element in looked_up {
-            let condition = keys.of_element(filter, element, is_array, collation);
+            let condition = keys.for_element(filter, element, is_array, collation);
             conditions = pg_sys::lappend(conditions, condition.cast());
         }
         (!conditions.is_null()).then_some(Datum::from(conditions))

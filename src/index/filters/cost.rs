@@ -30,31 +30,32 @@ use pgrx::pg_sys::exprCollation;
 
 /// Asking the 127 filters that a page has bits of takes as long as evaluating this many operators.
 const OPERATORS_PER_PAGE: f64 = 60.0;
-/// Of this number of pages of a typical index a lookup reads one, besides the metapage.
-const PAGES_OF_TYPICAL_INDEX_PER_READ: f64 = 100.0;
+/// A lookup in a typical index reads the metapage, and one of this many other pages.
+const TYPICAL_PAGES_PER_PAGE_READ: f64 = 100.0;
 
 /// Estimates the cost of a bitmap scan of an index over a column of filters, for the planner, and
 /// replaces the conditions of its path by others that mean the same: see [`replace_conditions`].
 ///
 /// A lookup of one key reads a fixed number of index pages, each of which has bits of up to 127
 /// filters. How many rows match is the planner's own estimate. An index that can't be read, since
-/// it is damaged or only imagined by a tool like hypopg, gets the cost of a typical one.
+/// it is damaged or only imagined by a tool like hypopg, gets the cost of a typical one: it must
+/// not keep the table's queries from being planned, and the scan reports the damage.
 pub fn estimate(planned: &PlannedScan) -> Cost {
-    // A damaged index must not keep the table's queries from being planned: the scan reports the
-    // damage.
     let directory = planned
         .index()
         .and_then(|opened| FiltersIndex::open(opened.relation()).ok()?.directory().ok());
+
+    // PostgreSQL keeps plans that rely on this. They stay right: whoever inserts the first filter
+    // that isn't of text first makes all sessions plan their queries of the table again.
     let filters = match &directory {
-        // `insert` makes PostgreSQL plan again before this stops being true.
-        Some(directory) if has_only_text(directory) => FiltersAsked::OnlyText,
-        _ => FiltersAsked::AnyKind,
+        Some(directory) if has_only_text(directory) => IndexedFilters::OnlyText,
+        _ => IndexedFilters::AnyKind,
     };
     replace_conditions(planned, filters);
 
     let pages_per_lookup = match &directory {
         Some(directory) => directory.pages_per_lookup() as f64,
-        None => 1.0 + planned.index_pages / PAGES_OF_TYPICAL_INDEX_PER_READ,
+        None => 1.0 + planned.index_pages / TYPICAL_PAGES_PER_PAGE_READ,
     };
     let pages_read = planned.index_pages_read(pages_per_lookup, planned.num_values * planned.loops);
     let startup = planned.keys_cost();
@@ -64,10 +65,12 @@ pub fn estimate(planned: &PlannedScan) -> Cost {
     Cost { startup, total, selectivity: planned.selectivity }
 }
 
-/// The filters that a scan may ask.
+/// Which filters an index has.
 #[derive(Clone, Copy, PartialEq)]
-enum FiltersAsked {
+enum IndexedFilters {
+    /// Filters whose elements are texts, and no others: each can be probed for a text.
     OnlyText,
+    /// Perhaps filters with elements of other types, for which a probe for a text is an error.
     AnyKind,
 }
 
@@ -77,30 +80,29 @@ fn has_only_text(directory: &Directory) -> bool {
 }
 
 /// Replaces the conditions by which a planned scan asks an index over filters, by others that find
-/// the same rows.
+/// the same rows. Does nothing if the operator class isn't the extension's.
 ///
 /// ```text
-/// query          WHERE name = 'url' AND filter @> 'x'
-/// asked before   filter @> 'x'
-/// asked now      filter @=> bloom_key('x')
+/// query                   WHERE name = 'url' AND filter @> 'x'
+/// the index is asked by   filter @=> bloom_key('x')               instead of   filter @> 'x'
+/// PostgreSQL evaluates    name = 'url', then filter @> 'x'        on each row that is found
 /// ```
 ///
-/// A probe of a filter with elements of another type raises an error, and users exclude such
-/// filters by a cheaper condition, here `name = 'url'`. PostgreSQL rechecks a condition that the
-/// index was asked by before all others: `@>` would be evaluated for filters that `name = 'url'`
-/// excludes. Of a query whose index is asked by `@=>`, PostgreSQL evaluates all conditions in the
-/// order of their costs: `name = 'url'`, then `filter @> 'x'`.
+/// The operator `@=>` finds the rows that `@>` finds. But of a row that an index has found by `@>`,
+/// PostgreSQL would *recheck* that condition before all others, and a probe of a filter with
+/// elements of another type is an error. Users exclude such filters by a cheaper condition, here
+/// `name = 'url'`, which must come first. Rows that are found by `@=>` aren't rechecked. PostgreSQL
+/// evaluates the query's own conditions on them, in the order of their costs.
 ///
 /// | condition of the query | the index is asked by |
 /// |---|---|
-/// | `filter @> 'x'` | `@=>`; by `@>` if all filters are of text, since no probe can fail then |
-/// | `filter @=> key` | `@=>` with the same key in another node, which PostgreSQL takes for another condition |
+/// | `filter @> 'x'`, if all filters are of text: no probe can fail | the same condition |
+/// | `filter @> 'x'` | `filter @=> bloom_key('x')` |
+/// | `filter @=> key`, written by a user | `filter @=> key`, in a way in which PostgreSQL takes it for another condition |
 ///
-/// PostgreSQL leaves a condition of the query that equals one of the index to the recheck, which
-/// rows found by `@=>` don't get. So `filter @=> key` must not be equal to itself.
-///
-/// Does nothing if the operator class isn't the extension's.
-fn replace_conditions(planned: &PlannedScan, filters: FiltersAsked) {
+/// About the last line: PostgreSQL doesn't evaluate a condition of the query that is equal to one
+/// by which the index is asked. It relies on the recheck, which these rows don't get.
+fn replace_conditions(planned: &PlannedScan, filters: IndexedFilters) {
     let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
     };
@@ -112,21 +114,22 @@ fn replace_conditions(planned: &PlannedScan, filters: FiltersAsked) {
         // SAFETY: an operator of the operator class has a filter on its left, and on its right a
         // key, an element, or an array of keys or elements.
         unsafe {
-            if operator == key_condition.operator {
-                // The same value as another node, so that PostgreSQL doesn't take the query's
-                // condition for one that the index has evaluated.
+            let is_written_by_user = operator == key_condition.operator;
+            if is_written_by_user {
+                // The same value in another node makes another condition of it.
                 let same_key = collated(right, exprCollation(right));
-                return Some(key_condition.of_key(left, same_key, is_array));
+                return Some(key_condition.for_key(left, same_key, is_array));
             }
-            // Only `bloom_contains`, the function of `@>`, is replaced, and only if a probe may
-            // fail.
+
             let function = operators::function_of(operator);
-            if filters == FiltersAsked::OnlyText
-                || !catalog::is_in_schema_of(function, own_function, c"bloom_contains")
+            let probe_can_fail = filters != IndexedFilters::OnlyText;
+            // `bloom_contains` is the function of `@>`.
+            if probe_can_fail && catalog::is_in_schema_of(function, own_function, c"bloom_contains")
             {
-                return None;
+                Some(key_condition.for_element(left, right, is_array, collation))
+            } else {
+                None
             }
-            Some(key_condition.of_element(left, right, is_array, collation))
         }
     };
     // SAFETY: the replacements are conditions of the index's operator class.

@@ -21,22 +21,25 @@ use pg_bloom_core::index::page::{Damage, RowId};
 use std::collections::HashMap;
 
 /// Returns the row of the SQL function `bloom_index_info` for an index over a column of filters.
-/// Each row of the table has a *slot*, its entry in the index; the slots are counted on all *row
-/// pages*, which say what row each slot has. Fails with XX002 if the index is damaged.
+/// Each row of the table has a *slot*, its entry in the index, with a copy of its filter's bits. The
+/// slots are counted on all *row pages*, which say what row each slot has. Fails with XX002 if the
+/// index is damaged.
 pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
     let index = FiltersIndex::open(named.index())?;
     let directory = index.directory()?;
     let mut filters = 0;
     let mut slots = 0;
-    let mut always_found = 0;
+    let mut always_probed = 0;
     for page in directory.all_row_pages() {
+        // Filters that an index can't look into have no bits in it. Every lookup finds their rows,
+        // and PostgreSQL probes the filters themselves.
         let group = directory.group(page.group);
-        let is_always_found = group.is_some_and(|group| group.holds == Holds::Nothing);
+        let has_no_bits = group.is_some_and(|group| group.holds == Holds::Nothing);
         slots += u64::from(page.slots);
-        index.each_slot(page, |_, state, _| {
+        index.each_slot(page, |_number, state, _row| {
             let is_used = state == SlotState::Used;
             filters += u64::from(is_used);
-            always_found += u64::from(is_used && is_always_found);
+            always_probed += u64::from(is_used && has_no_bits);
         })?;
     }
     Ok(IndexInfo {
@@ -47,7 +50,7 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
         pages_per_lookup: directory.pages_per_lookup() as f64,
         filters: Some(filters),
         slots: Some(slots),
-        always_probed: Some(always_found),
+        always_probed: Some(always_probed),
         ..IndexInfo::default()
     })
 }

@@ -28,14 +28,20 @@ pub fn should_hash_rows(index: &RangesIndex, scan_keys: &[Key], condition: &Cond
     Alternatives::count(condition) * longest_time > MOST_COMPARISONS
 }
 
-/// Adds the rows that may match all scan keys (`text LIKE '%abc%'`, `array @> '{5}'`) to a bitmap,
-/// for an index that keeps the hashes of the parts of values. PostgreSQL compares each of these
-/// rows with the query again.
+/// Adds the rows that may match all scan keys to a bitmap, for an index that keeps the hashes of the
+/// parts of a value: the windows of a text, the members of an array. A *scan key* is a comparison of
+/// the query with the column, such as `text LIKE '%abc%'` or `array @> '{5}'`. PostgreSQL compares
+/// each of these rows with the query again.
 ///
 /// The scan keys become one condition on a row's hashes. The index says in which *ranges*, some
-/// neighbouring pages of the table or a part of one, it may hold. Their rows are added as they are
-/// or, if the condition has so many alternatives that hashing a row is faster than comparing it,
-/// after the scan has hashed them. A condition that restricts nothing adds all pages of the table.
+/// neighbouring pages of the table or a part of one, the condition may hold:
+///
+/// | condition | rows that are added |
+/// |---|---|
+/// | no row can meet it, as `array @> ANY ('{}')` | none |
+/// | it restricts nothing, as `LIKE '%'` | all of the table |
+/// | with few alternatives | all of these ranges |
+/// | with so many alternatives that hashing a row is faster than comparing it with all | those of these ranges whose hashes meet it |
 ///
 /// Fails with 2201B for an invalid regular expression, and with XX002 if the index is damaged.
 ///
@@ -44,12 +50,15 @@ pub fn should_hash_rows(index: &RangesIndex, scan_keys: &[Key], condition: &Cond
 pub unsafe fn add_rows(index: &RangesIndex, scan_keys: &[Key], rows: &mut RowBatch) -> Result<()> {
     // SAFETY: promised by the caller.
     let condition = unsafe { index.condition(scan_keys)? };
-    if condition == Condition::NONE {
+    let no_row_matches = condition == Condition::NONE;
+    if no_row_matches {
         return Ok(());
     }
+
     let opened = Opened::table_of(index.relation);
     let table = opened.relation();
-    if condition.is_unknown() {
+    let restricts_nothing = condition.is_unknown();
+    if restricts_nothing {
         rows.counts.unrestricted_searches += 1;
         // All pages, not all ranges: the last pages have no tile if their rows have no keys.
         add_pages(0..table.pages(), rows);
@@ -58,8 +67,10 @@ pub unsafe fn add_rows(index: &RangesIndex, scan_keys: &[Key], rows: &mut RowBat
 
     let directory = index.directory()?;
     let pages = RangePages::new(table, directory.options);
-    // Where pages are split, texts are out of line, and only PostgreSQL can read them.
-    if directory.options.split.is_none()
+    // Where pages are split among several ranges, texts are out of line: only PostgreSQL reads
+    // them.
+    let has_texts_out_of_line = directory.options.split.is_some();
+    if !has_texts_out_of_line
         && should_hash_rows(index, scan_keys, &condition)
         && let Some(filter) = RowFilter::new(index, table)
     {
@@ -70,16 +81,27 @@ pub unsafe fn add_rows(index: &RangesIndex, scan_keys: &[Key], rows: &mut RowBat
             test: RowTest::new(&alternatives),
             rows,
         };
-        return reader.add_rows(index, &directory, &alternatives);
+        return reader.add_matching_rows(index, &directory, &alternatives);
     }
+    add_ranges(index, &directory, &condition, &pages, rows)
+}
 
+/// Adds all rows of the ranges (parts of the table) in which a condition may hold. Fails with XX002
+/// if the index is damaged.
+fn add_ranges(
+    index: &RangesIndex,
+    directory: &Directory,
+    condition: &Condition,
+    pages: &RangePages,
+    rows: &mut RowBatch,
+) -> Result<()> {
     let mut ranges = Vec::new();
     let add = |range| memory::push(&mut ranges, range);
-    index.checked(search_condition(&directory, &mut index.pages(), &condition, add))?;
+    index.checked(search_condition(directory, &mut index.pages(), condition, add))?;
     rows.counts.ranges += ranges.len() as u64;
     for range in ranges {
         interrupt::check_for_interrupts();
-        add_range(&pages, directory.options.split, range, rows);
+        add_range(pages, directory.options.split, range, rows);
     }
     Ok(())
 }
@@ -125,7 +147,7 @@ impl RangeReader<'_, '_> {
     /// bitmap. Whenever the ranges found so far take a megabyte, they are read and forgotten.
     ///
     /// Fails with XX002 if the index is damaged.
-    fn add_rows(
+    fn add_matching_rows(
         &mut self,
         index: &RangesIndex,
         directory: &Directory,

@@ -252,7 +252,7 @@ fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
 /// How the pages of the table that have no tile yet should be divided into ranges.
 enum Division {
     /// As the directory says.
-    Keep,
+    Unchanged,
     /// Each page into several ranges, since a page has much text.
     Split(Split),
     /// Each page is a range by itself again: those before them are split too finely.
@@ -264,7 +264,7 @@ enum Division {
 ///
 /// | result | when |
 /// |---|---|
-/// | `Keep` | as now: nothing may change, or the last pages have too few rows to tell |
+/// | `Unchanged` | as now: nothing may change, or the last pages have too few rows to tell |
 /// | `Split` | pages are whole ranges now, and have so much text that each should be several ranges |
 /// | `WholePages` | pages are split now, into at least four times the ranges that their text needs |
 ///
@@ -282,23 +282,23 @@ fn division_of_new_pages(
     const TOO_MANY_TIMES: u16 = 4;
 
     if !may_division_change(index, directory)? {
-        return Ok(Division::Keep);
+        return Ok(Division::Unchanged);
     }
     let table = Opened::table_of(index.relation);
     let wanted_split =
         match sample::division_by_last_pages(index.relation, table.relation(), row.page) {
-            LastPages::TooFew => return Ok(Division::Keep),
+            LastPages::TooFew => return Ok(Division::Unchanged),
             LastPages::Whole => None,
             LastPages::Split(split) => Some(split),
         };
 
     match (split_of_new_pages(directory), wanted_split) {
-        (None, None) => Ok(Division::Keep),
+        (None, None) => Ok(Division::Unchanged),
         (None, Some(wanted_split)) => Ok(Division::Split(wanted_split)),
         (Some(split), wanted_split) => {
             let wanted_ranges = wanted_split.map_or(1, |wanted| wanted.ranges_per_page);
             let is_too_fine = split.ranges_per_page >= TOO_MANY_TIMES * wanted_ranges;
-            Ok(if is_too_fine { Division::WholePages } else { Division::Keep })
+            Ok(if is_too_fine { Division::WholePages } else { Division::Unchanged })
         }
     }
 }
@@ -329,22 +329,28 @@ fn may_division_change(index: &RangesIndex, directory: &Directory) -> Result<boo
     Ok(share_with_keys < FEW_COLUMNS)
 }
 
-/// Extends an index towards a row on a page of the table that the index doesn't cover yet. A
-/// *tile*, the pages with the Bloom filters of neighbouring ranges, is added for each part of the
-/// table on the way; a call may add only some of them. Returns the newest directory, the list of
-/// all tiles; the caller calls this until the range of the row has a tile. If another session has
-/// changed the directory in the meantime, nothing is added.
+/// Adds tiles to an index for a row on a page of the table that has no tile yet, and returns the
+/// newest directory, the list of all tiles. A *tile* is the pages of the index with the Bloom
+/// filters of some neighbouring *ranges*, parts of the table.
 ///
-/// `key` is the hash of a key of the row. Nothing is written unless the pages of the new tiles are
-/// empty, and those with the bits of the key are sound. The metapage is locked exclusively, and
-/// pages of the table are read before that, so the caller must not hold a page lock. Fails with
-/// 54000 if the index would have too many pages, and with XX002 if it is damaged.
+/// Where many pages before the row's have no tile either, a call adds only some tiles. It adds none
+/// if another session has changed the directory in the meantime. So the caller calls this until the
+/// directory has a tile for the row's range.
+///
+/// `key` is the hash of a key of the row, for which the caller needs the tile. Nothing is written
+/// unless that will be possible: the pages of the new tiles must be empty, and those in which `key`
+/// will have its bits undamaged.
+///
+/// The metapage is locked exclusively, and pages of the table are read before that, so the caller
+/// must not hold a page lock. Fails with 54000 if the index would have too many pages, and with
+/// XX002 if it is damaged.
 #[cold]
 fn grow(index: &RangesIndex, row: RowId, key: u64) -> Result<Rc<Directory>> {
     let known = index.directory()?;
-    // Pages of the table are read here, before any page of the index is locked.
-    let division = if skips_pages(index, &known, row)? {
-        Division::Keep
+    // Pages of the table are read here, before any page of the index is locked. Pages that are
+    // skipped stay whole, so the division is decided when they have their tiles.
+    let division = if has_pages_to_skip(index, &known, row)? {
+        Division::Unchanged
     } else {
         division_of_new_pages(index, &known, row)?
     };
@@ -356,17 +362,12 @@ fn grow(index: &RangesIndex, row: RowId, key: u64) -> Result<Rc<Directory>> {
         return Ok(newest);
     }
 
-    let mut directory = known.clone();
-    match division {
-        Division::Keep => {}
-        Division::Split(split) => Rc::make_mut(&mut directory).split_new_pages(split),
-        Division::WholePages => Rc::make_mut(&mut directory).make_new_pages_whole(),
-    }
+    let directory = with_division(known, division);
     let range = directory.options.range_of(row);
-    let seen_keys = |level| keys_of_last_tile(index, &directory, level);
-    let growth = match directory.grow_over_skipped(row.page, seen_keys)? {
+    let keys_seen = |level| keys_in_last_tile(index, &directory, level);
+    let growth = match directory.grow_over_skipped(row.page, keys_seen)? {
         Some(growth) => growth,
-        None => directory.grow(range, seen_keys)?,
+        None => directory.grow(range, keys_seen)?,
     };
 
     // Checked before anything is written: a page that can't be written later would leave a tile
@@ -377,19 +378,28 @@ fn grow(index: &RangesIndex, row: RowId, key: u64) -> Result<Rc<Directory>> {
     index.write_directory(meta, growth)
 }
 
-/// Returns whether a row is so far behind the pages of the table that the index covers that the
-/// pages between are *skipped*: they get small tiles, since they have hardly any rows. Adds
-/// nothing: this is a dry run of the growth, without the lock of the metapage. Fails as [`grow`]
-/// does.
-fn skips_pages(index: &RangesIndex, directory: &Directory, row: RowId) -> Result<bool> {
-    let seen_keys = |level| keys_of_last_tile(index, directory, level);
-    let growth = directory.grow_over_skipped(row.page, seen_keys)?;
+/// Returns a directory that divides the pages of the table without a tile in this way.
+fn with_division(mut directory: Rc<Directory>, division: Division) -> Rc<Directory> {
+    match division {
+        Division::Unchanged => {}
+        Division::Split(split) => Rc::make_mut(&mut directory).split_new_pages(split),
+        Division::WholePages => Rc::make_mut(&mut directory).make_new_pages_whole(),
+    }
+    directory
+}
+
+/// Returns whether a row is so far behind the pages of the table with a tile that [`grow`] will
+/// *skip* pages between: give them small tiles, since they have hardly any rows. This plans the
+/// growth, and adds nothing; the caller needs no lock. Fails as [`grow`] does.
+fn has_pages_to_skip(index: &RangesIndex, directory: &Directory, row: RowId) -> Result<bool> {
+    let keys_seen = |level| keys_in_last_tile(index, directory, level);
+    let growth = directory.grow_over_skipped(row.page, keys_seen)?;
     Ok(growth.is_some())
 }
 
 /// Returns how many keys each column (the bits of one range) of a level's last tile has. The next
 /// tile is sized by them. Reads pages of the index, and fails with XX002 if one is damaged.
-fn keys_of_last_tile(index: &RangesIndex, directory: &Directory, level: Level) -> Result<Vec<f64>> {
+fn keys_in_last_tile(index: &RangesIndex, directory: &Directory, level: Level) -> Result<Vec<f64>> {
     index.checked(directory.keys_in_last_tile(&mut index.pages(), level))
 }
 
