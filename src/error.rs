@@ -25,42 +25,47 @@ pub trait WithFunctionName<T> {
 impl<T> WithFunctionName<T> for pg_bloom_core::Result<T> {
     #[inline(always)]
     fn with_function_name(self, function: &str) -> Result<T> {
-        self.map_err(|error| describe(&error, Some(function)))
+        self.map_err(|error| to_sql_error(&error, Some(function)))
     }
 }
 
 impl From<pg_bloom_core::Error> for Error {
     fn from(error: pg_bloom_core::Error) -> Error {
-        describe(&error, None)
+        to_sql_error(&error, None)
     }
 }
 
 /// Returns an error of the core as PostgreSQL reports it: with a SQLSTATE, a hint that says what
 /// the user can do, and the name of the SQL function that was called, if it is known.
 #[cold]
-fn describe(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
+fn to_sql_error(error: &pg_bloom_core::Error, function: Option<&str>) -> Error {
     let (state, hint) = match error.problem() {
         Problem::InvalidBinary(problem) => {
-            (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, of_binary(problem))
+            (SqlState::ERRCODE_INVALID_BINARY_REPRESENTATION, hint_for_binary(problem))
         }
         Problem::KindMismatch(problem) => {
-            (SqlState::ERRCODE_DATATYPE_MISMATCH, of_other_kind(problem, function))
+            (SqlState::ERRCODE_DATATYPE_MISMATCH, hint_for_other_kind(problem, function))
         }
         Problem::InvalidParameter(problem) => {
-            (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, of_parameter(problem))
+            (SqlState::ERRCODE_INVALID_PARAMETER_VALUE, hint_for_parameter(problem))
         }
         Problem::TooLarge(problem) => {
-            (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, Some(of_too_large(problem)))
+            (SqlState::ERRCODE_PROGRAM_LIMIT_EXCEEDED, Some(hint_for_too_large(problem)))
         }
     };
-    let described = Error::new(state, error.message(function));
-    let described = error.detail().into_iter().fold(described, Error::detail);
-    hint.into_iter().fold(described, Error::hint)
+    let mut sql_error = Error::new(state, error.message(function));
+    if let Some(detail) = error.detail() {
+        sql_error = sql_error.detail(detail);
+    }
+    if let Some(hint) = hint {
+        sql_error = sql_error.hint(hint);
+    }
+    sql_error
 }
 
 /// Returns the hint for bytes that are not the stored form of a filter, or not the form that was
 /// asked for (22P03): what the user can do. `None` if they are damaged, which no hint helps.
-fn of_binary(problem: &InvalidBinary) -> Option<String> {
+fn hint_for_binary(problem: &InvalidBinary) -> Option<String> {
     let hint = match problem {
         InvalidBinary::UnknownVersion { .. } => {
             "If a newer pg_bloom wrote it, update the extension; else the value is damaged or no bloom filter."
@@ -80,7 +85,7 @@ fn of_binary(problem: &InvalidBinary) -> Option<String> {
 /// Returns the hint for elements or filters whose types don't fit together (42804): what the user
 /// can do. `function` is the SQL function that was called. `None` for members of one array with
 /// several types, which SQL doesn't have.
-fn of_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
+fn hint_for_other_kind(problem: &KindMismatch, function: Option<&str>) -> Option<String> {
     match problem {
         KindMismatch::Element { filter, element } => {
             Some(advice_on_kinds(filter, element, function))
@@ -161,7 +166,7 @@ fn without_hash(kind: &str) -> String {
 
 /// Returns the hint for a parameter of a SQL function that is invalid (22023): which value it may
 /// have, or what the user can do. `None` for parameters that SQL can't pass.
-fn of_parameter(problem: &InvalidParameter) -> Option<String> {
+fn hint_for_parameter(problem: &InvalidParameter) -> Option<String> {
     let text = match problem {
         InvalidParameter::Mismatch { larger, .. } => {
             return Some(format!(
@@ -221,7 +226,7 @@ fn of_parameter(problem: &InvalidParameter) -> Option<String> {
 
 /// Returns the hint for a filter or an index that would be too large (54000): what the user can
 /// change.
-fn of_too_large(problem: &TooLarge) -> String {
+fn hint_for_too_large(problem: &TooLarge) -> String {
     // Beyond the largest value of the setting nothing is gained by raising it.
     let can_raise = |bytes| bytes <= MAX_STORED_BYTES;
     match *problem {

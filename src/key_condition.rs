@@ -30,7 +30,7 @@ impl KeyCondition {
     /// Looks the operator `@=>` and the functions `bloom_key` and `bloom_keys` up in an operator
     /// family; `None` if the family lacks one. `own` is any function of this extension: it tells
     /// the schema of the types.
-    pub fn of(family: Oid, own: Oid) -> Option<KeyCondition> {
+    pub fn in_operator_family(family: Oid, own: Oid) -> Option<KeyCondition> {
         let [bloom, key] =
             [c"bloom", c"bloom_key"].map(|name| catalog::type_in_schema_of(own, name));
         Some(KeyCondition {

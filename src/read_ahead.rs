@@ -54,9 +54,10 @@ pub fn define() {
 /// What a call site remembers that probes a filter for a column of a sequential scan's rows.
 pub struct ReadAhead {
     rows: RowsOfScan,
+    /// The rows whose elements were hashed last.
     group: Group,
-    /// How many rows the last group was to have.
-    size: usize,
+    /// How many rows were to be hashed for that group; 0 before the first one.
+    group_size: usize,
     /// Whether the client was told that the call site reads ahead.
     is_reported: bool,
 }
@@ -84,29 +85,27 @@ struct KnownHash {
 }
 
 impl ReadAhead {
-    /// Prepares a call site, the place in a query where a filter is probed, to hash and prefetch
-    /// ahead for the elements of the following rows. Argument `element_argument` of the call is the
-    /// element.
+    /// Prepares a call site, the place in a query where a filter is probed for each row, to read
+    /// ahead: to hash the elements of the next rows together, and to prefetch the memory that their
+    /// probes will read. Argument `element_argument` of the call is the element.
     ///
-    /// `None` if that is impossible, because the argument isn't a column of a sequential scan that
-    /// has the call as a condition, and if the setting `pg_bloom.read_ahead` is off.
+    /// `None` if the setting `pg_bloom.read_ahead` is off, or if the next rows aren't known, since
+    /// the argument isn't a column of a sequential scan that has the call as a condition.
     ///
     /// # Safety
     /// The result must only be used during calls of this call site, and be kept no longer than what
     /// the call site remembers.
-    pub unsafe fn for_site(call: &Call, element_argument: usize) -> Option<ReadAhead> {
+    pub unsafe fn for_call_site(call: &Call, element_argument: usize) -> Option<ReadAhead> {
         if !settings::READ_AHEAD.get() {
             return None;
         }
         // SAFETY: the caller uses the result only in calls of this call site, and keeps it no
         // longer than the data of the site.
         let column = unsafe { ScannedColumn::of_argument(call, element_argument) }?;
-        // No row is on an invalid page, so the first probe begins a group.
-        let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };
         Some(ReadAhead {
             rows: RowsOfScan::new(column)?,
-            group: Group::without_hashes(nowhere, 0),
-            size: 0,
+            group: Group::without_rows(),
+            group_size: 0,
             is_reported: false,
         })
     }
@@ -144,8 +143,8 @@ impl ReadAhead {
     #[inline(never)]
     unsafe fn read_group(&mut self, first: ScanPosition, hasher: &Hasher, filter: &Whole<'_>) {
         if !hasher.is_in_place() || filter.probed_bytes() < LEAST_BYTES {
-            // A group of any length ends with the page. On the next one the filter may be another.
-            self.group = Group::without_hashes(first, usize::MAX);
+            // On the next page, the filter may be another one.
+            self.group = Group::rest_of_page_without_hashes(first);
             return;
         }
         if !self.is_reported {
@@ -153,9 +152,9 @@ impl ReadAhead {
             self.is_reported = true;
         }
 
-        self.size = self.size_of_next_group();
+        self.group_size = self.next_group_size();
         let mut hashes = [None; MOST_ROWS];
-        let rows_read = self.rows.visit_next(self.size, |row, element| {
+        let rows_read = self.rows.visit_next(self.group_size, |row, element| {
             // SAFETY: the caller promises a hasher for the type of the element.
             if let Some(hash) = unsafe { hasher.hash_in_place(element) } {
                 hashes[row] = Some(KnownHash { element: element.datum, hash });
@@ -181,25 +180,32 @@ impl ReadAhead {
     /// more than half of the last group's rows were probed, otherwise half as many. Thus little is
     /// hashed for nothing if a query wants only few rows, or if conditions before the probe reject
     /// most of them.
-    fn size_of_next_group(&self) -> usize {
+    fn next_group_size(&self) -> usize {
         let are_most_probed = 2 * self.group.probes > self.group.len;
-        let size = if are_most_probed { 2 * self.size } else { self.size / 2 };
+        let size = if are_most_probed { 2 * self.group_size } else { self.group_size / 2 };
         size.clamp(1, MOST_ROWS)
     }
 }
 
 impl Group {
-    /// Returns a group of `len` rows, from `first` on, in which no hash is known.
-    fn without_hashes(first: ScanPosition, len: usize) -> Group {
+    /// Returns a group that contains no row, so that the first probe begins another one.
+    fn without_rows() -> Group {
+        let nowhere = ScanPosition { page: InvalidBlockNumber, row: 0 };
         Group {
-            first,
-            len,
+            first: nowhere,
+            len: 0,
             probes: 0,
             form: Form::General,
             hashes: [None; MOST_ROWS],
         }
     }
 
+    /// Returns a group of all rows from `first` to the end of its page, of which no hash is known.
+    fn rest_of_page_without_hashes(first: ScanPosition) -> Group {
+        Group { first, len: usize::MAX, ..Group::without_rows() }
+    }
+
+    /// Returns whether the row at this position of the scan is in the group.
     #[inline(always)]
     fn contains(&self, position: ScanPosition) -> bool {
         let is_on_page = position.page == self.first.page;

@@ -52,7 +52,7 @@ impl<'c> ColumnCondition<'c> {
     /// Raises PostgreSQL's own errors for types that can't be compared, and for text that is not a
     /// value of the column's type. Fails with 42P18 if the type of the key is unknown, and with
     /// 42P21 if a query would compare it under another collation.
-    pub fn from_argument(
+    pub fn from_key_argument(
         call: &'c Call,
         parent: Relation,
         column: i16,
@@ -67,25 +67,22 @@ impl<'c> ColumnCondition<'c> {
             .expect("the parent has the column");
         nodes::require_collation(call, 2, attribute.attcollation)?;
         let key_type = call.argument_type(2)?;
+
         // SAFETY: these are the parser's own steps for a WHERE clause with an operator, between a
         // column of the parent and a constant of the argument's type.
         unsafe {
             let state = pg_sys::make_parsestate(null_mut());
             let left = parsed_column(&attribute, column);
-            let right: *mut Node = constant(key_type, key).cast();
+            let right: *mut Node = parsed_key(key_type, key).cast();
             let comparison = parsed_equality(state, left, right, key_argument);
-            // The parser was given an array of texts as the literal of an empty array, and has
-            // chosen the type of its elements: they follow now.
+
+            // `parsed_key` gives the parser an empty array in place of an array of texts. Only now
+            // is it known of which type its elements must be, so now they are read.
             if key_type == pg_sys::TEXTARRAYOID {
-                set_elements(comparison, key);
+                fill_array(comparison, key);
             }
-            // Constant parts, such as casts of the keys, are evaluated, so that the keys are
-            // constants.
-            let node = guard(|| {
-                let condition = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
-                raw::assign_expr_collations(state, condition);
-                raw::eval_const_expressions(null_mut(), condition)
-            });
+
+            let node = finished_condition(state, comparison);
             let indexable_keys = indexable_keys(node);
             Ok(Some(ColumnCondition { node, indexable_keys, call: PhantomData }))
         }
@@ -114,6 +111,22 @@ impl<'c> ColumnCondition<'c> {
             }
             node
         }
+    }
+}
+
+/// Finishes a comparison that the parser has made, as it does for the condition of a WHERE clause,
+/// and evaluates the constant parts of it: a cast of a key becomes the key that it results in.
+///
+/// # Safety
+/// The state must be the parser's, and the comparison an expression.
+unsafe fn finished_condition(state: *mut pg_sys::ParseState, comparison: *mut Node) -> *mut Node {
+    // SAFETY: the caller promises an expression and a state.
+    unsafe {
+        guard(|| {
+            let condition = raw::coerce_to_boolean(state, comparison, c"WHERE".as_ptr());
+            raw::assign_expr_collations(state, condition);
+            raw::eval_const_expressions(null_mut(), condition)
+        })
     }
 }
 
@@ -182,20 +195,23 @@ unsafe fn parsed_equality(
     }
 }
 
-/// Returns a value as the constant that the parser would see in a query. A text becomes a literal,
-/// which has no type yet, so that it is read as a value of the column's type. An array of texts
-/// becomes the literal of an empty array, since the type of its elements isn't known either:
-/// [`set_elements`] fills it once the parser has decided about the type.
+/// Returns a key, or an array of keys, as the constant that the parser would see in a query. A text
+/// becomes a literal in quotes, which has no type yet, so that the parser reads it as a value of
+/// the column's type. For an array of texts the parser gets the literal of an empty array, `'{}'`,
+/// and chooses the type of its elements; [`fill_array`] then reads the texts as values of this
+/// type.
 ///
 /// # Safety
 /// The datum must be of the type.
-unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
+unsafe fn parsed_key(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
     // SAFETY: the datum is of the type, as the caller promises; texts are of variable length, as
     // are all types whose length is -1.
     unsafe {
         match value_type {
-            pg_sys::TEXTOID => return literal(Datum::from(c_string(SqlValue { datum: value }))),
-            pg_sys::TEXTARRAYOID => return literal(Datum::from(c"{}".as_ptr())),
+            pg_sys::TEXTOID => {
+                return untyped_literal(Datum::from(c_string(SqlValue { datum: value })));
+            }
+            pg_sys::TEXTARRAYOID => return untyped_literal(Datum::from(c"{}".as_ptr())),
             _ => {}
         }
         let Storage { len, by_value, .. } = catalog::storage(value_type);
@@ -224,7 +240,7 @@ unsafe fn constant(value_type: Oid, value: Datum) -> *mut pg_sys::Const {
 ///
 /// # Safety
 /// The datum must be a C string, in memory that lasts as long as the call's.
-unsafe fn literal(text: Datum) -> *mut pg_sys::Const {
+unsafe fn untyped_literal(text: Datum) -> *mut pg_sys::Const {
     // PostgreSQL's length of types whose values are C strings.
     let c_string_length = -2;
     // SAFETY: the datum is a C string, as the caller promises and as a literal has one.
@@ -260,7 +276,7 @@ unsafe fn c_string(text: SqlValue) -> *mut std::ffi::c_char {
 /// # Safety
 /// The condition must be as the parser made it from an array literal, and `texts` an array of
 /// texts.
-unsafe fn set_elements(condition: *mut Node, texts: Datum) {
+unsafe fn fill_array(condition: *mut Node, texts: Datum) {
     // SAFETY: the second side of the condition is an array, as the caller promises, and a constant,
     // since the parser reads literals at once. Each element is a result of its type's input
     // function.

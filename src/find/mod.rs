@@ -207,7 +207,7 @@ fn find(call: &Call, key_argument: KeyArgument) -> Outcome {
     let (column, column_number) = searched_column(call, parent)?;
     let output = Output::new(call, parent)?;
     let Some(condition) =
-        ColumnCondition::from_argument(call, parent, column_number, key_argument)?
+        ColumnCondition::from_key_argument(call, parent, column_number, key_argument)?
     else {
         return Ok(None);
     };

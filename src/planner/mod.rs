@@ -113,7 +113,7 @@ fn cost_of_probe(pages: f64) -> f64 {
 unsafe fn support(call: &Call, cost_of_fetching: fn(f64) -> f64) -> Outcome {
     // SAFETY: the caller promises that argument 0 is a node.
     let answer = unsafe {
-        requests::index_condition(call)
+        requests::answer_index_request(call)
             .or_else(|| requests::answer_cost_request(call, cost_of_fetching))
     };
     Ok(Some(answer.unwrap_or(Datum::null())))

@@ -34,14 +34,14 @@ const SMALLEST_FILTER: i32 = 48;
 const MOST_LOOKED_UP: usize = 4;
 
 /// Answers the planner's request for the cost of calling a function that has a filter as one of its
-/// first two arguments. A *request* is a node in which PostgreSQL asks, argument 0 of this support
-/// function. The cost is written into it, and the node is returned.
+/// first two arguments. A *request* is argument 0 of this support function: a node whose type says
+/// what PostgreSQL asks for. The cost is written into it, and the node is returned.
 ///
 /// The cost is the function's declared cost, which is in units of `cpu_operator_cost`, plus what
 /// `cost_of_fetching` returns for the mean number of TOAST pages of a filter.
 ///
-/// `None` if argument 0 is another request, or if the filter isn't a column whose values are stored
-/// out of line: the planner then uses the declared cost alone.
+/// `None` if argument 0 is a request for something else, or if the filter isn't a column whose
+/// values are stored out of line: the planner then uses the declared cost alone.
 ///
 /// # Safety
 /// Argument 0 must be a node.
@@ -51,7 +51,7 @@ pub unsafe fn answer_cost_request(call: &Call, cost_of_fetching: fn(f64) -> f64)
     // A setting of the session is read.
     unsafe {
         let request: *mut pg_sys::SupportRequestCost =
-            request(call, NodeTag::T_SupportRequestCost)?;
+            request_with_tag(call, NodeTag::T_SupportRequestCost)?;
         let root = (*request).root;
         let node = (*request).node;
         if root.is_null() || node.is_null() {
@@ -90,11 +90,12 @@ unsafe fn filter_column(
 }
 
 /// Answers the planner's request for the number of rows that a call of `bloom_find_all` returns: 3
-/// for each key of the array in argument 2 of that call. A *request* is a node in which PostgreSQL
-/// asks, argument 0 of this support function. The number is written into it, and the node is
-/// returned.
+/// for each key of the array in argument 2 of that call. A *request* is argument 0 of this support
+/// function: a node whose type says what PostgreSQL asks for. The number is written into it, and
+/// the node is returned.
 ///
-/// `None` if argument 0 is another request, or if the planner doesn't know the call's arguments.
+/// `None` if argument 0 is a request for something else, or if the planner doesn't know the call's
+/// arguments.
 ///
 /// # Safety
 /// Argument 0 must be a node.
@@ -103,7 +104,7 @@ pub unsafe fn answer_rows_request(call: &Call) -> Option<Datum> {
     // the query's root, null outside of a query, and the call, null if the planner doesn't know it.
     unsafe {
         let request: *mut pg_sys::SupportRequestRows =
-            request(call, NodeTag::T_SupportRequestRows)?;
+            request_with_tag(call, NodeTag::T_SupportRequestRows)?;
         let root = (*request).root;
         let node = (*request).node;
         if root.is_null() || node.is_null() {
@@ -116,11 +117,12 @@ pub unsafe fn answer_rows_request(call: &Call) -> Option<Datum> {
     }
 }
 
-/// Returns argument 0 of a support function if it is a node with this tag.
+/// Returns argument 0 of a support function, the planner's request, if it is a node with this tag,
+/// which says what PostgreSQL asks for.
 ///
 /// # Safety
 /// Argument 0 must be a node, and `T` the type of nodes with this tag.
-unsafe fn request<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
+unsafe fn request_with_tag<T>(call: &Call, tag: NodeTag) -> Option<*mut T> {
     let node = call.internal::<pg_sys::Node>(0)?;
     // SAFETY: the caller promises a node.
     let has_tag = unsafe { (*node).type_ == tag };
@@ -201,8 +203,16 @@ impl PlannedTable {
 /// filters that an index over filters can find.
 struct ProbingFunction {
     name: &'static CStr,
+    /// Which argument the filter is, 0 or 1. The other one is an element or an array.
     filter_argument: usize,
     needed: NeededElements,
+}
+
+impl ProbingFunction {
+    /// Returns which argument the filter is probed for.
+    fn probed_argument(&self) -> usize {
+        1 - self.filter_argument
+    }
 }
 
 /// Which elements must be in the filter for a call to be true.
@@ -240,50 +250,57 @@ const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
 ];
 
 /// Answers the planner's request for conditions by which an index over a column of filters finds
-/// the rows for which a call is true, such as `bloom_contains(column, element)`. The answer is a
-/// list of conditions, all of which must hold, such as `column @=> bloom_key(element)`. A *request*
-/// is a node in which PostgreSQL asks, argument 0 of this support function.
+/// the rows for which a call is true. A *request* is argument 0 of this support function: a node
+/// whose type says what PostgreSQL asks for.
 ///
-/// `None` if argument 0 is another request; if the index can't find the rows of this call; or if
-/// what is probed for isn't the same for all rows of the scan. PostgreSQL evaluates the call itself
-/// for the rows that the index finds, so the conditions may be weaker than the call.
+/// The answer is a list of conditions, all of which must hold. For `bloom_contains(column,
+/// element)` it has one: `column @=> bloom_key(element)`. For `bloom_contains_all(column, array)`
+/// it has such a condition for each of the first elements. PostgreSQL evaluates the call itself for
+/// the rows that the index finds, so the conditions may be true for more rows than the call.
+///
+/// `None` if argument 0 is a request for something else; if an index can't find the rows of this
+/// call; or if the element or the array isn't the same for all rows of the scan.
 ///
 /// # Safety
 /// Argument 0 must be a node.
-pub unsafe fn index_condition(call: &Call) -> Option<Datum> {
+pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
     let own_function = call.function().ok()?;
     // SAFETY: the caller promises a node, and the tag says that it is this request: the node of a
     // request is the call, whose arguments are expressions, in the planner's memory.
     unsafe {
         let request: &pg_sys::SupportRequestIndexCondition =
-            &*request(call, NodeTag::T_SupportRequestIndexCondition)?;
+            &*request_with_tag(call, NodeTag::T_SupportRequestIndexCondition)?;
         let indexed_argument = usize::try_from(request.indexarg).ok()?;
         // The indexed column must be the argument of the call that is the filter.
         let function = PROBING_FUNCTIONS.iter().find(|function| {
             function.filter_argument == indexed_argument
                 && catalog::is_in_schema_of(request.funcid, own_function, function.name)
         })?;
-        let keys = KeyCondition::of(request.opfamily, own_function)?;
+        let keys = KeyCondition::in_operator_family(request.opfamily, own_function)?;
 
         let filter = argument(request.node, function.filter_argument)?;
-        let probed_for = argument(request.node, 1 - function.filter_argument)?;
+        let probed_for = argument(request.node, function.probed_argument())?;
         if !pg_sys::is_pseudo_constant_for_index(request.root, probed_for, request.index) {
             return None;
         }
 
-        let collation = pg_sys::exprInputCollation(request.node);
-        let is_array = matches!(function.needed, NeededElements::Any);
+        // Each of these becomes a condition: an element that must be in the filter, or an array of
+        // which any element must be.
         let looked_up = match function.needed {
             NeededElements::One | NeededElements::Any => vec![probed_for],
             NeededElements::All => first_constants(probed_for),
         };
+        let is_array = matches!(function.needed, NeededElements::Any);
+        let collation = pg_sys::exprInputCollation(request.node);
 
         let mut conditions = std::ptr::null_mut();
-        for element in looked_up {
-            let condition = keys.for_element(filter, element, is_array, collation);
+        for element_or_array in looked_up {
+            let condition = keys.for_element(filter, element_or_array, is_array, collation);
             conditions = pg_sys::lappend(conditions, condition.cast());
         }
-        (!conditions.is_null()).then_some(Datum::from(conditions))
+        // PostgreSQL's empty list is a null pointer.
+        let has_conditions = !conditions.is_null();
+        has_conditions.then_some(Datum::from(conditions))
     }
 }
 

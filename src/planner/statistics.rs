@@ -56,7 +56,7 @@ pub unsafe fn share_of_clause(
     // relation.
     unsafe {
         let arguments = without_casts_to_text(arguments);
-        let mut clause = Clause::new(root, arguments, relation)?;
+        let mut clause = Clause::from_arguments(root, arguments, relation)?;
         let share = clause.share_of_rows(call, filter_type, filter_argument, operator);
         // If an error is raised before this, PostgreSQL releases the statistics at the end of the
         // failed transaction.
@@ -93,41 +93,48 @@ struct Clause {
 }
 
 impl Clause {
-    /// Splits a clause with these two arguments into a column and the other argument. Returns
-    /// `None` unless exactly one of both has columns of the relation, the table with this number in
-    /// the query. The caller must release the clause.
+    /// Finds out which of a clause's two arguments is the column, and returns the clause with what
+    /// PostgreSQL's statistics say about that column. `relation` is the number of the column's
+    /// table in the query. The caller must pass the result to [`Clause::release`] in the end.
+    ///
+    /// `None` if both arguments have columns of this table, or neither has. Raises errors of
+    /// evaluating the other argument, which PostgreSQL does if it can.
     ///
     /// # Safety
     /// The arguments must be what the planner passes to a restriction estimator.
-    unsafe fn new(
+    unsafe fn from_arguments(
         root: *mut pg_sys::PlannerInfo,
         arguments: *mut pg_sys::List,
         relation: i32,
     ) -> Option<Clause> {
+        // PostgreSQL's function writes its three results to these variables.
         let mut column = pg_sys::VariableStatData::default();
         let mut other = std::ptr::null_mut();
-        let mut column_is_left = false;
+        let mut is_column_left = false;
+        let column_pointer = &raw mut column;
+        let other_pointer = &raw mut other;
+        let is_column_left_pointer = &raw mut is_column_left;
 
-        let column_found = &raw mut column;
-        let other_found = &raw mut other;
-        let is_left_found = &raw mut column_is_left;
         // SAFETY: the caller promises the arguments of a restriction estimator; the results are
         // variables of this function. The call evaluates the other argument, and may raise errors:
         // nothing here needs to be dropped.
-        let is_found = unsafe {
+        let has_one_column = unsafe {
             guard(|| {
                 raw::get_restriction_variable(
                     root,
                     arguments,
                     relation,
-                    column_found,
-                    other_found,
-                    is_left_found,
+                    column_pointer,
+                    other_pointer,
+                    is_column_left_pointer,
                 )
             })
         };
-        let column_argument = usize::from(!column_is_left);
-        is_found.then_some(Clause { arguments, column, column_argument, other })
+        if !has_one_column {
+            return None;
+        }
+        let column_argument = if is_column_left { 0 } else { 1 };
+        Some(Clause { arguments, column, column_argument, other })
     }
 
     /// Returns the share of rows, from 0 to 1, for which the clause holds. `filter_argument` says

@@ -47,7 +47,7 @@ fn probe_site(
             // SAFETY: the call site keeps the cache, and only its own calls can reach it.
             filters: unsafe { FilterCache::new(filter_type) },
             // SAFETY: the call site keeps this as well.
-            read_ahead: unsafe { ReadAhead::for_site(call, element_argument) },
+            read_ahead: unsafe { ReadAhead::for_call_site(call, element_argument) },
         })
     })
 }

@@ -106,7 +106,7 @@ fn replace_conditions(planned: &PlannedScan, filters: IndexedFilters) {
     let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
     };
-    let Some(key_condition) = KeyCondition::of(family, own_function) else {
+    let Some(key_condition) = KeyCondition::in_operator_family(family, own_function) else {
         return;
     };
     let replacement = |condition: &Comparison| {
