@@ -218,7 +218,7 @@ impl Pages for IndexPages<'_> {
     }
 
     fn announce(&mut self, page: u32) {
-        // A page behind the end of the file has no bits, and can't be announced.
+        // If the file ends before the page, the page has no bits, and can't be announced.
         if !self.announced.contains(&page) && self.has(page) {
             announce::announce(self.relation, page);
             memory::push(&mut self.announced, page);
@@ -238,12 +238,13 @@ impl Pages for BelowMeta<'_> {
     fn with<R>(
         &mut self,
         page: u32,
-        f: impl FnOnce(Option<&[u8]>) -> R,
+        use_page: impl FnOnce(Option<&[u8]>) -> R,
     ) -> std::result::Result<R, Damage> {
+        // The caller has locked this page already.
         if page == META_PAGE {
-            Ok(f(Some(self.meta)))
+            Ok(use_page(Some(self.meta)))
         } else {
-            self.pages.with(page, f)
+            self.pages.with(page, use_page)
         }
     }
 }

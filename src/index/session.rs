@@ -74,10 +74,10 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
     /// the catalogs, and returns the open index. Locks the metapage for sharing while the directory
     /// is read.
     ///
-    /// The session remembers both for later statements. So that these notice any change of the
-    /// index, the reading gets a number, which is also put into PostgreSQL's relation cache: there
-    /// it is lost when the index changes. A session remembers up to 4,096 indexes; one more, and
-    /// the others are forgotten.
+    /// The session remembers both for later statements, together with a number for this reading.
+    /// The number is also put into PostgreSQL's relation cache, which drops it when the index
+    /// changes: so later statements notice the change. A session remembers up to 4,096 indexes;
+    /// before one more is added, all others are forgotten.
     ///
     /// Fails as [`OpenIndex::open`] does.
     #[cold]
@@ -96,7 +96,7 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
             loads.set(loads.get() + 1);
             loads.get()
         });
-        let index = Rc::new(RememberedIndex {
+        let remembered = Rc::new(RememberedIndex {
             file: relation.file(),
             load_number,
             column,
@@ -108,10 +108,10 @@ impl<'r, C: IndexColumn> OpenIndex<'r, C> {
             if indexes.len() >= MAX_REMEMBERED {
                 indexes.clear();
             }
-            indexes.insert(relation.oid().to_u32(), index.clone());
+            indexes.insert(relation.oid().to_u32(), remembered.clone());
         });
         relation.set_cached_number(load_number);
-        Ok(OpenIndex { relation, remembered: index, pages_read_before: 0 })
+        Ok(OpenIndex { relation, remembered, pages_read_before: 0 })
     }
 
     /// Returns how many of its pages were read since it was opened.

@@ -45,8 +45,9 @@ pub fn estimate(planned: &PlannedScan) -> Cost {
         .index()
         .and_then(|opened| FiltersIndex::open(opened.relation()).ok()?.directory().ok());
 
-    // PostgreSQL keeps plans that rely on this. They stay right: whoever inserts the first filter
-    // that isn't of text first makes all sessions plan their queries of the table again.
+    // Plans that PostgreSQL keeps rely on this. They stay right: before a filter with elements of
+    // another type gets into such an index, its insertion makes all sessions plan their queries of
+    // the table again.
     let filters = match &directory {
         Some(directory) if has_only_text(directory) => IndexedFilters::OnlyText,
         _ => IndexedFilters::AnyKind,
@@ -59,10 +60,14 @@ pub fn estimate(planned: &PlannedScan) -> Cost {
     };
     let pages_read = planned.index_pages_read(pages_per_lookup, planned.num_values * planned.loops);
     let startup = planned.keys_cost();
-    let total = startup
-        + pages_read * planned.random_page_cost()
-        + pages_per_lookup * planned.num_values * OPERATORS_PER_PAGE * planned.operator_cost();
-    Cost { startup, total, selectivity: planned.selectivity }
+    let reading_cost = pages_read * planned.random_page_cost();
+    let probing_cost =
+        pages_per_lookup * planned.num_values * OPERATORS_PER_PAGE * planned.operator_cost();
+    Cost {
+        startup,
+        total: startup + reading_cost + probing_cost,
+        selectivity: planned.selectivity,
+    }
 }
 
 /// Which filters an index has.
@@ -101,8 +106,10 @@ fn has_only_text(directory: &Directory) -> bool {
 /// | `filter @=> key`, written by a user | `filter @=> key`, in a way in which PostgreSQL takes it for another condition |
 ///
 /// About the last line: PostgreSQL doesn't evaluate a condition of the query that is equal to one
-/// by which the index is asked. It relies on the recheck, which these rows don't get.
+/// by which the index is asked. It relies on the recheck, which these rows don't get. `filters`
+/// says whether all filters of the index are of text.
 fn replace_conditions(planned: &PlannedScan, filters: IndexedFilters) {
+    // A function of the extension: others are recognised by being in its schema.
     let (family, Some(own_function)) = planned.support_function(KEY_OF_ELEMENT) else {
         return;
     };

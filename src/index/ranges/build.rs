@@ -269,10 +269,10 @@ fn column_of_new(index: Relation) -> Result<RangesColumn> {
 /// defaults for the others, by the type of the column. `table` is the table whose rows the index
 /// will have; `None` makes the index for a table that is still empty.
 ///
-/// A *range* is the part of the table that has one Bloom filter: some neighbouring pages or, if
-/// pages have so much text that they are *split*, a part of one page. Whether they are is decided
-/// here, by a sample of the table's pages, but pages are left whole in an index of elements, and if
-/// the user has said how many pages a range has.
+/// A *range* is the part of the table that has one Bloom filter: some neighbouring pages or, where
+/// pages are *split*, a part of one page. A sample of the table's pages decides whether they have
+/// so much text that they should be split. They never are in an index of elements, and if the user
+/// has said how many pages a range has.
 ///
 /// Fails with 22023 for options that such an index can't have.
 fn options_of_new(

@@ -39,9 +39,9 @@ pub fn should_hash_rows(index: &RangesIndex, scan_keys: &[Key], condition: &Cond
 /// | condition | rows that are added |
 /// |---|---|
 /// | no row can meet it, as `array @> ANY ('{}')` | none |
-/// | it restricts nothing, as `LIKE '%'` | all of the table |
-/// | with few alternatives | all of these ranges |
-/// | with so many alternatives that hashing a row is faster than comparing it with all | those of these ranges whose hashes meet it |
+/// | it restricts nothing, as `LIKE '%'` | all rows of the table |
+/// | it has few alternatives | all rows of these ranges |
+/// | it has so many that hashing a row is faster than comparing it with all | the rows of these ranges whose hashes meet it |
 ///
 /// Fails with 2201B for an invalid regular expression, and with XX002 if the index is damaged.
 ///

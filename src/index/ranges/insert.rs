@@ -337,9 +337,9 @@ fn may_division_change(index: &RangesIndex, directory: &Directory) -> Result<boo
 /// if another session has changed the directory in the meantime. So the caller calls this until the
 /// directory has a tile for the row's range.
 ///
-/// `key` is the hash of a key of the row, for which the caller needs the tile. Nothing is written
-/// unless that will be possible: the pages of the new tiles must be empty, and those in which `key`
-/// will have its bits undamaged.
+/// `key` is the hash of a key of the row, which the caller adds once there is a tile. Nothing is
+/// written if that would fail then: the pages of the new tiles must be empty, and the pages on which
+/// `key` will have its bits must not be damaged.
 ///
 /// The metapage is locked exclusively, and pages of the table are read before that, so the caller
 /// must not hold a page lock. Fails with 54000 if the index would have too many pages, and with

@@ -403,14 +403,16 @@ impl Entry {
     pub fn run<T>(self, body: impl FnOnce() -> T) -> T {
         // An error is copied before it unwinds, and an error for lack of memory needs memory for
         // the copy, too. The session keeps a block for that: it is allocated here, and
-        // `catch_panic` has it freed when PostgreSQL makes such an error.
+        // `catch_panic_with_reserve` has it freed when PostgreSQL makes such an error.
         reserve::require();
         // SAFETY: this reads a variable of the session.
         let exception_stack = unsafe { pg_sys::PG_exception_stack };
         let (call_number, outer_call) = begin_call(exception_stack.cast());
 
-        let result = catch_panic(body);
+        let result = catch_panic_with_reserve(body);
 
+        // The state counts what still lives in the memory of this call, and says whether the body
+        // has met an error.
         let state = end_call(outer_call);
         if state != CLEAN_STATE {
             refuse_end(state, result.is_err());
@@ -430,7 +432,7 @@ impl Entry {
 /// runs, PostgreSQL calls [`reserve::give_back`] for each error that it makes: if it has no memory,
 /// that frees the session's reserve.
 #[inline(always)]
-fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
+fn catch_panic_with_reserve<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
     // SAFETY: PostgreSQL's context callbacks are linked through stack frames. This one takes itself
     // out at the end, whatever the body does. If there is no memory to copy an error, pgrx's guard
     // unwinds and leaves both variables set, so both are set back here.

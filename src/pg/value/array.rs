@@ -253,9 +253,9 @@ impl Storage {
         }
     }
 
-    /// Splits the bytes of an array or a row, in which values follow each other, behind the first
-    /// value, which is of this type. Returns the value's bytes, and the bytes behind it. `None` if
-    /// the bytes end before the value does.
+    /// Splits bytes of an array or a row, in which values follow each other, after the first value,
+    /// which is of this type. Returns the value's bytes and the bytes after it; `None` if the bytes
+    /// end before the value does.
     ///
     /// Before a value there may be *padding*, zero bytes that move it to an address that is a
     /// multiple of its type's alignment. They are in neither part.

@@ -32,14 +32,16 @@ pub struct ElementColumn {
 }
 
 impl ElementColumn {
-    /// Returns how the values of an index's column are hashed, each as a whole: as values of the
-    /// type that the index's operator class is declared for. The column's own type counts only if
-    /// the class is declared for a pseudo-type such as `anyenum`: `ALTER TABLE … TYPE` may have
-    /// changed it and kept the index.
+    /// Returns how the values of an indexed column are hashed, each as a whole.
+    ///
+    /// They are hashed as values of the type for which the index's operator class is declared. The
+    /// column's own type counts only if the class is declared for a pseudo-type such as `anyenum`:
+    /// `ALTER TABLE … TYPE` can change the column's type, say from varchar to text, and keep the
+    /// index with its hashes.
     ///
     /// Fails with 0A000 for a type, a collation or an operator class that an index can't have. In
-    /// particular `=` of the class must be the usual one of its type, since equal hashes say only
-    /// whether values are equal by that.
+    /// particular `=` of the class must be the default one of its type, since values that are equal
+    /// by that, and only these, have equal hashes.
     pub fn of_index(index: Relation) -> Result<ElementColumn> {
         let ColumnClass { family, declared: declared_type, collation } = index.column_class();
         let hashed_type = if catalog::is_polymorphic(declared_type) {

@@ -248,8 +248,8 @@ struct ScanReads {
 }
 
 impl ScanReads {
-    /// Returns how many pages of the table and of the index a scan reads that looks for
-    /// `num_elements` elements, and finds these matches.
+    /// Returns how many pages of the table and of the index a scan is expected to read, which looks
+    /// for `num_elements` elements and finds `matches`.
     ///
     /// Of the table it reads all *ranges* (neighbouring pages) that the index reports. Their bits
     /// are in *tiles*, parts of the index that have many ranges each. Example: one element, in one

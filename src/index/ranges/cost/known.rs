@@ -56,10 +56,10 @@ impl<P: Pages> Pages for CountedPages<P> {
     fn with<R>(
         &mut self,
         page: PageNumber,
-        f: impl FnOnce(Option<&[u8]>) -> R,
+        use_page: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, P::Error> {
         self.count += 1.0;
-        self.pages.with(page, f)
+        self.pages.with(page, use_page)
     }
 }
 

@@ -459,7 +459,7 @@ impl TableReads {
 /// factor:
 ///
 /// ```text
-/// factor = what PostgreSQL charges for a sequential scan / that, and all texts
+/// factor = what PostgreSQL charges for a sequential scan / that plus the cost of all texts
 /// ```
 ///
 /// PostgreSQL adds what it charges for the rows that the scan returns. To multiply that, too, fewer

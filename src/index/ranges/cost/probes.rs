@@ -45,8 +45,8 @@ impl Probes {
     /// | condition | `per_tile` | `per_match` |
     /// |---|---|---|
     /// | one hash | 1 page | 0 |
-    /// | all of some conditions | the sum of the first four | the sum of all, and the `per_tile` of the others |
-    /// | any of some alternatives | the sum of all | their mean |
+    /// | all of some conditions | sum over the first four | sum over all, plus the `per_tile` of the others |
+    /// | any of some alternatives | sum over all | mean of all |
     /// | unknown: the scan returns the whole table | 0 | 0 |
     ///
     /// Example: a row must have each of six hashes. If no range of a tile matches, no range is left
