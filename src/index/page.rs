@@ -179,7 +179,7 @@ impl Pages for IndexPages<'_> {
     /// Counts how many pages in a row were already in PostgreSQL's cache. While they are many, the
     /// index is taken for cached as a whole, and callers are told by `can_announce` not to
     /// *announce* pages, that is to ask the operating system to read them ahead.
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: u32,
         use_page: impl FnOnce(Option<&[u8]>) -> R,
@@ -235,7 +235,7 @@ pub struct BelowMeta<'a> {
 impl Pages for BelowMeta<'_> {
     type Error = Damage;
 
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: u32,
         use_page: impl FnOnce(Option<&[u8]>) -> R,
@@ -244,7 +244,7 @@ impl Pages for BelowMeta<'_> {
         if page == META_PAGE {
             Ok(use_page(Some(self.meta)))
         } else {
-            self.pages.with(page, use_page)
+            self.pages.with_page(page, use_page)
         }
     }
 }

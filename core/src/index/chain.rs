@@ -280,14 +280,14 @@ impl StoredDirectory {
         pages: &mut P,
         size: PageSize,
     ) -> Result<StoredDirectory, P::Error> {
-        let meta = pages.with(META_PAGE, |page| MetaContent::parse(form, page, size))??;
+        let meta = pages.with_page(META_PAGE, |page| MetaContent::parse(form, page, size))??;
 
         // The pages are read from the newest to the oldest. The metapage says how many there are,
         // and each has a smaller page number than the one that names it.
         let mut directory_pages = Vec::new();
         let mut page_number = meta.record.newest_directory_page;
         for older_pages in (0..meta.record.directory_pages).rev() {
-            let content = pages.with(page_number, |page| {
+            let content = pages.with_page(page_number, |page| {
                 DirectoryPageContent::parse(page, page_number, size, older_pages)
             })??;
             let records = StoredRecords { page: page_number, bytes: content.records };

@@ -186,7 +186,7 @@ fn search_row_page<P: Pages>(
 
     // Rows are read after blocks: a row that was given a slot since then is not visible to this
     // lookup.
-    pages.with(row_page.number, |bytes| {
+    pages.with_page(row_page.number, |bytes| {
         let matching_slots = (0..row_page.slots).filter(|&slot| may_match[usize::from(slot)]);
         row_page.rows(bytes, matching_slots, |_slot, state, row| {
             if state == SlotState::Used {
@@ -211,7 +211,7 @@ fn probe_tile<P: Pages>(
     may_have: &mut [bool],
 ) -> Result<(), P::Error> {
     for ProbedPage { page, masks } in pages_with(tile, masks) {
-        pages.with(page, |bytes| {
+        pages.with_page(page, |bytes| {
             let Some(bytes) = tile.special().bytes_if_written(bytes, size, page)? else {
                 // A page that was not written yet has no bits.
                 return Ok(());

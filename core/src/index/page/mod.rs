@@ -221,7 +221,7 @@ pub trait Pages {
     /// if the file ends before the page. Returns the result of `read`.
     ///
     /// Fails if the page can't be read.
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: PageNumber,
         read: impl FnOnce(Option<&[u8]>) -> R,

@@ -166,7 +166,7 @@ impl Fill {
         for i in 0..pages_read {
             let page_of_tile = u64::from(i) * u64::from(shape.pages) / u64::from(pages_read);
             let page_number = tile.first_page + page_of_tile as u32;
-            pages.with(page_number, |page| counts.add_page(tile, page, page_number))??;
+            pages.with_page(page_number, |page| counts.add_page(tile, page, page_number))??;
         }
 
         let blocks_counted = u64::from(pages_read) * u64::from(shape.width.blocks_per_page());

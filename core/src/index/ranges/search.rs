@@ -409,7 +409,7 @@ fn slots_with_key<P: Pages>(
     hash: u64,
 ) -> Result<u128, P::Error> {
     let probe = tile.probe(hash);
-    let slots = pages.with(probe.page, |page| probe.slots(page))??;
+    let slots = pages.with_page(probe.page, |page| probe.slots(page))??;
     Ok(slots)
 }
 

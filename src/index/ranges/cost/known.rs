@@ -53,13 +53,13 @@ struct CountedPages<P> {
 impl<P: Pages> Pages for CountedPages<P> {
     type Error = P::Error;
 
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: PageNumber,
         use_page: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, P::Error> {
         self.count += 1.0;
-        self.pages.with(page, use_page)
+        self.pages.with_page(page, use_page)
     }
 }
 

@@ -103,7 +103,7 @@ impl MemoryFilters {
         let (mut removed, mut left) = (0, 0);
         for page in pages {
             let mut dead = Vec::new();
-            self.memory.with(page.number, |bytes| {
+            self.memory.with_page(page.number, |bytes| {
                 page.rows(bytes, 0..page.slots, |slot, _, row| {
                     if is_dead(row) { dead.push(slot) } else { left += 1 }
                 })

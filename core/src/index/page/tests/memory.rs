@@ -82,7 +82,7 @@ impl Memory {
 impl Pages for Memory {
     type Error = Failure;
 
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: PageNumber,
         f: impl FnOnce(Option<&[u8]>) -> R,

@@ -34,7 +34,7 @@ impl AnnouncedPages {
 impl Pages for AnnouncedPages {
     type Error = Failure;
 
-    fn with<R>(
+    fn with_page<R>(
         &mut self,
         page: PageNumber,
         f: impl FnOnce(Option<&[u8]>) -> R,
@@ -43,7 +43,7 @@ impl Pages for AnnouncedPages {
         let before = self.announced.len();
         self.announced.retain(|&announced| announced != page);
         self.kept += before - self.announced.len();
-        self.memory.with(page, f)
+        self.memory.with_page(page, f)
     }
 
     fn can_announce(&mut self) -> bool {

@@ -71,7 +71,7 @@ impl MemoryRanges {
         };
         let mut changed = (0, 0);
         for mark in &places {
-            if !self.memory.with(mark.page(), |page| mark.is_set(page))?? {
+            if !self.memory.with_page(mark.page(), |page| mark.is_set(page))?? {
                 let page = self.memory.writable(mark.page(), self.directory.options.size);
                 changed = (changed.0 + set(mark, page)?, changed.1 + 1);
             }
