@@ -68,8 +68,8 @@ pub fn layout(name: &str) -> Result<Layout> {
     })
 }
 
-/// Returns the `bloom` without elements and without a size: the result of an aggregate over no rows.
-/// Fails with 22023 if the default rate is invalid.
+/// Returns the `bloom` without elements and without a size: the result of an aggregate over no
+/// rows. Fails with 22023 if the default rate is invalid.
 pub fn empty_bloom() -> Result<Datum> {
     let header = FilterArguments::default().request()?.header(u64::MAX)?;
     Ok(header.sparse::<PgBuffer>(0).into_datum())
@@ -77,16 +77,16 @@ pub fn empty_bloom() -> Result<Datum> {
 
 /// Returns the header of the `counting_bloom` that the arguments ask for, with the defaults.
 ///
-/// Fails with 22023 if the capacity is missing, or if it or the rate is invalid, and with 54000 if the
-/// filter would be too large.
+/// Fails with 22023 if the capacity is missing, or if it or the rate is invalid, and with 54000 if
+/// the filter would be too large.
 pub fn counting_header(arguments: &FilterArguments) -> Result<Header<'static>> {
     let capacity = counting::check_capacity(arguments.capacity)?;
     let fpr = arguments.request()?.fpr;
     Ok(counting::sized_header(capacity, fpr, settings::max_filter_bytes())?)
 }
 
-/// Returns the `counting_bloom` without elements and without a size: the result of an aggregate over
-/// no rows. Fails with 22023 if the default rate is invalid.
+/// Returns the `counting_bloom` without elements and without a size: the result of an aggregate
+/// over no rows. Fails with 22023 if the default rate is invalid.
 pub fn empty_counting() -> Result<Datum> {
     let header = counting::unsized_header(settings::DEFAULT_FPR.get())?;
     Ok(counting::empty::<PgBuffer>(&header).into_datum())

@@ -144,9 +144,9 @@ impl ElementSite {
         })
     }
 
-    /// Adapts this data to the next row, if the rows of the query may differ in it: in the
-    /// parameters of the filter, which are the arguments from 2 on, or in how elements are hashed,
-    /// which a command may alter while the query runs.
+    /// Updates this data for the next row. To be called only if rows may differ: in the parameters
+    /// of the filter, which are the arguments from 2 on, or in how elements are hashed, which a
+    /// command may alter while the query runs.
     ///
     /// Fails with 42804 if elements are hashed in another way than those of earlier rows, and with
     /// 22023 or 54000 for invalid parameters.

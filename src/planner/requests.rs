@@ -264,6 +264,7 @@ const PROBING_FUNCTIONS: [ProbingFunction; 4] = [
 /// # Safety
 /// Argument 0 must be a node.
 pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
+    // This support function: as any function of the extension, it tells the schema of the others.
     let own_function = call.function().ok()?;
     // SAFETY: the caller promises a node, and the tag says that it is this request: the node of a
     // request is the call, whose arguments are expressions, in the planner's memory.
@@ -272,11 +273,11 @@ pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
             &*request_with_tag(call, NodeTag::T_SupportRequestIndexCondition)?;
         let indexed_argument = usize::try_from(request.indexarg).ok()?;
         // The indexed column must be the argument of the call that is the filter.
-        let function = PROBING_FUNCTIONS.iter().find(|function| {
-            function.filter_argument == indexed_argument
-                && catalog::is_in_schema_of(request.funcid, own_function, function.name)
+        let function = PROBING_FUNCTIONS.iter().find(|candidate| {
+            candidate.filter_argument == indexed_argument
+                && catalog::is_in_schema_of(request.funcid, own_function, candidate.name)
         })?;
-        let keys = KeyCondition::in_operator_family(request.opfamily, own_function)?;
+        let key_condition = KeyCondition::in_operator_family(request.opfamily, own_function)?;
 
         let filter = argument(request.node, function.filter_argument)?;
         let probed_for = argument(request.node, function.probed_argument())?;
@@ -295,7 +296,8 @@ pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
 
         let mut conditions = std::ptr::null_mut();
         for element_or_array in looked_up {
-            let condition = keys.for_element(filter, element_or_array, is_array, collation);
+            let condition =
+                key_condition.for_element(filter, element_or_array, is_array, collation);
             conditions = pg_sys::lappend(conditions, condition.cast());
         }
         // PostgreSQL's empty list is a null pointer.

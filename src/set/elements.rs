@@ -78,8 +78,9 @@ fn act_on_element(call: &Call, function: &str, action: Action) -> Outcome {
 /// that may be in the set, or were new, or were removed; or all others, as `returned` says. Of
 /// equal elements, only the first can be new or removed. Returns NULL if an argument is.
 ///
-/// `function` is the function's name in SQL, for messages. Fails for a table that isn't a set that the user may use, with 42804 for
-/// elements of another kind than the set's, and if reading or changing the set does.
+/// `function` is the function's name in SQL, for messages. Fails for a table that isn't a set that
+/// the user may use, with 42804 for elements of another kind than the set's, and if reading or
+/// changing the set does.
 fn act_on_array(call: &Call, function: &str, action: Action, returned: Returned) -> Outcome {
     let (Some(oid), Some(_)) = (call.oid(0), call.datum(1)) else {
         return Ok(None);

@@ -144,9 +144,9 @@ impl<'a> Fullness<'a> {
     /// Determines whether adding some elements, the `addition`, makes the set overfull. Must be
     /// called before they are written, while connected.
     ///
-    /// Nothing is determined if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and the
-    /// session was warned about this set before. Fails with 22023 if the set is overfull and the
-    /// setting is `error`, and if counting the set does.
+    /// Nothing is determined if the setting `pg_bloom.overfill` is `ignore`, or if it is `warn` and
+    /// the session was warned about this set before. Fails with 22023 if the set is overfull and
+    /// the setting is `error`, and if counting the set does.
     pub fn check_addition(&mut self, addition: &Addition) -> Result<()> {
         self.sampled_rows.add_sample(addition.sampled_rows);
         self.num_added += addition.num_new;
@@ -190,6 +190,7 @@ impl<'a> Fullness<'a> {
     /// a set that isn't overfull. Fails if reading the rows does.
     fn is_overfull_by_count(&mut self, addition: &Addition) -> Result<bool> {
         let most = most_elements(&self.set.parameters, self.set.form);
+        // The sample has the rows as they were before the call.
         let most_before_call = most - self.num_added as f64;
         let looks_overfull = self.sampled_rows.suggests_more_than(most_before_call);
         if !addition.is_count_due || !looks_overfull {
@@ -217,8 +218,9 @@ impl<'a> Fullness<'a> {
         Ok(count)
     }
 
-    /// Returns how many elements the set has together with those that the call adds. It had as many
-    /// before as were counted or, without a count, as the rows that the call adds to let expect.
+    /// Returns how many elements the set has together with those that the call adds. The number
+    /// before the call is the one that was counted; without a count, it is estimated from the rows
+    /// that the call adds to.
     fn elements_now(&self) -> f64 {
         let before_call = match self.counted_before_call {
             Some(counted) => counted as f64,

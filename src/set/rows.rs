@@ -271,7 +271,7 @@ impl Set {
         self.write_rows(&changes.insert, &replacement.inserted)?;
         self.write_rows(&changes.update, &replacement.updated)?;
 
-        // Triggers and rules see the rows only after the statements have returned them.
+        // Triggers, rules and partitions may have stored other rows than the statements returned.
         if self.may_store_other_rows {
             self.check_stored(&replacement)?;
         }

@@ -61,15 +61,18 @@ impl BloomState<'_> {
     ) -> Result<()> {
         let merged = self.header_merged_with(&other.header)?;
 
+        let have_same_size = self.header.blocks == other.header.blocks;
         if self.is_dense() {
-            // A list without a size fits the bits of this state, however many they are.
+            // If no capacity was given, the hashes can be added to bits of any size: the bits are
+            // brought to the final size in the end.
             if other.header.is_unsized() {
                 return self.add_all(call, other_hashes);
             }
-        } else if self.header.blocks == other.header.blocks {
+        } else if have_same_size {
             self.set_header(call, header_cache, &merged)?;
             return self.add_all(call, other_hashes);
         }
+        // The filters have sizes, and these may differ: the hashes become bits.
         self.merge_as_bits(call, header_cache, &merged, other)
     }
 
@@ -81,6 +84,7 @@ impl BloomState<'_> {
         header_cache: &mut HeaderCache,
         other: &View<'_>,
     ) -> Result<()> {
+        // If no capacity was given, a list has no size, unlike the bits of the other state.
         if other.header.is_to_be_sized() && !self.is_dense() {
             self.become_dense_before_sizing(call, header_cache, &other.header)?;
         }
