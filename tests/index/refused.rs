@@ -290,3 +290,99 @@ fn strange_operator_classes(client: &mut Client) {
         }
     }
 }
+
+/// An operator that an index can't answer, in an operator class that a superuser makes beside ones
+/// that it can: a lookup by it would lose rows.
+#[test]
+fn operators_that_an_index_cannot_answer_are_refused() {
+    const FILTERS: &str = "OPERATOR 2 @> (bloom, text), OPERATOR 2 @=> (bloom, bloom_key),
+        FUNCTION 1 (bloom, bloom) bloom_key(anyelement), FUNCTION 2 (bloom, bloom) bloom_keys(anyarray)";
+    let mut client = server().database("strange_operators");
+    run(
+        &mut client,
+        "CREATE FUNCTION lacks(bloom, text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN NOT $1 @> $2; END';
+         CREATE OPERATOR !@> (LEFTARG = bloom, RIGHTARG = text, FUNCTION = lacks);
+         CREATE TABLE s AS SELECT i, '10.0.0.1'::inet AS a, ARRAY[i] AS l, to_jsonb(i) AS j, 'x'::tsvector AS v,
+             bloom_from_array(ARRAY[i::text]) AS f FROM generate_series(1, 5) AS i;
+         ALTER TABLE s ADD t text DEFAULT 'x'",
+    );
+    let with_lacks = format!("{FILTERS}, OPERATOR 3 !@> (bloom, text)");
+    for (column, sql_type, members) in [
+        ("i", "integer", "OPERATOR 1 =, OPERATOR 5 <"),
+        ("a", "inet", "OPERATOR 1 =, OPERATOR 5 <<="),
+        ("f", "bloom", &with_lacks),
+        (
+            "l",
+            "anyarray",
+            "OPERATOR 4 &&, OPERATOR 5 <, FUNCTION 3 arrayoverlap(anyarray, anyarray)",
+        ),
+        ("j", "jsonb", "OPERATOR 3 @>, OPERATOR 5 <, FUNCTION 3 jsonb_contains(jsonb, jsonb)"),
+        (
+            "v",
+            "tsvector",
+            "OPERATOR 8 @@ (tsvector, tsquery), OPERATOR 5 <, FUNCTION 3 ts_match_vq(tsvector, tsquery)",
+        ),
+        ("t", "text", "OPERATOR 5 ~~, OPERATOR 6 <, FUNCTION 3 textlike(text, text)"),
+        // The keys of another type, whose values would be read as what they are not.
+        (
+            "i",
+            "integer",
+            "OPERATOR 5 ~~ (text, text), FUNCTION 3 (integer, integer) textlike(text, text)",
+        ),
+        (
+            "i",
+            "integer",
+            "OPERATOR 3 @> (jsonb, jsonb), FUNCTION 3 (integer, integer) jsonb_contains(jsonb, jsonb)",
+        ),
+        (
+            "i",
+            "integer",
+            "OPERATOR 8 @@ (tsvector, tsquery), FUNCTION 3 (integer, integer) ts_match_vq(tsvector, tsquery)",
+        ),
+    ] {
+        run(
+            &mut client,
+            &format!(
+                "CREATE OPERATOR CLASS strange_ops FOR TYPE {sql_type} USING bloom_filter AS {members}"
+            ),
+        );
+        let state = sqlstate(
+            &mut client,
+            &format!("CREATE INDEX ON s USING bloom_filter ({column} strange_ops)"),
+        );
+        println!("{sql_type}: {state}: {members}");
+        assert_eq!(state, "0A000", "{members}");
+        run(&mut client, "DROP OPERATOR FAMILY strange_ops USING bloom_filter CASCADE");
+    }
+
+    // An operator that comes after the index, also in a session that has asked the index before.
+    for (column, sql_type, members, known, added, asked) in [
+        ("i", "integer", "OPERATOR 1 =", "i = 5", "OPERATOR 5 < (integer, integer)", "i < 5"),
+        (
+            "f",
+            "bloom",
+            FILTERS,
+            "f @> '5'::text",
+            "OPERATOR 3 !@> (bloom, text)",
+            "f !@> '5'::text",
+        ),
+    ] {
+        run(
+            &mut client,
+            &format!(
+                "CREATE OPERATOR CLASS own_ops FOR TYPE {sql_type} USING bloom_filter AS {members};
+                 CREATE INDEX own ON s USING bloom_filter ({column} own_ops); SET enable_seqscan = off"
+            ),
+        );
+        assert_eq!(value::<i64>(&mut client, &format!("SELECT count(*) FROM s WHERE {known}")), 1);
+        run(&mut client, &format!("ALTER OPERATOR FAMILY own_ops USING bloom_filter ADD {added}"));
+        refused(&mut client, "0A000", &format!("SELECT count(*) FROM s WHERE {asked}"));
+        let mut other = server().connect("strange_operators");
+        run(&mut other, "SET enable_seqscan = off");
+        refused(&mut other, "0A000", &format!("SELECT count(*) FROM s WHERE {asked}"));
+        run(
+            &mut client,
+            "DROP INDEX own; DROP OPERATOR FAMILY own_ops USING bloom_filter CASCADE; RESET enable_seqscan",
+        );
+    }
+}

@@ -5,7 +5,8 @@ use crate::error::unsupported;
 use crate::index::page::impossible;
 use crate::index::session::{self, IndexColumn};
 use crate::key_condition::{KEY_OF_ARRAY, STRATEGY_CONTAINS};
-use crate::pg::call::error::{Result, info};
+use crate::pg::call::error::{Error, Result, info};
+use crate::pg::catalog::operators::FamilyOperator;
 use crate::pg::catalog::{self, operators};
 use crate::pg::method::scan::is_line;
 use crate::pg::storage::relation::{ColumnClass, Relation};
@@ -71,8 +72,8 @@ pub fn is_of_text(group: &FilterGroup) -> bool {
 /// a column of filters.
 ///
 /// Fails with 0A000 unless the index has the extension's operator class `bloom_ops`: it is declared
-/// for the type `bloom`, and its operators with `text` and with `bloom_key` on the right side are
-/// the extension's own. A superuser can declare other classes for this access method.
+/// for the type `bloom`, its operators with `text` and with `bloom_key` on the right side are the
+/// extension's own, and no operator has another strategy than `@>` has. A superuser can declare other classes for this access method.
 pub fn bloom_key_type(index: Relation) -> Result<Oid> {
     let ColumnClass { family, declared: declared_type, .. } = index.column_class();
     // The types and functions of the extension are in the schema of the access method's handler.
@@ -88,12 +89,29 @@ pub fn bloom_key_type(index: Relation) -> Result<Oid> {
     if declared_type == bloom_type
         && is_own_operator(pg_sys::TEXTOID, c"bloom_contains")
         && is_own_operator(bloom_key_type, c"bloom_contains_key")
+        && operators::family_operators(family)
+            .iter()
+            .all(|operator| has_strategy_of_contains(operator, declared_type))
     {
         return Ok(bloom_key_type);
     }
+    Err(refuse_class(index))
+}
+
+/// Returns the error for an index whose operator class has an operator that doesn't ask a filter
+/// whether it contains an element.
+pub fn refuse_class(index: Relation) -> Error {
     let message =
         format!("index \"{}\" has an operator class that does not ask filters", index.name());
-    Err(unsupported(message, "Use the operator class bloom_ops."))
+    unsupported(message, "Use the operator class bloom_ops.")
+}
+
+/// Returns whether an operator of a family is there to search an index over the type `declared` for
+/// filters that contain an element, by its strategy.
+fn has_strategy_of_contains(operator: &FamilyOperator, declared: Oid) -> bool {
+    operator.amopstrategy == STRATEGY_CONTAINS
+        && operators::is_for_search(operator)
+        && operator.amoplefttype == declared
 }
 
 /// Returns whether an operator class, given by its family and the type that it is declared for, is
@@ -107,10 +125,7 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
         info(unsupported("the operator class has no support function 2", "See docs/index.md."));
     }
     for operator in &operators::family_operators(family) {
-        if operator.amopstrategy != STRATEGY_CONTAINS
-            || !operators::is_for_search(operator)
-            || operator.amoplefttype != declared
-        {
+        if !has_strategy_of_contains(operator, declared) {
             is_valid = false;
             let message = format!(
                 "operator {} is not of strategy 2 for search",

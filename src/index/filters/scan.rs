@@ -1,8 +1,9 @@
 //! Bitmap scans: the rows whose filters may have a key.
 
-use super::column::{FiltersIndex, check_rows};
+use super::column::{FiltersIndex, check_rows, refuse_class};
 use crate::element::{ElementType, HashForKind, ProbeKey, with_value};
 use crate::error::unsupported;
+use crate::key_condition::STRATEGY_CONTAINS;
 use crate::pg::call::Result;
 use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
@@ -72,8 +73,8 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
 /// *scan key* is a comparison of the query with the column of filters. Its values are texts, or of
 /// the extension's type `bloom_key`, whose identifier is `bloom_key_type`.
 ///
-/// Fails with 0A000 if the key has values of another type, or if its collation doesn't compare
-/// bytes, and with 22P03 for a damaged value of type `bloom_key`.
+/// Fails with 0A000 if the key has values of another type or another operator, or if its collation
+/// doesn't compare bytes, and with 22P03 for a damaged value of type `bloom_key`.
 ///
 /// # Safety
 /// The key must be one of a scan of the index.
@@ -82,6 +83,10 @@ unsafe fn alternatives(
     bloom_key_type: Oid,
     key: &Key,
 ) -> Result<Vec<ProbeKey>> {
+    // A superuser can add another operator to the family after the index was opened.
+    if key.strategy != STRATEGY_CONTAINS {
+        return Err(refuse_class(relation));
+    }
     let elements = key.sought().into_iter();
     if key.asked_type == bloom_key_type {
         // SAFETY: the elements are of that type, which is of variable length.

@@ -78,7 +78,8 @@ unsafe fn hashes_that_match_all(
 }
 
 /// Returns the hashes of the elements that a scan key asks for, in ascending order. Fails with
-/// 0A000 if elements of their type can't be compared with the column by hashes.
+/// 0A000 if elements of their type can't be compared with the column by hashes, or if the operator
+/// isn't `=`.
 ///
 /// # Safety
 /// The scan key must be one of a scan of the index.
@@ -87,7 +88,7 @@ unsafe fn hashes_of_scan_key(
     elements: &ElementColumn,
     scan_key: &Key,
 ) -> Result<Vec<u64>> {
-    let hasher = elements.hasher_of(index.relation, scan_key.asked_type)?;
+    let hasher = elements.hasher_of_scan_key(index.relation, scan_key)?;
     // SAFETY: promised by the caller: the elements are of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
     // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is freed.

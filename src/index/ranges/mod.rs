@@ -54,7 +54,7 @@ pub static RANGES: IndexKind = IndexKind {
 
 fn validate(family: Oid, declared: Oid) -> bool {
     match operators::family_function(family, declared, PARTS_CLASS_FUNCTION) {
-        Some(support) => columns::class::check(family, support).map_err(info).is_ok(),
+        Some(support) => columns::class::check(family, declared, support).map_err(info).is_ok(),
         None => columns::element::validate(family, declared),
     }
 }

@@ -34,6 +34,7 @@ lookups! {
     get_opfamily_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Oid;
     get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
     GetDefaultOpClass(oid: Oid, method: Oid) -> Oid;
+    IsBinaryCoercible(from: Oid, to: Oid) -> bool;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
 }
 

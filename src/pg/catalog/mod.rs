@@ -298,6 +298,12 @@ pub fn display_name(oid: pg_sys::Oid) -> String {
     unsafe { encoding::utf8_of(pg_sys::format_type_be(oid)) }.unwrap_or_default()
 }
 
+/// Returns whether values of a type are stored as those of another type are, so that PostgreSQL
+/// takes them for such values: varchar for text, arrays for anyarray, or the type itself.
+pub fn is_stored_as(oid: pg_sys::Oid, other: pg_sys::Oid) -> bool {
+    lookup::IsBinaryCoercible(oid, other)
+}
+
 /// Returns whether texts are equal under a collation only if their bytes are. True for the invalid
 /// identifier, which values without a collation have.
 pub fn is_deterministic(collation: pg_sys::Oid) -> bool {

@@ -10,7 +10,7 @@
 
 use crate::error::unsupported;
 use crate::pg::call::{Error, Result, SqlState};
-use crate::pg::catalog::operators;
+use crate::pg::catalog::{self, operators};
 use pgrx::pg_sys::{self, Oid};
 
 /// The number of the support function by which the index tells these operator classes from each
@@ -122,15 +122,34 @@ fn refused(message: String) -> Error {
     unsupported(message, "Use the operator classes of the extension. See docs/index.md.")
 }
 
-/// Checks that an operator family has only operators that an index can be asked by. `support` is
-/// support function 3 of its operator class, which says what the index keeps: parts of arrays,
-/// jsonb, tsvector or text. Fails with 0A000 if the function is another one, or if an operator has
-/// another function than its strategy (its number in the class) should have.
-pub fn check(family: Oid, support: Oid) -> Result<()> {
-    let allowed = operators_of(support);
-    if allowed.is_empty() {
-        return Err(unknown_class());
+/// Returns the type as whose values the index reads those of its column, for the operator class
+/// with this support function; `None` for a function that isn't one of the four.
+fn type_read_by(support: Oid) -> Option<Oid> {
+    match support.to_u32() {
+        ARRAY_OPS => Some(pg_sys::ANYARRAYOID),
+        JSONB_OPS => Some(pg_sys::JSONBOID),
+        TSVECTOR_OPS => Some(pg_sys::TSVECTOROID),
+        TEXT_NGRAM_OPS => Some(pg_sys::TEXTOID),
+        _ => None,
     }
+}
+
+/// Checks that an index can have an operator class, given by its family, the type that it is
+/// declared for, and its support function 3. The function says what the index keeps: parts of
+/// arrays, jsonb, tsvector or text.
+///
+/// Fails with 0A000 if the function is another one, if values of the type aren't stored as those
+/// that the function is for, or if an operator of the family has another function than its strategy
+/// (its number in the family) should have.
+pub fn check(family: Oid, declared: Oid, support: Oid) -> Result<()> {
+    let read_as = type_read_by(support).ok_or_else(unknown_class)?;
+    if !catalog::is_stored_as(declared, read_as) {
+        return Err(refused(format!(
+            "support function 3 of the operator class does not read type {}",
+            catalog::display_name(declared)
+        )));
+    }
+    let allowed = operators_of(support);
     for operator in &operators::family_operators(family) {
         let function_of_operator = operators::function_of(operator.amopopr).to_u32();
         let is_allowed = allowed.iter().any(|&(strategy, function)| {

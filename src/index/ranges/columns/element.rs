@@ -14,7 +14,9 @@ use crate::element::{Column, HASH_SUPPORT, Hasher};
 use crate::error::unsupported;
 use crate::pg::call::error::info;
 use crate::pg::call::{Error, Result};
+use crate::pg::catalog::operators::FamilyOperator;
 use crate::pg::catalog::{self, operators};
+use crate::pg::method::scan::Key;
 use crate::pg::storage::relation::{ColumnClass, Relation};
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
@@ -41,7 +43,7 @@ impl ElementColumn {
     ///
     /// Fails with 0A000 for a type, a collation or an operator class that an index can't have. In
     /// particular `=` of the class must be the default one of its type, since values that are equal
-    /// by that, and only these, have equal hashes.
+    /// by that, and only these, have equal hashes; and there must be no other operators.
     pub fn of_index(index: Relation) -> Result<ElementColumn> {
         let ColumnClass { family, declared: declared_type, collation } = index.column_class();
         let hashed_type = if catalog::is_polymorphic(declared_type) {
@@ -59,12 +61,32 @@ impl ElementColumn {
         if !is_usual_equality(family, declared_type, declared_type) {
             return Err(refuse_comparison(declared_type, declared_type));
         }
+        for operator in &operators::family_operators(family) {
+            if !has_strategy_of_equality(operator) {
+                return Err(refuse_comparison(operator.amoplefttype, operator.amoprighttype));
+            }
+        }
         Ok(ElementColumn { column, hashers_by_type: RefCell::default() })
     }
 
     /// Returns the hasher of the column's own values.
     pub fn hasher(&self) -> &Hasher {
         self.column.hasher()
+    }
+
+    /// Returns the hasher for the values of a scan key, a comparison of the query with the column.
+    ///
+    /// Fails with 0A000 as [`ElementColumn::hasher_of`] does, and for another operator than `=`. A
+    /// superuser can add one to the operator family after the index was opened, and a lookup of the
+    /// values' hashes would miss rows.
+    pub fn hasher_of_scan_key(&self, index: Relation, scan_key: &Key) -> Result<Hasher> {
+        let asked_type = scan_key.asked_type;
+        if scan_key.strategy != EQUAL {
+            let declared_type = index.column_class().declared;
+            let right_type = if asked_type == Oid::INVALID { declared_type } else { asked_type };
+            return Err(refuse_comparison(declared_type, right_type));
+        }
+        self.hasher_of(index, asked_type)
     }
 
     /// Returns the hasher for values of type `asked_type` that a query compares the column with,
@@ -101,6 +123,12 @@ fn is_usual_equality(family: Oid, left: Oid, right: Oid) -> bool {
     operator.is_some() && operator == operators::equality(left, right)
 }
 
+/// Returns whether an operator of a family is there to search an index for equal values, by its
+/// strategy.
+fn has_strategy_of_equality(operator: &FamilyOperator) -> bool {
+    operator.amopstrategy == EQUAL && operators::is_for_search(operator)
+}
+
 /// Returns the error for an operator class whose operator isn't the usual equality of its types.
 fn refuse_comparison(left: Oid, right: Oid) -> Error {
     let (left, right) = (catalog::display_name(left), catalog::display_name(right));
@@ -124,7 +152,7 @@ pub fn validate(family: Oid, declared: Oid) -> bool {
     };
     for operator in &operators::family_operators(family) {
         let name = operators::display(operator);
-        if operator.amopstrategy != EQUAL || !operators::is_for_search(operator) {
+        if !has_strategy_of_equality(operator) {
             complain(format!("operator {name} is not of strategy 1 for search"));
         } else if !is_usual_equality(family, operator.amoplefttype, operator.amoprighttype) {
             complain(format!("operator {name} is not the usual equality of these types"));

@@ -31,7 +31,7 @@ use crate::index::session::{self, IndexColumn};
 use crate::pg::call::{Result, SqlValue};
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::Key;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{ColumnClass, Relation};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::text::{Windows, each_window};
@@ -73,8 +73,8 @@ impl IndexColumn for RangesColumn {
         if class_function == Oid::INVALID {
             return Ok(RangesColumn::Element(ElementColumn::of_index(index)?));
         }
-        let family = index.column_class().family;
-        class::check(family, class_function)?;
+        let ColumnClass { family, declared, .. } = index.column_class();
+        class::check(family, declared, class_function)?;
         Ok(match class_function.to_u32() {
             class::ARRAY_OPS => RangesColumn::Array(Box::new(ArrayColumn::of_index(index)?)),
             class::TEXT_NGRAM_OPS => RangesColumn::Text(TextColumn::of_index(index)?),
