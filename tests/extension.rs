@@ -204,7 +204,7 @@ fn settings_may_be_there_before_the_library() {
     ] {
         let server = Server::start(&format!("{config}\n{preload}"));
         let mut client = server.database("preloaded");
-        let settings = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings WHERE name LIKE 'pg\\_bloom.%'";
+        let settings = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings WHERE category = 'Customized Options' AND name NOT LIKE 'plpgsql.%'";
         assert!(
             value::<bool>(&mut client, "SELECT (bloom_info(bloom_empty(1000))).target_fpr = 0.02"),
             "{preload}"

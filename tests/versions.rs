@@ -37,9 +37,14 @@ fn versions_agree() {
             between(&read("Cargo.lock"), &format!("name = \"{name}\"\nversion = \""), "\"");
         assert_eq!(locked, [version], "{name} in Cargo.lock");
     }
-    // The fuzz targets are a workspace of their own. The Python package has the version of its
-    // crate.
+    // The fuzz targets are a workspace of their own, which has a lock of its own.
     assert_eq!(between(&read("core/fuzz/libfuzzer/Cargo.toml"), "\nversion = \"", "\""), [version]);
+    let lock = read("core/fuzz/libfuzzer/Cargo.lock");
+    for name in ["pg_bloom_core", "pg_bloom_fuzz", "pg_bloom_libfuzzer"] {
+        let locked = between(&lock, &format!("name = \"{name}\"\nversion = \""), "\"");
+        assert_eq!(locked, [version], "{name} in core/fuzz/libfuzzer/Cargo.lock");
+    }
+    // The Python package has the version of its crate.
     let python = read("python/pyproject.toml");
     assert!(python.contains("\ndynamic = [\"version\""), "python/pyproject.toml");
     assert_eq!(between(&read("js/package.json"), "\n  \"version\": \"", "\""), [version]);
@@ -56,6 +61,13 @@ fn versions_agree() {
         between(&read("docs/cloudnativepg.yaml"), "/pg_bloom-extension:", "-pg"),
         [version, version]
     );
+    let questions = read("docs/faq.md");
+    assert_eq!(between(&questions, "The tag `", "-pg"), [version]);
+    assert_eq!(
+        between(&questions, "reference: ghcr.io/OWNER/pg_bloom-extension:", "-pg"),
+        [version]
+    );
+    assert_eq!(between(&read("docs/reference.md"), "/pg_bloom--", ".sql"), [version]);
     let changes = read("CHANGELOG.md");
     let heading = changes.lines().next().expect("there are changes");
     assert!(

@@ -11,8 +11,13 @@ use pg_bloom_core::index::page::{
     Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
 };
 use pg_bloom_core::memory;
+use pgrx::pg_sys;
 use std::cell::Cell;
+use std::mem::offset_of;
 use std::ops::Range;
+
+// The core has the size of a page's header as a number.
+const _: () = assert!(PAGE_HEADER_BYTES == offset_of!(pg_sys::PageHeaderData, pd_linp));
 
 /// The size of PostgreSQL's pages.
 pub const PAGE_SIZE: PageSize = PageSize::new(PAGE_BYTES).expect("PostgreSQL has such pages");

@@ -27,6 +27,7 @@ pub const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// The layouts of filters.
 pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
+const _: () = assert!(LAYOUTS.len() == pg_bloom_core::Layout::ALL.len());
 
 /// A type of elements, and distinct values of it as an expression of the integer i.
 pub type Kind = (&'static str, &'static str);

@@ -29,7 +29,7 @@ fn memory(client: &mut Client, name: &str) -> u64 {
 /// Statements that fail, each with its SQLSTATE: every operation, at the start and with memory in
 /// hand.
 fn failures(round: usize) -> Vec<(&'static str, String)> {
-    let layout = LAYOUTS[round % 3];
+    let layout = LAYOUTS[round % LAYOUTS.len()];
     let many = 2000 + round % 500;
     vec![
         ("22P02", "SELECT '\\x01'::bloom".into()),

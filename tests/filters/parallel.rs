@@ -371,7 +371,7 @@ fn a_build_is_the_union_of_the_builds_of_any_partition() {
     );
     let mut random = Random(7);
     for round in 0..60 {
-        let layout = LAYOUTS[round % 3];
+        let layout = LAYOUTS[round % LAYOUTS.len()];
         let capacity = *random.pick(&[1, 30, 400, 4000, 50000, 10_000_000]);
         let fpr = *random.pick(&[0.2, 0.01, 1e-5]);
         let (rows, pieces, seed) =

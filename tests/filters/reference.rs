@@ -71,7 +71,7 @@ const OTHERS: &str = "
     FROM members WHERE classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)
         -- From PostgreSQL 18 on array types are members too.
         AND NOT EXISTS (SELECT FROM pg_type t WHERE classid = 'pg_type'::regclass AND t.oid = objid AND t.typelem <> 0)
-    UNION SELECT name FROM pg_settings WHERE name LIKE 'pg\\_bloom.%'";
+    UNION SELECT name FROM pg_settings WHERE category = 'Customized Options' AND name NOT LIKE 'plpgsql.%'";
 
 /// Columns of functions that return rows: the function, and the column as a row of a table begins.
 const COLUMNS: &str = "
@@ -152,6 +152,25 @@ fn the_reference_has_every_column() {
         }
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Operators that the comment of their operator class doesn't name. It has SQL's own names for two,
+/// and nothing about `@=>`, which users don't write.
+const WITHOUT_COMMENT: &str = "
+    SELECT opcname || ': ' || name
+    FROM pg_opclass AS c
+    JOIN members ON classid = 'pg_opclass'::regclass AND objid = c.oid
+    JOIN pg_am AS a ON a.oid = opcmethod AND amname = 'bloom_filter'
+    JOIN pg_amop ON amopfamily = opcfamily AND amoplefttype = opcintype
+    JOIN pg_operator AS o ON o.oid = amopopr,
+    LATERAL (SELECT CASE oprname WHEN '~~' THEN 'LIKE' WHEN '~~*' THEN 'ILIKE' ELSE oprname END) AS shown (name)
+    WHERE oprname <> '@=>'
+        AND name <> ALL (string_to_array(replace(obj_description(c.oid, 'pg_opclass'), ',', ''), ' '))";
+
+#[test]
+fn comments_name_the_operators_of_their_classes() {
+    let mut client = client("reference_comments");
+    assert_eq!(column::<String>(&mut client, WITHOUT_COMMENT), Vec::<String>::new());
 }
 
 /// Words that look like names of ours, anywhere in a document.

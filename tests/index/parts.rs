@@ -4,9 +4,10 @@
 
 use crate::answerable::is_answerable;
 use crate::common::asking::{agree, agree_by_part, check, shares_read};
-use crate::common::{Random, Server, plan, run, value};
+use crate::common::{Random, Server, column, plan, run, value};
 use crate::{json_paths, random, server, times};
 use postgres::Client;
+use std::collections::BTreeSet;
 
 /// Rows of a table, half of them before the index is made.
 const ROWS: usize = 1200;
@@ -480,6 +481,25 @@ fn random_documents_are_found_by_random_questions() {
         check(&mut client, &format!("{}_d", trial.name));
         println!("{}: {} questions, {} alone", trial.name, asked.all, asked.answerable);
     }
+}
+
+/// Each operator of a class with parts is in a trial.
+#[test]
+fn trials_have_every_operator() {
+    let mut client = server().database("all_operators");
+    let operators = "
+        SELECT DISTINCT opcname || ' ' || CASE oprname WHEN '~~' THEN 'LIKE' WHEN '~~*' THEN 'ILIKE' ELSE oprname END AS operator
+        FROM pg_opclass JOIN pg_amproc ON amprocfamily = opcfamily AND amprocnum = 3
+        JOIN pg_amop ON amopfamily = opcfamily JOIN pg_operator AS o ON o.oid = amopopr
+        WHERE amopmethod = (SELECT oid FROM pg_am WHERE amname = 'bloom_filter') ORDER BY operator";
+    let all: BTreeSet<String> = column(&mut client, operators).into_iter().collect();
+    let of_trial = |trial: &Trial| {
+        let names = trial.operators.iter().map(|(operator, _)| operator);
+        names
+            .map(|operator| format!("{} {operator}", trial.class))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(TRIALS.iter().flat_map(of_trial).collect::<BTreeSet<_>>(), all);
 }
 
 /// What the oracle of a condition is written for: constants, several conditions on one column, and

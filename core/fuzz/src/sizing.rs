@@ -13,7 +13,7 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 /// blocks.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let layout = Layout::ALL[usize::from(input.byte() % 3)];
+    let layout = Layout::ALL[usize::from(input.byte()) % Layout::ALL.len()];
     let capacity = input.number() >> (input.byte() % 64);
     let fpr = rate_of(&mut input);
     let bytes = input.number() >> (input.byte() % 64);
