@@ -108,8 +108,8 @@ unsafe fn alternatives(
 /// elements of one type, their *key kind*, and one size. A condition is a list of probe keys,
 /// elements in the form of the type `bloom_key`, of which a filter must have at least one.
 ///
-/// Each probe key becomes what [`sought_for_key`] returns for it; the others are left out, so that
-/// a condition without any left finds no filter of the group.
+/// Each probe key becomes what [`sought_for_key`] returns for it. Keys for which that is `None` are
+/// left out, so that a condition of which no key is left finds no filter of the group.
 fn sought_in_group(conditions: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
     let kind = group.kind();
     let sought_for_condition = |keys: &Vec<ProbeKey>| {
