@@ -227,15 +227,19 @@ pub trait Pages {
         read: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R, Self::Error>;
 
-    /// Returns whether further pages may be announced now. Whoever knows pages that will be read
-    /// soon asks before it computes them: where pages are in memory, that would be for nothing.
+    /// Returns whether further pages may be announced now: see [`Pages::announce`]. Ask before
+    /// computing which pages will be read soon, which is for nothing where pages are in memory. By
+    /// default there is nothing to announce.
     fn can_announce(&mut self) -> bool {
         false
     }
 
-    /// Announces that a page will be read soon, so that it can be read from disk while others are
-    /// in use. [`Pages::can_announce`] must have allowed it.
-    fn announce(&mut self, _page: PageNumber) {}
+    /// Announces (prefetches) a page: says that it will be read soon, so that it can be read from
+    /// disk while others are in use. Call it only if [`Pages::can_announce`] has just returned
+    /// `true`.
+    fn announce(&mut self, _page: PageNumber) {
+        // Pages in memory are read at once, so that their implementation need not do anything.
+    }
 }
 
 /// Writes the pages of an index that is being built, in the order of their numbers.

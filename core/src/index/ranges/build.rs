@@ -74,9 +74,9 @@ fn targets(options: &Options, highest_level: Level) -> PerLevel<SlotTarget> {
 fn highest_level_of_new(options: &Options) -> Level {
     let ranges = options.ranges_of(options.table_pages);
     let tiles = ranges.div_ceil(MAX_WIDTH.into());
-    if ranges <= options.most_uncovered_slots(Level::Zero) {
+    if ranges <= options.most_always_probed_slots(Level::Zero) {
         Level::Zero
-    } else if tiles <= options.most_uncovered_slots(Level::One) {
+    } else if tiles <= options.most_always_probed_slots(Level::One) {
         Level::One
     } else {
         Level::Two
@@ -136,7 +136,7 @@ impl Build {
             if gets_level_above {
                 // The next tile is the first one of its level that has a slot above.
                 let next_tile = self.directory.tile_count(level);
-                self.directory.first_covered[level] = Some(next_tile);
+                self.directory.first_with_slot_above[level] = Some(next_tile);
             }
         }
         self.highest_level = self.highest_level.max(highest_level);
@@ -152,7 +152,7 @@ impl Build {
     /// grown since the build began.
     fn add_level_one_if_needed(&mut self, new_ranges: u64) {
         let end_range = self.directory.end_slot(Level::Zero) + new_ranges;
-        let most_ranges = self.directory.options.most_uncovered_slots(Level::Zero);
+        let most_ranges = self.directory.options.most_always_probed_slots(Level::Zero);
         if self.highest_level == Level::Zero && end_range > most_ranges {
             self.add_levels(Level::One);
         }
@@ -206,8 +206,8 @@ impl Build {
     fn forget_levels_without_tiles(&mut self) {
         for level in [Level::Zero, Level::One] {
             let tiles = self.directory.tile_count(level);
-            let first_covered = &mut self.directory.first_covered[level];
-            *first_covered = first_covered.filter(|&first| first < tiles);
+            let first_with_slot_above = &mut self.directory.first_with_slot_above[level];
+            *first_with_slot_above = first_with_slot_above.filter(|&first| first < tiles);
         }
     }
 
@@ -276,7 +276,7 @@ impl Build {
     fn add_level_two_if_needed<S: PageSink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
         let tiles_of_zero = u64::from(self.directory.tile_count(Level::Zero));
         let slots_of_one = tiles_of_zero - self.directory.first_slot(Level::One);
-        let most_slots_of_one = self.directory.options.most_uncovered_slots(Level::One);
+        let most_slots_of_one = self.directory.options.most_always_probed_slots(Level::One);
         if self.highest_level == Level::One && slots_of_one >= most_slots_of_one {
             self.write_level_one(sink, Input::MoreFollows)?;
             self.add_levels(Level::Two);

@@ -8,7 +8,7 @@
 //! `meta` reads a directory and writes its metapage, `grow` adds tiles to it, and `search` looks
 //! keys up by it.
 
-use super::shape::{Level, MOST_UNCOVERED_SLOTS, PerLevel, TileShape, Width};
+use super::shape::{Level, MOST_ALWAYS_PROBED_SLOTS, PerLevel, TileShape, Width};
 use super::split::Split;
 use super::tile::{Mark, SlotAddress, TileAddress};
 use crate::error::{Result, TooLarge};
@@ -67,10 +67,10 @@ impl Options {
 
     /// Returns the most slots of a level that may be in tiles without a slot in the level above.
     /// Every lookup reads such tiles. The highest level has no level above, and no limit.
-    pub(super) const fn most_uncovered_slots(&self, level: Level) -> u64 {
+    pub(super) const fn most_always_probed_slots(&self, level: Level) -> u64 {
         match level {
             Level::Zero if self.is_flat => u64::MAX,
-            Level::Zero | Level::One => MOST_UNCOVERED_SLOTS,
+            Level::Zero | Level::One => MOST_ALWAYS_PROBED_SLOTS,
             Level::Two => u64::MAX,
         }
     }
@@ -189,7 +189,7 @@ pub struct Directory {
     /// How many keys a row has on average, by the build of the index; 0 if each has one.
     pub keys_per_row: u16,
     /// The first tile of each level that has a slot in the level above; `None` if no tile has.
-    pub(super) first_covered: PerLevel<Option<u32>>,
+    pub(super) first_with_slot_above: PerLevel<Option<u32>>,
     /// The runs of each level, in the order of their slots.
     pub(super) runs: PerLevel<Vec<TileRun>>,
 }
@@ -201,7 +201,7 @@ impl Directory {
             options,
             chain: Chain::empty(),
             keys_per_row: 0,
-            first_covered: PerLevel::default(),
+            first_with_slot_above: PerLevel::default(),
             runs: PerLevel::default(),
         }
     }
@@ -209,8 +209,9 @@ impl Directory {
     /// Returns the first slot that a level has or would have. The slots of levels 1 and 2 are
     /// numbered as the tiles below, and the first of these may have no slot above.
     pub(super) fn first_slot(&self, level: Level) -> u64 {
-        let first_covered_below = level.below().and_then(|below| self.first_covered[below]);
-        first_covered_below.map_or(0, u64::from)
+        let first_below_with_slot =
+            level.below().and_then(|below| self.first_with_slot_above[below]);
+        first_below_with_slot.map_or(0, u64::from)
     }
 
     /// Returns the first slot of a level that has no tile yet: for level 0, how many ranges the
@@ -229,13 +230,16 @@ impl Directory {
 
     /// Returns how many tiles of a level have no slot in the level above. They are the first ones
     /// of the level, and every lookup probes them.
-    pub fn uncovered_tiles(&self, level: Level) -> u32 {
-        self.first_covered[level].unwrap_or_else(|| self.tile_count(level))
+    pub fn tiles_without_slot_above(&self, level: Level) -> u32 {
+        self.first_with_slot_above[level].unwrap_or_else(|| self.tile_count(level))
     }
 
     /// Returns how many tiles every lookup probes, on all levels together.
     pub fn always_probed(&self) -> u32 {
-        Level::ALL.into_iter().map(|level| self.uncovered_tiles(level)).sum()
+        Level::ALL
+            .into_iter()
+            .map(|level| self.tiles_without_slot_above(level))
+            .sum()
     }
 
     /// Returns whether the pages that have no tile yet may be split: those with a tile are whole,
@@ -270,8 +274,8 @@ impl Directory {
         let Some(above) = self.tile_of(Level::One, tile) else {
             return Level::Zero;
         };
-        match self.first_covered[Level::One] {
-            Some(first_covered) if above.ordinal >= first_covered => Level::Two,
+        match self.first_with_slot_above[Level::One] {
+            Some(first_with_slot_above) if above.ordinal >= first_with_slot_above => Level::Two,
             _ => Level::One,
         }
     }
@@ -353,7 +357,7 @@ impl Directory {
             let slot_in_tile = (slot_number - tile.first_slot) as u8;
             slots.push(SlotAddress { tile, slot_in_tile });
 
-            let has_slot_above = tile.ordinal >= self.uncovered_tiles(level);
+            let has_slot_above = tile.ordinal >= self.tiles_without_slot_above(level);
             if !has_slot_above {
                 break;
             }

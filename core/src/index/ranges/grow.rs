@@ -50,7 +50,7 @@ use crate::index::page::{Pages, RowId};
 /// How many pages of the tile before are read at most to learn how many keys its columns have.
 const PAGES_READ: u32 = 16;
 /// A tile of level 1 that is appended has a slot in level 2, unless it ends within so many slots.
-const UNCOVERED_SLOTS_OF_LEVEL_ONE: u64 = 128;
+const ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE: u64 = 128;
 /// A tile of level 1 that has a slot in level 2 gets one slot for so many slots that level 1 has
 /// already. So eight such tiles double the slots of the level.
 const SLOTS_PER_NEW_SLOT: u64 = 8;
@@ -74,15 +74,15 @@ fn width_of_level_zero(first_range: u64) -> Width {
     Width::holding(columns)
 }
 
-/// Returns how many slots a tile of level 1 gets that has no slot in level 2 itself, and so is
-/// *uncovered*: every lookup probes it. The tiles before it have `slots_before` slots together.
-/// `None` if it would end after the first [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots: then it needs a
-/// slot in level 2.
-fn width_of_uncovered_level_one(slots_before: u64) -> Option<Width> {
+/// Returns how many filters the next tile of level 1 gets if it is one of the first tiles, which
+/// have no filter of their own keys in level 2, so that every lookup probes them. The tiles before
+/// it have `slots_before` filters together. Returns `None` if the tile would end after the first
+/// [`ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE`] filters: then it needs a filter in level 2.
+fn width_of_always_probed_level_one(slots_before: u64) -> Option<Width> {
     let columns = if slots_before < 64 { slots_before / 4 + 8 } else { slots_before / 2 };
     let width = Width::within(columns);
     let end_slot = slots_before + u64::from(width.columns());
-    (end_slot <= UNCOVERED_SLOTS_OF_LEVEL_ONE).then_some(width)
+    (end_slot <= ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE).then_some(width)
 }
 
 /// The shapes of new tiles.
@@ -154,16 +154,17 @@ impl Directory {
         Ok(self.with_tiles(tiles, new_tiles)?)
     }
 
-    /// Keeps the index from spending tiles of full size on pages of the table that will hardly get
-    /// keys: those without a tile far before `row_page`, the page of a row that is to be added.
-    /// Returns a copy of the directory with small tiles for them, or `None` if hardly any page was
-    /// skipped.
+    /// Adds small tiles for pages of the table that rows have skipped. A row is to be added to page
+    /// `row_page` of the table, far behind the pages that the index has filters for. The pages
+    /// between them will hardly get keys, so [`Directory::grow`] would spend tiles of full size on
+    /// them for nothing. (A *tile* has the filters of up to 128 neighbouring ranges of the table.)
     ///
-    /// Such a tile takes at most a tenth as many pages as it stands for. The skipped pages aren't
-    /// split among several ranges either, even if the pages before them are.
+    /// Returns a copy of the directory with the small tiles, or `None` if fewer pages were skipped
+    /// than one tile stands for. Call it until it returns `None`, as one call may add only some of
+    /// the tiles. Then [`Directory::grow`] adds the tile of the row.
     ///
-    /// Call it until it returns `None`, as level 1 may have too few free slots for all tiles. Then
-    /// [`Directory::grow`] adds the tile of the row.
+    /// A small tile has at most a tenth as many pages as it stands for. The skipped pages are one
+    /// range each, even if the pages before them are split among several ranges.
     ///
     /// ```text
     /// pages of the table    |  with tiles  |  skipped: whole, small tiles  |  1,024 pages  | row
@@ -175,12 +176,13 @@ impl Directory {
         row_page: u32,
         mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
     ) -> Result<Option<Growth<Directory>>, E> {
-        // Pages near the row may get rows soon, so they aren't skipped.
-        let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
         let mut grown = self.clone();
         if self.options.split.is_some_and(|split| split.is_open()) {
             grown.make_new_pages_whole();
         }
+
+        // Pages near the row may get rows soon, so they aren't skipped.
+        let end_page = row_page.saturating_sub(PAGES_FILLED_TOGETHER);
         let end_range = grown.options.range_of(RowId { page: end_page, line: 1 });
         let skipped_ranges = u64::from(end_range).saturating_sub(self.end_slot(Level::Zero));
         if skipped_ranges == 0 {
@@ -201,30 +203,37 @@ impl Directory {
             limit_to_tenth_of_skipped(&mut above.level_one, pages_per_tile);
         }
 
-        // Several tiles are added at once where the plan of the next one is that of all. After a
-        // tile that needs a slot above all tiles need one. In an index with one level none ever
-        // does, and once the widest tiles have begun, all have their width. In other cases the next
-        // tile but one may be wider, or the first that needs a slot above.
-        let has_final_width = new_tiles.level_zero.width == Width::MAX;
-        let never_needs_slots_above = self.options.is_flat;
-        let one_plan_serves_all =
-            new_tiles.needs_slots_above || (never_needs_slots_above && has_final_width);
-        let tiles = if one_plan_serves_all { skipped_tiles } else { 1 };
+        let tiles = if self.has_last_plan(&new_tiles) { skipped_tiles } else { 1 };
         Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
 
-    /// Returns the shapes of the tiles that the index gets next: one of level 0, which has Bloom
-    /// filters for neighbouring ranges of the table, and perhaps one each of levels 1 and 2.
-    /// Nothing is added yet.
+    /// Returns whether all later tiles of level 0 would be planned as the one in `new_tiles`, so
+    /// that several can be added by this plan. Otherwise a later tile may be wider, or may be the
+    /// first one that needs a filter in level 1.
+    fn has_last_plan(&self, new_tiles: &NewTiles) -> bool {
+        if self.options.is_flat {
+            // No tile ever needs a filter above, and tiles become wider up to the greatest width.
+            new_tiles.level_zero.width == Width::MAX
+        } else {
+            // Only the first tiles, which become wider, need no filter above.
+            new_tiles.needs_slots_above
+        }
+    }
+
+    /// Plans the tiles that the index gets next: returns the shape of a new tile of level 0, and
+    /// those of new tiles of levels 1 and 2 if it needs them. Nothing is added yet.
     ///
-    /// A tile of level 1 or 2 has a *slot* for each tile of the level below: a filter of all keys
-    /// of that tile, so that a lookup may skip it. Only the first tiles of a level have no slot
-    /// above them, and every lookup reads these. So a tile of level 1 is planned if the new tile of
-    /// level 0 needs a slot and no slot is free, and a tile of level 2 if that tile of level 1 in
-    /// turn needs one.
+    /// A tile of level 0 has the Bloom filters of neighbouring ranges of the table. A lookup must
+    /// not read all of these tiles. So a tile of level 1 has a filter of all keys of each of some
+    /// tiles of level 0, and a tile of level 2 a filter of all keys of each of some tiles of level
+    /// 1. A place for such a filter is a *slot*.
     ///
-    /// `seen_keys` returns how many keys each column (filter) of a level's last tile has, by which
-    /// the next tile is sized.
+    /// The first tiles of level 0 need no slot in level 1, and every lookup reads them. If the new
+    /// tile needs one, it gets a free slot of the last tile of level 1. If none is free, a new tile
+    /// of level 1 is planned too, and perhaps one of level 2, which that one needs.
+    ///
+    /// `seen_keys` returns how many keys each filter of a level's last tile has, by which the next
+    /// tile is sized.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
@@ -233,95 +242,123 @@ impl Directory {
     ) -> Result<NewTiles, E> {
         let first_range = self.end_slot(Level::Zero);
         let width = width_of_level_zero(first_range);
-        let columns_per_slot = self.options.columns_per_slot(Level::Zero, first_range);
-        let end_range = first_range + u64::from(width.slots(columns_per_slot));
-        let most_ranges_without_slots_above = self.options.most_uncovered_slots(Level::Zero);
-        let needs_slots_above = self.first_covered[Level::Zero].is_some()
-            || end_range > most_ranges_without_slots_above;
+        let filters_per_range = self.options.columns_per_slot(Level::Zero, first_range);
+        let end_range = first_range + u64::from(width.slots(filters_per_range));
+        let needs_slots_above = self.tile_needs_slot_above(end_range);
 
         // Without a tile to learn from, the options say how many keys a range is expected to have.
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
-        let keys_per_column = rate::mean(&seen_keys_of_zero).unwrap_or_else(|| {
-            f64::from(self.options.keys_per_range) / f64::from(columns_per_slot)
+        let keys_per_filter = rate::mean(&seen_keys_of_zero).unwrap_or_else(|| {
+            f64::from(self.options.keys_per_range) / f64::from(filters_per_range)
         });
 
-        let above = if needs_slots_above && self.free_slots(Level::One) == 0 {
-            let keys_per_tile = keys_per_column * f64::from(MAX_WIDTH);
-            Some(self.plan_tiles_above(seen_keys, keys_per_tile)?)
-        } else {
-            None
-        };
-        let highest_level = match &above {
-            _ if !needs_slots_above => Level::Zero,
-            Some(above) => above.highest_level,
-            // The tile gets a free slot of the last tile of level 1.
-            None => self.highest_level_of_tile(self.tile_count(Level::Zero)),
-        };
+        // The rates of all levels that have a key multiply. So level 0 may have a higher rate if
+        // the keys of the new tile are on higher levels as well.
+        let mut highest_level = Level::Zero;
+        let mut above = None;
+        if needs_slots_above {
+            if self.free_slots(Level::One) > 0 {
+                let next_tile = self.tile_count(Level::Zero);
+                highest_level = self.highest_level_of_tile(next_tile);
+            } else {
+                let keys_per_tile = keys_per_filter * f64::from(MAX_WIDTH);
+                let new_tiles_above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
+                highest_level = new_tiles_above.highest_level;
+                above = Some(new_tiles_above);
+            }
+        }
 
         let level_zero = self.shape_of_next(NextTile {
             level: Level::Zero,
             width,
             target: self.options.target(Level::Zero, highest_level, first_range),
             seen_keys: &seen_keys_of_zero,
-            expected_keys: keys_per_column,
+            expected_keys: keys_per_filter,
         });
         Ok(NewTiles { level_zero, needs_slots_above, above })
     }
 
-    /// Returns the shapes of the next tile of level 1, which has a filter (*slot*) for each of some
-    /// tiles of level 0, and of the next tile of level 2, if the tile of level 1 needs a slot there
-    /// and no tile has a free one.
+    /// Returns whether the next tile of level 0, which ends before range `end_range`, needs a slot
+    /// in level 1. So does every tile after one that has a slot, and a tile that isn't wholly
+    /// within the first ranges that need none.
+    fn tile_needs_slot_above(&self, end_range: u64) -> bool {
+        let some_tile_has_slot_above = self.first_with_slot_above[Level::Zero].is_some();
+        some_tile_has_slot_above || end_range > self.options.most_always_probed_slots(Level::Zero)
+    }
+
+    /// Plans the next tile of level 1, and one of level 2 if that needs it: returns their shapes.
+    /// Nothing is added yet.
     ///
-    /// The first tiles of level 1 are *uncovered*: no filter of level 2 has their keys, so every
-    /// lookup probes them. They have at most [`UNCOVERED_SLOTS_OF_LEVEL_ONE`] slots together. Each
-    /// later tile needs a slot in level 2.
+    /// A tile of level 1 has one Bloom filter for each of some tiles of level 0, with all keys of
+    /// that tile, so that a lookup can skip it. A tile of level 2 has one for each of some tiles of
+    /// level 1 in the same way.
     ///
-    /// `keys_per_tile` is how many keys a tile of level 0 is expected to have, where a key counts
-    /// once in every range that has it. `seen_keys` returns how many keys each column of a level's
-    /// last tile has.
+    /// The first tiles of level 1, with up to [`ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE`] filters together,
+    /// need no filter in level 2. Every lookup reads these tiles. Each later one gets a filter in
+    /// the last tile of level 2. If that has no room, a new tile of level 2 is planned.
+    ///
+    /// `keys_per_level_zero_tile` is how many keys a tile of level 0 is expected to have, where a
+    /// key counts once in every range that has it. `seen_keys` returns how many keys each filter of
+    /// a level's last tile has.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles_above<E: From<Error>>(
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
-        keys_per_tile: f64,
+        keys_per_level_zero_tile: f64,
     ) -> Result<NewTilesAbove, E> {
-        let slots = self.end_slot(Level::One) - self.first_slot(Level::One);
-        let is_beyond_uncovered = width_of_uncovered_level_one(slots).is_none();
-        let needs_slot_above = self.first_covered[Level::One].is_some() || is_beyond_uncovered;
-        let highest_level = if needs_slot_above { Level::Two } else { Level::One };
-        let has_slot_above = self.free_slots(Level::Two) > 0;
+        let filters_of_level_one = self.filters_of_level_one();
+        let width = self.width_of_next_level_one(filters_of_level_one);
 
-        let width = self.width_of_next_level_one(slots);
-        // The promised rate falls as the table grows, and a tile can't be enlarged later. So it
-        // must keep the rate of the last range that it can ever stand for.
-        let ranges = u64::from(width.columns()) * u64::from(MAX_WIDTH);
-        let last_range = self.end_slot(Level::Zero) + ranges - 1;
+        let some_tile_is_below_level_two = self.first_with_slot_above[Level::One].is_some();
+        let needs_level_two = some_tile_is_below_level_two
+            || width_of_always_probed_level_one(filters_of_level_one).is_none();
+        let highest_level = if needs_level_two { Level::Two } else { Level::One };
+
         let seen_keys_of_one = seen_keys(Level::One)?;
+        let last_range = self.last_range_below(u64::from(width.columns()));
         let level_one = self.shape_of_next(NextTile {
             level: Level::One,
             width,
             target: self.options.target(Level::One, highest_level, last_range),
             seen_keys: &seen_keys_of_one,
-            expected_keys: keys_per_tile,
+            expected_keys: keys_per_level_zero_tile,
         });
 
         let mut level_two = None;
-        if needs_slot_above && !has_slot_above {
-            let keys_per_slot_of_one = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_tile);
-            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_slot_of_one)?);
+        let level_two_has_room = self.free_slots(Level::Two) > 0;
+        if needs_level_two && !level_two_has_room {
+            let keys_per_filter = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_level_zero_tile);
+            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_filter)?);
         }
         Ok(NewTilesAbove { level_one, level_two, highest_level })
     }
 
-    /// Returns how many slots the next tile of level 1 gets. `slots_before` is how many slots level
-    /// 1 has so far.
+    /// Returns how many filters the tiles of level 1 have together, of which some may have no keys
+    /// yet.
+    fn filters_of_level_one(&self) -> u64 {
+        self.end_slot(Level::One) - self.first_slot(Level::One)
+    }
+
+    /// Returns the last range of the table whose keys can ever be in a new tile of level 1 or 2.
+    /// The tile is above `level_zero_tiles` tiles of level 0, which are still to come and have up
+    /// to 128 ranges each.
+    ///
+    /// The new tile must keep the false positive rate that is promised for this range: the promised
+    /// rate falls as the table grows, and a tile can't be enlarged later.
+    fn last_range_below(&self, level_zero_tiles: u64) -> u64 {
+        let most_ranges = level_zero_tiles * u64::from(MAX_WIDTH);
+        self.end_slot(Level::Zero) + most_ranges - 1
+    }
+
+    /// Returns how many slots (Bloom filters) the next tile of level 1 gets. `slots_before` is how
+    /// many slots level 1 has so far.
     ///
     /// - If the last tile of level 2 has a free slot, the tile gets that slot, and as many slots as
     ///   the other tiles below that tile of level 2: its filters all have one size, so each should
     ///   have the keys of equally many tiles of level 0.
-    /// - If the tile may stay uncovered (without a slot in level 2), its width follows the steps of
-    ///   [`width_of_uncovered_level_one`].
+    /// - If the tile is one of the first, which have no slot in level 2, its width follows the
+    ///   steps of [`width_of_always_probed_level_one`].
     /// - Otherwise it is about an eighth of the slots that level 1 has, so that a larger table gets
     ///   larger tiles, and a new tile is never much of the index.
     fn width_of_next_level_one(&self, slots_before: u64) -> Width {
@@ -330,54 +367,58 @@ impl Directory {
         {
             return width_of_siblings;
         }
-        width_of_uncovered_level_one(slots_before)
+        width_of_always_probed_level_one(slots_before)
             .unwrap_or_else(|| Width::within(slots_before / SLOTS_PER_NEW_SLOT))
     }
 
-    /// Returns the shape that the next tile of level 2 gets. Each of its *slots* is a Bloom filter
-    /// of all keys of one tile of level 1. These tiles of level 1 are still to come: each will have
-    /// `width_of_one` slots with about `keys_per_slot_of_one` keys, and each of these slots stands
-    /// for a tile of level 0, which has a filter for each of up to [`MAX_WIDTH`] ranges.
+    /// Plans the next tile of level 2: returns its shape, which is how many Bloom filters it has
+    /// and how many pages they need.
     ///
-    /// The tile is sized by how many keys the filters of the last tile of level 2 have;
-    /// `seen_keys` returns these numbers for the last tile of a level.
+    /// A filter of level 2 has all keys of one tile of level 1. So the shape depends on the tiles
+    /// of level 1 that are still to come, and will be below the new tile: each of them will have
+    /// `width_below` filters, with about `keys_per_filter_below` keys in each. (A filter of level 1
+    /// in turn has all keys of one tile of level 0.)
+    ///
+    /// `seen_keys` returns how many keys each filter of a level's last tile has. If there is a tile
+    /// of level 2, the new one is sized by what it has, and otherwise by what is expected of the
+    /// tiles below.
     ///
     /// Fails if `seen_keys` does.
     fn plan_level_two<E: From<Error>>(
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
-        width_of_one: Width,
-        keys_per_slot_of_one: f64,
+        width_below: Width,
+        keys_per_filter_below: f64,
     ) -> Result<TileShape, E> {
-        // The tiles below it will have about as many slots as level 1 has by now, so that level 1
-        // doubles before another tile of level 2 is needed. There are few of these tiles then, and
-        // a new one, which has its full size from the start, fits the size of the index.
-        let slots_of_one = self.end_slot(Level::One) - self.first_slot(Level::One);
-        let width = Width::within(slots_of_one / u64::from(width_of_one.columns()));
+        // The new tile has its full size from the start, so it must fit the size of the index. It
+        // is made for tiles of level 1 that double that level: then few tiles of level 2 are ever
+        // needed.
+        let filters_per_tile_below = width_below.columns();
+        let new_tiles_below = self.filters_of_level_one() / u64::from(filters_per_tile_below);
+        let width = Width::within(new_tiles_below);
 
-        // A slot of level 2 has the keys of a tile of level 1, and the new tiles of level 1 may be
-        // wider than those below the last tile of level 2. If these have 32 slots and the new ones
-        // 128, a slot of the new tile gets four times the keys that were seen.
-        let columns_of_tile_of_one = f64::from(width_of_one.columns());
-        let width_ratio = self
-            .width_below_last_of_level_two()
-            .map_or(1.0, |before| columns_of_tile_of_one / f64::from(before.columns()));
-        let seen_keys_of_two: Vec<f64> = seen_keys(Level::Two)?
-            .into_iter()
-            .map(|keys| keys * width_ratio)
-            .collect();
+        // The new tiles of level 1 may be wider than those below the last tile of level 2. If these
+        // have 32 filters and the new ones 128, a filter of the new tile gets four times the keys
+        // that were seen.
+        let keys_ratio = match self.width_below_last_of_level_two() {
+            Some(width_before) => {
+                f64::from(filters_per_tile_below) / f64::from(width_before.columns())
+            }
+            None => 1.0,
+        };
+        let mut keys_per_filter = seen_keys(Level::Two)?;
+        for keys in &mut keys_per_filter {
+            *keys *= keys_ratio;
+        }
 
-        // The tile must keep the rate of the last range that it can ever stand for, as in
-        // plan_tiles_above.
-        let tiles_of_zero_below = u64::from(width.columns()) * u64::from(width_of_one.columns());
-        let ranges = tiles_of_zero_below * u64::from(MAX_WIDTH);
-        let last_range = self.end_slot(Level::Zero) + ranges - 1;
+        let level_zero_tiles = u64::from(width.columns()) * u64::from(filters_per_tile_below);
+        let last_range = self.last_range_below(level_zero_tiles);
         Ok(self.shape_of_next(NextTile {
             level: Level::Two,
             width,
             target: self.options.target(Level::Two, Level::Two, last_range),
-            seen_keys: &seen_keys_of_two,
-            expected_keys: keys_per_slot_of_one * columns_of_tile_of_one,
+            seen_keys: &keys_per_filter,
+            expected_keys: keys_per_filter_below * f64::from(filters_per_tile_below),
         }))
     }
 
@@ -389,47 +430,54 @@ impl Directory {
         Some(first_below.shape.width)
     }
 
-    /// Returns a copy of the directory with new tiles: those of levels 1 and 2 that `new` has, if
-    /// any, and up to `tiles` tiles of level 0, at least one. If each tile of level 0 needs a
-    /// *slot* in level 1, a filter of its keys, only as many are added as level 1 has free slots.
+    /// Returns a copy of the directory, which says where the tiles of the index are, with new
+    /// tiles: those of levels 1 and 2 that are in `new_tiles`, and then up to `most_tiles` tiles of
+    /// level 0, but at least one.
     ///
-    /// Records of tiles are stored in the metapage. If it may lack room for the new ones, all
-    /// records so far move to a new directory page, which is part of the result: the caller must
-    /// write it.
+    /// If tiles of level 0 need a *slot* in level 1 (the place of a filter with all keys of the
+    /// tile), only as many are added as level 1 has free slots.
+    ///
+    /// The metapage stores a record for neighbouring tiles of one shape. If it may lack room for
+    /// the records of the new tiles, those that it has move to a new directory page. That page is
+    /// part of the result, and the caller must write it.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges.
-    fn with_tiles(&self, tiles: u64, new: NewTiles) -> error::Result<Growth<Directory>> {
+    fn with_tiles(&self, most_tiles: u64, new_tiles: NewTiles) -> error::Result<Growth<Directory>> {
         let mut grown = self.clone();
         grown.chain.change_generation();
 
-        // Each level may need a record for its new tiles. If the metapage lacks room, all of its
-        // records move to a new directory page.
+        // Each level may need one more record.
         let most_records = self.runs_of_metapage().len() + Level::ALL.len();
         let has_room = most_records <= most_runs_of_metapage(self.options.size);
-        let page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
+        let directory_page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
 
-        let (new_level_one, new_level_two) = match new.above {
-            Some(above) => (Some(above.level_one), above.level_two),
-            None => (None, None),
+        // The highest level comes first, since tiles take slots of the new tiles above them.
+        if new_tiles.needs_slots_above {
+            grown.begin_slots_above(Level::Zero);
+        }
+        if let Some(above) = new_tiles.above {
+            if let Some(level_two) = above.level_two {
+                grown.begin_slots_above(Level::One);
+                grown.add_tiles(level_two, 1)?;
+            }
+            grown.add_tiles(above.level_one, 1)?;
+        }
+
+        let tiles_with_room = if new_tiles.needs_slots_above {
+            grown.free_slots(Level::One)
+        } else {
+            u64::MAX
         };
+        let tiles = most_tiles.min(tiles_with_room).max(1);
+        grown.add_tiles(new_tiles.level_zero, tiles as u32)?;
+        Ok(Growth { directory: grown, page: directory_page })
+    }
 
-        // The first tile that gets a slot above is the first covered one from now on.
-        if new_level_two.is_some() {
-            grown.first_covered[Level::One].get_or_insert(self.tile_count(Level::One));
-        }
-        if new.needs_slots_above {
-            grown.first_covered[Level::Zero].get_or_insert(self.tile_count(Level::Zero));
-        }
-
-        // Tiles of levels 2 and 1 come first, as those of level 0 take slots of the new ones.
-        for shape in [new_level_two, new_level_one].into_iter().flatten() {
-            grown.add_tiles(shape, 1)?;
-        }
-        let most_tiles =
-            if new.needs_slots_above { grown.free_slots(Level::One) } else { u64::MAX };
-        let tiles = tiles.min(most_tiles).max(1);
-        grown.add_tiles(new.level_zero, tiles as u32)?;
-        Ok(Growth { directory: grown, page })
+    /// Notes that the tiles of a level that are added from now on have slots in the level above.
+    /// Does nothing if earlier tiles already have some.
+    fn begin_slots_above(&mut self, level: Level) {
+        let next_tile = self.tile_count(level);
+        self.first_with_slot_above[level].get_or_insert(next_tile);
     }
 
     /// Returns how many slots a level has for tiles of the level below that are still to come.
@@ -443,20 +491,21 @@ impl Directory {
         }
     }
 
-    /// Returns how many keys a column of a level's next tile should have room for, by what the last
-    /// tile of the level has: [`Directory::grow`] sizes the next tile by these numbers. A column is
-    /// a Bloom filter, of a range of the table or of a part of its keys. The list is empty if the
-    /// level has no tile, or no complete column.
+    /// Returns how many keys each Bloom filter of a level's next tile should have room for, as
+    /// estimated from the bits of the last tile of the level. (A tile has up to 128 filters side by
+    /// side, its *columns*.) [`Directory::grow`] sizes the next tile by these numbers. The list is
+    /// empty if the level has no tile, or only filters that look incomplete.
     ///
-    /// Usually the list has the keys of each column of the last tile. Columns that don't look
-    /// complete are left out, since their ranges are still being filled.
+    /// - Usually the next filters are expected to have as many keys as those of the last tile. The
+    ///   list has a number for each of these, except for those that don't look complete: their
+    ///   ranges of the table are still being filled.
+    /// - But from some page on, pages of the table may begin or cease to be split among several
+    ///   ranges. If the next tile begins there, each of its filters has the keys of a larger or
+    ///   smaller part of a page than before. Then the list has one number, an average: see
+    ///   [`Directory::keys_per_column_if_split`].
     ///
-    /// But where pages of the table begin or cease to be split among several ranges, a column of
-    /// the next tile stands for another share of a page than a column of the last tile. Then the
-    /// list has one number, an average: see [`Directory::keys_per_column_if_split`].
-    ///
-    /// Pages of the tile are read. So the caller may hold the lock of the metapage, but a session
-    /// that holds the lock of a page of a tile must not wait for the metapage.
+    /// Locks the pages of the tile that it reads, one at a time. The caller may hold the lock of
+    /// the metapage, but no lock of a page of a tile.
     ///
     /// Fails with [`Damage`](super::Damage) if a page is not one of the tile, or if it can't be
     /// read.
@@ -465,30 +514,37 @@ impl Directory {
         pages: &mut P,
         level: Level,
     ) -> Result<Vec<f64>, P::Error> {
-        let Some(tile) = self.last_tile(level) else {
+        let Some(last_tile) = self.last_tile(level) else {
             return Ok(Vec::new());
         };
-        let keys_per_column = Fill::read(pages, &tile, PAGES_READ)?.keys_per_column;
+        let keys_per_column = Fill::read(pages, &last_tile, PAGES_READ)?.keys_per_column;
         if level != Level::Zero {
-            // Only ranges of the table, the slots of level 0, are ever split otherwise than before.
+            // A filter of level 1 or 2 has the keys of a whole tile, however pages are split.
             return Ok(complete_columns(&keys_per_column));
         }
 
-        let options = &self.options;
-        let next_slot = self.end_slot(level);
-        let columns_per_page = options.ranges_per_page(tile.first_slot.into())
-            * f64::from(tile.shape.columns_per_slot);
-        let next_columns_per_page = options.ranges_per_page(next_slot)
-            * f64::from(options.columns_per_slot(level, next_slot));
+        let columns_per_page =
+            self.columns_per_page(last_tile.first_slot.into(), last_tile.shape.columns_per_slot);
+        let next_range = self.end_slot(Level::Zero);
+        let next_columns_per_page = self
+            .columns_per_page(next_range, self.options.columns_per_slot(Level::Zero, next_range));
         // Both are computed alike from whole numbers, so they are equal to the last bit if pages
-        // are divided as before.
-        let pages_are_divided_as_before = columns_per_page == next_columns_per_page;
-        if pages_are_divided_as_before {
+        // are split as before.
+        let pages_are_split_as_before = columns_per_page == next_columns_per_page;
+        if pages_are_split_as_before {
             Ok(complete_columns(&keys_per_column))
         } else {
             let keys_of_tile = keys_per_column.iter().sum();
-            Ok(vec![self.keys_per_column_if_split(&tile, keys_of_tile, next_columns_per_page)])
+            let keys_per_next_column =
+                self.keys_per_column_if_split(&last_tile, keys_of_tile, next_columns_per_page);
+            Ok(vec![keys_per_next_column])
         }
+    }
+
+    /// Returns how many columns (Bloom filters) of level 0 there are for each page of the table
+    /// around a range, if a range has `columns_per_range` of them.
+    fn columns_per_page(&self, range: u64, columns_per_range: u8) -> f64 {
+        self.options.ranges_per_page(range) * f64::from(columns_per_range)
     }
 
     /// Returns how many keys a column (Bloom filter) of the next tile of level 0 will have, if a

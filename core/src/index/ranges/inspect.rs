@@ -91,22 +91,30 @@ impl LevelZeroSums {
     /// Adds what a lookup is expected to read because of a *run*: neighbouring tiles of level 0
     /// that have one shape.
     ///
-    /// The first tiles of a run may have keys with bits on level 0 only, those of the next ones
-    /// have bits on level 1 too, and those of the last ones on all levels, as levels were added
-    /// while the table grew. Each of these parts has its own rates, and is added by itself.
+    /// Levels were added while the table grew. So the first tiles of a run may have their keys on
+    /// level 0 only. The tiles after them also have a filter of all of their keys on level 1, and
+    /// the last ones have one on level 2 as well. Each of these three groups has its own false
+    /// positive rates, and is added by itself. A group may be empty.
+    ///
+    /// Example: of a run of the tiles 10 to 29, level 1 has filters for the tiles from 4 on, and
+    /// level 2 for those from 25 on. So no tile has level 0 only, 15 tiles have two levels, and 5
+    /// tiles have three.
     fn add_run(&mut self, directory: &Directory, run: &TileRun) {
-        let first = run.first.ordinal;
-        let end = run.end_tile();
-        // The first tiles of the run that have a slot (a filter of all of their keys) on level 1,
-        // and on level 2 as well.
-        let first_covered_by_one = directory.uncovered_tiles(Level::Zero).clamp(first, end);
-        let first_covered_by_two = first_tile_covered_by_level_two(directory)
-            .map_or(end, |tile| tile.clamp(first_covered_by_one, end));
+        let first_tile = run.first.ordinal;
+        let end_tile = run.end_tile();
+
+        let begin_level_one = directory
+            .tiles_without_slot_above(Level::Zero)
+            .clamp(first_tile, end_tile);
+        let begin_level_two = match first_tile_below_level_two(directory) {
+            Some(tile) => tile.clamp(begin_level_one, end_tile),
+            None => end_tile,
+        };
 
         let tiles_by_highest_level = [
-            (Level::Zero, first_covered_by_one - first),
-            (Level::One, first_covered_by_two - first_covered_by_one),
-            (Level::Two, end - first_covered_by_two),
+            (Level::Zero, begin_level_one - first_tile),
+            (Level::One, begin_level_two - begin_level_one),
+            (Level::Two, end_tile - begin_level_two),
         ];
         for (highest_level, count) in tiles_by_highest_level {
             let shape = run.first.shape;
@@ -117,34 +125,40 @@ impl LevelZeroSums {
 }
 
 impl Expectation {
-    /// Returns what a lookup is expected to read of an index whose tiles are in this directory, and
-    /// of its table, if every tile keeps the false positive rate that it was made for.
+    /// Returns what a lookup is expected to read: how many pages of the index, and how many ranges
+    /// of the table without need. It is computed for an index whose filters all have the false
+    /// positive rate that they were made for.
     ///
-    /// A tile has the filters of neighbouring ranges, or those of neighbouring tiles of the level
-    /// below. A lookup reads a page of each tile that no level above has bits of. Of another tile
-    /// it reads a page if the level above reports the tile; for a key that no row has that is
-    /// wrong.
+    /// The directory says where the *tiles* of the index are. A tile of level 0 has the Bloom
+    /// filters of neighbouring ranges of the table. A tile of a level above has filters of whole
+    /// tiles of the level below: a filter with all keys of each. The first tiles of each level have
+    /// no such filter above them, so every lookup reads a page of each of these. It reads a page of
+    /// another tile only if the filter above reports the tile. If no row has the key that is looked
+    /// up, the filter does that by mistake.
     pub fn for_directory(directory: &Directory) -> Expectation {
         let metapage = 1.0;
-        let always_read = metapage + f64::from(directory.always_probed());
+        let tiles_always_read = f64::from(directory.always_probed());
         let mut sums = LevelZeroSums {
             tiles: 0.0,
             ranges: 0.0,
             false_positives: 0.0,
             false_positives_beside_match: 0.0,
-            index_pages: always_read,
+            index_pages: metapage + tiles_always_read,
         };
+
+        // Adds, among others, pages of tiles of level 0 that are read by mistake.
         for run in &directory.runs[Level::Zero] {
             sums.add_run(directory, run);
         }
 
-        // Pages of tiles of level 0 have been added. A tile of level 1 with a slot on level 2 is
-        // read only if level 2 reports it.
-        let first_covered = directory.uncovered_tiles(Level::One);
-        for tile in directory.tiles_from(Level::One, first_covered) {
+        // Pages of tiles of level 1 that are read by mistake of level 2.
+        let first_below_level_two = directory.tiles_without_slot_above(Level::One);
+        for tile in directory.tiles_from(Level::One, first_below_level_two) {
             let range = first_range(directory, &tile);
             let fpr_of_range = directory.options.promised_fpr(range.into());
-            sums.index_pages += rate_of_level(fpr_of_range, Level::Two, Level::Two);
+            let highest_level = Level::Two;
+            let fpr_of_level_two = rate_of_level(fpr_of_range, Level::Two, highest_level);
+            sums.index_pages += fpr_of_level_two;
         }
 
         let mean_fpr = if sums.ranges > 0.0 {
@@ -160,10 +174,12 @@ impl Expectation {
     }
 }
 
-/// Returns the first tile of level 0 that has bits on level 2 as well; `None` if there is none.
-fn first_tile_covered_by_level_two(directory: &Directory) -> Option<u32> {
-    let first_covered = directory.first_covered[Level::One]?;
-    let tile_of_level_one = directory.tile(Level::One, first_covered)?;
+/// Returns the first tile of level 0 whose keys are in a filter of level 2 as well; `None` if there
+/// is none.
+fn first_tile_below_level_two(directory: &Directory) -> Option<u32> {
+    let first_of_level_one = directory.first_with_slot_above[Level::One]?;
+    let tile_of_level_one = directory.tile(Level::One, first_of_level_one)?;
+    // The slots of level 1 are numbered as the tiles of level 0.
     Some(tile_of_level_one.first_slot)
 }
 
@@ -212,41 +228,40 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Returns what an index holds, by reading all pages of all tiles and counting their bits.
+    /// Returns what an index holds: how many ranges of the table have keys, how many keys they
+    /// have, and how often a lookup of a key that no row has reports a range by mistake. Reads all
+    /// pages of all tiles, and counts their bits.
     ///
-    /// A tile of level 0 has Bloom filters of neighbouring ranges of the table, and the bits say
-    /// how many keys each range has. A tile of a level above has filters (*slots*) of whole tiles
-    /// of the level below, and the bits say how often a lookup of an absent key goes on to each of
-    /// those. So the levels are read from the highest down.
+    /// A tile of level 0 has the Bloom filters of neighbouring ranges of the table. A tile of a
+    /// level above has filters (*slots*) of whole tiles of the level below. A lookup reads a tile
+    /// only if the tile's filter on the level above reports the key. So the levels are read from
+    /// the highest down, and each says which share of the lookups of absent keys read each tile of
+    /// the level below.
     ///
     /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
     /// can't be read.
     pub fn read<P: Pages>(directory: &Directory, pages: &mut P) -> Result<Survey, P::Error> {
-        let every_lookup = 1.0;
+        let all_pages = u32::MAX;
         let mut survey = Survey::default();
-        // For each slot of the level above, the share of lookups of absent keys that report it, and
-        // so read its tile. The highest level has no level above.
-        let mut probe_rates_by_slot_above: Vec<f64> = Vec::new();
+        // For each slot of the level above, the share of lookups that read its tile of this level.
+        // The highest level has no level above.
+        let mut read_shares_of_slots_above: Vec<f64> = Vec::new();
         for level in Level::ALL.into_iter().rev() {
-            let mut probe_rates_by_slot = Vec::new();
+            let mut read_shares_of_slots = Vec::new();
             for tile in directory.tiles_from(level, 0) {
-                let fill = Fill::read(pages, &tile, u32::MAX)?;
-                // The first tiles of a level have no slot above.
-                let slot_above = tile.ordinal.checked_sub(directory.uncovered_tiles(level));
-                let probe_rate = slot_above
-                    .and_then(|slot| probe_rates_by_slot_above.get(slot as usize).copied())
-                    .unwrap_or(every_lookup);
-
+                let fill = Fill::read(pages, &tile, all_pages)?;
+                let read_share = share_of_lookups(directory, &tile, &read_shares_of_slots_above);
                 survey.bits += bits_of_tile(&tile);
                 if level == Level::Zero {
-                    survey.add_ranges(directory, &tile, &fill, probe_rate);
+                    survey.add_ranges(directory, &tile, &fill, read_share);
                 } else {
-                    for columns in fill.slot_columns.slots() {
-                        memory::push(&mut probe_rates_by_slot, probe_rate * fill.rate(&columns));
+                    for columns_of_slot in fill.slot_columns.slots() {
+                        let read_share_of_slot = read_share * fill.rate(&columns_of_slot);
+                        memory::push(&mut read_shares_of_slots, read_share_of_slot);
                     }
                 }
             }
-            probe_rates_by_slot_above = probe_rates_by_slot;
+            read_shares_of_slots_above = read_shares_of_slots;
         }
 
         // Until now it is the sum of the rates of all ranges with keys.
@@ -256,7 +271,7 @@ impl Survey {
 
     /// Counts the ranges of the table that a tile of level 0 has filters of, as far as they have
     /// keys, with their keys and false positive rates. `fill` has the counts of the tile's bits.
-    /// `probe_rate` is the share of lookups of absent keys that read the tile at all, as the levels
+    /// `read_share` is the share of lookups of absent keys that read the tile at all, as the levels
     /// above don't rule it out.
     ///
     /// [`Survey::fpr`] is a sum until the caller divides it by the number of ranges in the end.
@@ -265,7 +280,7 @@ impl Survey {
         directory: &Directory,
         tile: &TileAddress,
         fill: &Fill,
-        probe_rate: f64,
+        read_share: f64,
     ) {
         let most_keys_per_column = most_keys_per_column(directory, tile);
         for columns in fill.slot_columns.slots() {
@@ -275,9 +290,29 @@ impl Survey {
                 self.ranges += 1;
                 self.keys += keys;
                 self.overfull += u64::from(is_overfull);
-                self.fpr += fill.rate(&columns) * probe_rate;
+                self.fpr += fill.rate(&columns) * read_share;
             }
         }
+    }
+}
+
+/// Returns the share of lookups of absent keys that read a tile. A lookup reads it if the filter of
+/// the tile on the level above, its slot, reports the key; `read_shares_of_slots_above` says how
+/// often each slot does. The first tiles of a level have no such filter, and every lookup reads
+/// them.
+fn share_of_lookups(
+    directory: &Directory,
+    tile: &TileAddress,
+    read_shares_of_slots_above: &[f64],
+) -> f64 {
+    let every_lookup = 1.0;
+    let tiles_without_slot = directory.tiles_without_slot_above(tile.shape.level);
+    match tile.ordinal.checked_sub(tiles_without_slot) {
+        Some(slot) => {
+            let read_share = read_shares_of_slots_above.get(slot as usize);
+            read_share.copied().unwrap_or(every_lookup)
+        }
+        None => every_lookup,
     }
 }
 

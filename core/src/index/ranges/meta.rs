@@ -64,6 +64,27 @@ struct LevelNumbers {
     second: u32,
 }
 
+impl LevelNumbers {
+    /// Returns what the numbers say in an index that may have several levels: the first tile of
+    /// each level that has a slot in the level above.
+    fn first_tiles_with_slot_above(self) -> PerLevel<Option<u32>> {
+        let mut first_tiles = PerLevel::default();
+        first_tiles[Level::Zero] = stored_tile(self.first);
+        first_tiles[Level::One] = stored_tile(self.second);
+        first_tiles
+    }
+
+    /// Returns the first page that is split among several ranges, in an index with one level.
+    fn first_split_page(self) -> u32 {
+        self.second
+    }
+
+    /// Returns the first page that is whole again, in an index with one level.
+    fn end_of_split_pages(self) -> u32 {
+        self.first
+    }
+}
+
 /// A run of tiles as it is stored.
 #[derive(Serialize, Deserialize)]
 struct RunRecord {
@@ -93,9 +114,9 @@ const ONE_LEVEL: u8 = 1;
 /// What an index has besides tiles of level 0: either levels above, or pages that are split among
 /// several ranges. [`LevelNumbers`] stores it.
 enum LevelFields {
-    /// The first tile of levels 0 and 1 that has a slot in the level above; `None` if no tile has.
-    /// No page is split.
-    Several { first_covered_0: Option<u32>, first_covered_1: Option<u32> },
+    /// The first tile of each level that has a slot in the level above; `None` if no tile has. No
+    /// page is split.
+    Several { first_with_slot_above: PerLevel<Option<u32>> },
     /// Which pages are split; `None` if all are whole. No tile has a slot above.
     One { split: Option<Split> },
 }
@@ -105,10 +126,8 @@ impl LevelFields {
         if directory.options.is_flat {
             LevelFields::One { split: directory.options.split }
         } else {
-            LevelFields::Several {
-                first_covered_0: directory.first_covered[Level::Zero],
-                first_covered_1: directory.first_covered[Level::One],
-            }
+            let first_with_slot_above = directory.first_with_slot_above;
+            LevelFields::Several { first_with_slot_above }
         }
     }
 
@@ -117,9 +136,9 @@ impl LevelFields {
     /// `None`.
     fn to_numbers(&self) -> LevelNumbers {
         match self {
-            LevelFields::Several { first_covered_0, first_covered_1 } => LevelNumbers {
-                first: first_covered_0.unwrap_or(NO_TILE),
-                second: first_covered_1.unwrap_or(NO_TILE),
+            LevelFields::Several { first_with_slot_above } => LevelNumbers {
+                first: first_with_slot_above[Level::Zero].unwrap_or(NO_TILE),
+                second: first_with_slot_above[Level::One].unwrap_or(NO_TILE),
             },
             LevelFields::One { split } => LevelNumbers {
                 first: split.map_or(Split::NO_PAGE, |split| split.end_page),
@@ -159,15 +178,10 @@ impl OptionsRecord {
     ///
     /// Fails if a field is invalid, or if two fields contradict each other.
     fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
-        let mut first_covered = PerLevel::default();
-        let mut split = None;
-        match self.level_fields()? {
-            LevelFields::Several { first_covered_0, first_covered_1 } => {
-                first_covered[Level::Zero] = first_covered_0;
-                first_covered[Level::One] = first_covered_1;
-            }
-            LevelFields::One { split: stored_split } => split = stored_split,
-        }
+        let (first_with_slot_above, split) = match self.level_fields()? {
+            LevelFields::Several { first_with_slot_above } => (first_with_slot_above, None),
+            LevelFields::One { split } => (PerLevel::default(), split),
+        };
 
         self.check_fpr()?;
         self.check_pages_per_range(split)?;
@@ -186,32 +200,31 @@ impl OptionsRecord {
         });
         directory.chain = chain;
         directory.keys_per_row = self.keys_per_row;
-        directory.first_covered = first_covered;
+        directory.first_with_slot_above = first_with_slot_above;
         Ok(directory)
     }
 
     /// Reads those fields of the metapage whose meaning depends on whether the index may have
     /// several levels, or level 0 only:
     ///
-    /// - With several levels, two numbers say from which tile on levels 0 and 1 have slots in the
-    ///   level above: filters by which a lookup can skip a tile.
-    /// - With one level, the same two numbers are the first page of the table that is split among
-    ///   several ranges, and the first page after it that is whole again.
+    /// - With several levels, two numbers are tiles: the first one of level 0 and the first one of
+    ///   level 1 that has a *slot* in the level above, a filter of all of its keys by which a
+    ///   lookup can skip the tile.
+    /// - With one level, the same two numbers are pages of the table: the first one that is split
+    ///   among several ranges, and the first one after it that is whole again.
     ///
     /// Fails if one of these fields is invalid.
     fn level_fields(&self) -> Result<LevelFields, WrongField> {
         check_field("levels", self.levels, matches!(self.levels, SEVERAL_LEVELS | ONE_LEVEL))?;
         if self.levels == ONE_LEVEL {
-            return Ok(LevelFields::One { split: self.split_of_flat_index()? });
+            return Ok(LevelFields::One { split: self.split_with_one_level()? });
         }
 
         // Pages are split only where there is one level.
         check_equal("ranges per page", self.ranges_per_page, 0u8)?;
         check_equal("lines per range", self.lines_per_range, 0u8)?;
-        Ok(LevelFields::Several {
-            first_covered_0: stored_tile(self.level_numbers.first),
-            first_covered_1: stored_tile(self.level_numbers.second),
-        })
+        let first_with_slot_above = self.level_numbers.first_tiles_with_slot_above();
+        Ok(LevelFields::Several { first_with_slot_above })
     }
 
     /// Returns which pages of the table are *split*: divided into several ranges each, by their
@@ -219,10 +232,9 @@ impl OptionsRecord {
     /// only, as no other index has split pages.
     ///
     /// Fails if a field about split pages is invalid.
-    fn split_of_flat_index(&self) -> Result<Option<Split>, WrongField> {
-        // An index with one level stores these two pages where others store tiles.
-        let end_page = self.level_numbers.first;
-        let first_page = self.level_numbers.second;
+    fn split_with_one_level(&self) -> Result<Option<Split>, WrongField> {
+        let first_page = self.level_numbers.first_split_page();
+        let end_page = self.level_numbers.end_of_split_pages();
 
         let has_no_split = self.ranges_per_page == 0;
         if has_no_split {
@@ -498,80 +510,87 @@ impl DirectoryReader {
         Ok(())
     }
 
-    /// Returns the directory that was read, if its tiles fit together. All runs of tiles must have
-    /// been added.
+    /// Ends reading: returns the directory, if all tiles that were read fit together. All runs of
+    /// tiles must have been added.
     ///
-    /// A tile of one level has a *slot* in a tile of the level above, a filter of all of its keys,
-    /// except for the first tiles of a level.
-    ///
-    /// Fails if an allocated page belongs to nothing, if tiles that must have a slot above have
-    /// none, or if the first page that is split among several ranges is in the middle of a tile.
+    /// Fails if an allocated page belongs to nothing, if a tile that must have a slot in the level
+    /// above (a filter of all of its keys) has none, or if the first page that is split among
+    /// several ranges is in the middle of a tile.
     fn finish(self) -> Result<Directory, WrongField> {
         let directory = self.directory;
         check_equal("number of pages", directory.chain.allocated, self.next_page)?;
-        check_covered(&directory, Level::Zero, Level::One)?;
-        check_covered(&directory, Level::One, Level::Two)?;
-
-        if let Some(split) = directory.options.split {
-            // The first split page is a range of its own, and begins a tile if it has one: it is
-            // decided that pages are split when they get their first tile.
-            let tile = directory.tile_of(Level::Zero, split.first_page);
-            let begins_tile = tile.is_none_or(|tile| tile.first_slot == split.first_page);
-            check_field("first page that is split", split.first_page, begins_tile)?;
-        }
+        check_slots_above(&directory, Level::Zero, Level::One)?;
+        check_slots_above(&directory, Level::One, Level::Two)?;
+        check_first_split_page(&directory)?;
         Ok(directory)
     }
 }
 
-/// Checks that a tile of `level` has a *slot* in the level `above` if it must have one: a Bloom
-/// filter of all keys of the tile, by which a lookup can skip it.
+/// Checks that the first page of the table that is split among several ranges is the first page of
+/// a tile of level 0, if it has a tile: whether pages are split is decided when they get their
+/// first tile. Does nothing if no page is split.
+fn check_first_split_page(directory: &Directory) -> Result<(), WrongField> {
+    let Some(split) = directory.options.split else {
+        return Ok(());
+    };
+    // Each page before it is one range, so the first range of the page has the page's number.
+    let first_split_range = split.first_page;
+    let tile = directory.tile_of(Level::Zero, first_split_range);
+    let begins_tile = tile.is_none_or(|tile| tile.first_slot == first_split_range);
+    check_field("first page that is split", split.first_page, begins_tile)
+}
+
+/// Checks that the tiles of a level have *slots* in the level above where they must: a slot is a
+/// Bloom filter of all keys of a tile, by which a lookup can skip the tile. Tile n has slot n.
 ///
-/// The first tiles of a level may have no slot above. Every lookup reads these, so they must be
-/// few. From the first *covered* tile on, whose number the metapage has, all tiles must have a
-/// slot. The slot of tile n is slot n of the level above.
+/// The first tiles of a level need no slot. Every lookup reads them, so they must be few. The
+/// metapage says which tile is the first with a slot above, and all tiles after it must have one as
+/// well.
 ///
-/// For example, five tiles of level 0, of which tile 2 is the first covered one, take slots 2 to 4
-/// of level 1. Its first tile begins with slot 2, and if it has eight slots, slots 5 to 9 are
-/// free.
+/// ```text
+/// tiles of level 0    | 0 | 1 | 2 | 3 | 4 |                       tile 2 is the first with a slot above
+/// slots of level 1            | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 |   its first tile has eight slots: 5 to 9 are free
+/// ```
 ///
-/// Fails if a covered tile has no slot, if the level above has tiles though no tile is covered, if
-/// it has 128 free slots or more, or if the tiles that are not covered have too many slots.
-fn check_covered(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
+/// Fails if a tile lacks its slot, if the level above has tiles though no tile has a slot there, if
+/// it has 128 free slots or more, or if the tiles that need no slot have too many slots themselves.
+fn check_slots_above(directory: &Directory, level: Level, above: Level) -> Result<(), WrongField> {
     let tiles = u64::from(directory.tile_count(level));
-    let slots_above = directory.end_slot(above);
-    match directory.first_covered[level] {
-        Some(first_covered) => {
-            check_field("first covered tile", first_covered, u64::from(first_covered) < tiles)?;
-            // Slots above have the numbers of the tiles, so the last tile has one if the slots end
-            // at or after the number of tiles.
-            check_field("tile without a slot above", slots_above, slots_above >= tiles)?;
+    let end_slot_above = directory.end_slot(above);
+    match directory.first_with_slot_above[level] {
+        Some(first) => {
+            check_field("first covered tile", first, u64::from(first) < tiles)?;
+            let last_tile_has_slot = end_slot_above >= tiles;
+            check_field("tile without a slot above", end_slot_above, last_tile_has_slot)?;
         }
         None => {
             let tiles_above = directory.tile_count(above);
             check_equal("tiles above a level without covered tiles", tiles_above, 0u8)?;
         }
     }
+
     // A tile above is only added when a tile of this level needs a slot and none is free. So at
     // least one slot of the last tile above is used, and at most 127 of its 128 are free.
     if directory.tile_count(above) > 0 {
         let most_free_slots = u64::from(MAX_WIDTH) - 1;
         let most_slots = tiles + most_free_slots;
-        check_at_most("slots above the tiles of a level", slots_above, most_slots)?;
+        check_at_most("slots above the tiles of a level", end_slot_above, most_slots)?;
     }
 
-    let uncovered_slots = uncovered_slots(directory, level);
-    let most = directory.options.most_uncovered_slots(level);
-    check_at_most("slots without a level above", uncovered_slots, most)
+    let always_probed_slots = always_probed_slots(directory, level);
+    let most = directory.options.most_always_probed_slots(level);
+    check_at_most("slots without a level above", always_probed_slots, most)
 }
 
-/// Returns how many slots belong to the tiles of a level that have no slot above.
-fn uncovered_slots(directory: &Directory, level: Level) -> u64 {
-    let last_uncovered = directory
-        .uncovered_tiles(level)
+/// Returns how many slots of a level every lookup probes: those of its first tiles, which have no
+/// slot in the level above.
+fn always_probed_slots(directory: &Directory, level: Level) -> u64 {
+    let last_tile = directory
+        .tiles_without_slot_above(level)
         .checked_sub(1)
         .and_then(|ordinal| directory.tile(level, ordinal));
     let end_slot =
-        last_uncovered.map_or(0, |tile| u64::from(tile.first_slot) + u64::from(tile.shape.slots()));
+        last_tile.map_or(0, |tile| u64::from(tile.first_slot) + u64::from(tile.shape.slots()));
     // The slots of a level may begin after the first number.
     end_slot.saturating_sub(directory.first_slot(level))
 }

@@ -74,7 +74,7 @@ pub use search::{
     announce_search, estimate_ranges, sample_ranges, search, search_alternatives, search_condition,
 };
 pub use shape::{
-    Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_UNCOVERED_SLOTS, TileShape, Width,
+    Level, MAX_HASHES, MAX_PAGES_PER_RANGE, MAX_WIDTH, MOST_ALWAYS_PROBED_SLOTS, TileShape, Width,
 };
 pub use split::{MAX_RANGES_PER_PAGE, PageContent, Split};
 pub use tile::{Mark, SlotAddress, TileAddress, TileProbe, changes};

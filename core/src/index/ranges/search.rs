@@ -67,7 +67,7 @@ pub fn search<P: Pages>(
 /// pages can be announced now.
 pub fn announce_search<P: Pages>(directory: &Directory, pages: &mut P, hash: u64) {
     for level in Level::ALL.into_iter().rev() {
-        for ordinal in 0..directory.uncovered_tiles(level) {
+        for ordinal in 0..directory.tiles_without_slot_above(level) {
             if !pages.can_announce() {
                 return;
             }
@@ -89,7 +89,7 @@ pub fn search_condition<P: Pages>(
     condition: &Condition,
     mut found: impl FnMut(u32),
 ) -> Result<(), P::Error> {
-    walk_for_condition(directory, pages, condition, Extent::AllTiles, |range| found(range.slot))
+    search_for_condition(directory, pages, condition, Extent::AllTiles, |range| found(range.slot))
 }
 
 /// Finds the ranges of the table in which a condition with several alternatives, such as
@@ -104,27 +104,13 @@ pub fn search_alternatives<P: Pages>(
     alternatives: &Alternatives,
     mut found: impl FnMut(u32, &[u32]),
 ) -> Result<(), P::Error> {
-    // Nothing rules out an alternative before the first tile is read.
-    let all_numbers = memory::collect(0..alternatives.choices.len() as u32);
-    let first_hash = |candidates: &Vec<u32>| first_hash_of_candidates(alternatives, candidates);
-    let probe = |pages: &mut P, tile: &TileAddress, candidates: &Vec<u32>| {
-        probe_alternatives(pages, tile, alternatives, candidates)
+    let sought = SoughtAlternatives {
+        alternatives,
+        all_numbers: memory::collect(0..alternatives.choices.len() as u32),
     };
-    let found_range =
-        |range: MatchingSlot<Vec<u32>>| found(range.slot, range.candidates.as_slice());
-    walk(directory, pages, Extent::AllTiles, &all_numbers, first_hash, probe, found_range)
-}
-
-/// Returns the key that a lookup looks for first in a tile, so that the page with its bits can be
-/// announced: a key that is required beside all alternatives, if there is one, or else a key of the
-/// first alternative that may hold in the tile. `candidates` has the numbers of these alternatives.
-/// Returns `None` if neither has a key.
-fn first_hash_of_candidates(alternatives: &Alternatives, candidates: &[u32]) -> Option<u64> {
-    if let Some(hash) = alternatives.required.first_hash() {
-        return Some(hash);
-    }
-    let first = *candidates.first()?;
-    alternatives.choices[first as usize].first_hash()
+    search_levels(directory, pages, &sought, Extent::AllTiles, |range| {
+        found(range.slot, &range.candidates);
+    })
 }
 
 /// Calls `found` with a sample of the ranges that [`search_condition`] would find: with the number
@@ -144,7 +130,7 @@ pub fn sample_ranges<P: Pages>(
     mut found: impl FnMut(u32, f64),
 ) -> Result<(), P::Error> {
     let extent = Extent::Sample { most_tiles };
-    walk_for_condition(directory, pages, condition, extent, |range| {
+    search_for_condition(directory, pages, condition, extent, |range| {
         found(range.slot, range.weight);
     })
 }
@@ -165,40 +151,122 @@ pub fn estimate_ranges<P: Pages>(
     Ok(ranges)
 }
 
-/// Calls `found` with the ranges of the table that may have keys with which a condition holds, in
+/// Calls `found` with the ranges of the table that may have a row that meets a condition, in
 /// ascending order. `extent` says whether all tiles of the index are probed for that, or a sample.
-///
-/// While a tile is probed for the first key of the condition, the pages for the first key in the
-/// tiles that come next are being read. The pages for the other keys of a tile are announced only
-/// if some slot of the tile has the first one: otherwise they mostly need not be read.
+/// The condition says which keys such a row has.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
-fn walk_for_condition<P: Pages>(
+fn search_for_condition<P: Pages>(
     directory: &Directory,
     pages: &mut P,
     condition: &Condition,
     extent: Extent,
     found: impl FnMut(MatchingSlot<()>),
 ) -> Result<(), P::Error> {
-    let first_hash = condition.first_hash();
-    // There is one condition only, so a slot needs no list of those that may hold in it.
-    let no_candidates = ();
-    let probe = |pages: &mut P, tile: &TileAddress, _no_candidates: &()| {
+    let sought = SoughtCondition { condition, first_hash: condition.first_hash() };
+    search_levels(directory, pages, &sought, extent, found)
+}
+
+/// What a lookup looks for: a condition, or several conditions of which one must hold.
+trait Sought {
+    /// Which of several conditions may hold in a slot of a tile (a range of the table, or a tile of
+    /// the level below); `()` if there is one condition only.
+    type Candidates;
+
+    /// Returns all conditions: nothing rules one out before the first tile is read.
+    fn all_candidates(&self) -> &Self::Candidates;
+
+    /// Returns the hash of the key that [`Sought::probe`] looks for first in a tile where these
+    /// conditions may hold, so that the page with its bits can be prefetched; `None` if it looks
+    /// for no key.
+    fn first_hash(&self, candidates: &Self::Candidates) -> Option<u64>;
+
+    /// Reads a tile, and returns its slots in which one of `candidates` may hold, in ascending
+    /// order.
+    ///
+    /// Fails if a page is not one of the tile, or if it can't be read.
+    fn probe<P: Pages>(
+        &self,
+        pages: &mut P,
+        tile: &TileAddress,
+        candidates: &Self::Candidates,
+    ) -> Result<impl Iterator<Item = ProbedSlot<Self::Candidates>>, P::Error>;
+}
+
+/// A single condition.
+struct SoughtCondition<'c> {
+    condition: &'c Condition,
+    /// The first key that the condition asks for.
+    first_hash: Option<u64>,
+}
+
+impl Sought for SoughtCondition<'_> {
+    type Candidates = ();
+
+    fn all_candidates(&self) -> &() {
+        &()
+    }
+
+    fn first_hash(&self, (): &()) -> Option<u64> {
+        self.first_hash
+    }
+
+    /// While the first key of the condition is looked for in a tile, the pages for the first key in
+    /// the next tiles are already being read. The pages for the other keys are announced only if
+    /// some slot of the tile has the first key: otherwise they mostly need not be read.
+    fn probe<P: Pages>(
+        &self,
+        pages: &mut P,
+        tile: &TileAddress,
+        (): &(),
+    ) -> Result<impl Iterator<Item = ProbedSlot<()>>, P::Error> {
         let all_slots = u128::MAX; // a bit for each slot of the tile
-        let slots = condition.slots(all_slots, &mut |hash| {
-            let slots_with_this_key = slots_with_key(pages, tile, hash)?;
-            let is_first = Some(hash) == first_hash;
-            if is_first && slots_with_this_key != 0 {
-                announce_other_keys(pages, tile, condition);
+        let mut find_key = |hash| -> Result<u128, P::Error> {
+            let slots = slots_with_key(pages, tile, hash)?;
+            let is_first = Some(hash) == self.first_hash;
+            if is_first && slots != 0 {
+                announce_other_keys(pages, tile, self.condition);
             }
-            Ok::<_, P::Error>(slots_with_this_key)
-        })?;
-        let probed_slots =
-            numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () });
-        Ok::<_, P::Error>(probed_slots)
-    };
-    walk(directory, pages, extent, &no_candidates, |_no_candidates| first_hash, probe, found)
+            Ok(slots)
+        };
+        let slots = self.condition.slots(all_slots, &mut find_key)?;
+        Ok(numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () }))
+    }
+}
+
+/// Several conditions of which one must hold. The candidates of a slot are their numbers.
+struct SoughtAlternatives<'a> {
+    alternatives: &'a Alternatives,
+    all_numbers: Vec<u32>,
+}
+
+impl Sought for SoughtAlternatives<'_> {
+    type Candidates = Vec<u32>;
+
+    fn all_candidates(&self) -> &Vec<u32> {
+        &self.all_numbers
+    }
+
+    /// What is required beside all alternatives is looked for first; if that has no key, the first
+    /// alternative.
+    fn first_hash(&self, candidates: &Vec<u32>) -> Option<u64> {
+        if let Some(hash) = self.alternatives.required.first_hash() {
+            return Some(hash);
+        }
+        let first = *candidates.first()?;
+        self.alternatives.choices[first as usize].first_hash()
+    }
+
+    fn probe<P: Pages>(
+        &self,
+        pages: &mut P,
+        tile: &TileAddress,
+        candidates: &Vec<u32>,
+    ) -> Result<impl Iterator<Item = ProbedSlot<Vec<u32>>>, P::Error> {
+        let probed_slots = probe_alternatives(pages, tile, self.alternatives, candidates)?;
+        Ok(probed_slots.into_iter())
+    }
 }
 
 /// Announces (prefetches) the pages of a tile that a lookup reads next, if its condition is an AND.
@@ -219,39 +287,32 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
 }
 
 /// Searches the index from the highest level down to level 0, and calls `found` with the ranges of
-/// the table that may match, in ascending order.
+/// the table that may have what is sought, in ascending order.
 ///
 /// Each level consists of tiles. A tile has a Bloom filter for each of its *slots*: ranges of the
 /// table on level 0, tiles of the level below on another level. So a tile is probed if its own slot
-/// in the level above may match, or if it has no such slot. `extent` says whether all of these
-/// tiles are probed, or a sample.
+/// in the level above may have what is sought, or if it has no such slot. `extent` says whether all
+/// of these tiles are probed, or a sample.
 ///
-/// `probe` reads a tile, and returns the slots that may match. A query may have several
-/// alternatives: those that may hold in a slot are the slot's *candidates*. `probe` is given the
-/// candidates of the tile's own slot, or `all_candidates` if the tile has no slot above, and
-/// returns which of them may hold in each slot of the tile.
+/// The pages of the tiles that are probed next are announced (prefetched) meanwhile.
 ///
-/// `first_hash` returns the key that `probe` looks for first, given the candidates. The page with
-/// its bits is announced (prefetched) for the tiles that come next.
-///
-/// Fails if `probe` does.
-fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
+/// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
+/// can't be read.
+fn search_levels<P: Pages, S: Sought>(
     directory: &Directory,
     pages: &mut P,
+    sought: &S,
     extent: Extent,
-    all_candidates: &T,
-    first_hash: impl Fn(&T) -> Option<u64>,
-    mut probe: impl FnMut(&mut P, &TileAddress, &T) -> Result<I, P::Error>,
-    mut found: impl FnMut(MatchingSlot<T>),
+    mut found: impl FnMut(MatchingSlot<S::Candidates>),
 ) -> Result<(), P::Error> {
-    // The slots of the level above that may match. Each is a tile of this level.
-    let mut reported: Vec<MatchingSlot<T>> = Vec::new();
+    // The slots of the level above that may have a match. Each is a tile of this level.
+    let mut matching_slots_above: Vec<MatchingSlot<S::Candidates>> = Vec::new();
     for level in Level::ALL.into_iter().rev() {
         let to_probe = TilesToProbe {
-            uncovered: EvenSample::new(directory.uncovered_tiles(level), extent),
-            covered: EvenSample::new(reported.len() as u32, extent),
-            reported: &reported,
-            all_candidates,
+            sought,
+            without_slot_above: EvenSample::new(directory.tiles_without_slot_above(level), extent),
+            with_slot_above: EvenSample::new(matching_slots_above.len() as u32, extent),
+            matching_slots_above: &matching_slots_above,
         };
 
         let mut matching_slots = Vec::new();
@@ -259,15 +320,14 @@ fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
         for number in 0..to_probe.count() {
             // The page that is read next need not be announced.
             let first_to_announce = next_to_announce.max(number + 1);
-            next_to_announce =
-                to_probe.announce_from(first_to_announce, directory, level, pages, &first_hash);
+            next_to_announce = to_probe.announce_from(first_to_announce, directory, level, pages);
 
             let TileToProbe { ordinal, weight, candidates } = to_probe.tile_at(number);
             // The level above may report a tile that was added after this directory was read.
             let Some(tile) = directory.tile(level, ordinal) else {
                 continue;
             };
-            for probed in probe(pages, &tile, candidates)? {
+            for probed in sought.probe(pages, &tile, candidates)? {
                 let matching = MatchingSlot {
                     slot: tile.first_slot.saturating_add(probed.slot_in_tile),
                     weight,
@@ -279,18 +339,20 @@ fn walk<T, P: Pages, I: IntoIterator<Item = ProbedSlot<T>>>(
                 }
             }
         }
-        reported = matching_slots;
+        matching_slots_above = matching_slots;
     }
     Ok(())
 }
 
-/// The tiles of a level that are probed: first those that have no slot above, then those that the
-/// level above reports.
-struct TilesToProbe<'t, T> {
-    uncovered: EvenSample,
-    covered: EvenSample,
-    reported: &'t [MatchingSlot<T>],
-    all_candidates: &'t T,
+/// The tiles of a level that are probed: first those that have no slot above, which every lookup
+/// probes, then those whose slot above may have a match.
+struct TilesToProbe<'t, S: Sought> {
+    sought: &'t S,
+    /// Which tiles without a slot above are probed.
+    without_slot_above: EvenSample,
+    /// Which of `matching_slots_above` are the slots of tiles that are probed.
+    with_slot_above: EvenSample,
+    matching_slots_above: &'t [MatchingSlot<S::Candidates>],
 }
 
 /// A tile that is probed.
@@ -301,32 +363,30 @@ struct TileToProbe<'t, T> {
     candidates: &'t T,
 }
 
-impl<'t, T> TilesToProbe<'t, T> {
+impl<'t, S: Sought> TilesToProbe<'t, S> {
     /// Returns how many tiles are probed.
     fn count(&self) -> u32 {
-        self.uncovered.sample_size + self.covered.sample_size
+        self.without_slot_above.sample_size + self.with_slot_above.sample_size
     }
 
-    /// Announces (prefetches) the pages of the next tiles of `level` that are probed, from tile
-    /// number `first` in the list of all such tiles on: as many as `pages` allows now. Returns the
-    /// number of the first tile whose page is not announced yet.
+    /// Announces (prefetches) a page of each of the next tiles of `level` that are probed, from
+    /// tile number `first` in the list of all such tiles on: as many pages as `pages` allows now.
+    /// Returns the number of the first tile whose page is not announced yet.
     ///
     /// A tile has several pages. The page with the bits of the key that is looked for first is
-    /// announced; `first_hash` returns the hash of this key, given the tile's candidates, the
-    /// alternatives that may hold in it.
+    /// announced.
     fn announce_from<P: Pages>(
         &self,
         first: u32,
         directory: &Directory,
         level: Level,
         pages: &mut P,
-        first_hash: impl Fn(&T) -> Option<u64>,
     ) -> u32 {
         let mut number = first;
         while number < self.count() && pages.can_announce() {
             let next = self.tile_at(number);
             if let Some(tile) = directory.tile(level, next.ordinal)
-                && let Some(hash) = first_hash(next.candidates)
+                && let Some(hash) = self.sought.first_hash(next.candidates)
             {
                 pages.announce(tile.probe(hash).page);
             }
@@ -337,23 +397,24 @@ impl<'t, T> TilesToProbe<'t, T> {
 
     /// Returns the tile that is probed as number `number`, counted from 0; the number must be below
     /// [`TilesToProbe::count`]. First come tiles without a slot in the level above, which every
-    /// lookup probes, and then those whose slot in the level above may match.
+    /// lookup probes, and then those whose slot in the level above may have a match.
     ///
     /// If only a sample of the tiles is probed, each stands for `weight` tiles. For a tile whose
     /// slot above was found by a sample itself, the weights of both samples multiply.
-    fn tile_at(&self, number: u32) -> TileToProbe<'t, T> {
-        match number.checked_sub(self.uncovered.sample_size) {
+    fn tile_at(&self, number: u32) -> TileToProbe<'t, S::Candidates> {
+        match number.checked_sub(self.without_slot_above.sample_size) {
             None => TileToProbe {
-                ordinal: self.uncovered.member(number),
-                weight: self.uncovered.weight(),
-                candidates: self.all_candidates,
+                ordinal: self.without_slot_above.member(number),
+                weight: self.without_slot_above.weight(),
+                candidates: self.sought.all_candidates(),
             },
-            Some(number_of_covered) => {
-                let above = &self.reported[self.covered.member(number_of_covered) as usize];
+            Some(member) => {
+                let index = self.with_slot_above.member(member);
+                let slot_above = &self.matching_slots_above[index as usize];
                 TileToProbe {
-                    ordinal: above.slot,
-                    weight: above.weight * self.covered.weight(),
-                    candidates: &above.candidates,
+                    ordinal: slot_above.slot,
+                    weight: slot_above.weight * self.with_slot_above.weight(),
+                    candidates: &slot_above.candidates,
                 }
             }
         }

@@ -31,7 +31,7 @@ pub const MAX_HASHES: usize = 60;
 pub const MAX_PAGES_PER_RANGE: u32 = 1024;
 /// How many slots of level 0, and of level 1, belong to tiles without a slot above, at most. Every
 /// lookup probes such tiles, so they must be few.
-pub const MOST_UNCOVERED_SLOTS: u64 = 512;
+pub const MOST_ALWAYS_PROBED_SLOTS: u64 = 512;
 
 /// A level of tiles. A slot of level 0 is a range of heap pages, a slot of another level is a whole
 /// tile of the level below.

@@ -109,7 +109,7 @@ fn check(index: &MemoryRanges) {
     for level in [Level::Zero, Level::One] {
         for tile in index
             .directory
-            .tiles_from(level, index.directory.uncovered_tiles(level))
+            .tiles_from(level, index.directory.tiles_without_slot_above(level))
         {
             assert!(
                 index

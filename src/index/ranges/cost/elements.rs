@@ -115,7 +115,7 @@ impl Ranges {
             pages_per_range,
             // At least 1, since others divide by it. An empty index has no tile.
             tiles: f64::from(tiles.max(1)),
-            tiles_below_others: f64::from(tiles - directory.uncovered_tiles(Level::Zero)),
+            tiles_below_others: f64::from(tiles - directory.tiles_without_slot_above(Level::Zero)),
             lookup: Expectation::for_directory(directory),
         }
     }

@@ -68,8 +68,8 @@ fn found_without(index: &MemoryRanges, condition: &Condition) -> Vec<u32> {
 fn a_lookup_announces_all_pages_but_those_that_it_reads_at_once() {
     let mut index = empty(options(8192, FPR, 10));
     add_one_each(&mut index, 0..40_000);
-    let [uncovered, level_one] =
-        [Level::Zero, Level::One].map(|level| index.directory.uncovered_tiles(level) as usize);
+    let [uncovered, level_one] = [Level::Zero, Level::One]
+        .map(|level| index.directory.tiles_without_slot_above(level) as usize);
     assert!(index.directory.tile_count(Level::Two) > 0);
     for most_announced in [1, 2, 16, 1000] {
         for hash in [element(17), element(39_999), element(50_000)] {

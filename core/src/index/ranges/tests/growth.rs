@@ -17,12 +17,12 @@ fn appended_tiles_grow_wider() {
     add_one_each(&mut index, 0..392);
     assert_eq!(widths(&index, Level::Zero), [8, 32, 32, 64, 128, 128]);
     assert_eq!(
-        (index.directory.uncovered_tiles(Level::Zero), widths(&index, Level::One)),
+        (index.directory.tiles_without_slot_above(Level::Zero), widths(&index, Level::One)),
         (6, vec![])
     );
     add_one_each(&mut index, 392..40_000);
     assert!(widths(&index, Level::Zero)[6..].iter().all(|&width| width == 128));
-    assert_eq!(index.directory.uncovered_tiles(Level::Zero), 6);
+    assert_eq!(index.directory.tiles_without_slot_above(Level::Zero), 6);
     assert_eq!(
         widths(&index, Level::One),
         [

@@ -274,7 +274,7 @@ fn three_levels_hide_nothing() {
         let mut index = MemoryRanges::build(options(1024, 0.001, 5), hold, lists).unwrap();
         assert!(
             index.directory.tile_count(Level::Two) > 0
-                && index.directory.uncovered_tiles(Level::One) == 0
+                && index.directory.tiles_without_slot_above(Level::One) == 0
         );
         for range in count..count + more {
             own(range, many)
@@ -387,7 +387,7 @@ fn three_levels_grow() {
     ]
     .concat();
     assert_eq!((widths(Level::Two), widths(Level::One)), (vec![8, 8, 8, 8], one));
-    assert_eq!(index.directory.uncovered_tiles(Level::One), 8);
+    assert_eq!(index.directory.tiles_without_slot_above(Level::One), 8);
     for range in ranges() {
         assert!(index.search(element(range.into())).unwrap().contains(&range), "range {range}");
     }

@@ -58,7 +58,7 @@ fn levels_and_both_together() {
         let one: Vec<f64> = zero.chunks(128).map(|tile| tile.iter().sum()).collect();
         let (wrong, expected) = wrong_slots(&index, Level::Zero, &zero, lookups);
         assert_rate(wrong, lookups as f64, expected, 0.05, "level 0");
-        let covered = index.directory.uncovered_tiles(Level::Zero) == 0;
+        let covered = index.directory.tiles_without_slot_above(Level::Zero) == 0;
         if covered {
             let (wrong, expected) = wrong_slots(&index, Level::One, &one, lookups);
             assert_rate(wrong, lookups as f64, expected, 0.05, "level 1");
