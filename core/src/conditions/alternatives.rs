@@ -82,7 +82,7 @@ pub struct RowTest {
     row: u32,
     /// What must hold beside an alternative, on places in `hashes` instead of hashes.
     required: Condition,
-    alternatives: Vec<Alternative>,
+    alternatives: Vec<WatchedAlternative>,
     /// The numbers of the alternatives that the range may have.
     alternatives_in_range: Vec<u32>,
     /// A bit for each hash that is watched: the one with the number that its highest bits are.
@@ -101,21 +101,21 @@ pub struct TestedRow<'t> {
     test: &'t mut RowTest,
 }
 
-/// An alternative: conditions on places in [`RowTest::hashes`], which must all hold.
-struct Alternative {
-    conditions: Vec<Condition>,
-    /// The number of the condition of which hashes are watched.
-    watched: usize,
+/// An alternative: parts that must all hold, which are conditions on places in [`RowTest::hashes`].
+struct WatchedAlternative {
+    parts: Vec<Condition>,
+    /// The index of the part of which hashes are watched.
+    watched_part: usize,
 }
 
-impl Alternative {
+impl WatchedAlternative {
     /// Returns the alternative of a condition on places. Its first part is watched first.
-    fn of_condition(condition: Condition) -> Alternative {
-        let conditions = match condition {
+    fn of_condition(condition: Condition) -> WatchedAlternative {
+        let parts = match condition {
             Condition::All(all) => all,
             other => vec![other],
         };
-        Alternative { conditions, watched: 0 }
+        WatchedAlternative { parts, watched_part: 0 }
     }
 }
 
@@ -126,48 +126,39 @@ const LEAST_WATCHED_BITS: usize = 1 << 12;
 const WATCHED_BITS_OF_ALTERNATIVE: usize = 16;
 
 impl RowTest {
-    /// Prepares to test many rows against these alternatives, of which a row must match at least
-    /// one. No range is begun: call [`RowTest::begin_range`] before the rows of each range.
+    /// Prepares to test many rows: returns a test of whether a row has what one of these
+    /// alternatives requires. No range is begun: call [`RowTest::begin_range`] before the rows of
+    /// each range.
     ///
-    /// Two things make tests fast. All hashes that the alternatives mention are put into a hash
-    /// table, and conditions refer to them by their places in it. `last_row[place]` is the number
-    /// of the last row that had the hash at that place, so whether the present row has a hash takes
-    /// one comparison.
+    /// Two things make tests fast:
     ///
-    /// And before the hashes of a row are looked up in that table, most rows are ruled out by a
-    /// small bitmap. It has a bit for each value of the highest bits of a hash, which is set if
-    /// these are the highest bits of a *watched* hash. A row that matches must have at least one of
-    /// the watched hashes. All bits are clear until a range begins.
+    /// - All hashes that the alternatives mention are put into a hash table, and conditions refer
+    ///   to them by their places in it. `last_row[place]` is the number of the last row that had
+    ///   the hash at that place, so whether the present row has a hash takes one comparison.
+    /// - Before the hashes of a row are looked up in that table, most rows are ruled out by a small
+    ///   bitmap. Some hashes are *watched*: a row that matches must have at least one of them. The
+    ///   bitmap has a bit for each value of the highest bits of a hash, which is set if a watched
+    ///   hash begins with these. All bits are clear until a range begins.
     pub fn new(alternatives: &Alternatives) -> RowTest {
-        let mut hashes = Vec::new();
-        for condition in alternatives.choices.iter().chain([&alternatives.required]) {
-            condition.visit_hashes(&mut |hash| memory::push(&mut hashes, hash));
-        }
-
-        // At least four places for each hash, so that searches are short. 0 is a free place.
-        let mut table: Vec<u64> = memory::zeroed((4 * hashes.len()).next_power_of_two());
-        for hash in hashes {
-            // The place where the hash is already, or a free one for it.
-            let place = find(&table, hash);
-            table[place] = table_entry(hash);
-        }
-        let mut place_of_hash = |hash| find(&table, hash) as u64;
+        let hashes = table_of_hashes(alternatives);
+        let mut place_of_hash = |hash| find(&hashes, hash) as u64;
 
         // The same conditions, with the place of each hash instead of the hash.
         let required = alternatives.required.map(&mut place_of_hash);
-        let mut choices_by_place = memory::with_capacity(alternatives.choices.len());
+        let mut watched_alternatives = memory::with_capacity(alternatives.choices.len());
         for choice in &alternatives.choices {
-            choices_by_place.push(Alternative::of_condition(choice.map(&mut place_of_hash)));
+            let by_place = choice.map(&mut place_of_hash);
+            watched_alternatives.push(WatchedAlternative::of_condition(by_place));
         }
 
-        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * choices_by_place.len();
+        let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * watched_alternatives.len();
         let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         RowTest {
-            last_row: memory::zeroed(table.len()),
-            hashes: table,
+            last_row: memory::zeroed(hashes.len()),
+            hashes,
             row: 0,
             required,
-            alternatives: choices_by_place,
+            alternatives: watched_alternatives,
             alternatives_in_range: Vec::new(),
             watched_bits: memory::zeroed(num_bits / u64::BITS as usize),
             watched_shift: u64::BITS - num_bits.ilog2(),
@@ -193,8 +184,8 @@ impl RowTest {
         self.watched_bits.fill(0);
         for &number in &self.alternatives_in_range {
             let alternative = &self.alternatives[number as usize];
-            let watched = &alternative.conditions[alternative.watched];
-            watched.visit_necessary_hashes(&mut |place| {
+            let watched_part = &alternative.parts[alternative.watched_part];
+            watched_part.visit_necessary_hashes(&mut |place| {
                 let bit = self.hashes[place as usize] >> self.watched_shift;
                 self.watched_bits[bit as usize / 64] |= 1 << (bit % 64);
             });
@@ -230,27 +221,29 @@ impl TestedRow<'_> {
     }
 
     /// Returns whether the row may match: whether one of the range's alternatives holds for its
-    /// hashes, and what is required beside that. All hashes of the row must have been added.
+    /// hashes, and what all rows must have beside it. All hashes of the row must have been added.
     ///
-    /// Hashes are watched like literals in a SAT solver: each alternative watches one of its parts,
-    /// and only rows with a watched hash come here. If an alternative doesn't hold though the row
-    /// meets its watched part, it watches a part that the row lacks from now on. In the course of
-    /// time parts are watched that few rows meet.
+    /// If no alternative holds, this may change which rows come here. An alternative consists of
+    /// parts that must all hold. It *watches* one of them, and only rows with a hash of a watched
+    /// part come here. If a row meets the part that an alternative watches, but lacks another one,
+    /// the alternative watches that one from now on. In the course of time parts are watched that
+    /// few rows meet. (SAT solvers watch the literals of a clause in this way.)
     pub fn may_match(self) -> bool {
         let test = self.test;
         let last_row = &test.last_row;
         let row = test.row;
-        let has = |place: u64| last_row[place as usize] == row;
+        let row_has = |place: u64| last_row[place as usize] == row;
 
         let mut is_changed = false;
         for &number in &test.alternatives_in_range {
-            let Alternative { conditions, watched } = &mut test.alternatives[number as usize];
-            let lacking = conditions.iter().position(|condition| !condition.holds(&has));
-            let Some(lacking) = lacking else {
-                return test.required.holds(&has);
+            let alternative = &mut test.alternatives[number as usize];
+            let lacking_part = alternative.parts.iter().position(|part| !part.holds(&row_has));
+            let Some(lacking_part) = lacking_part else {
+                // All parts of the alternative hold.
+                return test.required.holds(&row_has);
             };
-            if conditions[*watched].holds(&has) {
-                *watched = lacking;
+            if alternative.parts[alternative.watched_part].holds(&row_has) {
+                alternative.watched_part = lacking_part;
                 is_changed = true;
             }
         }
@@ -259,6 +252,24 @@ impl TestedRow<'_> {
         }
         false
     }
+}
+
+/// Returns a hash table of all hashes that alternatives mention, and of those that are required
+/// beside them.
+fn table_of_hashes(alternatives: &Alternatives) -> Vec<u64> {
+    let mut hashes = Vec::new();
+    for condition in alternatives.choices.iter().chain([&alternatives.required]) {
+        condition.visit_hashes(&mut |hash| memory::push(&mut hashes, hash));
+    }
+
+    // At least four places for each hash, so that searches are short. 0 is a free place.
+    let mut table: Vec<u64> = memory::zeroed((4 * hashes.len()).next_power_of_two());
+    for hash in hashes {
+        // The place where the hash is already, or a free one for it.
+        let place = find(&table, hash);
+        table[place] = table_entry(hash);
+    }
+    table
 }
 
 /// Returns the place of a hash in a hash table, or a free place if the table lacks it.

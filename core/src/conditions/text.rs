@@ -124,30 +124,32 @@ pub(super) struct LastCharacters {
     /// The last in the lowest 32 bits, up to three before it in the others; 0 where there is none.
     pub(super) characters: u128,
     /// How many of the last characters are narrow, up to the last wide one. Exact up to four.
-    pub(super) narrow: u32,
+    pub(super) narrow_at_end: u32,
 }
 
 impl LastCharacters {
     /// Adds the next character of a text, and calls `visit` with each *window* that ends with it. A
     /// window is a short piece of text that an index keeps. There are three sorts of them:
     ///
-    /// - characters that weigh 4 together: a narrow character weighs 1, a wide one, from U+2000 on, 2;
+    /// - characters that weigh 4 together: a narrow character weighs 1, a wide one, from U+2000 on,
+    ///   2;
     /// - a wide character beside a narrow one;
     /// - a Han character or a syllable of Hangul by itself.
     ///
-    /// Its letter case must be folded, and it must not be 0.
+    /// The character `c` must not be 0, and upper case must have been folded to lower case.
     #[inline(always)]
     pub(super) fn add(&mut self, c: u32, visit: &mut impl FnMut(Window)) {
         self.characters = self.characters << 32 | u128::from(c);
         if c < FIRST_WIDE {
-            self.narrow += 1;
-            // By far the most frequent case: four narrow characters, and no other window.
-            if self.narrow >= WEIGHT {
+            self.narrow_at_end += 1;
+            // By far the most frequent case: the last four characters are narrow. They are a
+            // window, and no other window ends with them.
+            if self.narrow_at_end >= WEIGHT {
                 return visit(Window::of_last(self.characters, 4));
             }
         } else {
-            self.narrow = 0;
-            if is_whole(c) {
+            self.narrow_at_end = 0;
+            if is_window_by_itself(c) {
                 visit(Window::of_last(self.characters, 1));
             }
         }
@@ -188,7 +190,7 @@ pub(super) const fn weight(c: u32) -> u32 {
 }
 
 /// Returns whether a character is a window by itself: a Han character or a syllable of Hangul.
-const fn is_whole(c: u32) -> bool {
+const fn is_window_by_itself(c: u32) -> bool {
     matches!(c, 0x3005..=0x3007 | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
 }
 

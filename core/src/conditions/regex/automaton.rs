@@ -110,9 +110,7 @@ struct FoldedCharacter {
 }
 
 /// Returns one of each group of characters that are equal once letter case is folded: of `A`, `a`
-/// and `b`, one of the first two, and `b`.
-///
-/// The result is ordered by the folded forms.
+/// and `b`, one of the first two, and `b`. The result is ordered by the folded forms.
 ///
 /// Returns `None` if there are more than `most` such groups, or if the folded form of a character
 /// is not known: that of the character 0, which no text has, and, in encodings other than UTF-8, of
@@ -122,7 +120,7 @@ fn distinct_when_folded(
     encoding: Encoding,
     most: usize,
 ) -> Option<Vec<FoldedCharacter>> {
-    // At most four characters fold to the same one, so that there are more than `most` groups.
+    // At most four characters are equal when folded. So these are more than `most` groups.
     if characters.len() > 4 * most {
         return None;
     }
@@ -136,7 +134,7 @@ fn distinct_when_folded(
         let folded = folded_as_number(character);
         folded_characters.push(FoldedCharacter { folded, character });
     }
-    with_characters(Vec::new(), &folded_characters, most)
+    one_of_each_group(folded_characters, most)
 }
 
 /// Adds the characters `added` to the list `all`, except for those that are equal to another one
@@ -150,9 +148,18 @@ fn with_characters(
     for &character in added {
         memory::push(&mut all, character);
     }
-    all.sort_unstable();
-    all.dedup_by_key(|character| character.folded);
-    (all.len() <= most).then_some(all)
+    one_of_each_group(all, most)
+}
+
+/// Sorts characters by their folded forms, and keeps one of each group that has the same folded
+/// form. Returns `None` if there are more than `most` groups.
+fn one_of_each_group(
+    mut characters: Vec<FoldedCharacter>,
+    most: usize,
+) -> Option<Vec<FoldedCharacter>> {
+    characters.sort_unstable();
+    characters.dedup_by_key(|character| character.folded);
+    (characters.len() <= most).then_some(characters)
 }
 
 /// Returns the one or two characters that a character folds to, as one number; 0 if it folds to

@@ -122,20 +122,21 @@ impl Node {
 struct NumberedNode {
     number: usize,
     node: Node,
-    counts: CharacterCounts,
+    choices: CharacterChoices,
 }
 
-/// For each character that a node remembers, how many characters the move could read by which it
-/// was read: 3 for the move by `[abc]`.
+/// For each character that a node remembers, how many characters the move of the automaton by which
+/// it was read could have read in its place, itself included: 3 for the move by `[abc]`.
 #[derive(Clone, Copy, Default)]
-struct CharacterCounts {
-    /// The count of the last move in the lowest 8 bits.
+struct CharacterChoices {
+    /// Eight bits for each move, those of the last one lowest.
     counts: u32,
 }
 
-impl CharacterCounts {
-    fn followed_by(self, count: usize) -> CharacterCounts {
-        CharacterCounts { counts: self.counts << 8 | count as u32 }
+impl CharacterChoices {
+    /// Returns the choices after one more move, which could read `count` characters.
+    fn followed_by(self, count: usize) -> CharacterChoices {
+        CharacterChoices { counts: self.counts << 8 | count as u32 }
     }
 
     /// Returns how many combinations there are of the last `count` characters, of at most three.
@@ -145,11 +146,11 @@ impl CharacterCounts {
     }
 }
 
-/// An edge whose end isn't in the graph yet.
-struct OpenEdge {
+/// An edge that is not in the graph yet, as the node to which it leads may not be.
+struct PendingEdge {
     from: usize,
     to: Node,
-    counts: CharacterCounts,
+    choices: CharacterChoices,
     windows: Vec<Window>,
 }
 
@@ -175,41 +176,44 @@ impl GraphBuilder<'_> {
     fn build(mut self) -> Option<Graph> {
         let mut layer = Vec::new();
         let start = Node::without_characters(self.automaton.initial);
-        self.graph.start = self.find_or_add(start, CharacterCounts::default(), &mut layer);
+        self.graph.start = self.find_or_add(start, CharacterChoices::default(), &mut layer);
 
         while !layer.is_empty() {
             let edges_with_windows = self.complete_layer(&mut layer)?;
             layer.clear();
-            for OpenEdge { from, to, counts, windows } in edges_with_windows {
-                let to = self.find_or_add(to, counts, &mut layer);
+            for PendingEdge { from, to, choices, windows } in edges_with_windows {
+                let to = self.find_or_add(to, choices, &mut layer);
                 self.graph.add_edge(Edge { from, to, windows });
             }
         }
         Some(self.graph)
     }
 
-    /// Completes a *layer*: nodes of the graph that can be reached from its first nodes over edges
-    /// without *windows* (an edge has windows if its character completes some: a few characters
-    /// that an index can look up). Adds the nodes that are missing to the layer and to the graph.
+    /// Completes a *layer* of the graph, which has its first nodes so far: follows the moves of the
+    /// automaton from node to node, as long as the characters that are read complete no *window*. A
+    /// window is a few known characters in a row, which an index can look up. New nodes are added
+    /// to the layer and to the graph.
     ///
-    /// Returns the edges with windows that lead out of the layer. They and the nodes that they lead
-    /// to are not in the graph yet. Returns `None` if the graph has too many nodes or edges.
-    fn complete_layer(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<OpenEdge>> {
+    /// Returns the edges that lead out of the layer: those whose characters complete windows. They
+    /// and the nodes to which they lead are not in the graph yet. Returns `None` if the graph has
+    /// too many nodes or edges.
+    fn complete_layer(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<PendingEdge>> {
         let mut edges_with_windows = Vec::new();
-        // Nodes that this loop adds are followed, too.
+        // The layer grows meanwhile: nodes that are added are followed, too.
         let mut next = 0;
-        while let Some(&node) = layer.get(next) {
+        while let Some(&from) = layer.get(next) {
             interrupt::check();
             next += 1;
             // After a match the text may go on in any way, so no edge leads out of the last state.
-            if node.node.state == self.automaton.last {
+            let is_after_match = from.node.state == self.automaton.last;
+            if is_after_match {
                 continue;
             }
 
             // Moves by any character come first: their nodes remember no characters, and replace
             // all nodes of the same state that would be found later.
-            self.follow_any_character(node, layer);
-            self.follow_known_characters(node, layer, &mut edges_with_windows);
+            self.follow_any_character(from, layer);
+            self.follow_known_characters(from, layer, &mut edges_with_windows);
 
             let num_edges = self.graph.edges.len() + edges_with_windows.len();
             if self.graph.outgoing.len() > MOST_NODES || num_edges > MOST_EDGES {
@@ -225,7 +229,7 @@ impl GraphBuilder<'_> {
         let moves: &[StateMove] = &self.moves[from.node.state];
         for any_move in moves.iter().filter(|state_move| state_move.characters.is_none()) {
             let to = Node::without_characters(any_move.to);
-            self.add_edge_without_windows(from, to, CharacterCounts::default(), layer);
+            self.add_edge_without_windows(from, to, CharacterChoices::default(), layer);
         }
     }
 
@@ -233,33 +237,34 @@ impl GraphBuilder<'_> {
     /// for each character. A node is a state of the automaton together with the last characters
     /// that were read; so the edge leads to the next state, with this character remembered as well.
     ///
-    /// With each character windows may be complete: characters that follow each other, which the
-    /// text then must have. An edge without windows is added to the graph, and the node that it
-    /// leads to is added to the layer if it is new. An edge with windows is only added to
-    /// `edges_with_windows`: it leads out of the layer.
+    /// With the last characters before it, a character may complete *windows*: pieces of a few
+    /// characters, which a text has if it takes the edge. An edge without windows is added to the
+    /// graph, and the node that it leads to is added to the layer if it is new. An edge with
+    /// windows is only added to `edges_with_windows`: it leads out of the layer.
     fn follow_known_characters(
         &mut self,
         from: NumberedNode,
         layer: &mut Vec<NumberedNode>,
-        edges_with_windows: &mut Vec<OpenEdge>,
+        edges_with_windows: &mut Vec<PendingEdge>,
     ) {
         let moves: &[StateMove] = &self.moves[from.node.state];
         for StateMove { to: next_state, characters } in moves {
             let Some(characters) = characters else {
                 continue;
             };
-            let counts = from.counts.followed_by(characters.len());
+            let choices = from.choices.followed_by(characters.len());
             for &character in characters {
                 let (mut last, windows) = from.node.last.followed_by(character);
-                // Nodes for all combinations of many characters would be too many.
-                if counts.combinations(last.count()) > MOST_COMBINATIONS {
+                // A node for each combination of many characters would be too many nodes. So the
+                // node remembers none of them.
+                if choices.combinations(last.count()) > MOST_COMBINATIONS {
                     last = LastCharacters::default();
                 }
                 let to = Node { state: *next_state, last };
                 if windows.is_empty() {
-                    self.add_edge_without_windows(from, to, counts, layer);
+                    self.add_edge_without_windows(from, to, choices, layer);
                 } else {
-                    let edge = OpenEdge { from: from.number, to, counts, windows };
+                    let edge = PendingEdge { from: from.number, to, choices, windows };
                     memory::push(edges_with_windows, edge);
                 }
             }
@@ -274,10 +279,10 @@ impl GraphBuilder<'_> {
         &mut self,
         from: NumberedNode,
         to: Node,
-        counts: CharacterCounts,
+        choices: CharacterChoices,
         layer: &mut Vec<NumberedNode>,
     ) {
-        let to = self.find_or_add(to, counts, layer);
+        let to = self.find_or_add(to, choices, layer);
         if to != from.number {
             let windows = Vec::new();
             self.graph.add_edge(Edge { from: from.number, to, windows });
@@ -287,8 +292,8 @@ impl GraphBuilder<'_> {
     /// Returns the number of a node in the graph, or of another node that can replace it. If the
     /// graph has neither, the node is added to the graph, and to the end of `layer`, the nodes that
     /// are followed next. A node is a state of the automaton and the last characters that were
-    /// read, which it *remembers*. `counts` says, for each of these characters, how many characters
-    /// the automaton could have read in its place.
+    /// read, which it *remembers*. `choices` says, for each of these characters, how many
+    /// characters the automaton could have read in its place.
     ///
     /// A node can be replaced by one of the same state that remembers fewer of its last characters.
     /// Windows that begin with the forgotten ones are then missed, so less is required, which is
@@ -296,7 +301,7 @@ impl GraphBuilder<'_> {
     fn find_or_add(
         &mut self,
         node: Node,
-        counts: CharacterCounts,
+        choices: CharacterChoices,
         layer: &mut Vec<NumberedNode>,
     ) -> usize {
         // `endings` begins with the shortest one.
@@ -319,7 +324,7 @@ impl GraphBuilder<'_> {
         let number = self.graph.add_node();
         self.node_numbers.insert(added, number);
         self.nodes_of_state[added.state] += 1;
-        memory::push(layer, NumberedNode { number, node: added, counts });
+        memory::push(layer, NumberedNode { number, node: added, choices });
         if is_last {
             self.graph.end = Some(number);
         }
@@ -367,7 +372,7 @@ impl LastCharacters {
         let mask = (1 << (CHARACTER_BITS * length)) - 1;
         LastCharacters {
             characters: self.characters & mask,
-            narrow: self.narrow.min(length),
+            narrow_at_end: self.narrow_at_end.min(length),
         }
     }
 

@@ -47,10 +47,12 @@ const MOST_WORK: usize = 1 << 19;
 /// The work of one window that is required, in edges: the condition gets it, and it is looked up.
 const WORK_OF_WINDOW: usize = 256;
 
-/// Returns which windows (a few neighbouring characters) a text must have to match a regular
-/// expression, given the graph of the expression: those that it has whichever path it takes from
-/// the start of the graph to its end. Requires nothing if the graph has no end, as no text matches
-/// then, or if there is no path.
+/// Returns what a text must contain to match a regular expression, given the graph of the
+/// expression: *windows*, pieces of a few neighbouring characters that an index can look up.
+///
+/// A text that matches takes a path from the start of the graph to its end, and has the windows of
+/// all edges of the path. Required is what a text has whichever path it takes. If there is no path,
+/// no text matches; then nothing is required, which is never wrong.
 pub fn requirement(graph: &Graph) -> Requirement {
     let Some(end) = graph.end else {
         return Requirement::default();
@@ -62,20 +64,20 @@ pub fn requirement(graph: &Graph) -> Requirement {
     let mut search = RequirementSearch {
         sections,
         cut_search: CutSearch::for_graph(graph),
-        is_in_crossing: false,
+        is_within_crossing: false,
+        // Only crossing paths take work that is counted: it is set where they begin.
         work_left: 0,
     };
-    search
-        .requirement(outermost_section, outermost_depth)
-        .unwrap_or_default()
+    let requirement = search.requirement(outermost_section, outermost_depth);
+    requirement.unwrap_or_default()
 }
 
 /// The search for what all paths through a graph require, with the work that it may still take.
 struct RequirementSearch<'g> {
     sections: Sections<'g>,
     cut_search: CutSearch,
-    /// Whether crossing paths are being taken apart.
-    is_in_crossing: bool,
+    /// Whether a section with crossing paths is being taken apart.
+    is_within_crossing: bool,
     /// How many edges may still be looked at to take crossing paths apart.
     work_left: usize,
 }
@@ -148,58 +150,62 @@ impl RequirementSearch<'_> {
 
     /// Returns what a text must contain to match a *section* whose paths cross. A section is a part
     /// of the expression's graph, between two nodes, and a text takes one of the paths from one
-    /// node to the other. Paths cross if no node is on all of them, and they don't fall into
-    /// separate groups, so that the section can't be divided any further.
+    /// node to the other. Paths *cross* if the section can't be divided any further: no node
+    /// between its ends is on all paths, nor do the paths fall into groups that have no node in
+    /// common.
     ///
     /// What all paths have in common is then found by *cuts*: lists of edges of which each path has
-    /// at least one. `depth` is how many sections this one is nested in.
-    ///
-    /// There are two ways:
+    /// at least one. `depth` is how many sections this one is nested in. There are two ways:
     ///
     /// - [`RequirementSearch::requirement_by_one_cut`] takes a single cut, and takes apart the
     ///   sections before and behind each of its edges. It finds more, but its work may grow
-    ///   exponentially, as those sections may have crossing paths again. So the work of the
-    ///   outermost such section is limited.
+    ///   exponentially, as those sections may have crossing paths again. So the work is limited,
+    ///   for this section and all that are taken apart within it.
     /// - [`RequirementSearch::requirement_by_several_cuts`] is the second way if the limit is
     ///   reached, or if there is no cut. Of the sections before and behind an edge it finds only
     ///   the edges that all paths have. So the result may require less than it could, which is
     ///   never wrong: more texts meet it.
     fn requirement_of_crossing_paths(&mut self, section: Section, depth: usize) -> Requirement {
         let edges = self.sections.edges_of(section);
-        // This section is a part of another one with crossing paths. It shares the work that is
-        // left to the outermost one, and requires nothing if that isn't enough.
-        if self.is_in_crossing {
+        if self.is_within_crossing {
+            // The limit is that of the outermost section with crossing paths. If less work is left
+            // than this section takes, or if it has no cut, nothing is required here, which is
+            // never wrong.
             let requirement = self.requirement_by_one_cut(section, &edges, depth);
             return requirement.unwrap_or_default();
         }
 
-        self.is_in_crossing = true;
+        self.is_within_crossing = true;
         self.work_left = MOST_WORK;
         let by_one_cut = self.requirement_by_one_cut(section, &edges, depth);
-        self.is_in_crossing = false;
+        self.is_within_crossing = false;
         if let Some(requirement) = by_one_cut {
             return requirement;
         }
 
-        // No cut was found, or the work was used up. Taking a section apart marks its nodes as
-        // those of smaller sections: they are put back into this one.
+        // The first way may have moved nodes of the section to smaller sections.
         self.sections.put_back(section, &edges);
         self.work_left = MOST_WORK;
         self.requirement_by_several_cuts(section, &edges)
     }
 
     /// Returns what a text must contain to match a section, a part of the expression's graph
-    /// between two nodes: one alternative for each edge of a *cut*. A cut is a list of edges of
-    /// which each path through the section has at least one. The shortest list is taken whose edges
-    /// all have *windows*: pieces of a few characters that a text has if it takes the edge. An
-    /// alternative has the windows of its edge, and all that the parts of the section before and
-    /// behind the edge require.
+    /// between two nodes: what it has whichever path it takes from one to the other.
+    ///
+    /// The section is divided by a *cut*: a list of edges of which each path has at least one. So a
+    /// text takes one of these edges. Each gives an alternative: the *windows* of the edge (pieces
+    /// of text that an index can look up), and all that the parts of the section before and behind
+    /// the edge require. Only edges with windows are cut, and the shortest such list is taken.
+    ///
+    /// Example: if windows were letters, `(ab|cd)(ef|gh)` would have a cut of two edges: those of a
+    /// and c. So a text has *a and all that is required behind a*, or *c and all that is required
+    /// behind c*.
     ///
     /// `edges` must be all edges of the section, and `depth` is how many sections it is nested in.
     ///
     /// Returns `None` if there is no cut of at most [`MOST_EDGES_OF_CUT`] edges, or if `work_left`
-    /// is used up: where paths cross again and again, there are as many alternatives as ways
-    /// through all of the crossings.
+    /// is used up: the parts before and behind an edge may have to be cut as well, and so on, and
+    /// each time the number of alternatives multiplies.
     fn requirement_by_one_cut(
         &mut self,
         section: Section,
@@ -216,10 +222,11 @@ impl RequirementSearch<'_> {
             let before = self.sections.before(edge, section);
             let behind = self.sections.behind(edge, section);
             for part in [before, behind].into_iter().flatten() {
-                // Putting nodes back takes a look at all edges.
+                // Putting the nodes back, below, takes a look at each edge.
                 self.use_work(edges.len())?;
                 required.extend(self.requirement(part, depth + 1));
-                // Branches of this part have taken nodes that the next part may have, too.
+                // Taking the part apart has moved nodes to smaller sections. The next part may have
+                // the same nodes, and needs them in this section.
                 self.sections.put_back(section, edges);
             }
             let alternative = Requirement::all_of(required);
@@ -233,21 +240,24 @@ impl RequirementSearch<'_> {
     /// graph between two nodes. Takes less work than
     /// [`requirement_by_one_cut`](Self::requirement_by_one_cut), and may find less.
     ///
-    /// Finds up to [`MOST_CUTS`] *cuts*: lists of edges, each with windows (pieces of a text), of
-    /// which each path through the section has at least one. All cuts are required. A cut requires,
-    /// for at least one of its edges, the windows of all edges that no path through this edge can
-    /// avoid.
+    /// Finds up to [`MOST_CUTS`] *cuts*. A cut is a list of edges of which each path through the
+    /// section has at least one, so a text takes one of them. Each of these edges gives an
+    /// alternative: the *windows* (pieces of a text) of all edges that are on every path through
+    /// it. So a text has what one of the alternatives requires, and that for each cut.
+    ///
+    /// Only edges with windows are cut, and none that an alternative of an earlier cut has taken
+    /// in: what it requires is mostly required already.
     ///
     /// Stops early if `work_left` is used up: the cuts so far are required then. `edges` must be
     /// all edges of the section.
     fn requirement_by_several_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
-        let mut is_required: Vec<bool> = memory::zeroed(graph.edges.len());
+        let mut is_taken_in: Vec<bool> = memory::zeroed(graph.edges.len());
         let mut requirements = Vec::new();
         'cuts: for _ in 0..MOST_CUTS {
-            // Cuts with edges that an earlier one requires would say little new.
-            let is_new = |edge: usize| !graph.edges[edge].windows.is_empty() && !is_required[edge];
-            let Some(cut) = self.narrowest_cut(section, edges, is_new) else {
+            let can_be_cut =
+                |edge: usize| !graph.edges[edge].windows.is_empty() && !is_taken_in[edge];
+            let Some(cut) = self.narrowest_cut(section, edges, can_be_cut) else {
                 break;
             };
 
@@ -259,7 +269,7 @@ impl RequirementSearch<'_> {
                 }
                 let unavoidable = self.edges_of_all_paths_through(cut_edge, section);
                 for &edge in &unavoidable {
-                    is_required[edge] = true;
+                    is_taken_in[edge] = true;
                 }
                 let windows = self.windows(unavoidable);
                 memory::push(&mut alternatives, Requirement::of_windows(windows));

@@ -174,14 +174,17 @@ impl<'g> Sections<'g> {
         Some(stretches)
     }
 
-    /// Follows the edges of a section that lead out of one node of a path, and on through nodes
-    /// beside the path, until they lead back to it: to the next node of the path, or by a detour to
-    /// a later one. Returns the furthest place on the path that is reached (a place is the index of
-    /// a node in `path`); 0 if the edges don't lead back.
+    /// Follows the ways that lead from one node of a path back to a later node of it: the edge to
+    /// the next node of the path, and *detours*, which go through nodes beside the path. Returns
+    /// how far along the path they lead: the greatest index in `path` of a node at which one of
+    /// them ends, or 0 if none comes back.
     ///
-    /// Appends the nodes beside the path that no earlier call has found to `nodes_beside`. The
-    /// caller must have prepared `self.scratch`: the nodes of the path are reached and have places,
-    /// and the nodes that lead to the end of the section are known.
+    /// The path goes through `section`, a part of the graph between two nodes, and so must the
+    /// ways. Nodes beside the path that no earlier call has found are appended to `nodes_beside`.
+    ///
+    /// The caller must have prepared `self.scratch`: `reached` and `place_on_path` must have the
+    /// nodes of the path with their indices, and `leading_to_end` those nodes from which a path
+    /// leads to the end of the section.
     fn follow_detours(
         &mut self,
         node_on_path: usize,
@@ -189,7 +192,7 @@ impl<'g> Sections<'g> {
         section: Section,
         nodes_beside: &mut Vec<usize>,
     ) -> usize {
-        let mut furthest = 0;
+        let mut furthest_index = 0;
         let mut to_follow = vec![node_on_path];
         while let Some(node) = to_follow.pop() {
             interrupt::check();
@@ -199,15 +202,15 @@ impl<'g> Sections<'g> {
                 if is_dead_end || !self.has_edge(section, edge) {
                     continue;
                 }
-                if let Some(place) = self.scratch.place_on(path, next) {
-                    furthest = furthest.max(place);
+                if let Some(index) = self.scratch.place_on(path, next) {
+                    furthest_index = furthest_index.max(index);
                 } else if self.scratch.reached.insert(next) {
                     memory::push(nodes_beside, next);
                     memory::push(&mut to_follow, next);
                 }
             }
         }
-        furthest
+        furthest_index
     }
 
     /// Returns a path with the fewest edges from the first node of a section (a part of the graph

@@ -63,6 +63,13 @@ struct FilledColumns {
     keys_per_column: Vec<f64>,
 }
 
+/// A tile of level 1 or 2 before it is written.
+struct TileColumns {
+    shape: TileShape,
+    /// The bits of the first columns; the others have none.
+    columns: Vec<ColumnBits>,
+}
+
 /// Returns what the slots of each level must keep, if `highest_level` is the highest one. Levels
 /// above it have no slots.
 fn targets(options: &Options, highest_level: Level) -> PerLevel<SlotTarget> {
@@ -87,26 +94,42 @@ impl Build {
     /// Begins to build an index over ranges of a table's pages. The caller must have checked that
     /// these options are possible.
     ///
-    /// The build keeps the distinct hashes of up to 128 ranges in memory. For level 1, which has a
-    /// filter for every 128 ranges, it keeps at most about `most_hashes` hashes besides, of 8 bytes
-    /// each; further keys are kept as bits. Level 2 may take as much memory again, but eight
-    /// filters of level 2 are kept in any case.
+    /// Until filters are written, the build keeps in memory what they are made of:
+    ///
+    /// - the distinct hashes of up to 128 ranges, of 8 bytes each, for filters of level 0;
+    /// - for filters of level 1, each of which has the keys of 128 ranges, about `most_hashes`
+    ///   hashes of 8 bytes at most, or bits instead if there are more keys;
+    /// - if the table is large, bits for filters of level 2. They may take as much memory as level
+    ///   1, but eight filters are kept in any case.
     pub fn new(options: Options, most_hashes: usize) -> Build {
         let ranges = options.ranges_of(options.table_pages);
         let level_zero_tiles = ranges.div_ceil(MAX_WIDTH.into());
         let highest_level = highest_level_of_new(&options);
-        // A tile of level 1 has a slot for each tile of level 0, and is itself a slot of level 2.
-        let level_one_width = if highest_level == Level::Two {
-            Width::within(level_zero_tiles / SLOTS_OF_LEVEL_TWO)
-        } else {
-            Width::MAX
+
+        // Level 1 has a filter for each tile of level 0, and level 2 one for each tile of level 1.
+        // If there is a level 2, tiles of level 1 are narrow, so that enough of them use the
+        // filters of a tile of level 2.
+        let level_one_width = match highest_level {
+            Level::Zero | Level::One => Width::MAX,
+            Level::Two => Width::within(level_zero_tiles / SLOTS_OF_LEVEL_TWO),
         };
 
-        // The build begins as that of an index with level 0 only. add_levels, below and whenever
-        // the table turns out to be larger, replaces these targets.
+        // The build begins with level 0 only. `add_levels` adds those that the table needs by its
+        // present size, and later those that it needs if it turns out to be larger. It replaces
+        // these targets.
         let targets = targets(&options, Level::Zero);
-        let plan =
-            |level, width| LevelPlan { level, width, target: targets[level], size: options.size };
+        let level_one_plan = LevelPlan {
+            level: Level::One,
+            width: level_one_width,
+            target: targets[Level::One],
+            size: options.size,
+        };
+        let level_two_plan = LevelPlan {
+            level: Level::Two,
+            width: Width::MAX,
+            target: targets[Level::Two],
+            size: options.size,
+        };
 
         // Level 2 keeps words of 64 bits, which are as large as hashes.
         let most_words = most_hashes;
@@ -115,8 +138,8 @@ impl Build {
             highest_level: Level::Zero,
             target: targets[Level::Zero],
             gathered: GatheredRanges::default(),
-            level_one: PendingLevelOne::new(plan(Level::One, level_one_width), most_hashes),
-            level_two: PendingLevelTwo::new(plan(Level::Two, Width::MAX), most_words),
+            level_one: PendingLevelOne::new(level_one_plan, most_hashes),
+            level_two: PendingLevelTwo::new(level_two_plan, most_words),
             mean_keys_per_range: None,
         };
         build.add_levels(highest_level);
@@ -341,13 +364,14 @@ impl Build {
         Ok(())
     }
 
-    /// Keeps a *slot* of level 2, a filter of all keys of a tile of level 1, for each of the
-    /// `new_tiles` tiles of level 1 that were just written. Slots are kept in memory until they
-    /// fill a tile of level 2 or take too much memory; then they are written.
+    /// Keeps a filter of level 2 in memory for each of the `new_tiles` tiles of level 1 that were
+    /// just written: a filter of all keys of the tile. Filters that fill a tile of level 2, or take
+    /// too much memory, are written.
     ///
-    /// Mostly there is one new tile. If the kept slots of level 1 had to be written as several, the
-    /// keys of all of these were gathered in one slot of level 2. Each tile then gets a copy of it:
-    /// the copies report more keys than their tiles have, but they miss none.
+    /// Mostly one tile of level 1 was written, and the keys of its filters were added to one filter
+    /// of level 2 before. If several tiles were written instead, that filter has the keys of all of
+    /// them. Each tile then gets a copy of it: the copies report more keys than their tiles have,
+    /// but they miss none.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -356,18 +380,18 @@ impl Build {
         sink: &mut S,
         new_tiles: u32,
     ) -> Result<(), S::Error> {
-        // The slot that has got the keys of the new tiles.
-        let slot = self.level_two.close_slot();
+        let filter = self.level_two.close_slot();
         for _ in 0..new_tiles {
             if self.level_two.is_full() {
                 self.write_level_two(sink, Input::MoreFollows)?;
             }
-            self.level_two.add_slot(slot.bits.copy(), slot.keys);
+            self.level_two.add_slot(filter.bits.copy(), filter.keys);
         }
-        // The next slot probably has as many keys. If it needs more blocks of bits than the kept
-        // slots have, it can't be in one tile with them: they are written, and the next slot may
-        // have another number of blocks.
-        if self.level_two.needs_other_tile(slot.keys) {
+
+        // All filters of a tile have the same number of blocks of bits. The next filter probably
+        // has as many keys as this one. If they need more blocks, it must begin another tile: the
+        // kept filters are written, and the next one decides its number of blocks by its own keys.
+        if self.level_two.needs_other_tile(filter.keys) {
             self.write_level_two(sink, Input::MoreFollows)?;
             self.level_two.forget_blocks();
         }
@@ -383,13 +407,14 @@ impl Build {
         self.write_slots(sink, Level::Two, slots, input)
     }
 
-    /// Writes slots of level 1 or 2 as one tile or several. A *slot* is the Bloom filter of all
-    /// keys of one tile of the level below, and becomes a column of the tile that is written here.
-    /// The number of columns of a tile, its width, is a power of two from 8 to 128, so there may
-    /// have to be several tiles.
+    /// Writes filters of level 1 or 2 that were kept in memory (*slots*) as tiles. Each filter has
+    /// all keys of one tile of the level below, and becomes a column of a tile. The number of
+    /// columns of a tile, its width, is a power of two from 8 to 128, so several tiles may be
+    /// needed.
     ///
-    /// If the table has more ranges, only tiles without a free column are written: the slots that
-    /// come later are written to further tiles, so a free column would stay unused.
+    /// `input` says whether the table has more ranges. If so, each tile is as wide as the filters
+    /// that are left can fill, since later filters go to other tiles. If not, the last tile may be
+    /// wider: its free columns get filters when the table grows.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -402,34 +427,41 @@ impl Build {
     ) -> Result<(), S::Error> {
         while slots.count() > 0 {
             let width = match input {
-                // The free columns of the last tile get slots when the table grows.
-                Input::Ended => width_for_slots(slots.count(), level),
                 Input::MoreFollows => Width::within(slots.count() as u64),
+                Input::Ended => width_for_slots(slots.count(), level),
             };
             let slots_of_tile = slots.take_first(width.columns() as usize);
-            let plan = match level {
-                Level::Two => &self.level_two.plan,
-                // Ranges of level 0 are no pending slots.
-                Level::One | Level::Zero => &self.level_one.plan,
-            };
-
-            let (shape, columns) = match slots_of_tile.contents {
-                // Slots that are kept as bits all have the same number of blocks.
-                SlotContents::Bits(columns) => (plan.shape(width, columns[0].blocks()), columns),
-                SlotContents::Hashes(hashes_of_slots) => {
-                    let keys_of_complete = complete_columns(&slots_of_tile.keys_per_slot);
-                    let shape =
-                        self.directory.shape_for(level, width, plan.target, &keys_of_complete);
-                    let columns = hashes_of_slots
-                        .iter()
-                        .map(|hashes| ColumnBits::with_keys(hashes, shape));
-                    (shape, memory::collect(columns))
-                }
-            };
+            let TileColumns { shape, columns } = self.columns_of_slots(level, width, slots_of_tile);
             let one_column_each = SlotColumns::even(width, 1);
             self.write_tile(sink, shape, &columns, one_column_each)?;
         }
         Ok(())
+    }
+
+    /// Returns the shape of a tile of level 1 or 2 of this width, and its columns: the bits of
+    /// these filters, which were kept in memory. If they were kept as the hashes of their keys, the
+    /// tile is sized for these, and otherwise by the bits.
+    fn columns_of_slots(&self, level: Level, width: Width, slots: PendingSlots) -> TileColumns {
+        let plan = match level {
+            Level::Two => &self.level_two.plan,
+            // Filters of level 0 are never kept as slots.
+            Level::One | Level::Zero => &self.level_one.plan,
+        };
+        match slots.contents {
+            SlotContents::Bits(columns) => {
+                // Slots that are kept as bits all have the same number of blocks.
+                let shape = plan.shape(width, columns[0].blocks());
+                TileColumns { shape, columns }
+            }
+            SlotContents::Hashes(hashes_of_slots) => {
+                let keys_per_slot = complete_columns(&slots.keys_per_slot);
+                let shape = self.directory.shape_for(level, width, plan.target, &keys_per_slot);
+                let columns = hashes_of_slots
+                    .iter()
+                    .map(|hashes| ColumnBits::with_keys(hashes, shape));
+                TileColumns { shape, columns: memory::collect(columns) }
+            }
+        }
     }
 
     /// Writes a tile of level 0: the Bloom filters of some neighbouring ranges of the table.
@@ -581,13 +613,23 @@ impl Build {
     }
 }
 
-/// Sets the bits of one page of a tile. A tile has Bloom filters as columns, each of which consists
-/// of blocks. A page has as many blocks of every column as fit: block `first_block` and those after
-/// it. `payload` has the bytes of the page between its header and its end, all of them zero.
+/// Sets the bits of one page of a tile. A tile has up to 128 Bloom filters side by side, its
+/// *columns*. Each consists of blocks of bits, and a page has some neighbouring blocks of every
+/// column, as many as fit: block `first_block` and those after it. `payload` has the bytes of the
+/// page between its header and its end, all of them zero.
 ///
-/// A block is stored as rows, each of which has a bit for each column. `slot_columns` says which
-/// neighbouring columns have the keys of one slot; if a slot may have several columns, the last row
-/// of each block says so.
+/// The page stores one block number after the other, each as a table:
+///
+/// ```text
+///                column 0   1   2  …
+/// row 0                 .   1   .        the first bit of the block of each column
+/// row 1                 1   .   .        the second bit
+/// …
+/// last row              1   .   1        if slots may have several columns: a bit where a slot begins
+/// ```
+///
+/// A *slot* is what the tile has a filter for: a range of the table, say. `slot_columns` says which
+/// neighbouring columns each slot has.
 fn fill_payload(
     payload: &mut [u8],
     shape: TileShape,
@@ -596,35 +638,35 @@ fn fill_payload(
     first_block: usize,
 ) {
     let row_bytes = shape.width.row_bytes();
-    // One row fewer than a block has if the last row says which columns slots have.
-    let key_rows_per_block = shape.key_rows_per_block();
     let rows_per_block = shape.size.block_bits();
-    let block_bytes = rows_per_block as usize * row_bytes;
+    let key_rows_per_block = shape.key_rows_per_block();
+    let last_row_is_for_slots = key_rows_per_block < rows_per_block;
+    let table_bytes = rows_per_block as usize * row_bytes;
 
-    let blocks = payload.chunks_exact_mut(block_bytes);
-    for (block, block_number) in blocks.zip(first_block..) {
-        for (bits, column) in columns.iter().zip(0..) {
-            set_column(block, row_bytes, column, bits.block(block_number));
+    let tables = payload.chunks_exact_mut(table_bytes);
+    for (table, block_number) in tables.zip(first_block..) {
+        for (column, column_number) in columns.iter().zip(0..) {
+            set_column(table, row_bytes, column_number, column.block(block_number));
         }
-        if key_rows_per_block < rows_per_block {
+        if last_row_is_for_slots {
             let last_row = key_rows_per_block as usize * row_bytes;
-            slot_columns.write(&mut block[last_row..]);
+            slot_columns.write(&mut table[last_row..]);
         }
     }
 }
 
-/// Sets the bits of one column (a Bloom filter) in a block of a page. The block is stored row by
+/// Sets the bits of one column (a Bloom filter) in the table of a block, which is stored row by
 /// row: a row has `row_bytes` bytes, with one bit for each column. `words` has the bits of the
 /// column: bit i of word w belongs to row 64 w + i.
 #[inline]
-fn set_column(block: &mut [u8], row_bytes: usize, column: usize, words: &[u64]) {
+fn set_column(table: &mut [u8], row_bytes: usize, column: usize, words: &[u64]) {
     let byte_of_row = column / 8;
     let bit = 1 << (column % 8);
     for (first_row, &word) in (0..).step_by(64).zip(words) {
         let mut bits_left = word;
         while bits_left != 0 {
             let row = first_row + bits_left.trailing_zeros() as usize;
-            block[row * row_bytes + byte_of_row] |= bit;
+            table[row * row_bytes + byte_of_row] |= bit;
             // Clears the lowest bit that is set.
             bits_left &= bits_left - 1;
         }

@@ -133,12 +133,18 @@ impl LevelPlan {
         }
     }
 
+    /// Returns the shape of the narrowest tile whose columns have `blocks` blocks, for work on
+    /// single columns: their bits are the same in tiles of every width.
+    pub fn shape_of_column(&self, blocks: u64) -> TileShape {
+        self.shape(Width::MIN, blocks)
+    }
+
     /// Returns how many blocks each slot needs, if the slots of a tile have these numbers of keys.
     ///
     /// The number fills pages of tiles of every width: with it, a tile of the least width has a
     /// multiple of `multiple_of_pages` pages.
     fn blocks_for(&self, keys_per_slot: &[f64], multiple_of_pages: u32) -> u64 {
-        let needed = sized_for(self.shape(Width::MIN, 0), self.target, keys_per_slot);
+        let needed = sized_for(self.shape_of_column(0), self.target, keys_per_slot);
         let rounded_pages = needed.pages.next_multiple_of(multiple_of_pages);
         u64::from(rounded_pages) * u64::from(Width::MIN.blocks_per_page())
     }
@@ -148,7 +154,7 @@ impl LevelPlan {
     fn would_be_overfull(&self, keys: f64, blocks: u64) -> bool {
         /// The rate is too high if it exceeds the promised one by this factor.
         const MOST_TIMES_PROMISED: f64 = 2.0;
-        let rate = self.shape(Width::MIN, blocks).rate(keys);
+        let rate = self.shape_of_column(blocks).rate(keys);
         rate > self.target.fpr * MOST_TIMES_PROMISED
     }
 }
@@ -189,27 +195,28 @@ impl PendingLevelOne {
         }
     }
 
-    /// Adds a slot of level 1, after those that are kept already: a filter of all keys of one tile
-    /// of level 0, whose distinct hashes are given. `keys_if_full` is how many keys that tile will
+    /// Adds a filter of level 1 after those that are kept already. It has all keys of one tile of
+    /// level 0, given by their distinct `hashes`. `keys_if_full` is how many keys that tile will
     /// have when all of its ranges of the table are full.
     ///
-    /// The slots are kept in memory until a tile of level 1 is written that has them as columns.
-    /// They are kept as the hashes of their keys, by which that tile can be sized exactly. If there
-    /// are more than `most_hashes` hashes, all slots are converted to bits, which take less memory.
+    /// The filters are kept in memory until there are enough for a tile of level 1. How many bits
+    /// they need follows from the keys of all of them, so they are kept as the hashes of their keys
+    /// at first. If these are more than `most_hashes` together, the filters are converted to bits,
+    /// which take less memory, and have a fixed size from then on.
     pub fn add_slot(&mut self, hashes: Vec<u64>, keys_if_full: f64) {
         memory::push(&mut self.slots.keys_per_slot, keys_if_full);
         match &mut self.slots.contents {
-            SlotContents::Bits(slots) => {
-                // All slots that are kept as bits have the same number of blocks.
-                let shape = self.plan.shape(Width::MIN, slots[0].blocks());
-                memory::push(slots, ColumnBits::with_keys(&hashes, shape));
-            }
             SlotContents::Hashes(slots) => {
                 self.hashes_kept += hashes.len();
                 memory::push(slots, hashes);
                 if self.hashes_kept > self.most_hashes {
                     self.convert_hashes_to_bits();
                 }
+            }
+            SlotContents::Bits(slots) => {
+                let blocks_of_each = slots[0].blocks();
+                let shape = self.plan.shape_of_column(blocks_of_each);
+                memory::push(slots, ColumnBits::with_keys(&hashes, shape));
             }
         }
     }
@@ -220,7 +227,7 @@ impl PendingLevelOne {
         if let SlotContents::Hashes(slots) = &self.slots.contents {
             let complete = complete_columns(&self.slots.keys_per_slot);
             let blocks = self.plan.blocks_for(&complete, ANY_PAGES);
-            let shape = self.plan.shape(Width::MIN, blocks);
+            let shape = self.plan.shape_of_column(blocks);
             let bits = slots.iter().map(|hashes| ColumnBits::with_keys(hashes, shape));
             self.slots.contents = SlotContents::Bits(memory::collect(bits));
         }
@@ -333,7 +340,7 @@ impl PendingLevelTwo {
             .unwrap_or_else(|| self.plan.blocks_for(&[expected_keys], multiple_of_pages));
         self.blocks = Some(blocks);
 
-        let shape = self.plan.shape(Width::MIN, blocks);
+        let shape = self.plan.shape_of_column(blocks);
         self.open_slot
             .get_or_insert_with(|| ColumnBits::empty(shape))
             .add_keys(hashes, shape);
@@ -349,7 +356,7 @@ impl PendingLevelTwo {
     /// blocks as the first one, and stay as they are.
     pub fn close_slot(&mut self) -> ClosedSlot {
         let bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
-        let shape = self.plan.shape(Width::MIN, bits.blocks());
+        let shape = self.plan.shape_of_column(bits.blocks());
         let bits_of_slot = bits.blocks() * u64::from(self.plan.size.block_bits());
         let keys = estimated_keys(shape, bits_of_slot as f64, bits.ones() as f64);
 

@@ -84,9 +84,14 @@ impl Options {
     /// has.
     ///
     /// If the user chose a rate, it is that. Otherwise it falls as the table grows, so that a
-    /// lookup reads about one page of the table unnecessarily: it is 1 / n for the n pages that the
-    /// table had at the build (taken to be 65,536 at least), and 0.08 pages for each doubling of
-    /// the table since then.
+    /// lookup reads about one page of the table unnecessarily. It is 1 / n for the n pages that the
+    /// table had when the index was built (at least 65,536). Each doubling of the table after that
+    /// may add 0.08 unnecessary pages: these are shared by as many pages as the table had before
+    /// the doubling.
+    ///
+    /// Example: a table had 1,000,000 pages at the build. The promised rate is 1 / 1,000,000 for
+    /// each of these. The pages from 2,097,152 (2^21) to twice as many are one doubling, and have
+    /// the rate 0.08 / 2,097,152 each.
     pub fn promised_fpr(&self, range: u64) -> f64 {
         if let Some(chosen_fpr) = self.fpr {
             return chosen_fpr;

@@ -104,11 +104,11 @@ pub fn search_alternatives<P: Pages>(
     alternatives: &Alternatives,
     mut found: impl FnMut(u32, &[u32]),
 ) -> Result<(), P::Error> {
-    let sought = SoughtAlternatives {
+    let target = SeveralAlternatives {
         alternatives,
         all_numbers: memory::collect(0..alternatives.choices.len() as u32),
     };
-    search_levels(directory, pages, &sought, Extent::AllTiles, |range| {
+    search_levels(directory, pages, &target, Extent::AllTiles, |range| {
         found(range.slot, &range.candidates);
     })
 }
@@ -164,12 +164,12 @@ fn search_for_condition<P: Pages>(
     extent: Extent,
     found: impl FnMut(MatchingSlot<()>),
 ) -> Result<(), P::Error> {
-    let sought = SoughtCondition { condition, first_hash: condition.first_hash() };
-    search_levels(directory, pages, &sought, extent, found)
+    let target = OneCondition { condition, first_hash: condition.first_hash() };
+    search_levels(directory, pages, &target, extent, found)
 }
 
 /// What a lookup looks for: a condition, or several conditions of which one must hold.
-trait Sought {
+trait LookupTarget {
     /// Which of several conditions may hold in a slot of a tile (a range of the table, or a tile of
     /// the level below); `()` if there is one condition only.
     type Candidates;
@@ -177,7 +177,7 @@ trait Sought {
     /// Returns all conditions: nothing rules one out before the first tile is read.
     fn all_candidates(&self) -> &Self::Candidates;
 
-    /// Returns the hash of the key that [`Sought::probe`] looks for first in a tile where these
+    /// Returns the hash of the key that [`LookupTarget::probe`] looks for first in a tile where these
     /// conditions may hold, so that the page with its bits can be prefetched; `None` if it looks
     /// for no key.
     fn first_hash(&self, candidates: &Self::Candidates) -> Option<u64>;
@@ -195,13 +195,13 @@ trait Sought {
 }
 
 /// A single condition.
-struct SoughtCondition<'c> {
+struct OneCondition<'c> {
     condition: &'c Condition,
     /// The first key that the condition asks for.
     first_hash: Option<u64>,
 }
 
-impl Sought for SoughtCondition<'_> {
+impl LookupTarget for OneCondition<'_> {
     type Candidates = ();
 
     fn all_candidates(&self) -> &() {
@@ -236,12 +236,12 @@ impl Sought for SoughtCondition<'_> {
 }
 
 /// Several conditions of which one must hold. The candidates of a slot are their numbers.
-struct SoughtAlternatives<'a> {
+struct SeveralAlternatives<'a> {
     alternatives: &'a Alternatives,
     all_numbers: Vec<u32>,
 }
 
-impl Sought for SoughtAlternatives<'_> {
+impl LookupTarget for SeveralAlternatives<'_> {
     type Candidates = Vec<u32>;
 
     fn all_candidates(&self) -> &Vec<u32> {
@@ -287,21 +287,21 @@ fn announce_other_keys<P: Pages>(pages: &mut P, tile: &TileAddress, condition: &
 }
 
 /// Searches the index from the highest level down to level 0, and calls `found` with the ranges of
-/// the table that may have what is sought, in ascending order.
+/// the table that may have a match, in ascending order.
 ///
 /// Each level consists of tiles. A tile has a Bloom filter for each of its *slots*: ranges of the
 /// table on level 0, tiles of the level below on another level. So a tile is probed if its own slot
-/// in the level above may have what is sought, or if it has no such slot. `extent` says whether all
+/// in the level above may have a match, or if it has no such slot. `extent` says whether all
 /// of these tiles are probed, or a sample.
 ///
 /// The pages of the tiles that are probed next are announced (prefetched) meanwhile.
 ///
 /// Fails with [`Damage`](super::Damage) if a page is not what the directory says, or if a page
 /// can't be read.
-fn search_levels<P: Pages, S: Sought>(
+fn search_levels<P: Pages, S: LookupTarget>(
     directory: &Directory,
     pages: &mut P,
-    sought: &S,
+    target: &S,
     extent: Extent,
     mut found: impl FnMut(MatchingSlot<S::Candidates>),
 ) -> Result<(), P::Error> {
@@ -309,7 +309,7 @@ fn search_levels<P: Pages, S: Sought>(
     let mut matching_slots_above: Vec<MatchingSlot<S::Candidates>> = Vec::new();
     for level in Level::ALL.into_iter().rev() {
         let to_probe = TilesToProbe {
-            sought,
+            target,
             without_slot_above: EvenSample::new(directory.tiles_without_slot_above(level), extent),
             with_slot_above: EvenSample::new(matching_slots_above.len() as u32, extent),
             matching_slots_above: &matching_slots_above,
@@ -327,7 +327,7 @@ fn search_levels<P: Pages, S: Sought>(
             let Some(tile) = directory.tile(level, ordinal) else {
                 continue;
             };
-            for probed in sought.probe(pages, &tile, candidates)? {
+            for probed in target.probe(pages, &tile, candidates)? {
                 let matching = MatchingSlot {
                     slot: tile.first_slot.saturating_add(probed.slot_in_tile),
                     weight,
@@ -346,8 +346,8 @@ fn search_levels<P: Pages, S: Sought>(
 
 /// The tiles of a level that are probed: first those that have no slot above, which every lookup
 /// probes, then those whose slot above may have a match.
-struct TilesToProbe<'t, S: Sought> {
-    sought: &'t S,
+struct TilesToProbe<'t, S: LookupTarget> {
+    target: &'t S,
     /// Which tiles without a slot above are probed.
     without_slot_above: EvenSample,
     /// Which of `matching_slots_above` are the slots of tiles that are probed.
@@ -363,7 +363,7 @@ struct TileToProbe<'t, T> {
     candidates: &'t T,
 }
 
-impl<'t, S: Sought> TilesToProbe<'t, S> {
+impl<'t, S: LookupTarget> TilesToProbe<'t, S> {
     /// Returns how many tiles are probed.
     fn count(&self) -> u32 {
         self.without_slot_above.sample_size + self.with_slot_above.sample_size
@@ -386,7 +386,7 @@ impl<'t, S: Sought> TilesToProbe<'t, S> {
         while number < self.count() && pages.can_announce() {
             let next = self.tile_at(number);
             if let Some(tile) = directory.tile(level, next.ordinal)
-                && let Some(hash) = self.sought.first_hash(next.candidates)
+                && let Some(hash) = self.target.first_hash(next.candidates)
             {
                 pages.announce(tile.probe(hash).page);
             }
@@ -406,7 +406,7 @@ impl<'t, S: Sought> TilesToProbe<'t, S> {
             None => TileToProbe {
                 ordinal: self.without_slot_above.member(number),
                 weight: self.without_slot_above.weight(),
-                candidates: self.sought.all_candidates(),
+                candidates: self.target.all_candidates(),
             },
             Some(member) => {
                 let index = self.with_slot_above.member(member);

@@ -109,6 +109,14 @@ impl TileAddress {
         let written = self.special().bytes_if_written(page, size, page_number)?;
         Ok(written.map(|page| &page[size.payload()]))
     }
+
+    /// Checks that a page is one of this tile, or was never written. `page_number` is for errors.
+    ///
+    /// Fails if it is another page.
+    fn check_page(&self, page: &[u8], page_number: PageNumber) -> Result<(), Damage> {
+        self.payload(Some(page), page_number)?;
+        Ok(())
+    }
 }
 
 /// Returns the word of a hash whose highest bits choose the block of a tile.
@@ -187,17 +195,18 @@ impl TileProbe {
         &self.row_offsets[..usize::from(self.tile.shape.num_hashes)]
     }
 
-    /// Returns which slots of the tile may have the key: bit i is set for slot i. A slot is what
+    /// Returns which slots of the tile may have the key: bit i is set for slot i. A *slot* is what
     /// the tile has a Bloom filter for: a range of the table, or a tile of the level below.
     ///
-    /// The page is a table of bits, with a row for each position in the filters and a bit for each
-    /// filter (*column*) in a row. A filter may have the key if its bit is set in all rows of the
-    /// key, so the rows are ANDed.
+    /// The page is a table of bits, with a column for each filter and a row for each position in
+    /// the filters. A filter may have the key if its bit is set in all rows of the key, so these
+    /// rows are ANDed.
     ///
     /// `page` has the bytes of the page `self.page`, or is `None` if the file ends before it. A
     /// page that was never written has no keys.
     ///
-    /// Fails if the page is another one, or if it names impossible columns for its slots.
+    /// Fails if the page is another one, or if what it says about the columns of its slots is
+    /// impossible.
     #[inline]
     pub fn slots(&self, page: Option<&[u8]>) -> Result<u128, Damage> {
         let shape = self.tile.shape;
@@ -205,25 +214,27 @@ impl TileProbe {
             return Ok(0);
         };
 
-        // A row may have fewer bytes than a u128. So the 16 bytes that end where the row ends are
-        // read, and the row is in the highest bits. At least the header of the page is before it.
-        let mut bits_of_all_rows = u128::MAX;
+        // A row has 1 to 16 bytes. So that it can be read as one number, as many bytes before it
+        // are read with it as 16 lack: the row is in the highest bits of the number. Before the
+        // first row there is the page's header.
+        let mut common_bits = u128::MAX;
         for &offset in self.row_offsets() {
             let up_to_row_end = &page[..usize::from(offset) + shape.width.row_bytes()];
-            let last_bytes = *up_to_row_end
+            let last_16_bytes = *up_to_row_end
                 .last_chunk()
                 .expect("the header of a page has more bytes");
-            bits_of_all_rows &= u128::from_le_bytes(last_bytes);
+            common_bits &= u128::from_le_bytes(last_16_bytes);
         }
-        let columns_with_key = bits_of_all_rows >> (MAX_WIDTH - shape.width.columns());
+        let columns_with_key = common_bits >> (MAX_WIDTH - shape.width.columns());
 
         if shape.columns_per_slot == 1 {
             return Ok(columns_with_key);
         }
-        // A slot has several columns. The hash of the key says which of them the key would be in.
+        // A slot may have several columns, over which its keys are spread by their hashes.
         let mut slots_with_key = 0;
-        for (columns, slot) in self.slot_columns(page)?.slots().zip(0..) {
-            let has_key = columns_with_key >> column(&columns, self.column_share) & 1;
+        for (columns_of_slot, slot) in self.slot_columns(page)?.slots().zip(0..) {
+            let column_of_key = column(&columns_of_slot, self.column_share);
+            let has_key = (columns_with_key >> column_of_key) & 1;
             slots_with_key |= has_key << slot;
         }
         Ok(slots_with_key)
@@ -311,15 +322,15 @@ impl Mark {
 /// changes, in ascending order of offsets in the page; an empty list if the page already has all of
 /// the keys. Does not change the page.
 ///
-/// A [`Mark`] says which bits of the page one key must have set: in some rows of bits, the bit of
-/// one filter. All marks must be of this page, whose bytes `page` has.
+/// The page, whose bytes `page` has, is a table of bits, with a column for each Bloom filter. A
+/// [`Mark`] says which bits of one column a key must have set. All marks must be of this page.
 ///
-/// Fails if the page is another one, or if it names impossible columns for its slots.
+/// Fails if the page is another one, or if what it says about the columns of its slots is
+/// impossible.
 pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> {
     let mut changes: Vec<ByteChange> = memory::with_capacity(MAX_HASHES);
     for mark in marks {
-        // Called for its check that the page is one of the tile.
-        mark.probe.tile.payload(Some(page), mark.page())?;
+        mark.probe.tile.check_page(page, mark.page())?;
 
         // A row has a bit for each column: that of column c is bit c % 8 of byte c / 8.
         let column = mark.probe.column_in_slot(mark.slot, page)?;
