@@ -95,6 +95,6 @@ pub fn paired_strides<'a, T>(
 }
 
 /// Returns whether all bytes are 0. Checks for interrupts.
-pub fn is_zero(bytes: &[u8]) -> bool {
+pub fn all_are_zero(bytes: &[u8]) -> bool {
     strides(bytes).all(|stride| stride.iter().all(|&byte| byte == 0))
 }

@@ -226,7 +226,7 @@ proptest! {
         prop_assert_eq!(tally.set, numbers.iter().filter(|&&n| n > 0).count() as u64);
         prop_assert_eq!(tally.saturated, numbers.iter().filter(|&&n| n == 15).count() as u64);
         prop_assert_eq!(tally.total, numbers.iter().sum::<u64>());
-        prop_assert_eq!(interrupt::is_zero(&bytes), tally.total == 0);
+        prop_assert_eq!(interrupt::all_are_zero(&bytes), tally.total == 0);
     }
 
     #[test]

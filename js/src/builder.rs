@@ -66,22 +66,29 @@ impl KindedBuilder {
         Ok(self.builder.add(&element)?)
     }
 
-    /// Finds out the kind of the filter from its first element, if none was named when the build
-    /// began; otherwise checks that the element is of the named kind. An array whose members are
-    /// all NULL doesn't tell its kind: the next element decides then. Fails if the element is of
-    /// another kind than the named one.
+    /// Checks that an element is of the kind that was named when the build began. If none was
+    /// named, the filter gets the kind of this element.
+    ///
+    /// An array whose members are all NULL may be of any kind of array. So it doesn't tell the
+    /// kind, and the next element is passed to this function as well.
+    ///
+    /// Fails if the element is of another kind than the named one.
     fn adopt_kind(&mut self, element: &Element<'_>) -> Result<(), Failure> {
         // Elements are compared by their general kinds, whatever the layout: those of Parquet have
         // other names.
         let own_kind = element.kind(Layout::Blocked);
-        if self.tag != Tag::None {
+        let is_array_of_nulls = own_kind.tag == Tag::Array && own_kind.name.is_empty();
+        let tells_kind = !is_array_of_nulls;
+
+        let was_named = self.tag != Tag::None;
+        if was_named {
+            // Hashing fails if the element is of another kind.
             element.hash_in(Kind { tag: self.tag, name: &self.name }, Layout::Blocked)?;
-        } else if own_kind.tag != Tag::Array || !own_kind.name.is_empty() {
+        } else if tells_kind {
             self.tag = own_kind.tag;
             self.name = own_kind.name.to_owned();
         }
-        // An array whose members are all NULL doesn't tell its kind.
-        self.has_kind = own_kind.tag != Tag::Array || !own_kind.name.is_empty();
+        self.has_kind = tells_kind;
         Ok(())
     }
 

@@ -32,7 +32,8 @@ pub struct ByteCounter {
 }
 
 impl ByteCounter {
-    /// Returns how many bytes `write_value` writes to the sink that it gets.
+    /// Returns how many canonical bytes a value has: calls `write_value` with a sink to which it
+    /// must write them, and which only counts.
     pub fn count(write_value: impl FnOnce(&mut ByteCounter)) -> u64 {
         let mut counter = ByteCounter::default();
         write_value(&mut counter);

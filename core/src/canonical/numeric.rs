@@ -139,13 +139,15 @@ impl Decimal {
     }
 }
 
-/// Writes a finite number as decimal text without an exponent, and without zeros at its end.
+/// Writes a finite number as decimal text without an exponent, and without zeros at its end. Zero
+/// is written without a sign.
 ///
-/// It is given as PostgreSQL stores it: in groups of four decimal digits, each below 10,000, where
-/// group i is multiplied by 10,000 to the power of `weight - i`. Zero is written without a sign.
+/// The number is given as PostgreSQL stores it: in groups of four decimal digits, each from 0 to
+/// 9,999. Group i, counted from 0, is multiplied by 10,000 to the power of `weight - i`.
 ///
-/// Example: weight 0 and the groups 12, 3400, 100 are the powers 0, -1 and -2. The point follows
-/// the group of power 0, so `12.34000100` without its last zeros is written: `12.340001`.
+/// Example: weight 0 and the groups 12, 3400, 100 stand for 12 · 10,000^0 + 3400 · 10,000^-1 + 100
+/// · 10,000^-2. The point follows the group of power 0: `12.3400 0100`. Without its last zeros,
+/// that is written as `12.340001`.
 pub fn write_groups(
     sign: Sign,
     weight: i32,
@@ -160,10 +162,11 @@ pub fn write_groups(
         into.write(b"-");
     }
 
-    // The powers of 10,000 of the first and the last group that is not 0. All groups down to power
-    // 0, before the point, are written, and so are all from power 0 down to the last one.
+    // The powers of 10,000 of the first and the last group that is not 0.
     let first_power = i64::from(weight) - significant.start as i64;
     let last_power = i64::from(weight) - (significant.end as i64 - 1);
+    // Groups of zeros are written up to the point: behind the last group of 12·10,000^2, and before
+    // the first one of 12·10,000^-2, which needs a 0 before the point as well.
     let highest_power = first_power.max(0);
     let lowest_power = last_power.min(0);
 

@@ -189,7 +189,7 @@ impl<'a> Counting<'a> {
     /// Fails if this module writes no such value ([`crate::Class::InvalidBinary`]).
     pub fn parse(bytes: &'a [u8]) -> Result<Counting<'a>> {
         let filter = Counting::parse_trusted(bytes)?;
-        let is_empty = interrupt::is_zero(filter.counters);
+        let is_empty = interrupt::all_are_zero(filter.counters);
         require(is_empty || !filter.header.kind.is_none(), || {
             "counters without a key kind are not 0".into()
         })?;
@@ -273,7 +273,7 @@ impl<'a> Counting<'a> {
             counters::remove(payload, header.shape(), hash);
         }
 
-        let is_empty = interrupt::is_zero(payload);
+        let is_empty = interrupt::all_are_zero(payload);
         // A filter without elements has no kind.
         Some(if is_empty { empty(header) } else { value })
     }

@@ -100,14 +100,18 @@ pub fn largest_header<'a>(header: &Header<'a>, limit: u64) -> Result<Header<'a>>
     }
 }
 
-/// Ends a build that wasn't told how many elements to expect, and returns its filter. As the hashes
-/// of the elements were too many to be kept, the build has set their `bits` in a filter of the size
-/// of [`largest_header`], which `header` describes. Now that `elements` distinct elements have
-/// come, the bits are folded, that is, neighbouring blocks are ORed: to the fewest blocks, a power
-/// of two, that keep the false positive rate with so many elements.
+/// Ends a build that wasn't told how many elements to expect, and returns its filter. It gets the
+/// fewest blocks, a power of two, that keep the false positive rate with `elements` distinct
+/// elements.
 ///
-/// If that would be more blocks than the bits have, these stay as they are, and the filter has the
-/// capacity at which its size keeps the rate.
+/// There were too many elements to keep their hashes. So the build has set their `bits` in a filter
+/// of the size of [`largest_header`], which `header` describes. Now that the number of elements is
+/// known, the bits are *folded*: neighbouring blocks are ORed, until as few blocks are left as
+/// needed.
+///
+/// If the elements need more blocks than the bits have, the bits stay as they are. The filter then
+/// has too many elements for its rate, and its header says for how many it would be right: its
+/// capacity.
 ///
 /// Fails with [`crate::Class::TooLarge`] if the filter that the elements need, or the one that is
 /// returned, would have more than `limit` bytes as stored.
@@ -119,19 +123,18 @@ pub fn fold_unsized_build<B: Buffer>(
 ) -> Result<B> {
     let mut size = sizing::power_of_two_size(header.layout, elements, header.fpr)?;
     if size.blocks > header.blocks {
-        // The bits have the largest size that the limit allowed when the build began. This passes
-        // only if the limit has risen since.
+        // The bits have as many blocks as the limit allowed when the build began. So this fails,
+        // unless the limit has risen since.
         Header::with_size(size, header.kind).check_size(limit)?;
         // Folded bits can't be separated into more blocks again.
         size.blocks = header.blocks;
         size.capacity = sizing::capacity_of(size.shape(), header.fpr);
     }
 
-    // Powers of two, so the lesser one is their greatest common divisor.
-    let folded_header = Header {
-        base_blocks: header.base_blocks.min(size.blocks),
-        ..Header::with_size(size, header.kind)
-    };
+    // Base blocks are the greatest common divisor of all numbers of blocks that the filter had.
+    // These are powers of two, so it is the lesser one.
+    let base_blocks = header.base_blocks.min(size.blocks);
+    let folded_header = Header { base_blocks, ..Header::with_size(size, header.kind) };
     folded_header.check_size(limit)?;
 
     let mut value: B = folded_header.dense();

@@ -334,9 +334,9 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
 
 /// Returns the estimated number of distinct elements that are in at least one of two filters.
 ///
-/// A union of at most `SMALL_UNION_BYTES` is built, and its elements are estimated. For larger
-/// ones less work is done: of two lists of hashes, the distinct hashes are counted. Of a list and
-/// bits, the list is added to the bits at the size that these have, though the union may be larger.
+/// A union of at most `SMALL_UNION_BYTES` is built, and its elements are estimated. For larger ones
+/// less work is done: of two lists of hashes, the distinct hashes are counted. Of a list and bits,
+/// the list is added to the bits at the size that these have, though the union may be larger.
 ///
 /// Checks for interrupts, so a user can cancel it. Fails if the filters can't be merged, as
 /// [`merged_header`] does.
@@ -368,9 +368,10 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     let mut bits = memory::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
-            // The list is of a larger size. Inserting its hashes at the smaller size gives the same
-            // bits as building its bits and folding them, and the other filter says no more than
-            // the smaller size does: its bits would only be copied to be as large as the list's.
+            // The list is of a filter with more blocks than the bits of the other one. Its hashes
+            // set the bits that they would set if the list became bits, which were then folded to
+            // fewer blocks. The union would have as many blocks as the list's filter, but copying
+            // the other filter's bits to all of them tells nothing more about its elements.
             Body::Sparse(list) if view.header.blocks > blocks => {
                 insert_list(&mut bits, &header, list);
             }

@@ -94,46 +94,49 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
 }
 
 /// Returns a false positive rate that few filters of this shape with `elements` distinct elements
-/// exceed: as few as normally distributed values exceed their mean by more than `z` standard
-/// deviations. The rate of a filter varies from one set of elements to another, and isn't normally
-/// distributed, but skewed.
+/// exceed. How few is said by `deviations`: as many as normally distributed values exceed their
+/// mean by more than this number of standard deviations. For 6 it is one in a billion.
 ///
-/// By Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ is
-/// above μ + z·σ + (z² - 1)/6 · κ/σ² as probably as a normal variable is more than z standard
-/// deviations above its mean. The rate follows from such a sum: of the bits that are set
-/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]).
-fn rate_at_deviations(shape: Shape, elements: u64, z: f64) -> f64 {
+/// The rate of a filter varies from one set of elements to another, and isn't normally distributed,
+/// but skewed. It follows from a sum of random numbers: of the bits that are set
+/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]). By
+/// Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ exceeds μ
+/// + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z standard
+/// deviations.
+fn rate_at_deviations(shape: Shape, elements: u64, deviations: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {
         return 1.0;
     }
-    // The hashes of all elements may set the same bits: those of the filter, or of its only block.
-    let is_one_array =
+    // In layout `classic`, and in a filter of one block, a hash may set any bit of the filter. (The
+    // blocks of `parquet` consist of words.)
+    let hashes_set_any_bit =
         shape.layout == Layout::Classic || (shape.layout == Layout::Blocked && shape.blocks == 1);
-    let fpr = if is_one_array {
-        array_rate_at_deviations(shape, elements, z)
+    let fpr = if hashes_set_any_bit {
+        array_rate_at_deviations(shape, elements, deviations)
     } else {
-        blocks_rate_at_deviations(shape, elements, z)
+        blocks_rate_at_deviations(shape, elements, deviations)
     };
     fpr.min(1.0)
 }
 
-/// Returns (z² - 1)/6, the factor of the correction for skewness.
-fn skew_factor(z: f64) -> f64 {
-    (z * z - 1.0) / 6.0
+/// Returns (z² - 1)/6, the factor of the correction for skewness, for this number z of standard
+/// deviations.
+fn skew_factor(deviations: f64) -> f64 {
+    (deviations * deviations - 1.0) / 6.0
 }
 
 /// Returns a false positive rate that few filters with `elements` elements exceed, see
 /// [`rate_at_deviations`], for a filter whose hashes may set any of its bits. Its rate follows from
 /// the number of bits that are set.
-fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
+fn array_rate_at_deviations(shape: Shape, elements: f64, deviations: f64) -> f64 {
     let num_bits = shape.blocks * shape.layout.block_bits();
     let throws = elements * f64::from(shape.num_hashes);
     let FillMoments { mean, variance } = rate::fill_moments(num_bits, throws);
 
     // The number of bits that are set is a sum of independent zeros and ones, so κ/σ² is at most 1.
     let bits = num_bits as f64;
-    let bits_set = bits * mean + z * bits * variance.sqrt() + skew_factor(z);
+    let bits_set = bits * mean + deviations * bits * variance.sqrt() + skew_factor(deviations);
     // An element sets at most one bit for each of its hashes.
     let fill = bits_set.min(throws) / bits;
     fill.powi(shape.num_hashes as i32)
@@ -142,12 +145,13 @@ fn array_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
 /// Returns a false positive rate that few filters with `elements` elements exceed, see
 /// [`rate_at_deviations`], for a filter of several blocks. Its rate is the sum of the rates of all
 /// blocks, which are independent, divided by the number of blocks.
-fn blocks_rate_at_deviations(shape: Shape, elements: f64, z: f64) -> f64 {
+fn blocks_rate_at_deviations(shape: Shape, elements: f64, deviations: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let moments = rate::rate_moments(shape.layout, shape.num_hashes, elements / blocks);
     // κ/σ² of one block, which is that of the sum, too.
     let skewness = if moments.variance > 0.0 { moments.third / moments.variance } else { 0.0 };
-    moments.mean + z * (moments.variance / blocks).sqrt() + skew_factor(z) * skewness / blocks
+    let deviation_of_mean = (moments.variance / blocks).sqrt();
+    moments.mean + deviations * deviation_of_mean + skew_factor(deviations) * skewness / blocks
 }
 
 #[cfg(test)]

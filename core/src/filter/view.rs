@@ -187,9 +187,9 @@ fn check_bits(header: &Header<'_>, payload_bytes: usize) -> Result<()> {
     })
 }
 
-/// Checks all hashes or bits of a filter, in time proportional to their number: hashes must be in
-/// ascending order; and the bits of a filter without a key kind, which never had an element, must
-/// all be clear.
+/// Checks the hashes or bits of a filter as they were stored, in time proportional to their number.
+/// The hashes of a sparse filter must be in ascending order. In a dense filter that has no key
+/// kind, all bits must be clear: it gets its kind from its first element, so it never had one.
 ///
 /// Fails if they are not.
 fn check_payload(view: &View<'_>) -> Result<()> {
@@ -200,7 +200,7 @@ fn check_payload(view: &View<'_>) -> Result<()> {
         // A dense filter may be empty: two empty filters of different sizes merge to one.
         Body::Dense(bits) => {
             let has_kind = !view.header.kind.is_none();
-            require(has_kind || interrupt::is_zero(bits), || {
+            require(has_kind || interrupt::all_are_zero(bits), || {
                 "bits of elements without a key kind are set".into()
             })
         }

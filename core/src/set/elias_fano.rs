@@ -46,21 +46,27 @@ pub(super) struct BitLayout {
 }
 
 impl BitLayout {
-    /// Returns where in the bits of a stored row its hashes and time slices are, if it has `count`
-    /// hashes:
+    /// Returns where the hashes of a stored row are in its bits, and the times at which its
+    /// elements were added, if the row has `count` hashes:
     ///
     /// ```text
-    /// low bits of each hash │ high parts of all hashes │ time slices
+    /// low bits of each hash │ high parts of all hashes │ a time slice for each hash, in a set that forgets
     /// ```
     ///
-    /// The row belongs to a *bucket*: all of its hashes begin with the same bits, which the
-    /// number of the bucket says, and which aren't stored. `None` if the row can't have so many
-    /// hashes: more than [`MOST_HASHES`], or more than there are different ones in the bucket.
+    /// All hashes of a row begin with the same bits. These aren't stored, as they follow from the
+    /// row's number, its *bucket*.
     ///
-    /// The hashes are stored in Elias-Fano code. Of the bits of each hash that the bucket doesn't
-    /// say, the L highest are its *high part*, where L is the logarithm of the number of hashes,
-    /// rounded up. The others, its low bits, are stored as they are. All high parts together take
-    /// one bit for each hash, and one for each of the 2^L high parts that are possible.
+    /// The other bits are stored in Elias-Fano code. The highest L bits of each hash are its *high
+    /// part*, where L is the logarithm of the number of hashes to base 2, rounded up. All high
+    /// parts together take one bit for each hash, and one for each of the 2^L possible high parts.
+    /// The lower bits of each hash are stored as they are.
+    ///
+    /// Example: 8-bit hashes, three of them, in a bucket whose hashes begin with the same 2 bits.
+    /// Six bits of each hash are left. L is 2, so 4 low bits of each are stored as they are, 12
+    /// together, and the high parts take 3 + 4 bits.
+    ///
+    /// Returns `None` if a row can't have so many hashes: more than [`MOST_HASHES`], or more than
+    /// there are different ones in the bucket.
     pub(super) fn for_hashes(form: SetForm, bucket: u64, count: usize) -> Option<BitLayout> {
         let width = form.bits.checked_sub(tree::depth(bucket))?;
         let bits_of_high_part = count.next_power_of_two().ilog2();

@@ -98,12 +98,10 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
         return 1.0;
     }
 
-    // The number j of elements in a block is binomially distributed. A block's rate is the k-th
-    // power of the share of its bits that are set: the moment with power k.
+    // The number j of elements in a block is binomially distributed.
     let share_of_block = 1.0 / blocks as f64;
-    let power = num_hashes;
-    let rate = BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
-        binomial_mean(elements, share_of_block, &mut |j| rates.after_elements(j))
+    let rate = BlockMoments::with_cached(FillPower::rate(block_bits, num_hashes), |rates| {
+        binomial_mean(elements, share_of_block, &mut |j| rates.of_block_with(j))
     });
     // A sum of many terms may be a little above one.
     rate.min(1.0)
@@ -113,9 +111,8 @@ pub fn expected_in_blocks(block_bits: u32, num_hashes: u32, blocks: u64, element
 /// on average. As in layout `blocked`, all bits of an element are in one block; but the blocks have
 /// `block_bits` bits instead of 512.
 pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
-    let power = num_hashes;
-    BlockMoments::with_cached(block_bits, num_hashes, power, |rates| {
-        poisson_mean(load, &mut |j| rates.after_elements(j))
+    BlockMoments::with_cached(FillPower::rate(block_bits, num_hashes), |rates| {
+        poisson_mean(load, &mut |j| rates.of_block_with(j))
     })
 }
 
@@ -165,25 +162,28 @@ pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMo
     RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Returns the mean of Y^power, where Y is the false positive rate of one block of a `blocked` or
-/// `parquet` filter that has `elements` elements. Y varies with the elements' hashes, which are
-/// random: the mean is taken over all of them.
+/// Returns the mean of a power of the false positive rate of one block, rate^power, over all sets
+/// of `elements` elements that the block may have: which bits these set depends on their hashes,
+/// which are random. The block is one of a `blocked` or `parquet` filter.
 fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
     if layout == Layout::Parquet {
         // An element sets one bit in each of eight words, and an absent one is probed at one bit in
-        // each. So Y is the product of the shares of set bits of the words, which are independent,
-        // and the mean of Y^power is the product of eight equal means.
-        let bits_set_by_element = 1;
+        // each. So the rate is the product of the shares of set bits of the words, which are
+        // independent, and the mean of its power is the product of eight equal means.
+        let power_of_word = FillPower { cells: PARQUET_WORD_BITS, throws_per_element: 1, power };
         let moment_of_word =
-            BlockMoments::with_cached(PARQUET_WORD_BITS, bits_set_by_element, power, |moments| {
-                moments.after_elements(elements)
-            });
+            BlockMoments::with_cached(power_of_word, |moments| moments.of_block_with(elements));
         return moment_of_word.powi(PARQUET_WORDS);
     }
-    // An absent element is probed at k bits. So Y is the k-th power of the share of set bits.
-    BlockMoments::with_cached(BLOCKED_BITS, num_hashes, power * num_hashes, |moments| {
-        moments.after_elements(elements)
-    })
+
+    // An absent element is probed at k bits. So the rate is the k-th power of the share of set
+    // bits, and its power is a power of that share, too.
+    let power_of_block = FillPower {
+        cells: BLOCKED_BITS,
+        throws_per_element: num_hashes,
+        power: power * num_hashes,
+    };
+    BlockMoments::with_cached(power_of_block, |moments| moments.of_block_with(elements))
 }
 
 /// Returns the false positive rate of a block of layout `parquet` that has this number of elements:
@@ -220,20 +220,22 @@ struct WeightedNumber {
 }
 
 impl WeightedNumber {
-    /// Returns whether the number contributes to a mean. Probabilities fall on both sides of the
-    /// most probable number, so all numbers beyond one that doesn't contribute don't either.
-    fn counts(&self) -> bool {
+    /// Returns whether the number changes a mean. Probabilities fall on both sides of the most
+    /// probable number, so all numbers beyond one that doesn't matter don't either.
+    fn matters(&self) -> bool {
         self.weight >= NEGLIGIBLE_WEIGHT
     }
 }
 
-/// Returns the mean of `f(J)`, where J is a random number of 0, 1, 2 … whose most probable value is
-/// `mode`, rounded down. Values must be less probable the further they are away from that.
+/// Returns the mean of `f(J)`, where J is a random number of 0, 1, 2 …, given how probable each
+/// number is compared with the next: `ratio(j)` must be the probability of j + 1 divided by that of
+/// j. The most probable number must be `mode`, rounded down, and numbers must be less probable the
+/// further they are away from it.
 ///
-/// `ratio(j)` must be the probability of j + 1 divided by that of j. So from the most probable
-/// number the probabilities of all others follow by multiplication upwards, and by division
-/// downwards. They are relative to that of the most probable number, whose own value may be too
-/// small for a float, so the sum is divided by their total.
+/// The probabilities themselves aren't needed. The most probable number gets weight 1. From there
+/// the weights of greater numbers follow by multiplication with ratios, and those of smaller
+/// numbers by division, until they are negligible. (Beginning with 0 would not do: if the mean is
+/// large, the probability of 0 is too small for a float.)
 fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize) -> f64) -> f64 {
     let most_probable = || WeightedNumber { j: mode.floor(), weight: 1.0 };
     let upwards = iter::successors(Some(most_probable()), |last| {
@@ -250,8 +252,8 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
     });
 
     // The most probable number itself is only taken once.
-    let from_mode = upwards.take_while(WeightedNumber::counts);
-    let below_mode = downwards.skip(1).take_while(WeightedNumber::counts);
+    let from_mode = upwards.take_while(WeightedNumber::matters);
+    let below_mode = downwards.skip(1).take_while(WeightedNumber::matters);
     let mut total_weight = 0.0;
     let mut sum = 0.0;
     for number in from_mode.chain(below_mode) {
@@ -261,50 +263,54 @@ fn weighted_mean(mode: f64, ratio: impl Fn(f64) -> f64, f: &mut dyn FnMut(usize)
     sum / total_weight
 }
 
-/// Moments of the fill of a block, by the number of its elements: E[(X/cells)^power], where X is
-/// the number of cells that are hit. They are computed as far as they were needed.
-///
-/// With power = k, this is the false positive rate of the block.
-struct BlockMoments {
-    /// Throws of an element (k).
-    num_hashes: u32,
+/// A power of the *fill* of a block, the share of its bits that are set by its elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FillPower {
+    /// Bits of the block.
+    cells: u32,
+    /// How many bits an element sets, some of which may be the same.
+    throws_per_element: u32,
     power: u32,
-    /// The moments of blocks with 0, 1, 2 … elements.
+}
+
+impl FillPower {
+    /// Returns the power that is the false positive rate of the block: an absent element is probed
+    /// at as many bits as an element sets.
+    fn rate(cells: u32, num_hashes: u32) -> FillPower {
+        FillPower { cells, throws_per_element: num_hashes, power: num_hashes }
+    }
+}
+
+/// The mean of a power of a block's fill, by the number of the block's elements:
+/// E[(X/cells)^power], where X is the number of cells that are hit. The means are computed as far
+/// as they were needed.
+struct BlockMoments {
+    fill_power: FillPower,
+    /// The means for blocks with 0, 1, 2 … elements.
     moments: Vec<f64>,
     /// The state after the elements of the last of these moments.
     chain: OccupancyChain,
 }
 
 impl BlockMoments {
-    /// Calls `work` with moments of the share F of bits that are set in a block of `cells` bits:
-    /// the mean of F^power, for any number of elements in the block, each of which sets
-    /// `num_hashes` bits at random. Returns what `work` returns.
+    /// Calls `work` with the means of a power of a block's fill, which it can ask for by the number
+    /// of elements in the block. Returns what `work` returns.
     ///
-    /// Moments take long to compute, so they stay cached for the thread. `work` must not call this
-    /// function, as the cache is borrowed meanwhile.
-    fn with_cached<T>(
-        cells: u32,
-        num_hashes: u32,
-        power: u32,
-        work: impl FnOnce(&mut BlockMoments) -> T,
-    ) -> T {
+    /// The means take long to compute, so they stay cached for the thread. `work` must not call
+    /// this function, as the cache is borrowed meanwhile.
+    fn with_cached<T>(fill_power: FillPower, work: impl FnOnce(&mut BlockMoments) -> T) -> T {
         thread_local! {
             /// The moments used last come first: they are usually needed again at once.
             static CACHE: RefCell<Vec<BlockMoments>> = const { RefCell::new(Vec::new()) };
         }
         CACHE.with_borrow_mut(|cache| {
-            let cached = cache.iter().position(|moments| {
-                moments.chain.cells() == f64::from(cells)
-                    && moments.num_hashes == num_hashes
-                    && moments.power == power
-            });
+            let cached = cache.iter().position(|moments| moments.fill_power == fill_power);
             let place = cached.unwrap_or_else(|| {
                 cache.push(BlockMoments {
-                    num_hashes,
-                    power,
+                    fill_power,
                     // Without elements no cell is hit.
                     moments: vec![0.0],
-                    chain: OccupancyChain::new(cells as usize),
+                    chain: OccupancyChain::new(fill_power.cells as usize),
                 });
                 cache.len() - 1
             });
@@ -313,18 +319,19 @@ impl BlockMoments {
         })
     }
 
-    /// Returns the moment of a block with this number of elements: the mean of the share of its
-    /// bits that are set, to the power `self.power`. Computes the moments up to that number that
-    /// weren't needed before.
-    fn after_elements(&mut self, elements: usize) -> f64 {
+    /// Returns the mean for a block with this number of elements: of the share of its bits that are
+    /// set, to the power `self.fill_power.power`. Computes the means up to that number that weren't
+    /// needed before.
+    fn of_block_with(&mut self, elements: usize) -> f64 {
+        let FillPower { throws_per_element, power, .. } = self.fill_power;
         // From this number on, all cells are hit.
-        let full = (FULL_LOAD * self.chain.cells()) as usize / self.num_hashes as usize;
+        let full = (FULL_LOAD * self.chain.cells()) as usize / throws_per_element as usize;
         let elements = elements.min(full);
         while self.moments.len() <= elements {
-            for _ in 0..self.num_hashes {
+            for _ in 0..throws_per_element {
                 self.chain.throw();
             }
-            self.moments.push(self.chain.moment(self.power));
+            self.moments.push(self.chain.moment(power));
         }
         self.moments[elements]
     }

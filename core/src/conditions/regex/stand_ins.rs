@@ -182,10 +182,12 @@ struct RegexReplacement<'a> {
 }
 
 impl RegexReplacement<'_> {
-    /// Replaces characters from U+0800 on by letters in a whole expression, given without the
-    /// options at its start, and appends the result to `self.replaced`. Returns `None` if the
-    /// expression has something that might match other texts with letters in place of the
-    /// characters.
+    /// Replaces characters from U+0800 on in a whole expression, each by the letter that stands for
+    /// it, since an automaton of PostgreSQL's names only characters below. Appends the result to
+    /// `self.replaced`. `expression` must be without the options at its start.
+    ///
+    /// Returns `None` if the expression may match other texts once characters are replaced: if it
+    /// has an escape, a bracket expression or a group that isn't known to be safe.
     fn replace_all(&mut self, expression: &str) -> Option<()> {
         let mut characters = expression.chars().peekable();
         while let Some(c) = characters.next() {
@@ -194,7 +196,8 @@ impl RegexReplacement<'_> {
                 '[' => self.replace_bracket(&mut characters)?,
                 '(' if characters.peek() == Some(&'?') => {
                     characters.next();
-                    self.keep_start_of_group(characters.next()?)?;
+                    let group_kind = characters.next()?;
+                    self.keep_start_of_group(group_kind)?;
                 }
                 c => self.replace(c),
             }
@@ -217,10 +220,10 @@ impl RegexReplacement<'_> {
     }
 
     /// Appends the start of a group to the replaced expression: `(?` and the character behind it,
-    /// `sign`, unchanged. Notes whether the group looks around, as `(?=a)` does. Returns `None` if
+    /// `kind`, unchanged. Notes whether the group looks around, as `(?=a)` does. Returns `None` if
     /// `(?` begins a comment or something unknown.
-    fn keep_start_of_group(&mut self, sign: char) -> Option<()> {
-        match sign {
+    fn keep_start_of_group(&mut self, kind: char) -> Option<()> {
+        match kind {
             ':' => {}
             '=' | '!' | '<' => self.looks_around = true,
             // A comment, or nothing that PostgreSQL knows.
@@ -228,7 +231,7 @@ impl RegexReplacement<'_> {
         }
         self.keep('(');
         self.keep('?');
-        self.keep(sign);
+        self.keep(kind);
         Some(())
     }
 

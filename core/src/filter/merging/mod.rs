@@ -390,20 +390,23 @@ impl<M: MergeMemory> MergedFilters<M> {
     }
 
     /// Writes the bits of the merged filter to `payload`. All bytes of it must be 0, and it must
-    /// have `blocks` blocks: as many as the largest filters. The bits of smaller filters are spread
-    /// to so many blocks, each of theirs to several, and then ORed (union) or ANDed (intersection)
-    /// to those of the largest filters.
+    /// have `blocks` blocks: as many as the largest filters that were merged.
+    ///
+    /// `self.sizes` has one result for all filters with the same number of blocks. Each result of
+    /// fewer blocks is *spread*: each of its blocks is copied to several, so that it has as many as
+    /// the largest. Then it is ORed (union) or ANDed (intersection) to the bits of the largest
+    /// filters.
     fn write_bits(&mut self, memory: &mut M, payload: &mut [u8], blocks: u64) {
-        let Some((largest, smaller)) = self.sizes.split_last_mut() else {
+        let Some((of_largest_size, of_smaller_sizes)) = self.sizes.split_last_mut() else {
             return;
         };
-        largest.or_into_payload(memory, payload, blocks);
-        for size in smaller {
+        of_largest_size.or_into_payload(memory, payload, blocks);
+        for of_one_size in of_smaller_sizes {
             match self.operation {
-                Operation::Union => size.or_into_payload(memory, payload, blocks),
+                Operation::Union => of_one_size.or_into_payload(memory, payload, blocks),
                 Operation::Intersection => {
                     let mut spread_bits = memory.zeroed(payload.len());
-                    size.or_into_payload(memory, &mut spread_bits, blocks);
+                    of_one_size.or_into_payload(memory, &mut spread_bits, blocks);
                     and_bytes(payload, &spread_bits);
                     memory.free(spread_bits);
                 }

@@ -211,9 +211,9 @@ impl Build {
         sink: &mut S,
         group_index: usize,
     ) -> Result<(), S::Error> {
-        let mut filters_written = 0;
-        while filters_written < self.groups[group_index].rows.len() {
-            filters_written = self.write_tile(sink, group_index, filters_written)?;
+        let mut next_filter = 0;
+        while next_filter < self.groups[group_index].rows.len() {
+            next_filter = self.write_tile(sink, group_index, next_filter)?;
         }
 
         let pending = &mut self.groups[group_index];
@@ -222,47 +222,49 @@ impl Build {
         Ok(())
     }
 
-    /// Returns how many slots the next tile gets, if `filters` filters of a group are left. A tile
-    /// has the filters of the group side by side: a slot has the blocks of one filter, and each
-    /// page of the tile has the same number of blocks of every slot.
+    /// Returns for how many filters the next tile has places, if `filters` filters of a group are
+    /// left to be written. A tile has filters of one shape side by side: each of its pages has a
+    /// few neighbouring blocks of every filter. The fewer blocks of each filter a page has, the
+    /// more filters the tile has places for, and the more pages it needs.
     ///
-    /// A wide tile has room for all filters, but may waste places in its pages; a narrower one
-    /// wastes fewer, but the filters that are left need another tile, which costs each lookup a
-    /// page more. So one tile takes all filters if they fill at least three quarters of its pages.
-    /// Otherwise a page gets one more block of each slot, which makes the tile narrower. In both
-    /// cases the tile gets as many slots as its pages have room for.
+    /// 1. A page gets as many blocks of each filter as fit if the tile takes all filters.
+    /// 2. If the filters fill less than three quarters of a page then, it gets one more block of
+    ///    each. So the tile has fewer places, and wastes less of its pages. The filters that are
+    ///    left need another tile, which costs each lookup a page more.
+    /// 3. The tile gets as many places as its pages have room for.
     ///
     /// For example, a page has room for 127 blocks, and filters have 100 blocks. Of 50 filters, a
-    /// page has room for two blocks each (127 / 50). They fill 100 of the 127 places, so the tile
-    /// gets 63 slots (127 / 2). Of 90 filters, a page has room for one block each. They fill 90
-    /// places, which is less than three quarters. So a page gets two blocks of each slot, and the
-    /// tile 63 slots again.
+    /// page has room for two blocks each (127 / 50). They fill 100 of the 127 places of blocks, so
+    /// the tile gets places for 63 filters (127 / 2). Of 90 filters, a page has room for one block
+    /// each. They fill 90 places of blocks, which is less than three quarters. So a page gets two
+    /// blocks of each filter, and the tile places for 63 filters again.
     fn width_for(&self, group: &FilterGroup, filters: usize) -> u16 {
         let widest = self.directory.widest(group);
-        let blocks = group.shape.blocks;
+        let blocks_per_filter = group.shape.blocks;
         // A tile without blocks has no pages, however wide it is.
-        if blocks == 0 || filters >= usize::from(widest) {
+        if blocks_per_filter == 0 || filters >= usize::from(widest) {
             return widest;
         }
 
         let filters = filters as u64;
-        let blocks_per_page = u64::from(group.blocks_per_page(self.directory.size));
-        let mut slot_blocks_per_page = (blocks_per_page / filters).clamp(1, blocks);
-        // A tile of one page can't have fewer pages.
-        let has_one_page = slot_blocks_per_page == blocks;
-        let fills_pages = filters * slot_blocks_per_page >= blocks_per_page * 3 / 4;
-        if !has_one_page && !fills_pages {
-            slot_blocks_per_page += 1;
+        let room_of_page = u64::from(group.blocks_per_page(self.directory.size));
+        let mut blocks_of_each = (room_of_page / filters).clamp(1, blocks_per_filter);
+
+        let fills_pages = filters * blocks_of_each >= room_of_page * 3 / 4;
+        // If a page has all blocks of its filters, more room for each would be of no use.
+        let has_whole_filters = blocks_of_each == blocks_per_filter;
+        if !fills_pages && !has_whole_filters {
+            blocks_of_each += 1;
         }
 
-        let width = (blocks_per_page / slot_blocks_per_page).max(1) as u16;
+        let width = (room_of_page / blocks_of_each).max(1) as u16;
         width.min(widest)
     }
 
-    /// Writes some of the filters of a group that are kept in memory as a *tile*: neighbouring
-    /// pages with the bits of filters side by side. The first `filters_written` filters are written
-    /// already; returns how many are then. `group_index` is the index of the group in
-    /// [`Build::groups`].
+    /// Writes a *tile*: neighbouring pages that have the bits of filters side by side. It gets
+    /// filters of one group that are kept in memory, from the one with index `first_filter` on, as
+    /// many as it has places for. Returns the index of the first filter after these. `group_index`
+    /// is the index of the group in [`Build::groups`].
     ///
     /// Which rows of the table the filters belong to is noted on the group's *row page*, which is
     /// kept in memory. If it has fewer places left than the tile, it is written first, and a new
@@ -274,24 +276,27 @@ impl Build {
         &mut self,
         sink: &mut S,
         group_index: usize,
-        filters_written: usize,
+        first_filter: usize,
     ) -> Result<usize, S::Error> {
         let size = self.directory.size;
-        let filters_kept = self.groups[group_index].rows.len();
-        let filters_left = filters_kept - filters_written;
-        let width = self.width_for(&self.groups[group_index].group, filters_left);
+        let pending = &self.groups[group_index];
+        let filters_kept = pending.rows.len();
+        let width = self.width_for(&pending.group, filters_kept - first_filter);
         // The tile may have places for more filters, which stay free.
-        let end = filters_kept.min(filters_written + usize::from(width));
-        let filters = filters_written..end;
-        if self.groups[group_index].row_page.address.slots + width > slots_per_row_page(size) {
+        let end_filter = filters_kept.min(first_filter + usize::from(width));
+        let filters = first_filter..end_filter;
+
+        let places_used = pending.row_page.address.slots;
+        if places_used + width > slots_per_row_page(size) {
             self.write_row_page(sink, group_index)?;
         }
 
         let group_number = self.number_of_group(group_index);
         let pending = &mut self.groups[group_index];
         let grid = Grid::new(size, &pending.group, width);
+        let tile_index = self.tiles.len();
         let tile = Tile {
-            ordinal: self.tiles.len() as u32,
+            ordinal: tile_index as u32,
             group: group_number,
             width,
             first_slot: pending.row_page.address.slots,
@@ -303,10 +308,10 @@ impl Build {
 
         pending.row_page.address.group = group_number;
         pending.row_page.set_rows(&tile, &pending.rows[filters.clone()]);
-        pending.row_page.tiles.push(self.tiles.len());
+        pending.row_page.tiles.push(tile_index);
         self.tiles.push(tile);
         write_tile_pages(sink, size, &tile, pending.bits_of(&filters))?;
-        Ok(end)
+        Ok(end_filter)
     }
 
     /// Returns the number by which the index knows a group, and gives it the next one if it has

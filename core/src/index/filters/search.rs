@@ -107,7 +107,9 @@ fn masks_of_condition(
 /// pages of *tiles*. `group` is the number of the group. Each condition is a list of masks, one for
 /// each element that is looked for, and is met by a filter that has all bits of at least one mask.
 ///
-/// The pages that are read next are announced (prefetched) as far as `pages` allows.
+/// Tiles are searched by their *row page*, the page that says to which rows of the table the
+/// filters of some tiles belong. The pages that are read next are announced (prefetched) as far as
+/// `pages` allows.
 ///
 /// Fails with [`Damage`] if a page is not what the directory says, or if a page can't be read.
 fn search_group<P: Pages>(
@@ -117,38 +119,48 @@ fn search_group<P: Pages>(
     conditions: &[Vec<ElementMask>],
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
+    let tiles = directory.tiles(group);
     // Only the pages for the first condition are announced: those for the others may not be needed.
     let first_condition = conditions.first().map_or(&[][..], Vec::as_slice);
-    let tiles = directory.tiles(group);
-    let tiles_by_row_page = || tiles.chunk_by(|a, b| a.row_page == b.row_page);
-    // The pages that will be read, each with the index of the row page whose tile it belongs to.
-    // Announcing runs ahead of reading, through this list of its own: before each row page as many
-    // pages are announced as `pages` allows by then.
-    let mut unannounced =
-        tiles_by_row_page()
-            .enumerate()
-            .flat_map(|(row_page_index, tiles_of_rows)| {
-                let probed = tiles_of_rows
-                    .iter()
-                    .flat_map(|tile| pages_with(tile, first_condition));
-                probed.map(move |probed| (row_page_index, probed.page))
-            });
+    let mut unannounced = pages_to_read(tiles, first_condition);
 
     let row_pages = directory.row_pages(group).iter().enumerate();
-    for ((row_page_index, row_page), tiles_of_rows) in row_pages.zip(tiles_by_row_page()) {
+    for ((row_page_index, row_page), tiles_of_rows) in row_pages.zip(tiles_by_row_page(tiles)) {
+        // Announces pages that are read for this row page and later ones. Those of earlier row
+        // pages have been read, perhaps without being announced: `can_announce` may have been false
+        // until now.
         while pages.can_announce()
-            && let Some((row_page_of_probed, page)) = unannounced.next()
+            && let Some(next) = unannounced.next()
         {
-            // Pages of tiles of earlier row pages are read already. Nothing was announced then, as
-            // `can_announce` is false while the index seems to be in memory, and may turn true.
-            let is_still_to_read = row_page_of_probed >= row_page_index;
-            if is_still_to_read {
-                pages.announce(page);
+            if next.row_page_index >= row_page_index {
+                pages.announce(next.page);
             }
         }
         search_row_page(row_page, tiles_of_rows, pages, conditions, &mut found)?;
     }
     Ok(())
+}
+
+/// Returns the tiles of a group in lists: each list has all tiles whose rows are in one row page.
+fn tiles_by_row_page(tiles: &[Tile]) -> impl Iterator<Item = &[Tile]> {
+    tiles.chunk_by(|a, b| a.row_page == b.row_page)
+}
+
+/// A page of a tile that a search will read.
+struct PageToRead {
+    page: PageNumber,
+    /// The index of the tile's row page among those of the group.
+    row_page_index: usize,
+}
+
+/// Returns the pages of some tiles that have a block of one of these elements, in the order in
+/// which a search reads them. `masks` has the bits of the elements, in the order of their blocks.
+fn pages_to_read(tiles: &[Tile], masks: &[ElementMask]) -> impl Iterator<Item = PageToRead> {
+    let lists = tiles_by_row_page(tiles).enumerate();
+    lists.flat_map(move |(row_page_index, tiles_of_rows)| {
+        let probed_pages = tiles_of_rows.iter().flat_map(|tile| pages_with(tile, masks));
+        probed_pages.map(move |probed| PageToRead { page: probed.page, row_page_index })
+    })
 }
 
 /// Calls `found` with each row of a *row page* whose filter may meet all conditions. A row page
