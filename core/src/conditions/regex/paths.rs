@@ -100,7 +100,7 @@ impl RequirementSearch<'_> {
     }
 
     /// Returns what a text must contain to match a *stretch*: a part of the expression's graph,
-    /// between two nodes, without a node that all of its paths go through.
+    /// between two nodes that a text passes, with no node between them that it must pass.
     ///
     /// From one end to the other a text may take one of the edges that connect the ends directly,
     /// or a path in one of the *branches*: sections beside each other, which have only the two ends

@@ -208,9 +208,10 @@ impl Build {
         self.add_level_one_if_needed(new_ranges);
         if self.highest_level == Level::Zero {
             // The ranges may be divided among tiles of several widths, so that few columns are
-            // unused. Where there are levels above, one tile has them all, as it is one slot above.
+            // unused.
             self.write_last_tiles(sink, &last_ranges)?;
         } else {
+            // The ranges are one tile, since level 1 has one filter for all of them.
             if last_ranges.count() > 0 {
                 self.write_full_tile(sink, last_ranges, Input::Ended)?;
             }
@@ -234,9 +235,11 @@ impl Build {
         }
     }
 
-    /// Writes tiles for the last ranges of an index that has level 0 only. There may be several,
-    /// since the number of columns of a tile, its width, is a power of two: 70 ranges get tiles of
-    /// 64 and 8.
+    /// Writes tiles for the last ranges of the table, in an index that has level 0 only. There may
+    /// be several tiles, since a tile has a power of two of filters: 70 ranges get tiles of 64 and
+    /// 8.
+    ///
+    /// `gathered` has the hashes of the keys of these ranges.
     ///
     /// Fails with [`crate::Class::TooLarge`] if too few numbers are left for pages or ranges, or if
     /// a page can't be written.
@@ -245,6 +248,7 @@ impl Build {
         sink: &mut S,
         gathered: &GatheredRanges,
     ) -> Result<(), S::Error> {
+        // A filter is a column of its tile. Ranges may have several on average.
         let columns_per_range = self.columns_per_slot();
         let mut first_range = 0;
         while first_range < gathered.count() {
@@ -328,6 +332,7 @@ impl Build {
         // The last tile of the table may have fewer ranges than the others. Its filters above must
         // have room for the keys of the ranges that are appended later.
         let keys_if_full = hashes.len() as f64 * f64::from(MAX_WIDTH) / ranges;
+
         // All slots of a tile have the same size. If the size of the slots that are kept would be
         // too small for the new slot, these are written, and the new slot begins another tile.
         if self.level_one.needs_other_tile(keys_if_full) {
@@ -339,6 +344,7 @@ impl Build {
             let expected_keys_of_slot = keys_if_full * level_zero_tiles_per_slot;
             self.level_two.add_to_open_slot(expected_keys_of_slot, &hashes);
         }
+
         self.level_one.add_slot(hashes, keys_if_full);
         if self.level_one.is_full() {
             self.write_level_one(sink, Input::MoreFollows)?;

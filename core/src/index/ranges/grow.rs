@@ -203,6 +203,7 @@ impl Directory {
             limit_to_tenth_of_skipped(&mut above.level_one, pages_per_tile);
         }
 
+        // Several tiles are added at once if each would be planned like the first one.
         let tiles = if self.has_last_plan(&new_tiles) { skipped_tiles } else { 1 };
         Ok(Some(grown.with_tiles(tiles, new_tiles)?))
     }
@@ -223,10 +224,10 @@ impl Directory {
     /// Plans the tiles that the index gets next: returns the shape of a new tile of level 0, and
     /// those of new tiles of levels 1 and 2 if it needs them. Nothing is added yet.
     ///
-    /// A tile of level 0 has the Bloom filters of neighbouring ranges of the table. A lookup must
-    /// not read all of these tiles. So a tile of level 1 has a filter of all keys of each of some
-    /// tiles of level 0, and a tile of level 2 a filter of all keys of each of some tiles of level
-    /// 1. A place for such a filter is a *slot*.
+    /// A tile of level 0 has the Bloom filters of neighbouring ranges of the table. So that a
+    /// lookup need not read all of these tiles, level 1 has a filter for each of them, with all
+    /// keys of the tile. The filters of level 1 are in tiles as well, and level 2 has a filter for
+    /// each of those. The place of a filter in a tile is a *slot*.
     ///
     /// The first tiles of level 0 need no slot in level 1, and every lookup reads them. If the new
     /// tile needs one, it gets a free slot of the last tile of level 1. If none is free, a new tile
@@ -289,8 +290,8 @@ impl Directory {
     /// Plans the next tile of level 1, and one of level 2 if that needs it: returns their shapes.
     /// Nothing is added yet.
     ///
-    /// A tile of level 1 has one Bloom filter for each of some tiles of level 0, with all keys of
-    /// that tile, so that a lookup can skip it. A tile of level 2 has one for each of some tiles of
+    /// Tiles of level 1 consist of Bloom filters, one for each tile of level 0, with all keys of
+    /// that tile, so that a lookup can skip it. Tiles of level 2 have a filter for each tile of
     /// level 1 in the same way.
     ///
     /// The first tiles of level 1, with up to [`ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE`] filters together,
@@ -451,10 +452,10 @@ impl Directory {
         let has_room = most_records <= most_runs_of_metapage(self.options.size);
         let directory_page = if has_room { None } else { Some(grown.move_runs_to_page()?) };
 
-        // The highest level comes first, since tiles take slots of the new tiles above them.
         if new_tiles.needs_slots_above {
             grown.begin_slots_above(Level::Zero);
         }
+        // The highest level comes first, since tiles take slots of the new tiles above them.
         if let Some(above) = new_tiles.above {
             if let Some(level_two) = above.level_two {
                 grown.begin_slots_above(Level::One);

@@ -66,7 +66,7 @@ impl LevelZeroSums {
     /// The false positive rate of a range is the product of the rates of all levels. But a filter
     /// of a level above has the keys of a whole tile. So if a tile has the key that is looked up,
     /// only level 0 can rule out the other ranges of the tile.
-    fn add(&mut self, directory: &Directory, tiles: SimilarTiles) {
+    fn add_tiles(&mut self, directory: &Directory, tiles: SimilarTiles) {
         let tile_count = f64::from(tiles.count);
         let ranges_per_tile = f64::from(tiles.shape.slots());
         let fpr_of_range = directory.options.promised_fpr(tiles.near_range.into());
@@ -79,12 +79,13 @@ impl LevelZeroSums {
         let other_ranges = ranges_per_tile - 1.0;
         self.false_positives_beside_match += tile_count * other_ranges * fpr_of_level_zero;
 
-        // One page of a tile is read whenever the levels above report the tile wrongly. The rate of
-        // all levels is a product, so that of the levels above is the quotient. Tiles with no level
-        // above are read by every lookup, and Expectation::for_directory counts them.
+        // If no row has the key, one page of a tile is read whenever the levels above report the
+        // tile by mistake. (Tiles with no level above are read by every lookup, and
+        // Expectation::for_directory counts them.)
         if tiles.highest_level > Level::Zero {
-            let rate_of_levels_above = fpr_of_range / fpr_of_level_zero;
-            self.index_pages += tile_count * rate_of_levels_above;
+            // fpr_of_range is the product of this and fpr_of_level_zero.
+            let fpr_of_levels_above = fpr_of_range / fpr_of_level_zero;
+            self.index_pages += tile_count * fpr_of_levels_above;
         }
     }
 
@@ -119,7 +120,7 @@ impl LevelZeroSums {
         for (highest_level, count) in tiles_by_highest_level {
             let shape = run.first.shape;
             let near_range = run.first.first_slot;
-            self.add(directory, SimilarTiles { shape, near_range, count, highest_level });
+            self.add_tiles(directory, SimilarTiles { shape, near_range, count, highest_level });
         }
     }
 }
@@ -269,10 +270,12 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Counts the ranges of the table that a tile of level 0 has filters of, as far as they have
-    /// keys, with their keys and false positive rates. `fill` has the counts of the tile's bits.
-    /// `read_share` is the share of lookups of absent keys that read the tile at all, as the levels
-    /// above don't rule it out.
+    /// Counts the ranges of the table that have a filter in a tile of level 0, and their keys and
+    /// false positive rates. Ranges without keys aren't counted. `fill` has the counts of the
+    /// tile's bits.
+    ///
+    /// The levels above rule the tile out for most lookups of absent keys. `read_share` is the
+    /// share of those that read it.
     ///
     /// [`Survey::fpr`] is a sum until the caller divides it by the number of ranges in the end.
     fn add_ranges(
@@ -283,14 +286,14 @@ impl Survey {
         read_share: f64,
     ) {
         let most_keys_per_column = most_keys_per_column(directory, tile);
-        for columns in fill.slot_columns.slots() {
-            let keys = fill.keys(&columns);
+        for columns_of_range in fill.slot_columns.slots() {
+            let keys = fill.keys(&columns_of_range);
             if keys > 0.0 {
-                let is_overfull = keys > most_keys_per_column * columns.len() as f64;
+                let is_overfull = keys > most_keys_per_column * columns_of_range.len() as f64;
                 self.ranges += 1;
                 self.keys += keys;
                 self.overfull += u64::from(is_overfull);
-                self.fpr += fill.rate(&columns) * read_share;
+                self.fpr += fill.rate(&columns_of_range) * read_share;
             }
         }
     }

@@ -171,17 +171,21 @@ impl OptionsRecord {
         }
     }
 
-    /// Checks these fields of the metapage, and returns the directory that they describe: what says
-    /// where the tiles of the index are. It has no tiles yet, as the records of tiles are stored
-    /// behind the fields. `chain` has the fields that indexes of every kind have, and `size` is the
-    /// size of pages.
+    /// Checks the fields of the metapage that this record has, and returns the directory that they
+    /// describe: what says where the tiles of the index are. It has no tiles yet, as the records of
+    /// tiles are stored behind the fields. `chain` has the fields that indexes of every kind have,
+    /// and `size` is the size of pages.
     ///
     /// Fails if a field is invalid, or if two fields contradict each other.
     fn into_directory(self, chain: Chain, size: PageSize) -> Result<Directory, WrongField> {
-        let (first_with_slot_above, split) = match self.level_fields()? {
-            LevelFields::Several { first_with_slot_above } => (first_with_slot_above, None),
-            LevelFields::One { split } => (PerLevel::default(), split),
-        };
+        let mut first_with_slot_above = PerLevel::default();
+        let mut split = None;
+        match self.level_fields()? {
+            LevelFields::Several { first_with_slot_above: stored } => {
+                first_with_slot_above = stored;
+            }
+            LevelFields::One { split: stored } => split = stored,
+        }
 
         self.check_fpr()?;
         self.check_pages_per_range(split)?;
@@ -699,13 +703,13 @@ impl TileLimits {
 /// follows from the number of rows and the average keys of a row at that time, which the metapage
 /// says; infinity if the average was too large for its field.
 ///
-/// For example, 1,000 rows with 20 keys each on average have at most 1,000 · 20.5 keys, and twice
-/// as many hashes. All of them may be in one range.
+/// For example, 1,000 rows had 20 keys each on average, rounded, so fewer than 20.5. All 20,500 may
+/// be in one range. Each may have two hashes, which count as two keys: the result is 41,000.
 fn most_keys_of_built_range(directory: &Directory) -> f64 {
     let options = &directory.options;
     let rows_of_table = directory.chain.rows_built as f64;
     match directory.keys_per_row {
-        // Also the value if the build had no rows: the result is 0 then.
+        // The field also has this value if the build had no rows. The result is 0 then.
         ONE_KEY_PER_ROW => {
             // A page has at most as many rows as line pointers fit.
             let lines_per_page = options.size.bytes() / LINE_POINTER_BYTES;

@@ -346,14 +346,14 @@ impl PendingLevelTwo {
             .add_keys(hashes, shape);
     }
 
-    /// Ends the *open* slot of level 2, and returns its bits with an estimate of its distinct keys.
-    /// The open slot is the filter that [`PendingLevelTwo::add_to_open_slot`] adds keys to. No slot
-    /// is open afterwards. Panics if none was.
+    /// Ends the *open* slot of level 2: the filter to which [`PendingLevelTwo::add_to_open_slot`]
+    /// adds the keys of many tiles of level 0. Returns its bits with an estimate of its distinct
+    /// keys. No slot is open afterwards. Panics if none was.
     ///
-    /// The slot may have far more blocks of bits than it needs, since it was made as if all keys of
-    /// all tiles below it were different. So it is folded in half as long as half of its blocks are
-    /// enough. That is only possible for the first slot of a tile: the others must have as many
-    /// blocks as the first one, and stay as they are.
+    /// The filter got as many blocks of bits as it needs if no key is in two of these tiles. If
+    /// many are, it has far more blocks than it needs. So it is folded in half as long as half of
+    /// its blocks are enough. That is only possible for the first slot of a tile: the others must
+    /// have as many blocks as the first one, and stay as they are.
     pub fn close_slot(&mut self) -> ClosedSlot {
         let bits = self.open_slot.take().expect("a slot has the keys of tiles below it");
         let shape = self.plan.shape_of_column(bits.blocks());

@@ -79,6 +79,7 @@ impl TileAddress {
 
         let rows_per_block = shape.size.block_bits();
         let first_row = block_in_page * rows_per_block;
+        // If slots may have several filters each, this row has no bits of keys, but says which.
         let last_row = first_row + rows_per_block - 1;
         // An offset fits: it is within a page, which has at most 32,768 bytes.
         let offset_of_row =
