@@ -99,10 +99,10 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
 ///
 /// The rate of a filter varies from one set of elements to another, and isn't normally distributed,
 /// but skewed. It follows from a sum of random numbers: of the bits that are set
-/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]). By
-/// Cornish and Fisher, a sum with mean μ, standard deviation σ and third central moment κ exceeds μ
-/// + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z standard
-/// deviations.
+/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]). Such
+/// a sum has a mean μ, a standard deviation σ and a third central moment κ. By Cornish and Fisher,
+/// it exceeds μ + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z
+/// standard deviations.
 fn rate_at_deviations(shape: Shape, elements: u64, deviations: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {
