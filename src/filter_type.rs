@@ -6,6 +6,7 @@ use pg_bloom_core::counting::{self, Counting};
 use pg_bloom_core::filter::{build, slices};
 use pg_bloom_core::{Body, Header, View};
 use std::ffi::CStr;
+use std::ops::Range;
 
 /// One type of filters or the other.
 #[derive(Clone, Copy)]
@@ -150,6 +151,19 @@ impl<'a> Start<'a> {
             Start::Bits(start) => start.contains(hash, read),
             Start::Counters(header) => counting::contains_in_slices(header, hash, read),
         }
+    }
+
+    /// Returns which bytes of the stored filter [`Start::contains`] reads first for an element with
+    /// this hash; `None` if it reads nothing.
+    pub fn first_slice(&self, hash: u64) -> Option<Range<usize>> {
+        let mut first = None;
+        let probe = self.contains(hash, |from, length| {
+            first = Some(from..from + length);
+            Ok([])
+        });
+        // The probe ends here, as it was given fewer bytes than it wanted.
+        drop(probe);
+        first
     }
 
     /// Returns how many copies of the element with this hash are in the filter: at least as many as

@@ -206,6 +206,28 @@ pub fn returned(routine: &'static pg_sys::IndexAmRoutine) -> pg_sys::Datum {
     std::ptr::from_ref(routine).into()
 }
 
+/// Begins a scan of an index of a table that finds where rows are, whether a snapshot sees them or
+/// not. `num_keys` is the number of scan keys, the comparisons that `index_rescan` gets.
+///
+/// # Safety
+/// Both relations must be open until `index_endscan`, and the scan must not read the rows.
+pub unsafe fn begin_index_scan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    num_keys: i32,
+) -> pg_sys::IndexScanDesc {
+    let snapshot = &raw mut pg_sys::SnapshotAnyData;
+    // SAFETY: the caller promises open relations.
+    unsafe {
+        #[cfg(feature = "before_pg18")]
+        return pg_sys::index_beginscan(table, index, snapshot, num_keys, 0);
+        #[cfg(all(feature = "before_pg19", not(feature = "before_pg18")))]
+        return pg_sys::index_beginscan(table, index, snapshot, null_mut(), num_keys, 0);
+        #[cfg(not(feature = "before_pg19"))]
+        return pg_sys::index_beginscan(table, index, snapshot, null_mut(), num_keys, 0, 0);
+    }
+}
+
 /// Counts a search of an index for EXPLAIN, which shows it from PostgreSQL 18 on.
 ///
 /// # Safety

@@ -18,7 +18,9 @@ use crate::filter_type::{FilterType, Start, Whole};
 use crate::pg::call::interrupt::check_for_interrupts;
 use crate::pg::call::{Call, Result, SqlValue};
 use crate::pg::memory;
-use crate::pg::value::toast::{Identity, fetch_pieces, is_compressed, slice};
+use crate::pg::storage::announce::pages_read_from_disk;
+use crate::pg::value::chunks::announce_slices;
+use crate::pg::value::toast::{Identity, external, fetch_pieces, is_compressed, slice};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
@@ -34,8 +36,11 @@ const SHORT_BYTES: usize = 16 << 10;
 /// So many bytes of a whole value take as long to fetch as one slice does: of 12 MB, a slice took
 /// 2.4 µs and the whole 4.5 to 7 ms, so 4 to 6.5 kB.
 const BYTES_PER_SLICE: usize = 4 << 10;
-/// How many elements have the memory for their probes prefetched together.
+/// How many elements have the memory for their probes prefetched together, or their pages announced.
 const MOST_AT_ONCE: usize = 32;
+/// From this size of a filter on, pages are announced. Linux reads 128 kB ahead by itself, so a
+/// smaller filter is in its cache after one or two reads.
+const LEAST_BYTES_ANNOUNCED: usize = 128 << 10;
 
 /// The filters that a call site remembers.
 pub struct FilterCache {
@@ -83,8 +88,13 @@ pub struct FilterInSlices<'a> {
     start: Start<'a>,
     /// The value out of line: an argument of the call.
     value: *mut pg_sys::varlena,
+    identity: Identity,
+    /// Bytes of the value.
+    length: usize,
     /// How many slices were fetched so far, by this call and others.
     slices: &'a mut usize,
+    /// Whether the last probe by this call had to read pages from disk.
+    is_on_disk: bool,
 }
 
 impl ProbedFilter<'_> {
@@ -123,8 +133,19 @@ impl ProbedFilter<'_> {
                 }
             }
 
-            for &hash in &hashes[..group.len()] {
+            let hashes = &hashes[..group.len()];
+            let mut is_announced = false;
+            for (i, &hash) in hashes.iter().enumerate() {
                 check_for_interrupts();
+                // As soon as one slice had to be read from disk, those of the rest of the group
+                // are announced. In memory, that would take time and save none.
+                if let ProbedFilter::Slices(filter) = self
+                    && filter.is_on_disk
+                    && !is_announced
+                {
+                    filter.announce(&hashes[i..]);
+                    is_announced = true;
+                }
                 let answer = self.contains(hash)?;
                 answers.push(answer);
                 if until == Some(answer) {
@@ -147,12 +168,7 @@ impl ProbedFilter<'_> {
         };
         match self {
             ProbedFilter::Whole(whole) => Ok(whole.contains(hash)),
-            ProbedFilter::Slices(FilterInSlices { start, value, slices }) => {
-                // SAFETY: the value is out of line.
-                start.contains(hash, |from, length| unsafe {
-                    read_slice(*value, slices, from, length)
-                })
-            }
+            ProbedFilter::Slices(filter) => filter.contains(hash),
         }
     }
 
@@ -167,11 +183,39 @@ impl ProbedFilter<'_> {
         };
         match self {
             ProbedFilter::Whole(whole) => Ok(whole.count(hash)),
-            ProbedFilter::Slices(FilterInSlices { start, value, slices }) => {
+            ProbedFilter::Slices(FilterInSlices { start, value, slices, .. }) => {
                 // SAFETY: the value is out of line.
                 start
                     .count(hash, |from, length| unsafe { read_slice(*value, slices, from, length) })
             }
+        }
+    }
+}
+
+impl FilterInSlices<'_> {
+    /// Returns whether the element with this hash may be in the filter. Notes whether this has read
+    /// from disk. Fails with 22P03 for a damaged filter.
+    fn contains(&mut self, hash: u64) -> Result<bool> {
+        let FilterInSlices { start, value, slices, .. } = self;
+        let read_before = pages_read_from_disk();
+        // SAFETY: the value is out of line.
+        let answer = start
+            .contains(hash, |from, length| unsafe { read_slice(*value, slices, from, length) })?;
+        self.is_on_disk = pages_read_from_disk() > read_before;
+        Ok(answer)
+    }
+
+    /// Announces the slices that probes for these hashes will read: asks the operating system to
+    /// read them from disk, all together, since a disk takes as long for several pages as for one.
+    /// Where a probe may read several slices, as in layout `classic`, only the first one is
+    /// announced. Does nothing for a filter of few pages, and if `effective_io_concurrency` is 0.
+    fn announce(&self, hashes: &[Option<u64>]) {
+        if self.length >= LEAST_BYTES_ANNOUNCED {
+            let slices = hashes
+                .iter()
+                .flatten()
+                .filter_map(|&hash| self.start.first_slice(hash));
+            announce_slices(&self.identity, slices);
         }
     }
 }
@@ -242,7 +286,10 @@ impl FilterCache {
         Ok(Some(ProbedFilter::Slices(FilterInSlices {
             start: filter_type.start(cached.fetched.bytes(), cached.length)?,
             value: datum.cast_mut_ptr(),
+            identity,
+            length: cached.length,
             slices: &mut cached.slices,
+            is_on_disk: false,
         })))
     }
 
@@ -380,10 +427,7 @@ impl CachedFilter {
         datum: pg_sys::Datum,
         identity: Identity,
     ) -> Result<CachedFilter> {
-        // SAFETY: the identity of a value out of line is this struct.
-        let external = unsafe {
-            std::ptr::read_unaligned(identity.as_ptr().cast::<pg_sys::varatt_external>())
-        };
+        let external = external(&identity);
         // The raw size includes the length before the value.
         let length = (external.va_rawsize as usize).saturating_sub(size_of::<u32>());
         let is_whole = length <= SHORT_BYTES || is_compressed(&external);

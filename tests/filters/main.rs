@@ -5,6 +5,7 @@
 //! | `arguments` | every function with every sort of odd argument |
 //! | `by_hand` | the functions of the aggregates, called as Citus calls them |
 //! | `canonical` | canonical bytes of jsonb, and of all that is made of parts |
+//! | `cold` | filters that don't fit into memory |
 //! | `counting` | counting filters against a multiset |
 //! | `encodings` | filters that are moved to a database with another encoding |
 //! | `estimators` | the planner's functions where they are not expected |
@@ -30,6 +31,7 @@
 mod arguments;
 mod by_hand;
 mod canonical;
+mod cold;
 #[path = "../common/mod.rs"]
 mod common;
 mod counting;

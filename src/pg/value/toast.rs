@@ -43,6 +43,12 @@ pub unsafe fn identity(datum: pg_sys::Datum) -> Option<Identity> {
     Some(unsafe { std::ptr::read_unaligned(pointer.cast::<u8>().add(POINTER_START).cast()) })
 }
 
+/// Returns where a value out of line is stored, given the bytes that identify it.
+pub fn external(identity: &Identity) -> pg_sys::varatt_external {
+    // SAFETY: an identity has the bytes of this struct, whose fields are numbers.
+    unsafe { std::ptr::read_unaligned(identity.as_ptr().cast()) }
+}
+
 /// Returns whether a value out of line is compressed. A slice of such a value costs as much as all
 /// that is before it.
 pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
@@ -64,9 +70,7 @@ pub fn is_compressed(external: &pg_sys::varatt_external) -> bool {
 pub unsafe fn fetch_large(datum: pg_sys::Datum) -> Option<*mut pg_sys::varlena> {
     // SAFETY: the caller promises a value of variable length.
     let identity = unsafe { identity(datum)? };
-    // SAFETY: the identity has the bytes of a `varatt_external`.
-    let external: pg_sys::varatt_external =
-        unsafe { std::ptr::read_unaligned(identity.as_ptr().cast()) };
+    let external = external(&identity);
     let total = external.va_rawsize as usize;
     if total <= 2 * PIECE_BYTES || is_compressed(&external) {
         return None;
