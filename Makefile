@@ -129,7 +129,7 @@ upgrade-test: all
 lint: ## check formatting, clippy, documentation, scripts and the crate to publish; any warning is an error
 	scripts/setup --check lint
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings -A clippy::disallowed_methods
+	$(CARGO) clippy --workspace --all-targets $(CARGO_FEATURES) -- -D warnings -A clippy::disallowed_macros -A clippy::disallowed_methods -A clippy::disallowed_types
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items $(CARGO_FEATURES)
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package pg_bloom_core --no-deps
 	$(CARGO) package --package pg_bloom_core --allow-dirty --quiet

@@ -2,7 +2,7 @@
 
 use crate::pg::call::Result;
 use crate::pg::sql::{Parameter, Sees, execute};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::CStr;
 
@@ -27,16 +27,16 @@ pub fn is_distributed_by_citus(table: Oid) -> Result<bool> {
 /// Returns the tables with rows that TimescaleDB has compressed: their indexes lack these rows.
 /// Returns none if the extension isn't installed. Asks a view of TimescaleDB by SQL, as the calling
 /// query sees it, and fails as the statement does.
-pub fn compressed_by_timescale() -> Result<Vec<Oid>> {
+pub fn compressed_by_timescale() -> Result<List<Oid>> {
     const COMPRESSED_CHUNKS: &[u8] = b"SELECT t.oid FROM timescaledb_information.chunks AS c \
         JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) c.chunk_schema \
         JOIN pg_catalog.pg_class AS t ON t.relname OPERATOR(pg_catalog.=) c.chunk_name \
             AND t.relnamespace OPERATOR(pg_catalog.=) n.oid WHERE c.is_compressed";
-    let mut compressed = Vec::new();
+    let mut compressed = List::new();
     if has_timescale() {
         execute(&[COMPRESSED_CHUNKS], &[], Sees::CallingQuery, |row| {
             if let Some(oid) = row.number(1, pg_sys::OIDOID)? {
-                memory::push(&mut compressed, Oid::from(oid as u32));
+                compressed.push(Oid::from(oid as u32));
             }
             Ok(())
         })?;

@@ -7,6 +7,7 @@ use crate::error::{Error, InvalidParameter, KindMismatch, Result};
 use crate::hash::{HashSink, hash};
 use crate::kind::{Kind, Tag, shortened_name};
 use crate::layout::Layout;
+use crate::memory::List;
 use std::borrow::Cow;
 
 /// An element of a filter. Elements of one type that are equal in PostgreSQL have the same hash.
@@ -60,9 +61,9 @@ pub struct Array<'a> {
     /// The name of its kind; empty if all members are NULL, since then no member tells the kind.
     name: String,
     /// The length of each dimension; empty if there are no members.
-    lengths: Vec<i32>,
+    lengths: List<i32>,
     /// The members in order of storage; `None` is NULL.
-    members: Vec<Option<Element<'a>>>,
+    members: List<Option<Element<'a>>>,
 }
 
 impl<'a> Array<'a> {
@@ -77,6 +78,10 @@ impl<'a> Array<'a> {
     /// Fails with [`crate::Class::KindMismatch`] if members have different kinds, and with
     /// [`crate::Class::InvalidParameter`] if there are more or fewer members than the lengths say,
     /// or if members are arrays: in PostgreSQL, these are dimensions.
+    #[allow(
+        clippy::disallowed_types,
+        reason = "programs that use this crate have a `Vec`"
+    )]
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
         let kind = kind_of_members(&members)?;
 
@@ -99,8 +104,8 @@ impl<'a> Array<'a> {
             Some(kind) => shortened_name(format!("array of {kind}")),
             None => String::new(),
         };
-        let lengths = if members.is_empty() { Vec::new() } else { lengths };
-        Ok(Array { name, lengths, members })
+        let lengths = if members.is_empty() { List::new() } else { lengths.into() };
+        Ok(Array { name, lengths, members: members.into() })
     }
 
     /// Writes the canonical bytes of the array, which are what is hashed: its dimensions, and then
@@ -300,8 +305,18 @@ macro_rules! impl_into_element {
 }
 
 impl_into_element! {
-    i64 => Integer, i32 => Integer, i16 => Integer, &'a str => Text, String => Text, &'a [u8] => Bytea, Vec<u8> => Bytea,
+    i64 => Integer, i32 => Integer, i16 => Integer, &'a str => Text, String => Text, &'a [u8] => Bytea, List<u8> => Bytea,
     f64 => Float, f32 => Float, bool => Boolean, Numeric => Numeric, Array<'a> => Array
+}
+
+#[allow(
+    clippy::disallowed_types,
+    reason = "programs that use this crate have a `Vec`"
+)]
+impl From<Vec<u8>> for Element<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Element::Bytea(bytes.into())
+    }
 }
 
 #[cfg(test)]

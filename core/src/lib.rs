@@ -47,7 +47,14 @@
 //!
 //! A module uses only those above it.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, unsafe_code)]
 
 #[doc(hidden)]

@@ -4,6 +4,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::text::{self, Unread};
 use crate::value::{self, Frequent, Value};
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Array, Element, Kind, Layout, Numeric, Tag};
 
 /// Integers up to this magnitude are exact in a float of 64 bits: 2^53 - 1.
@@ -75,11 +76,11 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
         Some(name) if kind.tag == Tag::Array => Kind::unnamed(kind_by_name(name)?),
         _ => Kind::NONE,
     };
-    let mut elements = Vec::with_capacity(members.len());
+    let mut elements = List::with_capacity(members.len());
     for member in members {
         elements.push(scalar(member, member_kind)?);
     }
-    Ok(Some(Array::new(lengths.clone(), elements)?.into()))
+    Ok(Some(Array::new(lengths.clone().into(), elements.into())?.into()))
 }
 
 /// Returns the element that a value, which is not an array, stands for in a filter of this kind;

@@ -41,14 +41,15 @@ use builder::KindedBuilder;
 use failure::{Failure, Outcome};
 use parsed::ParsedFilter;
 use pg_bloom_core::filter::{View, build};
-use pg_bloom_core::{Filter, Header, Layout, Request, memory};
+use pg_bloom_core::memory::List;
+use pg_bloom_core::{Filter, Header, Layout, Request};
 use slots::Slots;
 use std::cell::RefCell;
 
 /// What an instance has between two calls.
 struct Module {
-    input: Vec<u8>,
-    output: Vec<u8>,
+    input: List<u8>,
+    output: List<u8>,
     filters: Slots<ParsedFilter>,
     builders: Slots<KindedBuilder>,
 }
@@ -64,8 +65,8 @@ thread_local! {
     static MODULE: RefCell<Module> = {
         failure::install();
         RefCell::new(Module {
-            input: Vec::new(),
-            output: Vec::new(),
+            input: List::new(),
+            output: List::new(),
             filters: Slots::new(),
             builders: Slots::new(),
         })
@@ -78,7 +79,7 @@ fn call(work: impl FnOnce(&mut Module) -> Outcome<i32>) -> i32 {
     MODULE.with_borrow_mut(|module| match work(module) {
         Ok(number) => number,
         Err(Failure { class, message }) => {
-            module.output = message.into_bytes();
+            module.output = message.into_bytes().into();
             class as i32
         }
     })
@@ -91,8 +92,8 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     MODULE.with_borrow_mut(|module| {
         if module.input.len() < length {
             // The old bytes are freed first, so that memory has room for the new ones.
-            module.input = Vec::new();
-            module.input = memory::zeroed(length);
+            module.input = List::new();
+            module.input = List::zeroed(length);
         }
         module.input.as_mut_ptr()
     })
@@ -127,9 +128,9 @@ pub extern "C" fn filter_parse(length: usize) -> i32 {
         let stored = if module.input.len() == length {
             std::mem::take(&mut module.input)
         } else {
-            memory::copy(&module.input[..length])
+            List::copy_of(&module.input[..length])
         };
-        let filter = Filter::parse(stored)?;
+        let filter = Filter::parse(stored.into())?;
         Ok(module.filters.insert(filter.into()))
     })
 }
@@ -201,7 +202,7 @@ pub extern "C" fn filter_contains(filter: i32, length: usize) -> i32 {
         module.output.clear();
         while !values.is_empty() {
             let is_found = contains_next(&filter, &mut values)?;
-            memory::push(&mut module.output, u8::from(is_found));
+            module.output.push(u8::from(is_found));
         }
         Ok(module.output.len() as i32)
     })
@@ -241,7 +242,7 @@ pub extern "C" fn filter_resize(filter: i32, capacity: u64) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_header(filter: i32) -> i32 {
     call(|module| {
-        module.output = report::header(module.filter(filter)).into_bytes();
+        module.output = report::header(module.filter(filter)).into_bytes().into();
         Ok(0)
     })
 }
@@ -250,7 +251,7 @@ pub extern "C" fn filter_header(filter: i32) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn filter_info(filter: i32) -> i32 {
     call(|module| {
-        module.output = report::info(module.filter(filter)).into_bytes();
+        module.output = report::info(module.filter(filter)).into_bytes().into();
         Ok(0)
     })
 }
@@ -352,7 +353,9 @@ pub extern "C" fn builder_release(builder: i32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn parameters(capacity: u64, fpr: f64, layout_code: u32) -> i32 {
     call(|module| {
-        module.output = report::parameters(layout(layout_code)?, capacity, fpr)?.into_bytes();
+        module.output = report::parameters(layout(layout_code)?, capacity, fpr)?
+            .into_bytes()
+            .into();
         Ok(0)
     })
 }
@@ -361,7 +364,9 @@ pub extern "C" fn parameters(capacity: u64, fpr: f64, layout_code: u32) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn best_practices(max_fpr: f64, layout_code: u32) -> i32 {
     call(|module| {
-        module.output = report::best_practices(layout(layout_code)?, max_fpr)?.into_bytes();
+        module.output = report::best_practices(layout(layout_code)?, max_fpr)?
+            .into_bytes()
+            .into();
         Ok(0)
     })
 }
@@ -379,7 +384,7 @@ pub extern "C" fn expected_fpr(
     call(|module| {
         let layout = layout(layout_code)?;
         let rate = report::expected_fpr(layout, num_hashes, num_bits, elements)?;
-        module.output = rate.into_bytes();
+        module.output = rate.into_bytes().into();
         Ok(0)
     })
 }
@@ -390,7 +395,7 @@ pub extern "C" fn expected_fpr(
 pub extern "C" fn capacity(bytes: u64, fpr: f64, layout_code: u32) -> i32 {
     call(|module| {
         let capacity = pg_bloom_core::capacity_for_bytes(layout(layout_code)?, bytes, fpr)?;
-        module.output = capacity.to_string().into_bytes();
+        module.output = capacity.to_string().into_bytes().into();
         Ok(0)
     })
 }

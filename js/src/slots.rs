@@ -1,15 +1,17 @@
 //! Things that the caller names by handles.
 
+use pg_bloom_core::memory::List;
+
 /// A list of things, each of which keeps its handle until it is removed.
 pub struct Slots<T> {
-    things: Vec<Option<T>>,
+    things: List<Option<T>>,
     /// Handles that are free again.
-    free: Vec<i32>,
+    free: List<i32>,
 }
 
 impl<T> Slots<T> {
     pub fn new() -> Slots<T> {
-        Slots { things: Vec::new(), free: Vec::new() }
+        Slots { things: List::new(), free: List::new() }
     }
 
     /// Keeps a thing, and returns its handle.

@@ -15,7 +15,7 @@
 //! ```
 
 use crate::failure::{Failure, Outcome};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// A value of the caller.
 pub enum Value<'a> {
@@ -30,8 +30,8 @@ pub enum Value<'a> {
     /// The decimal digits of an integer that has more than 64 bits.
     LargeInteger(&'a str),
     Array {
-        lengths: Vec<i32>,
-        members: Vec<Value<'a>>,
+        lengths: List<i32>,
+        members: List<Value<'a>>,
     },
 }
 
@@ -72,19 +72,19 @@ fn read_value<'a>(bytes: &mut &'a [u8]) -> Option<Value<'a>> {
     }
 
     let dimensions = u32::from_le_bytes(take_array(bytes)?);
-    let mut lengths = Vec::new();
+    let mut lengths = List::new();
     // An array without members may have no dimensions.
     let mut num_members = u64::from(dimensions > 0);
     for _ in 0..dimensions {
         let length = u32::from_le_bytes(take_array(bytes)?);
         num_members = num_members.checked_mul(length.into())?;
-        memory::push(&mut lengths, i32::try_from(length).ok()?);
+        lengths.push(i32::try_from(length).ok()?);
     }
 
-    let mut members = Vec::new();
+    let mut members = List::new();
     for _ in 0..num_members {
         let [form] = take_array(bytes)?;
-        memory::push(&mut members, read_scalar(form, bytes)?);
+        members.push(read_scalar(form, bytes)?);
     }
     Some(Value::Array { lengths, members })
 }

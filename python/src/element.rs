@@ -19,6 +19,7 @@
 
 use crate::error::exception;
 use crate::numpy;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Array, Element, Numeric};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -307,10 +308,10 @@ fn numeric(decimal: &Bound<'_, PyAny>) -> PyResult<Numeric> {
 /// Fails with TypeError for members of different kinds, and with ValueError for lists of different
 /// lengths.
 fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
-    let mut lengths = Vec::new();
-    let mut members = Vec::new();
+    let mut lengths = List::new();
+    let mut members = List::new();
     flatten(list, 0, &mut lengths, &mut members)?;
-    Ok(Array::new(lengths, members).map_err(exception)?.into())
+    Ok(Array::new(lengths.into(), members.into()).map_err(exception)?.into())
 }
 
 /// Appends the members of a list, and of the lists in it, to `members`, and the length of the first
@@ -323,8 +324,8 @@ fn array<'a>(list: &Bound<'_, PyList>) -> PyResult<Element<'a>> {
 fn flatten(
     list: &Bound<'_, PyList>,
     depth: usize,
-    lengths: &mut Vec<i32>,
-    members: &mut Vec<Option<Element<'_>>>,
+    lengths: &mut List<i32>,
+    members: &mut List<Option<Element<'_>>>,
 ) -> PyResult<()> {
     let not_an_array =
         || PyValueError::new_err("lists in a list must have one length and depth, as an array has");

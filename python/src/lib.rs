@@ -16,6 +16,7 @@ mod numpy;
 
 use elements::for_each_element;
 use error::{exception, guarded, without_lock};
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Builder, DEFAULT_FPR, Layout, Overfull, Request};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -143,9 +144,7 @@ impl Filter {
             ))
         })?;
         let stored = bytes.as_bytes();
-        without_lock(py, || {
-            pg_bloom_core::Filter::parse(pg_bloom_core::memory::copy(stored)).map(Filter)
-        })
+        without_lock(py, || pg_bloom_core::Filter::parse(List::copy_of(stored).into()).map(Filter))
     }
 
     /// Returns the filter of these elements, with the bytes that SQL's bloom_agg makes.

@@ -20,7 +20,7 @@ use crate::pg::call::{Call, Result};
 use crate::pg::memory::temporary_file::Temporary;
 use crate::pg::memory::{Context, keep};
 use pg_bloom_core::filter::sparse;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use std::ops::Range;
 
 /// Into how many ranges hashes are divided.
@@ -68,7 +68,7 @@ pub struct Spill {
     file: Temporary,
     /// A second file, which is used when the first one is rewritten without repeated hashes.
     spare_file: Option<Temporary>,
-    runs: Vec<SpillRun>,
+    runs: List<SpillRun>,
     /// How many hashes the file had when it was last found to have few repeated ones. It is
     /// searched again when it has twice as many.
     hashes_at_last_search: usize,
@@ -87,7 +87,7 @@ impl Spill {
             context,
             file,
             spare_file: None,
-            runs: Vec::new(),
+            runs: List::new(),
             hashes_at_last_search: 0,
         };
         Ok(keep(context, spill))
@@ -108,7 +108,7 @@ impl Spill {
             end as u32
         });
         let run = SpillRun { first: self.file.len(), range_ends };
-        memory::push(&mut self.runs, run);
+        self.runs.push(run);
         self.file.append(hashes)?;
         pgrx::check_for_interrupts!();
 
@@ -131,7 +131,7 @@ impl Spill {
     /// hashes of range 0, those that begin with six zero bits: the file has all copies of them
     /// there. Fails with 58030 if the file can't be read.
     fn has_few_repetitions(&mut self) -> Result<bool> {
-        let mut hashes = Vec::new();
+        let mut hashes = List::new();
         self.read_ranges(0..1, &[], &mut hashes)?;
         let num_distinct = sparse::sort_distinct(&mut hashes, 0);
         Ok(!hashes.is_empty() && num_distinct * 4 >= hashes.len() * 3)
@@ -186,7 +186,7 @@ impl Spill {
         let batches = bytes.div_ceil(BATCH_BYTES).next_power_of_two().clamp(1, RANGES);
         let ranges_per_batch = RANGES / batches;
 
-        let mut hashes = Vec::new();
+        let mut hashes = List::new();
         for first_range in (0..RANGES).step_by(ranges_per_batch) {
             let ranges = first_range..first_range + ranges_per_batch;
             self.read_ranges(ranges, more_hashes, &mut hashes)?;
@@ -205,7 +205,7 @@ impl Spill {
         &mut self,
         ranges: Range<usize>,
         more_hashes: &[u64],
-        hashes: &mut Vec<u64>,
+        hashes: &mut List<u64>,
     ) -> Result<()> {
         let index_of_range = |range| more_hashes.partition_point(|&hash| range_of(hash) < range);
         let more_in_ranges = &more_hashes[index_of_range(ranges.start)..index_of_range(ranges.end)];
@@ -215,7 +215,7 @@ impl Spill {
             len += run.part(ranges.clone()).len;
         }
         hashes.clear();
-        memory::reserve(hashes, len);
+        hashes.reserve_exact(len);
         hashes.resize(len, 0);
 
         let mut unfilled = &mut hashes[..];
@@ -246,6 +246,6 @@ pub fn with_entries<T>(hashes: &[u64], use_entries: impl FnOnce(&[[u8; 8]]) -> T
             unsafe { std::slice::from_raw_parts(hashes.as_ptr().cast::<[u8; 8]>(), hashes.len()) };
         use_entries(entries)
     } else {
-        use_entries(&memory::collect(hashes.iter().map(|hash| hash.to_le_bytes())))
+        use_entries(&hashes.iter().map(|hash| hash.to_le_bytes()).collect::<List<_>>())
     }
 }

@@ -11,7 +11,8 @@ use crate::pg::value::array::elements;
 use crate::pg::value::encoding;
 use pg_bloom_core::error::InvalidParameter;
 use pg_bloom_core::filter::build::unify_with_element;
-use pg_bloom_core::{Header, Kind, Layout, Tag, memory};
+use pg_bloom_core::memory::List;
+use pg_bloom_core::{Header, Kind, Layout, Tag};
 use pgrx::pg_sys::Oid;
 
 /// A type of elements, resolved once for a call site.
@@ -308,7 +309,7 @@ pub struct ArgumentHashes<'a> {
     pub kind: Kind<'a>,
     /// The hashes that elements have in filters of this kind, in the order of the elements and with
     /// repetitions. None for a NULL.
-    pub hashes: Vec<u64>,
+    pub hashes: List<u64>,
 }
 
 /// Returns the hashes of the elements in argument `i` of the call, as a filter has them to which
@@ -330,11 +331,11 @@ pub fn hashes_of_argument<'a>(
     let element_type = ElementType::remembered(call, i, element_argument)?;
     let elements = match element_argument {
         ElementArgument::Array => elements(call, i, element_type.oid),
-        ElementArgument::OneElement => Vec::from_iter(call.element(i)),
+        ElementArgument::OneElement => List::from_iter(call.element(i)),
     };
     // A NULL is no element: it doesn't even have to be of the filter's type.
     if element_argument == ElementArgument::OneElement && elements.is_empty() {
-        return Ok(ArgumentHashes { kind: Kind::NONE, hashes: Vec::new() });
+        return Ok(ArgumentHashes { kind: Kind::NONE, hashes: List::new() });
     }
 
     let hasher = element_type.hasher_for(header, function)?;
@@ -345,7 +346,7 @@ pub fn hashes_of_argument<'a>(
     };
     // SAFETY: the hasher is for the type of the argument's elements.
     let hash = |element| unsafe { hasher.hash(element) }.ok_or_else(|| out_of_range(kind));
-    let hashes = memory::try_collect(elements.into_iter().map(hash))?;
+    let hashes = elements.into_iter().map(hash).collect::<Result<_>>()?;
     Ok(ArgumentHashes { kind, hashes })
 }
 

@@ -21,7 +21,7 @@
 use crate::pg::call::{Error, SqlState, interrupt, raise};
 use crate::pg::value::encoding;
 use pg_bloom_core::canonical::{Sink, json, numeric};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// Bits of a container's header.
 const COUNT: u32 = 0x0FFF_FFFF;
@@ -48,8 +48,8 @@ const WORD: usize = 4;
 /// `jsonb` has the bytes of the value without its length. If `convert` is true, its strings are
 /// converted from the database's encoding to UTF-8. Raises XX001 for a damaged value.
 pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
-    let mut open = Vec::new();
-    memory::push(&mut open, OpenContainer::start(jsonb, convert, into));
+    let mut open = List::new();
+    open.push(OpenContainer::start(jsonb, convert, into));
     while let Some(innermost) = open.last_mut() {
         let Some(JsonMember { key, value }) = innermost.next_member() else {
             into.write(innermost.closing);
@@ -72,7 +72,7 @@ pub fn write(jsonb: &[u8], convert: bool, into: &mut impl Sink) {
             JsonItem::Scalar(Scalar::Number(number)) => write_numeric(number, into),
             JsonItem::Scalar(Scalar::String(text)) => write_string(text, convert, into),
             JsonItem::Container(container) => {
-                memory::push(&mut open, OpenContainer::start(container, convert, into));
+                open.push(OpenContainer::start(container, convert, into));
             }
         }
     }
@@ -109,8 +109,8 @@ pub fn each_scalar<Path: Copy>(
     step: impl Fn(Path, &[u8]) -> Path,
     mut visit: impl FnMut(Path, Scalar<'_>),
 ) {
-    let mut open = Vec::new();
-    memory::push(&mut open, (root, Members::new(jsonb)));
+    let mut open = List::new();
+    open.push((root, Members::new(jsonb)));
     while let Some((path_of_container, members)) = open.last_mut() {
         interrupt::check_for_interrupts();
         let Some(JsonMember { key, value }) = members.next() else {
@@ -123,9 +123,7 @@ pub fn each_scalar<Path: Copy>(
         };
         match value {
             JsonItem::Scalar(scalar) => visit(path, scalar),
-            JsonItem::Container(container) => {
-                memory::push(&mut open, (path, Members::new(container)))
-            }
+            JsonItem::Container(container) => open.push((path, Members::new(container))),
         }
     }
 }
@@ -176,12 +174,12 @@ impl<'a> OpenContainer<'a> {
 
         // Keys are stored in the order of their bytes in the database's encoding. In UTF-8 these
         // may have another order, except for ASCII.
-        let mut sorted = Vec::new();
+        let mut sorted = List::new();
         if convert
             && let Some(mut keys) = members.keys.clone()
             && !keys.all(|key| key.string().is_ascii())
         {
-            memory::reserve(&mut sorted, keys.until);
+            sorted.reserve_exact(keys.until);
             sorted.extend(members.by_ref());
             sorted.sort_by(JsonMember::compare_in_utf8);
         }

@@ -10,6 +10,7 @@ use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::members::{self, flags};
 use pg_bloom_core::canonical::{ByteCounter, Sink};
 use pg_bloom_core::hash::HashSink;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ pub enum Parts {
     Array(Member),
     /// A row of these columns, as many as its type has; there is none for a column that was
     /// dropped.
-    Row(RowType, Vec<Option<Member>>),
+    Row(RowType, List<Option<Member>>),
     Range(RangeType),
     Multirange(RangeType),
 }

@@ -18,6 +18,7 @@ use super::hasher::{Form, parquet_form};
 use crate::pg::call::{Error, Result, SqlState};
 use pg_bloom_core::filter::build::unify_with_element;
 use pg_bloom_core::kind::{Kind, MAX_NAME_BYTES, Tag};
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Header, Layout};
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +120,7 @@ impl ProbeKey {
 
     /// Returns the bytes of the key as a value of SQL type `bloom_key`, without the length before
     /// them: the fields that the drawing at the top of this file shows, and then the name.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> List<u8> {
         let mut present = 0;
         for (form, hash) in self.hashes.iter().enumerate() {
             present |= u8::from(hash.is_some()) << form;
@@ -133,7 +134,8 @@ impl ProbeKey {
             reserved: 0,
             hashes: self.hashes.map(|hash| hash.unwrap_or(0)),
         };
-        let mut bytes = bincode::serialize(&record).expect("numbers can be written");
+        let mut bytes = List::new();
+        bincode::serialize_into(&mut bytes, &record).expect("numbers can be written");
         bytes.extend_from_slice(self.name.as_bytes());
         bytes
     }

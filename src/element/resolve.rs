@@ -26,6 +26,7 @@ use crate::pg::value::encoding;
 use crate::pg::value::range::RangeEntry;
 use crate::pg::value::row_type::{RowType, version_of};
 use pg_bloom_core::kind::{Tag, shortened_name};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{BuiltinOid, Oid};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -119,7 +120,7 @@ impl ResolvedType {
 #[derive(Default)]
 pub struct Dependencies {
     /// The composite types in the type, or the type itself if it is one: columns can be altered.
-    rows: Vec<RowVersion>,
+    rows: List<RowVersion>,
     /// The version of all operator classes, if values are compared or hashed by a class that
     /// somebody can make or drop.
     classes: Option<u64>,
@@ -307,8 +308,8 @@ impl Resolver {
     fn resolve_row(&mut self, oid: Oid) -> Result<ResolvedType> {
         self.dependencies.add_row(oid);
         let row = RowType::new(oid);
-        let mut members = Vec::new();
-        let mut kinds = Vec::new();
+        let mut members = List::new();
+        let mut kinds = List::new();
         for column in row.columns() {
             if column.attisdropped {
                 members.push(None);

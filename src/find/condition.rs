@@ -11,7 +11,7 @@ use crate::pg::catalog::{self, Storage};
 use crate::pg::method::planning::{Comparison, comparison};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -40,7 +40,7 @@ pub struct IndexableKeys {
     pub operator: Oid,
     pub collation: Oid,
     /// Without NULLs, of the type that the operator takes.
-    pub keys: Vec<SqlValue>,
+    pub keys: List<SqlValue>,
 }
 
 impl<'c> ColumnCondition<'c> {
@@ -99,10 +99,10 @@ impl<'c> ColumnCondition<'c> {
             if let (Some(all), Some(may_have)) = (&self.indexable_keys, may_have)
                 && (*node).type_ == NodeTag::T_ScalarArrayOpExpr
             {
-                let mut kept_keys = Vec::new();
+                let mut kept_keys = List::new();
                 for (&key, &is_kept) in all.keys.iter().zip(may_have) {
                     if is_kept {
-                        memory::push(&mut kept_keys, key);
+                        kept_keys.push(key);
                     }
                 }
                 let constant: *mut pg_sys::Const =
@@ -290,12 +290,12 @@ unsafe fn fill_array(condition: *mut Node, texts: Datum) {
         let mut parameter = pg_sys::InvalidOid;
         pg_sys::getTypeInputInfo(element_type, &mut input_function, &mut parameter);
 
-        let mut elements = Vec::new();
+        let mut elements = List::new();
         for text in array::elements_of(texts) {
             interrupt::check_for_interrupts();
             let literal = c_string(text);
             let datum = guard(|| raw::OidInputFunctionCall(input_function, literal, parameter, -1));
-            memory::push(&mut elements, SqlValue { datum });
+            elements.push(SqlValue { datum });
         }
         (*array).constvalue = array::array_of((*array).consttype, elements);
     }
@@ -319,7 +319,11 @@ unsafe fn indexable_keys(node: *mut Node) -> Option<IndexableKeys> {
             return None;
         }
         let datum = constant.constvalue;
-        let keys = if is_array { array::elements_of(datum) } else { vec![SqlValue { datum }] };
+        let keys = if is_array {
+            array::elements_of(datum)
+        } else {
+            List::from([SqlValue { datum }])
+        };
         Some(IndexableKeys { operator, collation, keys })
     }
 }

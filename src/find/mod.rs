@@ -15,6 +15,7 @@
 mod condition;
 
 use condition::{ColumnCondition, IndexableKeys, KeyArgument};
+use pg_bloom_core::memory::List;
 
 use crate::error::unsupported;
 use crate::index;
@@ -108,7 +109,7 @@ unsafe fn keys_leaf_may_have(
     leaf: Relation,
     column: &CStr,
     condition: &ColumnCondition,
-) -> Result<Option<Vec<bool>>> {
+) -> Result<Option<List<bool>>> {
     let Some(keys) = &condition.indexable_keys else {
         return Ok(None);
     };

@@ -9,6 +9,7 @@ use crate::pg::call::{Call, Outcome};
 use crate::pg::value::varlena::PgBuffer;
 use crate::{overfull, settings};
 use pg_bloom_core::filter::{build, sparse};
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Header, Layout, hash};
 use pgrx::pg_sys::Datum;
 
@@ -51,7 +52,7 @@ fn from_array(call: &Call) -> Outcome {
 }
 
 /// Returns the distinct hashes of these, in ascending order.
-fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
+fn distinct(mut hashes: List<u64>) -> List<u64> {
     let distinct = sparse::sort_distinct(&mut hashes, 0);
     hashes.truncate(distinct);
     hashes

@@ -8,6 +8,7 @@ use crate::pg::value::row::{ResultColumn, row};
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::filter::estimate;
 use pg_bloom_core::filter::slices::{FilterStart, START_BYTES};
+use pg_bloom_core::memory::List;
 use pg_bloom_core::{Body, Header, View, filter};
 use pgrx::pg_sys::{self, Datum};
 
@@ -35,8 +36,8 @@ fn of_two(call: &Call, function: &str, estimate: fn(f64, f64, f64) -> f64) -> Ou
 
 /// Returns the columns that `bloom_header` and `bloom_info` have in common, from a filter's header.
 /// `is_sparse` says whether the filter is stored as a list of hashes.
-fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
-    vec![
+fn header_columns(h: &Header<'_>, is_sparse: bool) -> List<ResultColumn> {
+    List::from([
         ResultColumn::I32(i32::from(filter::VERSION)),
         ResultColumn::Text(h.layout.name().into()),
         if h.kind.is_none() {
@@ -51,7 +52,7 @@ fn header_columns(h: &Header<'_>, is_sparse: bool) -> Vec<ResultColumn> {
         ResultColumn::F64(h.fpr),
         ResultColumn::I64((h.blocks * h.layout.block_bits()) as i64),
         ResultColumn::I32(h.num_hashes as i32),
-    ]
+    ])
 }
 
 /// Implements `bloom_header(filter)`: returns one row with the parameters of a filter, for which

@@ -10,7 +10,7 @@ use crate::pg::catalog;
 use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::varlena::{PgBuffer, hex_string};
 use crate::probe::FilterCache;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Datum;
 
 /// `bloom_key_in(cstring)`: keys are not read from text, as what they say can't be checked.
@@ -52,10 +52,10 @@ fn keys_of_array(call: &Call) -> Outcome {
     // SAFETY: the function is called with elements of the array, which are of this type.
     let key_of = |element| SqlValue { datum: unsafe { key_datum(element_type, element) } };
     let elements = elements(call, 0, element_type.oid).into_iter();
-    let mut keys = memory::collect(elements.map(|element| key_of(Some(element))));
+    let mut keys = elements.map(|element| key_of(Some(element))).collect::<List<_>>();
     if keys.is_empty() {
         let key_without_element = key_of(None);
-        memory::push(&mut keys, key_without_element);
+        keys.push(key_without_element);
     }
 
     // PostgreSQL's name for the type `bloom_key[]`.

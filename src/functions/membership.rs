@@ -10,6 +10,7 @@ use crate::pg::value::array::{array_of, elements};
 use crate::pg::value::row::{ResultColumn, row};
 use crate::probe::{self, FilterCache, probe};
 use pg_bloom_core::filter::estimate;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Datum;
 
 /// Implements `bloom_contains(filter, element)`, its operators `filter @> element` and `element <@
@@ -39,7 +40,7 @@ fn probe_array(
     call: &Call,
     function: &str,
     until: Option<bool>,
-) -> Result<Option<(Vec<SqlValue>, Vec<bool>)>> {
+) -> Result<Option<(List<SqlValue>, List<bool>)>> {
     let (element_type, filters) = call.remembered(|| {
         // SAFETY: remembered by the site of this call, the only way to get it.
         Ok((ElementType::of_array(call, 1)?, unsafe { FilterCache::new(Bloom) }))

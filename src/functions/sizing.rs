@@ -33,7 +33,7 @@ fn columns(bits: u32, hashes: u32, fpr: f64) -> [ResultColumn; 3] {
 fn sizing_table(call: &Call) -> Outcome {
     let cells = |row: table::SizingRow| {
         row.cells()
-            .map(move |cell| columns(row.bits, cell.num_hashes, cell.fpr).to_vec())
+            .map(move |cell| columns(row.bits, cell.num_hashes, cell.fpr).into())
     };
     rows(call, table::rows(layout(call, 0)?).flat_map(cells))
 }

@@ -6,6 +6,7 @@ use crate::pg::catalog::Storage;
 use crate::pg::storage::buffer::TablePage;
 use crate::pg::storage::relation::Relation;
 use crate::pg::version;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::FormData_pg_attribute;
 
 /// A column of a table.
@@ -17,7 +18,7 @@ pub struct RowColumn<'r> {
 /// Where a column is in the rows of its table.
 pub(super) struct ColumnPlace {
     /// How the columns before it are stored.
-    before: Vec<Storage>,
+    before: List<Storage>,
     /// How it is stored.
     own: Storage,
     /// Whether rows that are older than the column have a value: the default that it was added

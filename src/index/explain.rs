@@ -13,6 +13,7 @@
 
 use crate::key_condition::KEY_OF_ELEMENT;
 use crate::pg::method::explain::{self, ExecutedScan, ExplainOutput};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 use std::ffi::CStr;
 
@@ -50,10 +51,10 @@ fn show(scan: &ExecutedScan, output: &mut ExplainOutput) {
 
 /// Returns the numbers that EXPLAIN shows of scans of an index over ranges, which are some
 /// neighbouring pages of the table each. docs/index.md describes each number.
-fn figures_of_ranges(scan: &ExecutedScan) -> Vec<Figure> {
+fn figures_of_ranges(scan: &ExecutedScan) -> List<Figure> {
     let counts = &scan.counts;
     let figure = |label, name, count| Figure { label, name, count };
-    vec![
+    List::from([
         figure(c"Ranges", "ranges", counts.ranges),
         figure(c"Ranges Read", "ranges_read", counts.ranges_read),
         figure(c"Ranges Read for Nothing", "for_nothing", counts.ranges_read_for_nothing),
@@ -62,14 +63,14 @@ fn figures_of_ranges(scan: &ExecutedScan) -> Vec<Figure> {
         figure(c"Rows Hashed", "rows_hashed", counts.rows_hashed),
         figure(c"Rows Given", "rows_given", counts.rows_given),
         figure(c"Pages Given", "pages_given", counts.pages_given),
-    ]
+    ])
 }
 
 /// Returns what is shown of an index over a column of filters, which has no ranges and reads no
 /// rows.
-fn figures_of_filters(scan: &ExecutedScan) -> Vec<Figure> {
+fn figures_of_filters(scan: &ExecutedScan) -> List<Figure> {
     let counts = &scan.counts;
-    vec![
+    List::from([
         Figure {
             label: c"Index Pages",
             name: "index_pages",
@@ -80,7 +81,7 @@ fn figures_of_filters(scan: &ExecutedScan) -> Vec<Figure> {
             name: "rows_given",
             count: counts.rows_given,
         },
-    ]
+    ])
 }
 
 /// Writes what EXPLAIN shows people of a scan: one line with all numbers that aren't 0. That no
@@ -89,7 +90,7 @@ fn figures_of_filters(scan: &ExecutedScan) -> Vec<Figure> {
 fn show_line(scan: &ExecutedScan, figures: &[Figure], output: &mut ExplainOutput) {
     let counts = &scan.counts;
     let has_restricted = counts.searches > counts.unrestricted_searches;
-    let shown: Vec<String> = figures
+    let shown: List<String> = figures
         .iter()
         .filter(|figure| figure.count > 0 || figure.name == "ranges" && has_restricted)
         .map(|figure| format!("{}={}", figure.name, figure.count))

@@ -10,6 +10,7 @@ use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::Relation;
 use crate::pg::value::row::{OutParameter, ResultColumn};
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 
 /// What PostgreSQL's verbs do for a kind of index. Damage is an error of class XX002 in all of
@@ -74,8 +75,8 @@ pub struct IndexInfo {
 impl IndexInfo {
     /// Returns the values of the OUT parameters of the SQL function `bloom_index_info`, by the
     /// names that `sql/pg_bloom.sql` declares. What the index doesn't have is NULL.
-    pub fn out_parameters(&self) -> Vec<OutParameter> {
-        vec![
+    pub fn out_parameters(&self) -> List<OutParameter> {
+        List::from([
             bigint("pages", Some(self.pages)),
             bigint("table_pages", Some(self.table_pages)),
             integer("pages_per_range", self.pages_per_range),
@@ -94,7 +95,7 @@ impl IndexInfo {
             double("keys_per_row", self.keys_per_row),
             double("keys_per_range", self.keys_per_range),
             integer("ranges_per_page", self.ranges_per_page),
-        ]
+        ])
     }
 }
 

@@ -10,7 +10,7 @@ use pg_bloom_core::index::chain::{Chain, META_PAGE};
 use pg_bloom_core::index::page::{
     Damage, PAGE_HEADER_BYTES, PageSize, Pages, RowId, SPECIAL_BYTES, Special,
 };
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -78,7 +78,7 @@ pub struct IndexPages<'a> {
     pub relation: Relation<'a>,
     file: &'a IndexFile,
     /// Pages that were announced and not read yet, in the order of their announcements.
-    announced: Vec<u32>,
+    announced: List<u32>,
     /// The most pages that are announced and not read; `None` if that wasn't asked for yet.
     most_announced: Option<usize>,
 }
@@ -86,7 +86,7 @@ pub struct IndexPages<'a> {
 impl<'a> IndexPages<'a> {
     /// Returns the pages of an open index. `file` is what this session knows about its file.
     pub fn new(relation: Relation<'a>, file: &'a IndexFile) -> IndexPages<'a> {
-        IndexPages { relation, file, announced: Vec::new(), most_announced: None }
+        IndexPages { relation, file, announced: List::new(), most_announced: None }
     }
 
     /// Returns whether the file has a page. Asks the operating system only for pages behind the end
@@ -226,7 +226,7 @@ impl Pages for IndexPages<'_> {
         // If the file ends before the page, the page has no bits, and can't be announced.
         if !self.announced.contains(&page) && self.has(page) {
             announce::announce(self.relation, page);
-            memory::push(&mut self.announced, page);
+            self.announced.push(page);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! (regex/regexport.h).
 
 use crate::pg::call::guard::{guard, raw};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{c_int, c_void};
 
@@ -80,12 +80,12 @@ impl CompiledRegex {
     /// Returns the characters of a color, a class of characters that the automaton doesn't
     /// distinguish. `None` if there are more than `most`, if PostgreSQL doesn't list them, as for
     /// characters from U+0800 on, and for the color that stands for the start or the end of a text.
-    pub fn characters(&self, color: usize, most: usize) -> Option<Vec<u32>> {
+    pub fn characters(&self, color: usize, most: usize) -> Option<List<u32>> {
         let color = color as c_int;
         // SAFETY: the expression is compiled; a number that isn't a color's has no characters.
         let count = unsafe { pg_reg_getnumcharacters(self.regex, color) };
         let count = usize::try_from(count).ok().filter(|&count| count <= most)?;
-        let mut characters: Vec<u32> = memory::zeroed(count);
+        let mut characters: List<u32> = List::zeroed(count);
         // SAFETY: the list has room for as many characters as it is said to have.
         unsafe {
             let room = count as c_int;
@@ -97,22 +97,19 @@ impl CompiledRegex {
     /// Returns the arcs out of a state of the automaton. An arc has a *color*, a class of
     /// characters that the automaton doesn't distinguish, and the state that follows after a
     /// character of this color. Raises 54001 if the stack is too small for the expression.
-    pub fn arcs(&self, state: usize) -> Vec<RegexArc> {
+    pub fn arcs(&self, state: usize) -> List<RegexArc> {
         let state = state as c_int;
         // SAFETY: the expression is compiled; a number that isn't a state's has no arcs. The list
         // has room for as many as it is said to have.
         let arcs = unsafe {
             let count = guard(|| raw::pg_reg_getnumoutarcs(self.regex, state));
-            let mut arcs: Vec<[c_int; 2]> = memory::zeroed(count.max(0) as usize);
+            let mut arcs: List<[c_int; 2]> = List::zeroed(count.max(0) as usize);
             let first = arcs.as_mut_ptr();
             guard(|| raw::pg_reg_getoutarcs(self.regex, state, first, count));
             arcs
         };
-        memory::collect(
-            arcs.into_iter().map(|[color, to]| RegexArc {
-                color: usize::try_from(color).ok(),
-                to: to as usize,
-            }),
-        )
+        arcs.into_iter()
+            .map(|[color, to]| RegexArc { color: usize::try_from(color).ok(), to: to as usize })
+            .collect()
     }
 }

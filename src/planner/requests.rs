@@ -22,6 +22,7 @@ use crate::pg::call::nodes::{argument, column};
 use crate::pg::call::{Call, SqlValue};
 use crate::pg::value::array;
 use crate::pg::{catalog, version};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Datum, NodeTag};
 use std::ffi::CStr;
 
@@ -288,7 +289,7 @@ pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
         // Each of these becomes a condition: an element that must be in the filter, or an array of
         // which any element must be.
         let looked_up = match function.needed {
-            NeededElements::One | NeededElements::Any => vec![probed_for],
+            NeededElements::One | NeededElements::Any => List::from([probed_for]),
             NeededElements::All => first_constants(probed_for),
         };
         let is_array = matches!(function.needed, NeededElements::Any);
@@ -312,13 +313,13 @@ pub unsafe fn answer_index_request(call: &Call) -> Option<Datum> {
 ///
 /// # Safety
 /// The node must be an expression of an array type.
-unsafe fn first_constants(node: *mut pg_sys::Node) -> Vec<*mut pg_sys::Node> {
+unsafe fn first_constants(node: *mut pg_sys::Node) -> List<*mut pg_sys::Node> {
     // SAFETY: the caller promises an expression of an array type; a node is read as what its tag
     // says.
     unsafe {
         let constant: *const pg_sys::Const = node.cast();
         if (*node).type_ != NodeTag::T_Const || (*constant).constisnull {
-            return Vec::new();
+            return List::new();
         }
 
         let array = (*constant).constvalue;

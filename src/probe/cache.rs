@@ -24,7 +24,7 @@ use crate::pg::value::toast::{Identity, external, fetch_pieces, is_compressed, s
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::Header;
 use pg_bloom_core::filter::slices::START_BYTES;
-use pg_bloom_core::memory::with_capacity;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// How many filters a call site remembers.
@@ -120,8 +120,8 @@ impl ProbedFilter<'_> {
         hasher: &Hasher,
         elements: &[SqlValue],
         until: Option<bool>,
-    ) -> Result<Vec<bool>> {
-        let mut answers = with_capacity(elements.len());
+    ) -> Result<List<bool>> {
+        let mut answers = List::with_capacity(elements.len());
         for group in elements.chunks(MOST_AT_ONCE) {
             // The processor fetches the memory for all of a group while their probes begin.
             let mut hashes = [None; MOST_AT_ONCE];

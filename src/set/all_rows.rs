@@ -9,7 +9,7 @@ use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::memory::in_scratch;
 use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::row::{ResultColumn, row};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::row::MOST_BYTES;
 use pg_bloom_core::set::tree::{self, TreeFlaw};
 use pg_bloom_core::set::{Row, SetForm};
@@ -18,7 +18,7 @@ use pgrx::pg_sys::{self, Datum};
 /// What `bloom_set_info` finds out by reading all rows of a set.
 #[derive(Default)]
 struct Totals {
-    buckets: Vec<u64>,
+    buckets: List<u64>,
     /// How many hashes the set remembers now.
     hashes: usize,
     /// The first time slice in which one of these was added.
@@ -30,7 +30,7 @@ impl Totals {
     /// hashes in it that the set still remembers. `now` is the present time, as a number of time
     /// slices.
     fn add(&mut self, row: &Row, form: SetForm, now: i64) {
-        memory::push(&mut self.buckets, row.bucket);
+        self.buckets.push(row.bucket);
         for entry in &row.entries {
             if form.remembers(entry.time_slice, now) {
                 self.hashes += 1;
@@ -169,7 +169,7 @@ struct ReductionCounts {
 /// joined again. They follow each other in this order.
 ///
 /// Must be called while connected. Fails if locking or writing the rows does.
-fn drop_forgotten_and_join(set: &Set, rows: Vec<Row>) -> Result<ReductionCounts> {
+fn drop_forgotten_and_join(set: &Set, rows: List<Row>) -> Result<ReductionCounts> {
     let buckets = reduced_rows(set, rows).replacement.buckets_to_lock();
     if buckets.is_empty() {
         return Ok(ReductionCounts::default());
@@ -209,7 +209,7 @@ struct CurrentRow {
 ///
 /// The rows must be in the order of their buckets, the numbers of rows: the halves of row b are
 /// rows 2b and 2b + 1, so they follow each other.
-fn reduced_rows(set: &Set, rows: Vec<Row>) -> ReducedRows {
+fn reduced_rows(set: &Set, rows: List<Row>) -> ReducedRows {
     let form = set.form;
     let now = set.now();
     let mut current_rows = rows
@@ -228,14 +228,14 @@ fn reduced_rows(set: &Set, rows: Vec<Row>) -> ReducedRows {
         if let Some(parent) = parent {
             let right_half = current_rows.next().expect("the row that was joined");
             reduced.num_forgotten += right_half.num_forgotten;
-            memory::push(&mut reduced.replacement.deleted, row.bucket);
-            memory::push(&mut reduced.replacement.deleted, right_half.row.bucket);
-            memory::push(&mut reduced.replacement.inserted, parent);
+            reduced.replacement.deleted.push(row.bucket);
+            reduced.replacement.deleted.push(right_half.row.bucket);
+            reduced.replacement.inserted.push(parent);
         } else if num_forgotten > 0 {
             // A row stores times as distances from a first one. Makes sure that all distances are
             // small enough for the stored form.
             row.rebase();
-            memory::push(&mut reduced.replacement.updated, row);
+            reduced.replacement.updated.push(row);
         }
     }
     reduced

@@ -38,8 +38,9 @@ use crate::pg::memory::in_scratch;
 use crate::pg::sql::{
     Ending, Parameter, Prepared, Sees, connected, in_subtransaction, with_new_snapshot,
 };
+use pg_bloom_core::interrupt;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::{Row, row, tree};
-use pg_bloom_core::{interrupt, memory};
 use std::collections::BTreeMap;
 
 /// The most elements that are read at once before they are changed: what is known of each takes
@@ -94,7 +95,7 @@ struct Candidate {
 enum Attempt {
     /// Their rows are written. These are the array indexes of the elements that were new, or that
     /// were removed.
-    Written { changed_indexes: Vec<usize> },
+    Written { changed_indexes: List<usize> },
     /// Nothing is written: the table has no row for this leaf any more, and those that replaced it
     /// aren't locked.
     LeafGone(u64),
@@ -103,15 +104,15 @@ enum Attempt {
 /// A row that is locked, in its newest version, and the elements that it covers.
 struct LockedLeaf {
     row: Row,
-    elements: Vec<HashedElement>,
+    elements: List<HashedElement>,
 }
 
 /// The outcome of locking the rows of some elements. Both lists are in the order of hashes.
 #[derive(Default)]
 struct LockOutcome {
-    leaves: Vec<LockedLeaf>,
+    leaves: List<LockedLeaf>,
     /// The elements whose row the statement didn't lock.
-    not_locked: Vec<Candidate>,
+    not_locked: List<Candidate>,
 }
 
 /// Failed attempts since rows were written last, counted until a leaf has failed so often that it
@@ -155,8 +156,8 @@ fn by_leaf(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
 }
 
 /// Returns the elements of candidates, in the same order.
-fn elements_of(candidates: &[Candidate]) -> Vec<HashedElement> {
-    memory::collect(candidates.iter().map(|candidate| candidate.element))
+fn elements_of(candidates: &[Candidate]) -> List<HashedElement> {
+    candidates.iter().map(|candidate| candidate.element).collect()
 }
 
 /// One call that adds or removes elements.
@@ -221,17 +222,17 @@ impl SetChange<'_> {
     /// that it doesn't have.
     ///
     /// Fails with 55000 if an element has no row or two, and if reading fails.
-    fn read(&self, elements: &[HashedElement]) -> Result<Vec<Candidate>> {
+    fn read(&self, elements: &[HashedElement]) -> Result<List<Candidate>> {
         let form = self.set.form;
         let now = self.set.now();
-        let mut candidates = Vec::new();
+        let mut candidates = List::new();
         with_new_snapshot(|| {
             self.set.read_leaves(elements, |row, element| {
                 let added_at = row.time_slice_of(form.prefix(element.hash));
                 let remembered_since = added_at.filter(|&added_at| form.remembers(added_at, now));
                 if self.needs_change(remembered_since, now) {
                     let leaf = row.bucket;
-                    memory::push(&mut candidates, Candidate { element, leaf });
+                    candidates.push(Candidate { element, leaf });
                 }
             })
         })?;
@@ -318,7 +319,7 @@ impl SetChange<'_> {
     /// Fails if the statement does, and with 55000 if one leaf has two rows.
     fn lock(&self, candidates: &[Candidate], statement: &Prepared) -> Result<LockOutcome> {
         let leaves = by_leaf(candidates).map(|leaf_candidates| leaf_candidates[0].leaf);
-        let buckets: Vec<u64> = memory::collect(leaves);
+        let buckets: List<u64> = leaves.collect();
         let mut rows = self.set.fetch_rows(statement, Parameter::I64s(&buckets), Sees::Now)?;
 
         // Sorted by the first hash that they cover, rows are in the order of the candidates. So
@@ -331,10 +332,10 @@ impl SetChange<'_> {
             let leaf = leaf_candidates[0].leaf;
             if let Some(row) = untaken_rows.next_if(|row| row.bucket == leaf) {
                 let elements = elements_of(leaf_candidates);
-                memory::push(&mut locked.leaves, LockedLeaf { row, elements });
+                locked.leaves.push(LockedLeaf { row, elements });
             } else {
                 for &candidate in leaf_candidates {
-                    memory::push(&mut locked.not_locked, candidate);
+                    locked.not_locked.push(candidate);
                 }
             }
         }
@@ -388,7 +389,7 @@ impl SetChange<'_> {
     /// Fails, before anything is written, for an overfull set, if the setting `pg_bloom.overfill`
     /// is `error` (22023). Fails while writing if a statement does, and if a trigger, a rule or a
     /// policy makes the table store something else (27000).
-    fn write(&mut self, leaves: Vec<LockedLeaf>) -> Result<Vec<usize>> {
+    fn write(&mut self, leaves: List<LockedLeaf>) -> Result<List<usize>> {
         let changed = self.changed_leaves(leaves);
         if self.verb == Verb::Add {
             self.fullness.check_addition(&Addition {
@@ -407,7 +408,7 @@ impl SetChange<'_> {
     /// Whether an element is new is decided here, by the newest version of its row, which no other
     /// session can change before this transaction ends. A row that is written anyway loses the
     /// hashes that the set has forgotten.
-    fn changed_leaves(&self, leaves: Vec<LockedLeaf>) -> ChangedLeaves {
+    fn changed_leaves(&self, leaves: List<LockedLeaf>) -> ChangedLeaves {
         let form = self.set.form;
         // The time is taken only now that the rows are locked. A call that has waited long would
         // otherwise write a time that is already forgotten.
@@ -425,7 +426,7 @@ impl SetChange<'_> {
 
             let row_change = self.row_change(&row, &elements, now);
             for index in row_change.array_indexes {
-                memory::push(&mut changed.array_indexes, index);
+                changed.array_indexes.push(index);
             }
             if row_change.prefixes.is_empty() {
                 continue;
@@ -452,8 +453,8 @@ impl SetChange<'_> {
     fn row_change(&self, row: &Row, elements: &[HashedElement], now: i64) -> RowChange {
         let form = self.set.form;
         let mut change = RowChange {
-            prefixes: memory::with_capacity(elements.len()),
-            array_indexes: Vec::new(),
+            prefixes: List::with_capacity(elements.len()),
+            array_indexes: List::new(),
         };
         let groups = elements.chunk_by(|a, b| form.prefix(a.hash) == form.prefix(b.hash));
         for elements_with_prefix in interrupt::cancellable(groups) {
@@ -462,7 +463,7 @@ impl SetChange<'_> {
             if !self.needs_change(added_at, now) {
                 continue;
             }
-            memory::push(&mut change.prefixes, prefix);
+            change.prefixes.push(prefix);
 
             // An element that the set has already may get a new time, but isn't new.
             let is_only_renewed = self.verb == Verb::Add && added_at.is_some();
@@ -470,7 +471,7 @@ impl SetChange<'_> {
             if let Some(index) = first_index
                 && !is_only_renewed
             {
-                memory::push(&mut change.array_indexes, index);
+                change.array_indexes.push(index);
             }
         }
         change
@@ -480,9 +481,9 @@ impl SetChange<'_> {
 /// What must be changed in a row.
 struct RowChange {
     /// The prefixes of hashes to add, to give a new time, or to remove, ascending.
-    prefixes: Vec<u64>,
+    prefixes: List<u64>,
     /// The array indexes of the elements that are new, or that are removed.
-    array_indexes: Vec<usize>,
+    array_indexes: List<usize>,
 }
 
 /// What is to be written in place of some locked rows.
@@ -490,7 +491,7 @@ struct RowChange {
 struct ChangedLeaves {
     replacement: Replacement,
     /// The array indexes of the elements that are new, or that are removed.
-    array_indexes: Vec<usize>,
+    array_indexes: List<usize>,
     /// The rows as they were, without what the set has forgotten.
     rows_before: RowSample,
     /// Whether the set is to be counted: [`Fullness::is_count_due`] holds for one of the elements.

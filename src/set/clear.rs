@@ -4,7 +4,7 @@ use super::table::{Purpose, Set};
 use crate::pg::call::{Call, Outcome, Result};
 use crate::pg::sql::{Parameter, Sees, connected, execute};
 use crate::pg::value::varlena::PgBuffer;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::{Row, SetForm, tree};
 use pgrx::pg_sys::Datum;
 
@@ -54,9 +54,9 @@ fn first_buckets() -> impl Iterator<Item = u64> {
 /// The statement returns no rows, so that the caller needs no right to read the table. Fails if the
 /// statement does.
 pub fn insert_first_rows(table: &[u8], form: SetForm) -> Result<u64> {
-    let buckets: Vec<u64> = memory::collect(first_buckets());
-    let rows: Vec<PgBuffer> =
-        memory::collect(first_buckets().map(|bucket| Row::empty(bucket).write(form)));
+    let buckets: List<u64> = first_buckets().collect();
+    let rows: List<PgBuffer> =
+        first_buckets().map(|bucket| Row::empty(bucket).write(form)).collect();
     let statement: [&[u8]; 3] = [
         b"INSERT INTO ",
         table,

@@ -10,7 +10,8 @@ use crate::pg::call::{Call, Outcome, Result, SqlValue};
 use crate::pg::catalog;
 use crate::pg::sql::connected;
 use crate::pg::value::array::{array_of, elements};
-use pg_bloom_core::{Layout, interrupt, memory};
+use pg_bloom_core::memory::List;
+use pg_bloom_core::{Layout, interrupt};
 use pgrx::pg_sys::Datum;
 
 /// What a function does with a set and elements. The elements that it is about are the *hits* of
@@ -92,7 +93,7 @@ fn act_on_array(call: &Call, function: &str, action: Action, returned: Returned)
     let mut elements = elements(call, 1, element_type.oid);
     let hashed = hashed_elements(&elements, element_type, action);
     // By array index.
-    let mut are_hits: Vec<bool> = memory::collect(elements.iter().map(|_| false));
+    let mut are_hits: List<bool> = elements.iter().map(|_| false).collect();
     perform(&set, action, &hashed, &mut |array_index| are_hits[array_index] = true)?;
     drop(hashed);
 
@@ -112,13 +113,13 @@ fn hashed_elements(
     elements: &[SqlValue],
     element_type: &ElementType,
     action: Action,
-) -> Vec<HashedElement> {
+) -> List<HashedElement> {
     let hasher = element_type.hasher(Layout::Blocked);
-    let mut hashed = memory::with_capacity(elements.len());
+    let mut hashed = List::with_capacity(elements.len());
     for (array_index, &element) in interrupt::cancellable(elements.iter().enumerate()) {
         // SAFETY: the type is that of the array's elements.
         if let Some(hash) = unsafe { hasher.hash(element) } {
-            memory::push(&mut hashed, HashedElement { hash, array_index });
+            hashed.push(HashedElement { hash, array_index });
         }
     }
 

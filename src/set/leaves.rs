@@ -7,8 +7,9 @@
 use super::rows::MOST_ROWS_AT_ONCE;
 use super::table::Set;
 use crate::pg::call::Result;
+use pg_bloom_core::interrupt;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::{Row, tree};
-use pg_bloom_core::{interrupt, memory};
 use std::ops::RangeInclusive;
 
 /// How many elements are looked for at all depths at once. Each needs up to sixty buckets.
@@ -154,13 +155,13 @@ struct LeafSearch<'a> {
     /// The elements, in their order.
     elements: &'a [HashedElement],
     /// The bucket of each element's leaf, once that was found.
-    leaves: Vec<Option<u64>>,
+    leaves: List<Option<u64>>,
 }
 
 impl<'a> LeafSearch<'a> {
     /// Returns a search that has found no leaf yet.
     fn new(elements: &'a [HashedElement]) -> LeafSearch<'a> {
-        let leaves = memory::collect(elements.iter().map(|_| None));
+        let leaves = elements.iter().map(|_| None).collect::<List<_>>();
         LeafSearch { elements, leaves }
     }
 
@@ -172,23 +173,23 @@ impl<'a> LeafSearch<'a> {
     /// Returns the buckets at some depths of the tree that cover the first `most` elements whose
     /// leaf isn't found yet, each bucket once. A *bucket* is the number of a possible row: it is
     /// determined by a depth and by this number of first bits of a hash.
-    fn buckets_without_leaf(&self, depths: RangeInclusive<u32>, most: usize) -> Vec<u64> {
+    fn buckets_without_leaf(&self, depths: RangeInclusive<u32>, most: usize) -> List<u64> {
         let hashes = self
             .elements
             .iter()
             .zip(&self.leaves)
             .filter(|(_, leaf)| leaf.is_none())
             .map(|(element, _)| element.hash);
-        let hashes: Vec<u64> = memory::collect(hashes.take(most));
+        let hashes: List<u64> = hashes.take(most).collect();
 
-        let mut buckets = Vec::new();
+        let mut buckets = List::new();
         for depth in depths {
             // Hashes are in order, so those of one bucket follow each other.
             let mut last_at_depth = None;
             for &hash in &hashes {
                 let bucket = tree::covering(hash, depth);
                 if last_at_depth != Some(bucket) {
-                    memory::push(&mut buckets, bucket);
+                    buckets.push(bucket);
                     last_at_depth = Some(bucket);
                 }
             }

@@ -6,7 +6,7 @@ use crate::pg::call::{Error, Result, SqlState, interrupt};
 use crate::pg::sql::{Parameter, Prepared, ResultRow, Sees, with_settings};
 use crate::pg::storage::announce;
 use crate::pg::value::varlena::PgBuffer;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::{Row, tree};
 use pgrx::pg_sys;
 
@@ -17,11 +17,11 @@ pub const MOST_ROWS_AT_ONCE: usize = 1024;
 #[derive(Default)]
 pub struct Replacement {
     /// The buckets whose rows are deleted.
-    pub deleted: Vec<u64>,
+    pub deleted: List<u64>,
     /// Rows that replace the row of their own bucket.
-    pub updated: Vec<Row>,
+    pub updated: List<Row>,
     /// Rows of buckets that have no row yet.
-    pub inserted: Vec<Row>,
+    pub inserted: List<Row>,
 }
 
 impl Replacement {
@@ -31,23 +31,23 @@ impl Replacement {
     ///
     /// If there are several, the old row is deleted, and its parts are inserted under their own
     /// bucket numbers. A single row wasn't divided: it updates the row with its bucket.
-    pub fn add_split(&mut self, bucket: u64, rows: Vec<Row>) {
+    pub fn add_split(&mut self, bucket: u64, rows: List<Row>) {
         if rows.len() > 1 {
-            memory::push(&mut self.deleted, bucket);
+            self.deleted.push(bucket);
             for row in rows {
-                memory::push(&mut self.inserted, row);
+                self.inserted.push(row);
             }
         } else {
             for row in rows {
-                memory::push(&mut self.updated, row);
+                self.updated.push(row);
             }
         }
     }
 
     /// Returns the buckets of the rows that must be locked before they are written.
-    pub fn buckets_to_lock(&self) -> Vec<u64> {
+    pub fn buckets_to_lock(&self) -> List<u64> {
         let updated = self.updated.iter().map(|row| row.bucket);
-        memory::collect(self.deleted.iter().copied().chain(updated))
+        self.deleted.iter().copied().chain(updated).collect()
     }
 
     /// Takes out pairs of a deletion and an insertion, in place of which one UPDATE can give the
@@ -58,11 +58,11 @@ impl Replacement {
     /// takes the place of a deleted one if the ranges of both begin with the same hash. Example:
     /// row 5 was divided, so 5 is deleted, and 10 and 11 are inserted. Row 10 covers the first half
     /// of 5, so it takes the place of 5, and only 11 is still inserted.
-    fn take_bucket_changes(&mut self) -> Vec<BucketChange> {
+    fn take_bucket_changes(&mut self) -> List<BucketChange> {
         self.deleted.sort_unstable_by_key(|&bucket| tree::first_hash(bucket));
 
-        let mut bucket_changes = Vec::new();
-        let mut still_inserted = Vec::new();
+        let mut bucket_changes = List::new();
+        let mut still_inserted = List::new();
         for row in std::mem::take(&mut self.inserted) {
             let first_hash = tree::first_hash(row.bucket);
             let found = self
@@ -71,9 +71,9 @@ impl Replacement {
             match found {
                 Ok(index) => {
                     let old_bucket = self.deleted.remove(index);
-                    memory::push(&mut bucket_changes, BucketChange { old_bucket, row });
+                    bucket_changes.push(BucketChange { old_bucket, row });
                 }
-                Err(_) => memory::push(&mut still_inserted, row),
+                Err(_) => still_inserted.push(row),
             }
         }
         self.inserted = still_inserted;
@@ -201,10 +201,10 @@ impl Set {
         statement: &Prepared,
         value: Parameter<'_>,
         sees: Sees,
-    ) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
+    ) -> Result<List<Row>> {
+        let mut rows = List::new();
         self.each_row(statement, &[value], sees, |row| {
-            memory::push(&mut rows, row);
+            rows.push(row);
             Ok(())
         })?;
         Ok(rows)
@@ -221,7 +221,7 @@ impl Set {
     pub fn each_page(
         &self,
         sees: Sees,
-        mut visit: impl FnMut(Vec<Row>) -> Result<()>,
+        mut visit: impl FnMut(List<Row>) -> Result<()>,
     ) -> Result<()> {
         // No bucket of a set is negative. If the table has one, it must be read to be reported.
         let mut first_bucket = i64::MIN;
@@ -285,11 +285,11 @@ impl Set {
         if bucket_changes.is_empty() {
             return Ok(());
         }
-        let rows: Vec<&Row> = memory::collect(bucket_changes.iter().map(|change| &change.row));
+        let rows: List<&Row> = bucket_changes.iter().map(|change| &change.row).collect();
         let new_buckets = buckets_of(&rows);
         let new_hashes = self.stored_hashes_of(&rows);
-        let old_buckets: Vec<u64> =
-            memory::collect(bucket_changes.iter().map(|change| change.old_bucket));
+        let old_buckets: List<u64> =
+            bucket_changes.iter().map(|change| change.old_bucket).collect();
         let values = [
             Parameter::I64s(&new_buckets),
             Parameter::Byteas(&new_hashes),
@@ -319,7 +319,7 @@ impl Set {
         if rows.is_empty() {
             return Ok(());
         }
-        let rows: Vec<&Row> = memory::collect(rows.iter());
+        let rows: List<&Row> = rows.iter().collect();
         let buckets = buckets_of(&rows);
         let hashes = self.stored_hashes_of(&rows);
         let values = [Parameter::I64s(&buckets), Parameter::Byteas(&hashes)];
@@ -327,8 +327,8 @@ impl Set {
     }
 
     /// Returns the bytes that the table stores for the hashes of each row.
-    fn stored_hashes_of(&self, rows: &[&Row]) -> Vec<PgBuffer> {
-        memory::collect(rows.iter().map(|row| row.write(self.form)))
+    fn stored_hashes_of(&self, rows: &[&Row]) -> List<PgBuffer> {
+        rows.iter().map(|row| row.write(self.form)).collect()
     }
 
     /// Reads rows back that were just written, and checks that the table has the updated and
@@ -337,10 +337,10 @@ impl Set {
     /// and if reading fails.
     fn check_stored(&self, written: &Replacement) -> Result<()> {
         let written_rows = written.updated.iter().chain(&written.inserted);
-        let rows: Vec<&Row> = memory::collect(written_rows);
+        let rows: List<&Row> = written_rows.collect();
         let mut buckets = buckets_of(&rows);
         for &bucket in &written.deleted {
-            memory::push(&mut buckets, bucket);
+            buckets.push(bucket);
         }
         self.execute_for_rows(&self.read_statement, &[Parameter::I64s(&buckets)], rows)
     }
@@ -353,7 +353,7 @@ impl Set {
         &self,
         statement: &Prepared,
         values: &[Parameter<'_>],
-        mut expected_rows: Vec<&Row>,
+        mut expected_rows: List<&Row>,
     ) -> Result<()> {
         expected_rows.sort_unstable_by_key(|row| row.bucket);
         let count = self.each_row(statement, values, Sees::Now, |returned| {
@@ -381,6 +381,6 @@ impl Set {
 }
 
 /// Returns the buckets of rows, in the same order.
-fn buckets_of(rows: &[&Row]) -> Vec<u64> {
-    memory::collect(rows.iter().map(|row| row.bucket))
+fn buckets_of(rows: &[&Row]) -> List<u64> {
+    rows.iter().map(|row| row.bucket).collect()
 }

@@ -3,6 +3,7 @@
 
 use crate::pg::call::Result;
 use crate::pg::sql::{Planning, Prepared};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// Reads rows by an array of buckets. All statements return the bucket and the hashes of each row
@@ -68,8 +69,8 @@ fn planned(
     types: &[pg_sys::Oid],
     planning: Planning,
 ) -> Result<Prepared> {
-    let parts: Vec<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
-    Prepared::new(&[&parts.join(table)], types.to_vec(), planning)
+    let parts: List<&[u8]> = statement.split("{set}").map(str::as_bytes).collect();
+    Prepared::new(&[&parts.join(table)], types.into(), planning)
 }
 
 /// The statements that lock rows, and then return their newest versions, and those that change

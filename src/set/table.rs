@@ -18,6 +18,7 @@ use crate::pg::storage::relation::{Opened, Relation, name_of};
 use crate::pg::value::encoding::{self, database_encoding_name};
 use crate::pg::value::time::{self, Timestamp};
 use pg_bloom_core::Layout;
+use pg_bloom_core::memory::List;
 use pg_bloom_core::set::SetForm;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -68,7 +69,7 @@ impl Purpose {
 pub struct Set {
     pub oid: Oid,
     /// The name of the table as the statements have it, with its schema.
-    pub table: Vec<u8>,
+    pub table: List<u8>,
     pub parameters: Parameters,
     /// The type of the elements, as it is now.
     element: RefCell<ElementType>,
@@ -314,7 +315,7 @@ impl Set {
 fn learn(
     call: &Call,
     table: Relation,
-    name: Vec<u8>,
+    name: List<u8>,
     outdated: Option<Rc<Set>>,
 ) -> Result<Rc<Set>> {
     if !IS_WATCHED.with(|is_watched| is_watched.replace(true)) {
@@ -371,7 +372,7 @@ fn learn(
 /// full, all other sets are dropped first.
 fn remember(set: &Rc<Set>) {
     // Dropping a set frees its plans, which must not happen while `KNOWN` is borrowed.
-    let mut dropped_later = Vec::new();
+    let mut dropped_later = List::new();
     KNOWN.with(|known| {
         let mut known = known.borrow_mut();
         if known.len() >= MOST_REMEMBERED {
@@ -397,7 +398,7 @@ fn forget(oid: Oid) {
 /// Fails with 42809 unless these two are its only columns, NOT NULL, and of the types that a set
 /// has, and with 55000 for a set in the form of old versions of this extension.
 fn check_columns(table: Relation) -> Result<SetColumns> {
-    let columns: Vec<NamedColumn> = table
+    let columns: List<NamedColumn> = table
         .columns()
         .filter(|column| !column.attisdropped)
         .map(|column| NamedColumn { name: encoding::name(&column.attname), column })
@@ -484,7 +485,7 @@ fn parameters_of(call: &Call, table: Relation, columns: SetColumns) -> Result<Pa
 
 /// Returns the error for a table that isn't there. `name` is its name when the call began.
 #[cold]
-fn undefined(oid: Oid, name: Option<Vec<u8>>) -> Error {
+fn undefined(oid: Oid, name: Option<List<u8>>) -> Error {
     let name = match name {
         Some(name) => encoding::utf8(&name),
         None => format!("with OID {}", oid.to_u32()),

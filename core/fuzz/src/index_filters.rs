@@ -5,7 +5,7 @@ use super::forge::{Input, repair};
 use super::{oracle, pages};
 use pg_bloom_core::filter::build::contains;
 use pg_bloom_core::index::filters::memory::{Failure, Memory, MemoryFilters};
-use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, Holds, Sought};
+use pg_bloom_core::index::filters::{FilterGroup, Holds, Sought};
 use pg_bloom_core::index::page::{PageSize, RowId};
 use pg_bloom_core::{Kind, Layout, View};
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ fn use_it(mut index: MemoryFilters) {
         slots += directory.slots(number);
     }
     if slots <= MOST {
-        let any = |hash| vec![vec![Sought::Hash(hash), Sought::Hash(!hash)] as FilterCondition];
+        let any = |hash| vec![vec![Sought::Hash(hash), Sought::Hash(!hash)]];
         for i in 0..8u64 {
             // What is left may be damaged, which is an error.
             let _ = index.search(|_| any(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)));

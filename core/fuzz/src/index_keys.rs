@@ -54,7 +54,7 @@ fn live(history: &[u8]) -> MemoryRanges {
         .map(|hashes| hashes.iter().copied().collect::<Vec<u64>>());
     let mut index = MemoryRanges::build(options, hold, lists).expect("possible options");
     index.directory.options.may_split = may_split;
-    index.memory.pages[0] = index.directory.metapage();
+    index.memory.pages[0] = index.directory.metapage().into();
     let mut range = built;
     while !input.0.is_empty() && range < 40_000 {
         let (step, hash) = (input.byte(), element(input.half().into()));

@@ -16,6 +16,7 @@ pub mod numeric;
 pub mod scalar;
 
 use crate::interrupt::Meter;
+use crate::memory::List;
 
 /// A destination for canonical bytes: a hash, a counter or a list.
 pub trait Sink {
@@ -48,7 +49,7 @@ impl Sink for ByteCounter {
     }
 }
 
-impl Sink for Vec<u8> {
+impl Sink for List<u8> {
     fn write(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }

@@ -3,7 +3,7 @@
 //! four digits, as PostgreSQL stores them.
 
 use super::Sink;
-use crate::memory;
+use crate::memory::List;
 use std::iter;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub enum Sign {
 
 /// A number of kind numeric: its canonical bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numeric(pub(crate) Vec<u8>);
+pub struct Numeric(pub(crate) List<u8>);
 
 impl Numeric {
     /// Reads a decimal: digits, at most one point, an optional exponent; or `NaN`, `Infinity`,
@@ -44,7 +44,7 @@ impl Numeric {
             return Some(Numeric(b"NaN".into()));
         }
         if magnitude.eq_ignore_ascii_case("infinity") {
-            return Some(Numeric(format!("{minus}Infinity").into()));
+            return Some(Numeric(format!("{minus}Infinity").into_bytes().into()));
         }
 
         let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
@@ -68,7 +68,7 @@ impl Numeric {
 /// Example: 0.0120 has the digits `12` and the exponent -3.
 struct Decimal {
     /// The decimal digits of the integer, in ASCII, without zeros at either end; none for zero.
-    digits: Vec<u8>,
+    digits: List<u8>,
     exponent: i64,
 }
 
@@ -88,7 +88,7 @@ impl Decimal {
         }
 
         // The point moves behind the last digit, and zeros there become part of the exponent.
-        let mut digits = memory::collect(characters());
+        let mut digits = characters().collect::<List<_>>();
         let mut exponent = exponent.checked_sub(fraction.len() as i64)?;
         while digits.last() == Some(&b'0') {
             digits.pop();
@@ -104,7 +104,7 @@ impl Decimal {
     /// the digits `12`. It must not be zero. `minus` is written before it: a minus sign or nothing.
     ///
     /// Returns `None` if it has more digits than PostgreSQL's type allows.
-    fn plain_text(&self, minus: &str) -> Option<Vec<u8>> {
+    fn plain_text(&self, minus: &str) -> Option<List<u8>> {
         let Decimal { digits, exponent } = self;
         // Negative for a number below 0.1, which begins with zeros after the point: -1 means one
         // zero.
@@ -118,7 +118,7 @@ impl Decimal {
         // before those of a number below 0.1.
         let num_zeros = if *exponent > 0 { *exponent } else { (-digits_before_point).max(0) };
         let room = minus.len() + b"0.".len() + digits.len() + num_zeros as usize;
-        let mut text = memory::with_capacity(room);
+        let mut text = List::with_capacity(room);
         text.extend_from_slice(minus.as_bytes());
 
         let zeros = iter::repeat_n(b'0', num_zeros as usize);

@@ -14,7 +14,7 @@
 //! watched from then on. So the watched hashes are soon those that few rows have.
 
 use super::{Condition, place_of};
-use crate::memory;
+use crate::memory::List;
 
 /// A condition as alternatives, and what must hold beside one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Alternatives {
     /// What must hold in any case; unknown if nothing must.
     pub required: Condition,
     /// One of these must hold. They are distinct.
-    pub choices: Vec<Condition>,
+    pub choices: List<Condition>,
 }
 
 impl Alternatives {
@@ -53,12 +53,12 @@ impl Alternatives {
                     .unwrap_or(0);
                 let choices = match all.swap_remove(index_of_widest) {
                     Condition::Any(any) => any,
-                    other => vec![other],
+                    other => List::from([other]),
                 };
                 required = Condition::all(all);
                 choices
             }
-            other => vec![other],
+            other => List::from([other]),
         };
         choices.sort_unstable();
         choices.dedup();
@@ -75,18 +75,18 @@ impl Alternatives {
 pub struct RowTest {
     /// A hash table of the hashes of all alternatives, 0 where a place is free. At most a quarter
     /// of its places are taken.
-    hashes: Vec<u64>,
+    hashes: List<u64>,
     /// By place in `hashes`, the last row that has the hash.
-    last_row: Vec<u32>,
+    last_row: List<u32>,
     /// The number of the row whose hashes are being added.
     row: u32,
     /// What must hold beside an alternative, on places in `hashes` instead of hashes.
     required: Condition,
-    alternatives: Vec<WatchedAlternative>,
+    alternatives: List<WatchedAlternative>,
     /// The numbers of the alternatives that the range may have.
-    alternatives_in_range: Vec<u32>,
+    alternatives_in_range: List<u32>,
     /// A bit for each hash that is watched: the one with the number that its highest bits are.
-    watched_bits: Vec<u64>,
+    watched_bits: List<u64>,
     /// By how many bits a hash is shifted to the right to get the number of its bit.
     watched_shift: u32,
 }
@@ -103,7 +103,7 @@ pub struct TestedRow<'t> {
 
 /// An alternative: parts that must all hold, which are conditions on places in [`RowTest::hashes`].
 struct WatchedAlternative {
-    parts: Vec<Condition>,
+    parts: List<Condition>,
     /// The index of the part of which hashes are watched.
     watched_part: usize,
 }
@@ -113,7 +113,7 @@ impl WatchedAlternative {
     fn of_condition(condition: Condition) -> WatchedAlternative {
         let parts = match condition {
             Condition::All(all) => all,
-            other => vec![other],
+            other => List::from([other]),
         };
         WatchedAlternative { parts, watched_part: 0 }
     }
@@ -145,7 +145,7 @@ impl RowTest {
 
         // The same conditions, with the place of each hash instead of the hash.
         let required = alternatives.required.map(&mut place_of_hash);
-        let mut watched_alternatives = memory::with_capacity(alternatives.choices.len());
+        let mut watched_alternatives = List::with_capacity(alternatives.choices.len());
         for choice in &alternatives.choices {
             let by_place = choice.map(&mut place_of_hash);
             watched_alternatives.push(WatchedAlternative::of_condition(by_place));
@@ -154,13 +154,13 @@ impl RowTest {
         let wanted_bits = WATCHED_BITS_OF_ALTERNATIVE * watched_alternatives.len();
         let num_bits = wanted_bits.next_power_of_two().max(LEAST_WATCHED_BITS);
         RowTest {
-            last_row: memory::zeroed(hashes.len()),
+            last_row: List::zeroed(hashes.len()),
             hashes,
             row: 0,
             required,
             alternatives: watched_alternatives,
-            alternatives_in_range: Vec::new(),
-            watched_bits: memory::zeroed(num_bits / u64::BITS as usize),
+            alternatives_in_range: List::new(),
+            watched_bits: List::zeroed(num_bits / u64::BITS as usize),
             watched_shift: u64::BITS - num_bits.ilog2(),
         }
     }
@@ -170,7 +170,7 @@ impl RowTest {
     pub fn begin_range(&mut self, numbers: &[u32]) -> RangeTest<'_> {
         self.alternatives_in_range.clear();
         for &number in numbers {
-            memory::push(&mut self.alternatives_in_range, number);
+            self.alternatives_in_range.push(number);
         }
         self.set_watched_bits();
         RangeTest { test: self }
@@ -256,14 +256,14 @@ impl TestedRow<'_> {
 
 /// Returns a hash table of all hashes that alternatives mention, and of those that are required
 /// beside them.
-fn table_of_hashes(alternatives: &Alternatives) -> Vec<u64> {
-    let mut hashes = Vec::new();
+fn table_of_hashes(alternatives: &Alternatives) -> List<u64> {
+    let mut hashes = List::new();
     for condition in alternatives.choices.iter().chain([&alternatives.required]) {
-        condition.visit_hashes(&mut |hash| memory::push(&mut hashes, hash));
+        condition.visit_hashes(&mut |hash| hashes.push(hash));
     }
 
     // At least four places for each hash, so that searches are short. 0 is a free place.
-    let mut table: Vec<u64> = memory::zeroed((4 * hashes.len()).next_power_of_two());
+    let mut table: List<u64> = List::zeroed((4 * hashes.len()).next_power_of_two());
     for hash in hashes {
         // The place where the hash is already, or a free one for it.
         let place = find(&table, hash);

@@ -19,7 +19,7 @@ pub mod text;
 
 use crate::canonical::Sink;
 use crate::hash::{HashSink, hash_with_seed};
-use crate::memory;
+use crate::memory::List;
 
 // Seeds for the hashes of each kind of key.
 const MEMBER: u64 = 2;
@@ -154,30 +154,30 @@ pub enum Condition {
     /// The row must have this hash.
     Has(u64),
     /// All of these; never empty.
-    All(Vec<Condition>),
+    All(List<Condition>),
     /// One of these. If there is none, no row matches.
-    Any(Vec<Condition>),
+    Any(List<Condition>),
 }
 
 impl Condition {
-    pub const NONE: Condition = Condition::Any(Vec::new());
+    pub const NONE: Condition = Condition::Any(List::new());
 
     /// Returns the condition that all of these hold. Unknown ones are left out; if there are no
     /// others, the result is unknown. If one can't hold, the result can't either.
     ///
     /// Conditions that are ANDs themselves are taken apart, so that no AND is within an AND.
     pub fn all(conditions: impl IntoIterator<Item = Condition>) -> Condition {
-        let mut all = Vec::new();
+        let mut all = List::new();
         for condition in conditions {
             match condition {
                 Condition::Unknown => {}
                 Condition::Any(any) if any.is_empty() => return Condition::NONE,
                 Condition::All(nested) => {
                     for condition in nested {
-                        memory::push(&mut all, condition);
+                        all.push(condition);
                     }
                 }
-                other => memory::push(&mut all, other),
+                other => all.push(other),
             }
         }
         match all.len() {
@@ -192,7 +192,7 @@ impl Condition {
     ///
     /// Conditions that are ORs themselves are taken apart, so that no OR is within an OR.
     pub fn any(conditions: impl IntoIterator<Item = Condition>) -> Condition {
-        let mut any = Vec::new();
+        let mut any = List::new();
         for condition in conditions {
             match condition {
                 Condition::Unknown => return Condition::Unknown,
@@ -203,10 +203,10 @@ impl Condition {
                         std::mem::swap(&mut any, &mut nested);
                     }
                     for condition in nested {
-                        memory::push(&mut any, condition);
+                        any.push(condition);
                     }
                 }
-                other => memory::push(&mut any, other),
+                other => any.push(other),
             }
         }
         if any.len() == 1 { any.remove(0) } else { Condition::Any(any) }
@@ -217,7 +217,7 @@ impl Condition {
     ///
     /// Hashes are looked up in ascending order, which is a random order of the keys: neighbouring
     /// windows of a text often occur together, so after one the next one would rule out little.
-    pub fn all_of(mut hashes: Vec<u64>, most: usize) -> Condition {
+    pub fn all_of(mut hashes: List<u64>, most: usize) -> Condition {
         hashes.sort_unstable();
         hashes.dedup();
         hashes.truncate(most);
@@ -338,8 +338,8 @@ impl Condition {
 }
 
 /// Returns these conditions on the hashes that `replace` returns for theirs.
-fn map_each(conditions: &[Condition], replace: &mut impl FnMut(u64) -> u64) -> Vec<Condition> {
-    let mut mapped = memory::with_capacity(conditions.len());
+fn map_each(conditions: &[Condition], replace: &mut impl FnMut(u64) -> u64) -> List<Condition> {
+    let mut mapped = List::with_capacity(conditions.len());
     for condition in conditions {
         mapped.push(condition.map(replace));
     }

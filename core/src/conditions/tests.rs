@@ -106,10 +106,10 @@ fn unknown_is_left_out_of_all_and_makes_any_unknown() {
     assert_eq!(Condition::all([Has(1), Condition::NONE]), Condition::NONE);
     assert_eq!(Condition::any([Has(1), Condition::NONE]), Has(1));
     assert_eq!(
-        Condition::all([Has(1), All(vec![Has(2), Has(3)])]),
-        All(vec![Has(1), Has(2), Has(3)])
+        Condition::all([Has(1), All(List::from([Has(2), Has(3)]))]),
+        All(List::from([Has(1), Has(2), Has(3)]))
     );
-    assert_eq!(Condition::all_of(vec![3, 1, 3, 2], 2), All(vec![Has(1), Has(2)]));
+    assert_eq!(Condition::all_of(List::from([3, 1, 3, 2]), 2), All(List::from([Has(1), Has(2)])));
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn slots_are_those_for_which_the_condition_holds() {
             .filter(|s| s >> bit & 1 == 1)
             .fold(0, |slots, s| slots | 1u128 << s)
     };
-    let condition = All(vec![
-        Any(vec![Has(0), Has(1)]),
+    let condition = All(List::from([
+        Any(List::from([Has(0), Has(1)])),
         Has(2),
-        Any(vec![All(vec![Has(0), Has(3)]), Has(4)]),
-    ]);
+        Any(List::from([All(List::from([Has(0), Has(3)])), Has(4)])),
+    ]));
     let holds = |s: u32| {
         let has = |bit: u32| s >> bit & 1 == 1;
         (has(0) || has(1)) && has(2) && (has(0) && has(3) || has(4))
@@ -137,7 +137,7 @@ fn slots_are_those_for_which_the_condition_holds() {
 #[test]
 fn what_cannot_change_the_answer_is_not_asked_for() {
     let mut asked = Vec::new();
-    let condition = All(vec![Has(1), Has(2)]);
+    let condition = All(List::from([Has(1), Has(2)]));
     let found = condition.slots(u128::MAX, &mut |hash| {
         asked.push(hash);
         Ok::<_, ()>(0)

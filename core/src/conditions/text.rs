@@ -38,7 +38,7 @@ pub(super) mod fold;
 
 use super::{Condition, Window, place_of};
 use crate::interrupt::Meter;
-use crate::memory;
+use crate::memory::List;
 
 /// The most windows of a pattern that are looked up, those that are single characters apart.
 pub(super) const MOST_HASHES: usize = 256;
@@ -228,9 +228,9 @@ fn each_window_within_runs(
 pub struct Windows {
     /// A hash table of the windows, 0 where a place is free. At least half of its places are free;
     /// it has none before the first window.
-    table: Vec<u64>,
+    table: List<u64>,
     /// The windows in the order in which they were found.
-    found: Vec<Window>,
+    found: List<Window>,
 }
 
 impl Windows {
@@ -246,7 +246,7 @@ impl Windows {
                 self.grow_table();
             }
             if insert(&mut self.table, window) {
-                memory::push(&mut self.found, window);
+                self.found.push(window);
             }
         });
         count
@@ -255,7 +255,7 @@ impl Windows {
     /// Makes the table four times as large, with the same windows.
     fn grow_table(&mut self) {
         const FIRST_PLACES: usize = 1 << 12;
-        self.table = memory::zeroed((self.table.len() * 4).max(FIRST_PLACES));
+        self.table = List::zeroed((self.table.len() * 4).max(FIRST_PLACES));
         for &window in &self.found {
             insert(&mut self.table, window);
         }
@@ -267,7 +267,7 @@ impl Windows {
     }
 
     /// Takes all windows out, and returns their hashes.
-    pub fn take(&mut self) -> Vec<u64> {
+    pub fn take(&mut self) -> List<u64> {
         self.table.fill(0);
         hashes_of(std::mem::take(&mut self.found).into_iter())
     }
@@ -286,16 +286,16 @@ fn insert(table: &mut [u64], window: Window) -> bool {
 }
 
 /// Returns the hashes of windows, one or two for each.
-pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> Vec<u64> {
-    memory::collect(windows.flat_map(Window::hashes))
+pub(super) fn hashes_of(windows: impl Iterator<Item = Window>) -> List<u64> {
+    windows.flat_map(Window::hashes).collect()
 }
 
 /// Returns the condition that a text has all windows of these runs, each of which ends with a byte
 /// 0 or at the end. If case is ignored, characters of which locales may disagree end a run, too.
 fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
-    let mut windows = Vec::new();
+    let mut windows = List::new();
     let ends_run = |c| case == LetterCase::Ignored && !fold::is_known(c);
-    each_window_within_runs(runs, encoding, ends_run, |window| memory::push(&mut windows, window));
+    each_window_within_runs(runs, encoding, ends_run, |window| windows.push(window));
     all_windows(windows)
 }
 
@@ -303,7 +303,7 @@ fn windows_of(runs: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
 /// only some are required.
 ///
 /// Windows that are single characters are looked up last, since many ranges have them.
-pub(super) fn all_windows(mut windows: Vec<Window>) -> Condition {
+pub(super) fn all_windows(mut windows: List<Window>) -> Condition {
     windows.sort_unstable_by_key(|window| (window.is_single_character(), window.0));
     windows.dedup();
     let num_long = windows.partition_point(|window| !window.is_single_character());
@@ -336,7 +336,7 @@ pub fn like(pattern: &[u8], encoding: Encoding, case: LetterCase) -> Condition {
     }
 
     // The pattern without escapes, and with a byte 0, which no text has, for each wildcard.
-    let mut runs = memory::with_capacity(pattern.len());
+    let mut runs = List::with_capacity(pattern.len());
     let mut bytes = pattern.iter();
     while let Some(&byte) = bytes.next() {
         match byte {

@@ -38,8 +38,8 @@ use crate::filter::merge::{cannot_merge, merged_header};
 use crate::filter::view::{Body, View, check_is_whole};
 use crate::kind::Kind;
 use crate::layout::Layout;
-use crate::memory::Buffer;
-use crate::{interrupt, memory, sizing};
+use crate::memory::{Buffer, List};
+use crate::{interrupt, sizing};
 use counters::{BLOCK_BYTES, BLOCK_COUNTERS, Tally};
 
 /// A stored counting filter that was validated, read in place.
@@ -297,7 +297,7 @@ impl<'a> Counting<'a> {
         if self.header.kind.is_none() {
             return use_view(&View { header: self.header, body: Body::Sparse(&[]) });
         }
-        let mut bits = memory::zeroed(self.header.payload_bytes() as usize);
+        let mut bits = List::zeroed(self.header.payload_bytes() as usize);
         counters::to_bits(self.counters, &mut bits);
         use_view(&View { header: self.header, body: Body::Dense(&bits) })
     }

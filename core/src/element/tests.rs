@@ -38,7 +38,7 @@ fn arrays_are_whole_and_of_one_kind() {
     };
     let class = |result: Result<Array<'_>>| result.map(drop).map_err(|error| error.class());
     // ARRAY[1, NULL], as docs/format.md writes it.
-    let mut written = Vec::new();
+    let mut written = List::new();
     array(&[2], vec![Some(1i64.into()), None])
         .expect("an array")
         .write(&mut written);

@@ -6,9 +6,9 @@ use super::view::{Body, View};
 use crate::error::{KindMismatch, Result};
 use crate::kind::Kind;
 use crate::layout::Layout;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, List};
 use crate::sizing::max_blocks;
-use crate::{interrupt, memory, sizing};
+use crate::{interrupt, sizing};
 
 /// The parameters of a build.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -261,7 +261,7 @@ pub fn add_hashes<B: Buffer>(
     match view.body {
         Body::Sparse([]) => from_hashes(&header, hashes, limit),
         Body::Sparse(list) => {
-            let mut all = memory::with_capacity(list.len() + hashes.len());
+            let mut all = List::with_capacity(list.len() + hashes.len());
             all.extend(interrupt::cancellable(sparse::hashes_in(list)));
             all.extend(hashes);
             // Some hashes may be in both; the list is sorted already.

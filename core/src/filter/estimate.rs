@@ -37,9 +37,10 @@ use super::merge::{merged_header, or_into, union};
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::Result;
+use crate::interrupt;
 use crate::layout::{Layout, Shape};
+use crate::memory::List;
 use crate::simd;
-use crate::{interrupt, memory};
 use std::borrow::Cow;
 
 /// Two estimates agree if they differ by at most this many standard errors of the coarser one.
@@ -133,7 +134,7 @@ fn bits_set_in_classic(header: &Header<'_>, list: &[[u8; 8]]) -> u64 {
     let shape = header.shape();
     let num_positions = list.len() * shape.num_hashes as usize;
     if num_positions <= MOST_SORTED_POSITIONS {
-        let mut sorted = memory::with_capacity(num_positions);
+        let mut sorted = List::with_capacity(num_positions);
         sorted.extend(sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash)));
         sorted.sort_unstable();
         sorted.dedup();
@@ -144,7 +145,7 @@ fn bits_set_in_classic(header: &Header<'_>, list: &[[u8; 8]]) -> u64 {
     let mut bits_set = 0;
     for part_start in (0..shape.blocks).step_by(MARKED_AT_ONCE as usize) {
         let part_bits = MARKED_AT_ONCE.min(shape.blocks - part_start);
-        let mut marked: Vec<u8> = memory::zeroed(part_bits.div_ceil(8) as usize);
+        let mut marked: List<u8> = List::zeroed(part_bits.div_ceil(8) as usize);
         let positions = sparse::hashes_in(list).flat_map(|hash| shape.classic_bits(hash));
         for position in interrupt::cancellable(positions) {
             // Positions in other parts are left out.
@@ -185,7 +186,7 @@ pub(crate) fn dense_form_of(header: &Header<'_>, list: &[[u8; 8]]) -> DenseForm 
     let hashes_by_block = list.chunk_by(|first, second| block_of(first) == block_of(second));
 
     let one_block = Shape { blocks: 1, ..shape };
-    let mut block = vec![0u8; (shape.layout.block_bits() / 8) as usize];
+    let mut block = List::filled(0u8, (shape.layout.block_bits() / 8) as usize);
     let mut bits_set = 0;
     // Blocks without elements have rate 0.
     let mut sum_of_rates = 0.0;
@@ -271,10 +272,10 @@ struct SizeEstimate {
 /// greatest common divisor of the numbers of blocks of all filters that were merged.
 ///
 /// Checks for interrupts, so a user can cancel it.
-fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
+fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> List<SizeEstimate> {
     let mut shape = header.shape();
     let mut bits_at_size = Cow::Borrowed(bits);
-    let mut estimates = Vec::new();
+    let mut estimates = List::new();
     loop {
         let elements = elements_for(shape, count_ones(&bits_at_size));
         estimates.push(SizeEstimate { blocks: shape.blocks, elements });
@@ -284,9 +285,9 @@ fn estimates_by_size(header: &Header<'_>, bits: &[u8]) -> Vec<SizeEstimate> {
 
         let factor = smallest_factor(shape.blocks / header.base_blocks);
         shape.blocks /= factor;
-        let mut folded = memory::zeroed(shape.payload_bytes() as usize);
+        let mut folded = List::zeroed(shape.payload_bytes() as usize);
         shape.layout.fold(&bits_at_size, &mut folded, factor);
-        bits_at_size = Cow::Owned(folded);
+        bits_at_size = Cow::Owned(folded.into());
     }
 }
 
@@ -314,7 +315,7 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
         tolerance: f64,
     }
 
-    let mut agreeing: Vec<Agreeing> = Vec::new();
+    let mut agreeing: List<Agreeing> = List::new();
     for &SizeEstimate { blocks, elements } in estimates.iter().rev() {
         let disagrees = agreeing
             .iter()
@@ -352,7 +353,7 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     }
 
     if merged.payload_bytes() <= SMALL_UNION_BYTES {
-        let value: Vec<u8> = union(a, b, u64::MAX)?;
+        let value: List<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
     }
     let blocks = match (a.body, b.body) {
@@ -365,7 +366,7 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
     };
 
     let header = Header { blocks, ..merged };
-    let mut bits = memory::zeroed(header.payload_bytes() as usize);
+    let mut bits = List::zeroed(header.payload_bytes() as usize);
     for view in [a, b] {
         match view.body {
             // The list is of a filter with more blocks than the bits of the other one. Its hashes

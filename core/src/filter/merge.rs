@@ -25,7 +25,7 @@ use crate::error::{Error, InvalidParameter, KindMismatch, Mismatch, Result};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::layout::{Layout, and_bytes};
-use crate::memory::{self, Buffer};
+use crate::memory::{Buffer, List};
 use crate::sizing::DEFAULT_FPR;
 use std::cmp::Ordering;
 
@@ -140,7 +140,7 @@ pub fn or_into(payload: &mut [u8], blocks: u64, view: &View<'_>) {
         Body::Sparse(list) => {
             // A list stands for the bits of its own size, each block of which becomes several. In
             // the larger size the hashes would set the bits of only one of these.
-            let mut own_bits = memory::zeroed(header.payload_bytes() as usize);
+            let mut own_bits = List::zeroed(header.payload_bytes() as usize);
             insert_list(&mut own_bits, header, list);
             header.layout.spread(&own_bits, payload, factor);
         }
@@ -182,7 +182,7 @@ pub fn union<B: Buffer>(a: &View<'_>, b: &View<'_>, limit: u64) -> Result<B> {
 /// (a list of hashes); `None` if it has bits. It is sparse if both filters are, if they have
 /// equally many blocks, and if the hashes take no more bytes than bits would. `header` is that of
 /// the union.
-fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u64>> {
+fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<List<u64>> {
     let (Body::Sparse(list_a), Body::Sparse(list_b)) = (a.body, b.body) else {
         return None;
     };
@@ -192,7 +192,7 @@ fn sparse_union(header: &Header<'_>, a: &View<'_>, b: &View<'_>) -> Option<Vec<u
     // Hashes that are in both lists are counted only if it matters.
     let is_sparse = header.fits_sparse(list_a.len() + list_b.len())
         || header.fits_sparse(sparse::union(list_a, list_b).count());
-    is_sparse.then(|| memory::collect(sparse::union(list_a, list_b)))
+    is_sparse.then(|| sparse::union(list_a, list_b).collect())
 }
 
 /// Returns the filter with the elements that both filters may have. A filter is *dense*, bits, or
@@ -215,7 +215,7 @@ pub fn intersection<B: Buffer>(a: &View<'_>, b: &View<'_>) -> Result<B> {
             let payload = payload_mut(&mut value, &header);
             // Both are spread to the same size first: ORing into zeros copies their bits.
             or_into(payload, header.blocks, a);
-            let mut bits_of_b = memory::zeroed(payload.len());
+            let mut bits_of_b = List::zeroed(payload.len());
             or_into(&mut bits_of_b, header.blocks, b);
             and_bytes(payload, &bits_of_b);
             Ok(value)
@@ -238,7 +238,7 @@ fn common_elements<B: Buffer>(
     other: &View<'_>,
 ) -> Result<B> {
     let hashes = interrupt::cancellable(sparse::hashes_in(list));
-    let common = memory::collect(hashes.filter(|&hash| contains(other, hash)));
+    let common = hashes.filter(|&hash| contains(other, hash)).collect::<List<_>>();
     // No more hashes than in the list, which was given.
     sparse_filter(header, &common, SizeLimit::bytes(u64::MAX))
 }

@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::{InvalidParameter, Result, damaged};
 use crate::kind::{Kind, Tag};
 use crate::layout::Layout;
-use crate::memory;
+use crate::memory::{self, List};
 use crate::sizing::{MAX_STORED_BYTES, check_capacity};
 
 /// How many elements are probed at once: while memory is fetched for the first of them, the hashes
@@ -36,15 +36,19 @@ const FEWEST_KEPT: usize = 1 << 18;
 /// # Ok::<(), pg_bloom_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(Vec<u8>);
+pub struct Filter(List<u8>);
 
 impl Filter {
     /// Reads a stored filter: the bytes of `SELECT filter::bytea` in PostgreSQL.
     ///
     /// Fails with [`crate::Class::InvalidBinary`] if they are not a filter.
+    #[allow(
+        clippy::disallowed_types,
+        reason = "programs that use this crate have a `Vec`"
+    )]
     pub fn parse(bytes: Vec<u8>) -> Result<Filter> {
         View::parse(&bytes)?;
-        Ok(Filter(bytes))
+        Ok(Filter(bytes.into()))
     }
 
     /// Reads a filter in the form that psql and COPY show: `\\x` and hexadecimal digits.
@@ -114,6 +118,10 @@ impl Filter {
     /// faster than one after the other, since memory is prefetched.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if an element has another kind.
+    #[allow(
+        clippy::disallowed_types,
+        reason = "programs that use this crate want a `Vec`"
+    )]
     pub fn contains_each<'e, E: Into<Element<'e>>>(
         &self,
         elements: impl IntoIterator<Item = E>,
@@ -129,8 +137,8 @@ impl Filter {
     pub fn prober(&self) -> Prober<'_> {
         Prober {
             view: self.view(),
-            unanswered: memory::with_capacity(BATCH),
-            answers: Vec::new(),
+            unanswered: List::with_capacity(BATCH),
+            answers: List::new(),
         }
     }
 
@@ -191,9 +199,9 @@ pub struct Prober<'f> {
     view: View<'f>,
     /// The hashes of the elements that have no answer yet. `None`: the element is not in the
     /// filter.
-    unanswered: Vec<Option<u64>>,
+    unanswered: List<Option<u64>>,
     /// Whether each of the elements before may be in the filter.
-    answers: Vec<bool>,
+    answers: List<bool>,
 }
 
 impl Prober<'_> {
@@ -223,16 +231,20 @@ impl Prober<'_> {
     }
 
     /// Returns for each element, in their order, whether it may be in the filter.
+    #[allow(
+        clippy::disallowed_types,
+        reason = "programs that use this crate want a `Vec`"
+    )]
     pub fn finish(mut self) -> Vec<bool> {
         self.answer();
-        self.answers
+        self.answers.into()
     }
 
     /// Answers the elements that have no answer yet.
     fn answer(&mut self) {
         for hash in self.unanswered.drain(..) {
             let is_found = hash.is_some_and(|hash| build::contains(&self.view, hash));
-            memory::push(&mut self.answers, is_found);
+            self.answers.push(is_found);
         }
     }
 }
@@ -246,7 +258,7 @@ pub struct Builder {
     tag: Tag,
     name: String,
     /// Hashes that are not in the filter yet.
-    kept: Vec<u64>,
+    kept: List<u64>,
     /// There are always fewer kept hashes than this.
     most_kept: usize,
 }
@@ -277,7 +289,7 @@ impl Builder {
             layout: header.layout,
             tag: header.kind.tag,
             name: header.kind.name.to_owned(),
-            kept: Vec::new(),
+            kept: List::new(),
             most_kept,
             filter,
         }
@@ -303,7 +315,7 @@ impl Builder {
         let hash = element
             .hash_in(kind, self.layout)?
             .ok_or_else(|| InvalidParameter::OutOfRange(kind.to_string()))?;
-        memory::push(&mut self.kept, hash);
+        self.kept.push(hash);
         if self.kept.len() == self.most_kept {
             self.make_room()?;
         }
@@ -408,7 +420,7 @@ impl Builder {
 impl From<&Filter> for Builder {
     /// Returns a builder that adds elements to a copy of the filter.
     fn from(filter: &Filter) -> Builder {
-        Builder::adding_to(Filter(memory::copy(&filter.0)))
+        Builder::adding_to(Filter(List::copy_of(&filter.0)))
     }
 }
 

@@ -23,11 +23,11 @@ use super::merge::gcd;
 use super::sparse;
 use super::view::{Body, View};
 use crate::error::{InvalidParameter, Result};
+use crate::interrupt;
 use crate::kind::Kind;
 use crate::layout::Shape;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, List};
 use crate::sizing::{self, MAX_STORED_BYTES};
-use crate::{interrupt, memory};
 use std::iter;
 
 /// Returns the filter as if built for `capacity` elements at its own rate. Without a capacity, a
@@ -74,7 +74,7 @@ fn resize_list<B: Buffer>(
         resized.check_size(limit)?;
     }
 
-    let hashes = memory::collect(interrupt::cancellable(sparse::hashes_in(list)));
+    let hashes = interrupt::cancellable(sparse::hashes_in(list)).collect::<List<_>>();
     from_hashes(&resized, &hashes, u64::MAX)
 }
 
@@ -221,7 +221,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
 
     let mut header = *original;
     // The bits after the last halving. `None` while the body is the original one.
-    let mut folded_bits: Option<Vec<u8>> = None;
+    let mut folded_bits: Option<List<u8>> = None;
     while header.blocks > 0 && header.blocks.is_multiple_of(2) {
         let body = folded_bits.as_deref().map_or(view.body, Body::Dense);
         let halved_header = Header { fpr, ..with_blocks(&header, header.blocks / 2) };
@@ -244,7 +244,7 @@ pub fn fold<B: Buffer>(view: &View<'_>, fpr: f64) -> Result<B> {
 /// The body of a filter that was folded to half of its blocks.
 struct HalvedBody {
     /// Its bits; `None` if it is still the same list of hashes.
-    bits: Option<Vec<u8>>,
+    bits: Option<List<u8>>,
     /// Its present false positive rate; for a list, that of its dense form.
     present_fpr: f64,
 }
@@ -264,7 +264,7 @@ fn halve_body(body: Body<'_>, halved_header: &Header<'_>) -> HalvedBody {
         return HalvedBody { bits: None, present_fpr };
     }
 
-    let mut bits = memory::zeroed(halved_header.payload_bytes() as usize);
+    let mut bits = List::zeroed(halved_header.payload_bytes() as usize);
     match body {
         Body::Dense(original_bits) => halved_header.layout.fold(original_bits, &mut bits, 2),
         Body::Sparse(list) => insert_list(&mut bits, halved_header, list),

@@ -2,6 +2,7 @@
 //! each.
 
 use crate::interrupt;
+use crate::memory::List;
 use std::iter;
 
 /// Lists of at least this many hashes are sorted in pieces, between which sorting can be cancelled.
@@ -63,12 +64,11 @@ pub fn sort_distinct(hashes: &mut [u64], num_sorted: usize) -> usize {
 /// free places as hashes left in the copy, right behind those left in the first list. So no hash of
 /// the first list is overwritten before it has moved.
 fn merge_sorted(hashes: &mut [u64], first_len: usize) {
-    let mut second = Vec::new();
-    if second.try_reserve_exact(hashes.len() - first_len).is_err() {
+    let Some(mut second) = List::try_with_capacity(hashes.len() - first_len) else {
         // Without memory for the copy, sorting in place is slower, but works.
         hashes.sort_unstable();
         return;
-    }
+    };
     second.extend_from_slice(&hashes[first_len..]);
 
     let mut left_in_first = first_len;

@@ -26,7 +26,7 @@ use super::page::{
 };
 use crate::error::{self, TooLarge};
 use crate::hash::{self, HASH_ID};
-use crate::memory;
+use crate::memory::List;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -102,8 +102,8 @@ fn check_checksum(payload: &[u8], found: u32, page: PageNumber) -> Result<(), Da
 
 /// Returns the bytes of a metapage or a directory page whose payload begins with these bytes, of
 /// which the checksum is 0 so far.
-fn signed_page(size: PageSize, special: Special, payload_start: &[u8]) -> Vec<u8> {
-    let mut page = vec![0; size.bytes()];
+fn signed_page(size: PageSize, special: Special, payload_start: &[u8]) -> List<u8> {
+    let mut page = List::filled(0, size.bytes());
     special.write(&mut page);
     page[size.payload()][..payload_start.len()].copy_from_slice(payload_start);
     sign(&mut page, size);
@@ -122,7 +122,7 @@ pub trait IndexDirectory: Sized {
     fn chain(&self) -> &Chain;
 
     /// Returns the bytes of the metapage.
-    fn metapage(&self) -> Vec<u8>;
+    fn metapage(&self) -> List<u8>;
 }
 
 /// A directory with more tiles than are stored. Its metapage and `page` are to be written, with one
@@ -139,7 +139,7 @@ pub struct Growth<D> {
 #[derive(Clone, Debug)]
 pub struct PageImage {
     pub number: PageNumber,
-    pub bytes: Vec<u8>,
+    pub bytes: List<u8>,
 }
 
 /// What the metapages of both indexes say.
@@ -152,24 +152,24 @@ pub struct Chain {
     /// How many pages were allocated, including the metapage. The file may end before they do.
     pub allocated: PageNumber,
     /// The directory pages, oldest first.
-    pub pages: Vec<PageNumber>,
+    pub pages: List<PageNumber>,
 }
 
 /// What is stored in the metapage and the directory pages, before the records are read.
 pub(super) struct StoredDirectory {
     pub chain: Chain,
     /// The fields of the metapage that only this kind of index has.
-    pub own_fields: Vec<u8>,
+    pub own_fields: List<u8>,
     /// The directory pages, oldest first.
-    pub pages: Vec<StoredRecords>,
+    pub pages: List<StoredRecords>,
     /// The records of the metapage, which come after those of the directory pages.
-    pub meta_records: Vec<u8>,
+    pub meta_records: List<u8>,
 }
 
 /// The records of a directory page, one after the other.
 pub(super) struct StoredRecords {
     pub page: PageNumber,
-    pub bytes: Vec<u8>,
+    pub bytes: List<u8>,
 }
 
 impl Chain {
@@ -179,7 +179,7 @@ impl Chain {
             rows_built: 0,
             generation: 0,
             allocated: META_PAGE + 1,
-            pages: Vec::new(),
+            pages: List::new(),
         }
     }
 
@@ -227,7 +227,7 @@ impl Chain {
         };
         let special = Special { kind: PageKind::Directory, number: older_pages.len() as u32 };
 
-        let mut payload = Vec::new();
+        let mut payload = List::new();
         write_fixed(&mut payload, &record);
         payload.extend(records);
         PageImage { number, bytes: signed_page(size, special, &payload) }
@@ -242,7 +242,7 @@ impl Chain {
         size: PageSize,
         own_fields: &[u8],
         records: &[u8],
-    ) -> Vec<u8> {
+    ) -> List<u8> {
         let record = MetaRecord {
             magic: form.magic,
             hash_id: HASH_ID,
@@ -258,7 +258,7 @@ impl Chain {
             rows_built: self.rows_built,
         };
 
-        let mut payload = Vec::new();
+        let mut payload = List::new();
         write_fixed(&mut payload, &record);
         payload.extend(own_fields);
         payload.extend(records);
@@ -284,14 +284,14 @@ impl StoredDirectory {
 
         // The pages are read from the newest to the oldest. The metapage says how many there are,
         // and each has a smaller page number than the one that names it.
-        let mut directory_pages = Vec::new();
+        let mut directory_pages = List::new();
         let mut page_number = meta.record.newest_directory_page;
         for older_pages in (0..meta.record.directory_pages).rev() {
             let content = pages.with_page(page_number, |page| {
                 DirectoryPageContent::parse(page, page_number, size, older_pages)
             })??;
             let records = StoredRecords { page: page_number, bytes: content.records };
-            memory::push(&mut directory_pages, records);
+            directory_pages.push(records);
             page_number = content.previous;
         }
         directory_pages.reverse();
@@ -300,7 +300,7 @@ impl StoredDirectory {
             rows_built: meta.record.rows_built,
             generation: meta.record.generation,
             allocated: meta.record.allocated,
-            pages: memory::collect(directory_pages.iter().map(|stored| stored.page)),
+            pages: directory_pages.iter().map(|stored| stored.page).collect(),
         };
         Ok(StoredDirectory {
             chain,
@@ -314,8 +314,8 @@ impl StoredDirectory {
 /// The payload of a metapage.
 struct MetaContent {
     record: MetaRecord,
-    own_fields: Vec<u8>,
-    records: Vec<u8>,
+    own_fields: List<u8>,
+    records: List<u8>,
 }
 
 impl MetaContent {
@@ -337,8 +337,8 @@ impl MetaContent {
         let records = used_bytes(rest, record.record_bytes).map_err(|wrong| wrong.on(META_PAGE))?;
         Ok(MetaContent {
             record,
-            own_fields: own_fields.to_vec(),
-            records: records.to_vec(),
+            own_fields: own_fields.into(),
+            records: records.into(),
         })
     }
 }
@@ -385,7 +385,7 @@ impl MetaRecord {
 /// The payload of a directory page.
 struct DirectoryPageContent {
     previous: PageNumber,
-    records: Vec<u8>,
+    records: List<u8>,
 }
 
 impl DirectoryPageContent {
@@ -415,7 +415,7 @@ impl DirectoryPageContent {
 
         let records =
             used_bytes(unread, record.record_bytes).map_err(|wrong| wrong.on(page_number))?;
-        Ok(DirectoryPageContent { previous: record.previous, records: records.to_vec() })
+        Ok(DirectoryPageContent { previous: record.previous, records: records.into() })
     }
 }
 

@@ -36,7 +36,7 @@ use crate::filter::view::{Body, View};
 use crate::hash::hash;
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, PARQUET_HASHES};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, List};
 use crate::sizing::DEFAULT_FPR;
 use crate::{interrupt, sizing};
 use thrift::{
@@ -173,8 +173,8 @@ fn read_union(
 }
 
 /// Returns the bytes of the header of a filter that has `num_bytes` bytes of bits.
-fn encode_header(num_bytes: i32) -> Vec<u8> {
-    let mut bytes = Vec::new();
+fn encode_header(num_bytes: i32) -> List<u8> {
+    let mut bytes = List::new();
     write_i32_field(&mut bytes, num_bytes);
     // Algorithm, hash and compression: the only known member of each union.
     for _ in 0..3 {

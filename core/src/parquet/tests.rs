@@ -30,7 +30,7 @@ fn naive(blocks: u64, elements: &[Vec<u8>]) -> Vec<u8> {
     bits
 }
 
-fn in_a_file(bits: &[u8]) -> Vec<u8> {
+fn in_a_file(bits: &[u8]) -> List<u8> {
     let mut bytes = encode_header(bits.len() as i32);
     bytes.extend(bits);
     bytes

@@ -13,6 +13,8 @@
 //! a boolean field takes at least one byte, and values nest no deeper than [`MAX_DEPTH`], so
 //! reading takes no more steps than there are bytes.
 
+use crate::memory::List;
+
 /// How deep skipped values may nest: as Thrift's own readers allow.
 pub const MAX_DEPTH: u32 = 64;
 
@@ -261,7 +263,7 @@ const NEXT_FIELD: u8 = 1 << 4;
 
 /// Writes a field of type i32. Its number is one more than that of the field before; 1 in the
 /// first.
-pub fn write_i32_field(into: &mut Vec<u8>, value: i32) {
+pub fn write_i32_field(into: &mut List<u8>, value: i32) {
     into.push(NEXT_FIELD | I32);
     // 0, -1, 1, -2 … become 0, 1, 2, 3 ….
     let mut unwritten = (value << 1 ^ value >> 31) as u32;
@@ -274,7 +276,7 @@ pub fn write_i32_field(into: &mut Vec<u8>, value: i32) {
 
 /// Writes a field that is a union whose member is the first one, an empty struct. The number of the
 /// field is one more than that of the field before.
-pub fn write_union_field(into: &mut Vec<u8>) {
+pub fn write_union_field(into: &mut List<u8>) {
     into.push(NEXT_FIELD | STRUCT);
     // The member is a field of the union, and has no fields itself.
     into.push(NEXT_FIELD | STRUCT);
@@ -283,6 +285,6 @@ pub fn write_union_field(into: &mut Vec<u8>) {
 }
 
 /// Writes the end of a struct.
-pub fn write_stop(into: &mut Vec<u8>) {
+pub fn write_stop(into: &mut List<u8>) {
     into.push(STOP);
 }

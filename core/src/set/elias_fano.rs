@@ -20,7 +20,7 @@
 
 use super::form::SetForm;
 use super::tree;
-use crate::memory;
+use crate::memory::List;
 
 /// Bits of a time slice, which is stored as the distance from the row's first one.
 const TIME_SLICE_BITS: u32 = 4;
@@ -104,12 +104,12 @@ impl BitLayout {
 /// Bits in bytes, the least significant bit of each byte first.
 ///
 /// Zeros follow them, so that 16 bytes can be read from the byte that has any of the bits.
-pub(super) struct BitString(Vec<u8>);
+pub(super) struct BitString(List<u8>);
 
 impl BitString {
     /// Returns as many bits as `bytes` bytes have, all of them zero.
     pub(super) fn zeroed(bytes: usize) -> BitString {
-        BitString(memory::zeroed(bytes + size_of::<u128>()))
+        BitString(List::zeroed(bytes + size_of::<u128>()))
     }
 
     /// Returns the bits of these bytes.

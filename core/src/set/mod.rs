@@ -21,6 +21,12 @@ mod elias_fano;
 pub mod form;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only tests use it"
+)]
 pub mod memory;
 mod record;
 pub mod row;

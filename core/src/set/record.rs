@@ -10,8 +10,8 @@
 use super::elias_fano::{BitLayout, BitString, MOST_LATER_TIME_SLICES};
 use super::form::SetForm;
 use super::tree;
-use crate::memory::Buffer;
-use crate::{hash, memory};
+use crate::hash;
+use crate::memory::{Buffer, List};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct Row {
     /// is earlier.
     pub first_time_slice: i64,
     /// The elements, their hashes ascending. All of them begin with the bits of the bucket.
-    pub entries: Vec<RowEntry>,
+    pub entries: List<RowEntry>,
 }
 
 /// The start of every row.
@@ -220,8 +220,8 @@ fn decode_entries(
     layout: &BitLayout,
     count: usize,
     origin: EntryOrigin,
-) -> Result<Vec<RowEntry>, String> {
-    let mut entries = memory::with_capacity(count);
+) -> Result<List<RowEntry>, String> {
+    let mut entries = List::with_capacity(count);
     // As hashes ascend, each is at least one more than the one before.
     let mut least_hash = 0;
     for bit_of_hash in bits.ones(layout.high_start, layout.time_slices_start) {

@@ -25,7 +25,8 @@ use super::elias_fano::{MOST_HASHES, MOST_LATER_TIME_SLICES};
 use super::form::{SetForm, TIME_SLICES};
 use super::record::{Row, RowEntry, stored_bytes};
 use super::tree;
-use crate::{hash, memory};
+use crate::hash;
+use crate::memory::List;
 
 /// The most bytes of a row. A larger limit makes the WAL of each insertion larger; a smaller one
 /// makes more rows, each with the header of a tuple and an entry of an index.
@@ -34,7 +35,7 @@ pub const MOST_BYTES: usize = 800;
 impl Row {
     /// Returns a row without elements.
     pub fn empty(bucket: u64) -> Row {
-        Row { bucket, first_time_slice: 0, entries: Vec::new() }
+        Row { bucket, first_time_slice: 0, entries: List::new() }
     }
 
     /// Returns the time slice of a hash, of which the first B bits are given; `None` if the row
@@ -77,7 +78,7 @@ impl Row {
     /// number, in ascending order.
     pub fn put(&mut self, hashes: &[u64], time_slice: i64) {
         let mut old_entries = std::mem::take(&mut self.entries).into_iter().peekable();
-        self.entries = memory::with_capacity(old_entries.len() + hashes.len());
+        self.entries = List::with_capacity(old_entries.len() + hashes.len());
         for &hash in hashes {
             while let Some(entry) = old_entries.next_if(|entry| entry.hash < hash) {
                 self.entries.push(entry);
@@ -106,20 +107,20 @@ impl Row {
     /// `most_bytes` is the limit for the largest row of a set, [`MOST_BYTES`]; each bucket has a
     /// limit of its own, up to that. The returned rows can be written: [`Row::rebase`] has been
     /// called.
-    pub fn split(mut self, form: SetForm, most_bytes: usize) -> Vec<Row> {
+    pub fn split(mut self, form: SetForm, most_bytes: usize) -> List<Row> {
         self.rebase();
 
-        let mut rows = Vec::new();
+        let mut rows = List::new();
         // A stack of parts that may still be too large. The part with the lowest hashes is on top.
-        let mut parts = vec![RowPart { bucket: self.bucket, entries: &self.entries }];
+        let mut parts = List::from([RowPart { bucket: self.bucket, entries: &self.entries }]);
         while let Some(part) = parts.pop() {
             if part.fits(form, most_bytes) {
                 let row = Row {
                     bucket: part.bucket,
                     first_time_slice: self.first_time_slice,
-                    entries: memory::collect(part.entries.iter().copied()),
+                    entries: part.entries.iter().copied().collect(),
                 };
-                memory::push(&mut rows, row);
+                rows.push(row);
             } else {
                 let Halves { left, right } = part.divide(form);
                 parts.push(right);
@@ -149,7 +150,7 @@ impl Row {
         let mut row = Row {
             bucket: left.bucket / 2,
             first_time_slice: left.first_time_slice,
-            entries: memory::collect(entries),
+            entries: entries.collect(),
         };
         row.rebase();
 

@@ -21,6 +21,7 @@
 //! element's throws hits one cell, and may hit one that was hit before.
 
 use crate::layout::{Layout, Shape};
+use crate::memory::List;
 use std::cell::RefCell;
 use std::iter;
 
@@ -287,7 +288,7 @@ impl FillPower {
 struct BlockMoments {
     fill_power: FillPower,
     /// The means for blocks with 0, 1, 2 … elements.
-    moments: Vec<f64>,
+    moments: List<f64>,
     /// The state after the elements of the last of these moments.
     chain: OccupancyChain,
 }
@@ -301,7 +302,7 @@ impl BlockMoments {
     fn with_cached<T>(fill_power: FillPower, work: impl FnOnce(&mut BlockMoments) -> T) -> T {
         thread_local! {
             /// The moments used last come first: they are usually needed again at once.
-            static CACHE: RefCell<Vec<BlockMoments>> = const { RefCell::new(Vec::new()) };
+            static CACHE: RefCell<List<BlockMoments>> = const { RefCell::new(List::new()) };
         }
         CACHE.with_borrow_mut(|cache| {
             let cached = cache.iter().position(|moments| moments.fill_power == fill_power);
@@ -309,7 +310,7 @@ impl BlockMoments {
                 cache.push(BlockMoments {
                     fill_power,
                     // Without elements no cell is hit.
-                    moments: vec![0.0],
+                    moments: List::from([0.0]),
                     chain: OccupancyChain::new(fill_power.cells as usize),
                 });
                 cache.len() - 1
@@ -341,7 +342,7 @@ impl BlockMoments {
 /// cell with the same probability.
 struct OccupancyChain {
     /// The probability that x cells are hit, for each x from 0 to the number of cells.
-    probabilities: Vec<f64>,
+    probabilities: List<f64>,
     /// The least x whose probability is not 0.
     first: usize,
     /// The greatest x whose probability is not 0.
@@ -351,7 +352,7 @@ struct OccupancyChain {
 impl OccupancyChain {
     /// Returns the state before the first throw.
     fn new(cells: usize) -> Self {
-        let mut probabilities = vec![0.0; cells + 1];
+        let mut probabilities = List::filled(0.0, cells + 1);
         probabilities[0] = 1.0;
         OccupancyChain { probabilities, first: 0, last: 0 }
     }

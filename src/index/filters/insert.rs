@@ -22,7 +22,7 @@ use pg_bloom_core::index::filters::{
     Directory, FilterGroup, RowPage, Slot, SlotChunk, SlotState, slot_bits,
 };
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use std::rc::Rc;
 
 /// Adds a row with a filter to an index over a column of filters. The row gets a *slot*, an entry
@@ -142,10 +142,10 @@ fn claim_in(
 fn write(index: &FiltersIndex, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()> {
     let ClaimedSlot { directory, slot, .. } = claimed;
     let pages = index.pages();
-    let chunks: Vec<SlotChunk<'_>> = memory::collect(slot.chunks(bits));
+    let chunks: List<SlotChunk<'_>> = slot.chunks(bits).collect();
     for chunks_of_record in chunks.chunks(wal::MAX_PAGES) {
         interrupt::check_for_interrupts();
-        let mut locked = memory::with_capacity(wal::MAX_PAGES);
+        let mut locked = List::with_capacity(wal::MAX_PAGES);
         for chunk in chunks_of_record {
             let mut page = pages.existing(chunk.page, &directory.chain)?.exclusive();
             prepare(index.relation, slot.tile.special(), chunk.page, &mut page)?;
@@ -154,7 +154,7 @@ fn write(index: &FiltersIndex, claimed: &ClaimedSlot, bits: &[u8]) -> Result<()>
         let edits = locked.iter_mut().zip(chunks_of_record).map(|(page, chunk)| {
             Edit::prepare(page, Change::Piece { offset: chunk.offset, bytes: chunk.bytes })
         });
-        wal::change(&mut memory::collect(edits));
+        wal::change(&mut edits.collect::<List<_>>());
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use pg_bloom_core::index::filters::{
     Directory, FilterGroup, Holds, RowPage, Slot, SlotChunk, SlotState, slot_bits,
 };
 use pg_bloom_core::index::page::{Damage, RowId};
+use pg_bloom_core::memory::List;
 use std::collections::HashMap;
 
 /// Returns the row of the SQL function `bloom_index_info` for an index over a column of filters.
@@ -59,7 +60,7 @@ pub fn info(named: &NamedIndex) -> Result<IndexInfo> {
 type SlotOfRow = (RowPage, u16);
 
 /// The slots that each row of the table has.
-type SlotsByRow = HashMap<RowId, Vec<SlotOfRow>>;
+type SlotsByRow = HashMap<RowId, List<SlotOfRow>>;
 
 /// Checks an index over a column of filters against its table, for the SQL function
 /// `bloom_index_check`, and returns how many rows have a filter that isn't NULL.
@@ -167,7 +168,7 @@ fn check_slots_of_unseen_rows(
     if !table.is_heap() {
         return Ok(());
     }
-    let mut rows: Vec<(RowId, Vec<SlotOfRow>)> = slots.into_iter().collect();
+    let mut rows: List<(RowId, List<SlotOfRow>)> = slots.into_iter().collect();
     rows.sort_unstable_by_key(|(row, _)| *row);
     for (row, slots_of_row) in rows {
         interrupt::check_for_interrupts();

@@ -9,9 +9,10 @@ use crate::pg::catalog;
 use crate::pg::memory::in_scratch;
 use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
+use pg_bloom_core::Kind;
 use pg_bloom_core::index::filters::{FilterCondition, FilterGroup, FoundRow, Sought, search};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::{Kind, memory};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 
 /// Adds to a bitmap the rows of the table whose filters match all scan keys, by the copies of the
@@ -37,7 +38,7 @@ pub unsafe fn bitmap(relation: Relation, keys: &[Key], rows: &mut RowBatch) -> R
     let conditions = unsafe {
         in_scratch(|| {
             let parsed = keys.iter().map(|key| alternatives(relation, bloom_key_type, key));
-            memory::try_collect(parsed)
+            parsed.collect::<Result<List<_>>>()
         })?
     };
     // The right side of `@=>` is of type `bloom_key`, that of `@>` is a text.
@@ -82,7 +83,7 @@ unsafe fn alternatives(
     relation: Relation,
     bloom_key_type: Oid,
     key: &Key,
-) -> Result<Vec<ProbeKey>> {
+) -> Result<List<ProbeKey>> {
     // A superuser can add another operator to the family after the index was opened.
     if key.strategy != STRATEGY_CONTAINS {
         return Err(refuse_class(relation));
@@ -91,7 +92,7 @@ unsafe fn alternatives(
     if key.asked_type == bloom_key_type {
         // SAFETY: the elements are of that type, which is of variable length.
         let parse = |element| unsafe { with_value(element, ProbeKey::parse) };
-        return memory::try_collect(elements.map(parse));
+        return elements.map(parse).collect();
     }
     if key.asked_type != pg_sys::TEXTOID {
         let asked = catalog::display_name(key.asked_type);
@@ -101,7 +102,7 @@ unsafe fn alternatives(
     let element_type = ElementType::of_key(relation.handler(), key.asked_type, key.collation)?;
     // SAFETY: what is looked for is of the type that the key says.
     let probe_key = |element| unsafe { element_type.probe_key(Some(element)) };
-    Ok(memory::collect(elements.map(probe_key)))
+    Ok(elements.map(probe_key).collect())
 }
 
 /// Returns what each condition of a scan looks for in the filters of a group: filters that have
@@ -110,12 +111,11 @@ unsafe fn alternatives(
 ///
 /// Each probe key becomes what [`sought_for_key`] returns for it. Keys for which that is `None` are
 /// left out, so that a condition of which no key is left finds no filter of the group.
-fn sought_in_group(conditions: &[Vec<ProbeKey>], group: &FilterGroup) -> Vec<FilterCondition> {
+fn sought_in_group(conditions: &[List<ProbeKey>], group: &FilterGroup) -> List<FilterCondition> {
     let kind = group.kind();
-    let sought_for_condition = |keys: &Vec<ProbeKey>| {
-        memory::collect(keys.iter().filter_map(|key| sought_for_key(key, kind)))
-    };
-    memory::collect(conditions.iter().map(sought_for_condition))
+    let sought_for_condition =
+        |keys: &List<ProbeKey>| keys.iter().filter_map(|key| sought_for_key(key, kind)).collect();
+    conditions.iter().map(sought_for_condition).collect()
 }
 
 /// Returns what to look for in filters of one key kind, the type of their elements, to find those

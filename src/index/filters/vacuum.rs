@@ -12,7 +12,7 @@ use crate::pg::storage::wal::{self, Change, Edit};
 use crate::pg::version;
 use pg_bloom_core::index::filters::{Directory, RowPage};
 use pg_bloom_core::index::page::RowId;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// A slot of a row page that has a row.
 struct OccupiedSlot {
@@ -35,11 +35,11 @@ pub fn bulk_delete(relation: Relation, dead: &DeadRows) -> Result<Counts> {
     let mut num_dead = 0;
     for page in directory.all_row_pages() {
         version::vacuum_delay_point();
-        let mut dead_slots = Vec::new();
+        let mut dead_slots = List::new();
         // Slots that are claimed for a row and not filled yet count as occupied, too.
         index.each_slot(page, |number, _, row| {
             if dead.has(row) {
-                memory::push(&mut dead_slots, OccupiedSlot { number, row });
+                dead_slots.push(OccupiedSlot { number, row });
             } else {
                 num_live += 1;
             }
@@ -69,7 +69,7 @@ fn free_slots(
 ) -> Result<()> {
     for slots_of_wal_record in slots.chunks(wal::MAX_PIECES) {
         let mut locked = index.pages().existing(page.number, &directory.chain)?.exclusive();
-        let mut changes = memory::with_capacity(slots_of_wal_record.len());
+        let mut changes = List::with_capacity(slots_of_wal_record.len());
         for slot in slots_of_wal_record {
             // No other VACUUM runs on this table, and the place of a dead row gets no other row
             // before VACUUM is done with it. So a slot with this row is still the dead row's.

@@ -17,7 +17,7 @@ use pg_bloom_core::index::page::{RowId, RowSet};
 use pg_bloom_core::index::ranges::{
     Build, Directory, IndexDirectory, MAX_FPR_MANY_KEYS, MAX_FPR_ONE_KEY, Options,
 };
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 
 /// What an index has unless its options say otherwise.
@@ -83,12 +83,12 @@ struct RangeCollector<'b> {
 #[derive(Default)]
 struct SplitPage {
     number: u32,
-    rows: Vec<RowKeys>,
+    rows: List<RowKeys>,
 }
 
 struct RowKeys {
     range: u32,
-    hashes: Vec<u64>,
+    hashes: List<u64>,
 }
 
 /// Builds an index over ranges from all rows of its table, for CREATE INDEX and REINDEX, and
@@ -175,7 +175,7 @@ impl RangeCollector<'_> {
         self.num_keys += unsafe { self.keys.add(value)? } as u64;
         if is_split {
             let hashes = self.keys.take();
-            memory::push(&mut self.split_page.rows, RowKeys { range, hashes });
+            self.split_page.rows.push(RowKeys { range, hashes });
         }
         self.num_rows += 1;
         if let Some(rows) = &mut self.rows_to_validate {
@@ -195,7 +195,7 @@ impl RangeCollector<'_> {
         for rows_of_range in rows.chunk_by(|a, b| a.range == b.range) {
             self.end_ranges_before(rows_of_range[0].range)?;
             let hashes = rows_of_range.iter().flat_map(|row| row.hashes.iter().copied());
-            self.end_range(&memory::collect(hashes))?;
+            self.end_range(&hashes.collect::<List<_>>())?;
         }
         Ok(())
     }

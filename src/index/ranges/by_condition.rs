@@ -13,7 +13,7 @@ use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::alternatives::{Alternatives, RowTest};
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Split, search_alternatives, search_condition};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// The most comparisons of each row of a range that are left to PostgreSQL, in the time of one with
 /// a pattern of LIKE; for more, the scan hashes the row's keys. Hashing takes as long as four
@@ -95,8 +95,8 @@ fn add_ranges(
     pages: &RangePages,
     rows: &mut RowBatch,
 ) -> Result<()> {
-    let mut ranges = Vec::new();
-    let add = |range| memory::push(&mut ranges, range);
+    let mut ranges = List::new();
+    let add = |range| ranges.push(range);
     index.checked(search_condition(directory, &mut index.pages(), condition, add))?;
     rows.counts.ranges += ranges.len() as u64;
     for range in ranges {
@@ -129,7 +129,7 @@ fn add_range(pages: &RangePages, split: Option<Split>, range: u32, rows: &mut Ro
 struct RangeFound {
     range: u32,
     /// The numbers of these alternatives.
-    alternatives: Vec<u32>,
+    alternatives: List<u32>,
 }
 
 /// Reads the ranges that a lookup of many alternatives finds, and gives PostgreSQL the rows for
@@ -158,15 +158,15 @@ impl RangeReader<'_, '_> {
         /// A list takes as much memory beside its numbers as this many numbers.
         const NUMBERS_PER_LIST: usize = 16;
 
-        let mut found: Vec<RangeFound> = Vec::new();
+        let mut found: List<RangeFound> = List::new();
         let mut size_in_numbers = 0;
         index.checked(search_alternatives(
             directory,
             &mut index.pages(),
             alternatives,
             |range, numbers| {
-                let alternatives = memory::collect(numbers.iter().copied());
-                memory::push(&mut found, RangeFound { range, alternatives });
+                let alternatives = numbers.iter().copied().collect::<List<_>>();
+                found.push(RangeFound { range, alternatives });
                 size_in_numbers += NUMBERS_PER_LIST + numbers.len();
                 if size_in_numbers >= MOST_NUMBERS {
                     self.read(&std::mem::take(&mut found));
@@ -181,7 +181,7 @@ impl RangeReader<'_, '_> {
     /// Reads ranges, and gives PostgreSQL their rows that may match.
     fn read(&mut self, found: &[RangeFound]) {
         self.rows.counts.ranges += found.len() as u64;
-        let ranges: Vec<u32> = memory::collect(found.iter().map(|found| found.range));
+        let ranges: List<u32> = found.iter().map(|found| found.range).collect();
         self.pages.visit(&ranges, |i, page| {
             self.rows.count_table_page(found[i].range);
             let mut test = self.test.begin_range(&found[i].alternatives);

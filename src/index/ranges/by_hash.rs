@@ -11,7 +11,7 @@ use crate::pg::method::scan::{Key, RowBatch};
 use crate::pg::storage::relation::{Opened, Relation};
 use pg_bloom_core::index::page::Pages;
 use pg_bloom_core::index::ranges::{self, Directory};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 
 /// Adds the rows that may match all scan keys (`x = 5`, `x = ANY (…)`) to a bitmap, for an index
@@ -63,9 +63,9 @@ unsafe fn hashes_that_match_all(
     index: &RangesIndex,
     elements: &ElementColumn,
     scan_keys: &[Key],
-) -> Result<Vec<u64>> {
+) -> Result<List<u64>> {
     let Some((first, others)) = scan_keys.split_first() else {
-        return Ok(Vec::new());
+        return Ok(List::new());
     };
     // SAFETY: promised by the caller.
     let mut hashes = unsafe { hashes_of_scan_key(index, elements, first)? };
@@ -87,14 +87,15 @@ unsafe fn hashes_of_scan_key(
     index: &RangesIndex,
     elements: &ElementColumn,
     scan_key: &Key,
-) -> Result<Vec<u64>> {
+) -> Result<List<u64>> {
     let hasher = elements.hasher_of_scan_key(index.relation, scan_key)?;
     // SAFETY: promised by the caller: the elements are of the type that the hasher is for.
     let hash_of = |element| unsafe { hasher.hash(element) }.ok_or_else(unhashed);
     // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is freed.
     // SAFETY: hashes are in Rust's memory.
-    let mut hashes =
-        unsafe { in_scratch(|| memory::try_collect(scan_key.sought().into_iter().map(hash_of)))? };
+    let mut hashes: List<u64> = unsafe {
+        in_scratch(|| scan_key.sought().into_iter().map(hash_of).collect::<Result<_>>())?
+    };
     keep_distinct(&mut hashes);
     Ok(hashes)
 }
@@ -109,8 +110,8 @@ fn ranges_with_hashes(
     index: &RangesIndex,
     directory: &Directory,
     hashes: &[u64],
-) -> Result<Vec<u32>> {
-    let mut ranges = Vec::new();
+) -> Result<List<u32>> {
+    let mut ranges = List::new();
     let mut num_distinct = 0;
     let mut pages = index.pages();
     let mut next_to_announce = 0;
@@ -125,9 +126,7 @@ fn ranges_with_hashes(
             next_to_announce += 1;
         }
 
-        index.checked(ranges::search(directory, &mut pages, hash, |range| {
-            memory::push(&mut ranges, range)
-        }))?;
+        index.checked(ranges::search(directory, &mut pages, hash, |range| ranges.push(range)))?;
         // Thousands of hashes may find the same ranges: the list should not become longer than
         // twice the ranges that there are.
         if ranges.len() > SHORT_LIST.max(2 * num_distinct) {
@@ -153,7 +152,7 @@ pub unsafe fn may_have(
     relation: Relation,
     asked_type: Oid,
     keys: &[SqlValue],
-) -> Result<Vec<bool>> {
+) -> Result<List<bool>> {
     relation.lock_for_serializable();
     relation.count_scan();
     let index = RangesIndex::open(relation)?;
@@ -162,12 +161,16 @@ pub unsafe fn may_have(
         return Err(unhashed());
     };
     let hasher = elements.hasher_of(relation, asked_type)?;
-    memory::try_collect(keys.iter().map(|&key| {
-        interrupt::check_for_interrupts();
-        // SAFETY: promised by the caller.
-        let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
-        let mut may_have = false;
-        index.checked(ranges::search(&directory, &mut index.pages(), hash, |_| may_have = true))?;
-        Ok(may_have)
-    }))
+    keys.iter()
+        .map(|&key| {
+            interrupt::check_for_interrupts();
+            // SAFETY: promised by the caller.
+            let hash = unsafe { hasher.hash(key) }.ok_or_else(unhashed)?;
+            let mut may_have = false;
+            index.checked(ranges::search(&directory, &mut index.pages(), hash, |_| {
+                may_have = true
+            }))?;
+            Ok(may_have)
+        })
+        .collect()
 }

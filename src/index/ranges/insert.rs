@@ -20,7 +20,7 @@ use crate::pg::storage::relation::{Opened, Relation};
 use crate::pg::storage::wal::{self, Change, Edit};
 use pg_bloom_core::index::page::{ByteChange, RowId};
 use pg_bloom_core::index::ranges::{Directory, Level, Mark, SlotAddress, Split, changes};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -50,12 +50,11 @@ pub unsafe fn insert(relation: Relation, value: SqlValue, row: RowId) -> Result<
     unsafe { all_keys.add(value)? };
 
     let known_range = index.known_directory().options.range_of(row);
-    let mut new_keys = memory::collect(
-        all_keys
-            .take()
-            .into_iter()
-            .filter(|&key| !was_set_recently(index, known_range, key)),
-    );
+    let mut new_keys = all_keys
+        .take()
+        .into_iter()
+        .filter(|&key| !was_set_recently(index, known_range, key))
+        .collect::<List<_>>();
     let Some(&first_key) = new_keys.first() else {
         return Ok(());
     };
@@ -156,13 +155,13 @@ fn set_keys(
     let marks = keys
         .iter()
         .flat_map(|&key| slots.iter().map(move |slot| slot.mark(key)));
-    set_marks(index, directory, &memory::collect(marks))
+    set_marks(index, directory, &marks.collect::<List<_>>())
 }
 
 /// A page that is locked, and the bytes that will change in it.
 struct PageChange<'r> {
     page: Exclusive<'r>,
-    bytes: Vec<ByteChange>,
+    bytes: List<ByteChange>,
 }
 
 /// Sets the bits of these marks in the pages of an index, and writes WAL records for the bits that
@@ -174,14 +173,14 @@ struct PageChange<'r> {
 /// if a page is damaged.
 fn set_marks(index: &RangesIndex, directory: &Directory, marks: &[Mark]) -> Result<()> {
     let pages = index.pages();
-    let mut marks_by_page = memory::collect(marks.iter());
+    let mut marks_by_page = marks.iter().collect::<List<_>>();
     marks_by_page.sort_unstable_by_key(|mark| mark.page());
     if let Some(last) = marks_by_page.last() {
         // A file can't be extended while a page of it is locked.
         pages.extend_to(last.page(), &directory.chain)?;
     }
 
-    let mut page_changes: Vec<PageChange> = memory::with_capacity(wal::MAX_PAGES);
+    let mut page_changes: List<PageChange> = List::with_capacity(wal::MAX_PAGES);
     for marks_of_page in marks_by_page.chunk_by(|a, b| a.page() == b.page()) {
         interrupt::check_for_interrupts();
         let number = marks_of_page[0].page();
@@ -215,7 +214,7 @@ fn write(changes: &mut [PageChange]) {
         let edits = changes
             .iter_mut()
             .map(|change| Edit::prepare(&mut change.page, Change::Bytes(&change.bytes)));
-        wal::change(&mut memory::collect(edits));
+        wal::change(&mut edits.collect::<List<_>>());
     }
 }
 
@@ -231,7 +230,7 @@ fn write_many(page: &mut Exclusive<'_>, changes: &[ByteChange]) {
         return;
     };
     let from_first_to_last = usize::from(first.offset)..=usize::from(last.offset);
-    let mut piece = memory::collect(page[from_first_to_last].iter().copied());
+    let mut piece = page[from_first_to_last].iter().copied().collect::<List<_>>();
     if piece.len() > changes.len() * BYTES_PER_CHANGE {
         for changes_of_record in changes.chunks(wal::MAX_PIECES) {
             wal::change(&mut [Edit::prepare(page, Change::Bytes(changes_of_record))]);
@@ -399,7 +398,11 @@ fn has_pages_to_skip(index: &RangesIndex, directory: &Directory, row: RowId) -> 
 
 /// Returns how many keys each column (the bits of one range) of a level's last tile has. The next
 /// tile is sized by them. Reads pages of the index, and fails with XX002 if one is damaged.
-fn keys_in_last_tile(index: &RangesIndex, directory: &Directory, level: Level) -> Result<Vec<f64>> {
+fn keys_in_last_tile(
+    index: &RangesIndex,
+    directory: &Directory,
+    level: Level,
+) -> Result<List<f64>> {
     index.checked(directory.keys_in_last_tile(&mut index.pages(), level))
 }
 
@@ -435,7 +438,7 @@ pub struct RecentKey {
 /// The keys that this session has recently set, or found set. Each is in the place that its hash
 /// names, and replaces the one that was there.
 #[derive(Default)]
-pub struct RecentKeys(RefCell<Vec<RecentKey>>);
+pub struct RecentKeys(RefCell<List<RecentKey>>);
 
 impl RecentKeys {
     /// Returns whether a key was added and not replaced since.
@@ -448,7 +451,7 @@ impl RecentKeys {
         let mut keys = self.0.borrow_mut();
         if keys.is_empty() {
             // No index has the number 0, so an empty place is no key.
-            *keys = memory::zeroed(RECENT_KEYS);
+            *keys = List::zeroed(RECENT_KEYS);
         }
         keys[Self::place_of(&key)] = key;
     }
@@ -471,5 +474,5 @@ fn remember_as_set(index: &RangesIndex, range: u32, hash: u64) {
 }
 
 session_locals! {
-    static RECENT: RecentKeys = const { RecentKeys(RefCell::new(Vec::new())) };
+    static RECENT: RecentKeys = const { RecentKeys(RefCell::new(List::new())) };
 }

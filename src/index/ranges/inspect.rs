@@ -18,6 +18,7 @@ use crate::pg::call::error::Result;
 use crate::pg::method::table::Latest;
 use pg_bloom_core::index::page::RowId;
 use pg_bloom_core::index::ranges::{Directory, Expectation, Level, Survey};
+use pg_bloom_core::memory::List;
 
 /// Returns the row of the SQL function `bloom_index_info` for an index over ranges, which are some
 /// neighbouring pages of the table each. Reads all pages of the index, to count bits and to
@@ -122,7 +123,7 @@ struct RowChecker<'a> {
 /// The rows that the heap filter finds on a page of the table.
 struct HeapPageRows {
     number: u32,
-    rows: Vec<RowHash>,
+    rows: List<RowHash>,
 }
 
 impl RowChecker<'_> {

@@ -28,7 +28,7 @@ use crate::pg::value::varlena::Value;
 use crate::settings;
 use pg_bloom_core::conditions::alternatives::RangeTest;
 use pg_bloom_core::index::ranges::Options;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl<'r> RangePages<'r> {
         let ranges_ahead = concurrency as usize;
         let mut unannounced = ranges.iter();
         let most_announced = ranges_ahead.saturating_add(1).min(ranges.len());
-        let mut announced = VecDeque::from(memory::with_capacity(most_announced));
+        let mut announced = VecDeque::from(List::with_capacity(most_announced));
         for position in 0..ranges.len() {
             while announced.len() < most_announced
                 && let Some(&range) = unannounced.next()
@@ -140,10 +140,10 @@ impl<'r> HashFilter<'r> {
 
     /// Returns the rows of a page, which the table must have, except for those whose column is
     /// NULL.
-    pub fn rows_of(&self, page: u32) -> Vec<RowHash> {
-        let mut rows = Vec::new();
+    pub fn rows_of(&self, page: u32) -> List<RowHash> {
+        let mut rows = List::new();
         self.each_row(page, |heap_page, line, hash| {
-            memory::push(&mut rows, RowHash { line: heap_page.root_of(line), hash })
+            rows.push(RowHash { line: heap_page.root_of(line), hash })
         });
         rows
     }
@@ -172,9 +172,9 @@ pub struct RowFilter<'r> {
     table_column: RowColumn<'r>,
     index_column: &'r RangesColumn,
     /// The rows of the page that was copied last.
-    rows: Vec<CopiedRow>,
+    rows: List<CopiedRow>,
     /// The values of these rows, one after the other, each at a multiple of 8 bytes.
-    values: Vec<u64>,
+    values: List<u64>,
 }
 
 /// A row that was copied from its page.
@@ -198,8 +198,8 @@ impl<'r> RowFilter<'r> {
         }
         // Values take up to twice their bytes on the page, because of their alignment. Nothing
         // should be allocated while a page is locked.
-        let values = memory::with_capacity(2 * PAGE_BYTES / size_of::<u64>());
-        Some(RowFilter { table_column, index_column, rows: Vec::new(), values })
+        let values = List::with_capacity(2 * PAGE_BYTES / size_of::<u64>());
+        Some(RowFilter { table_column, index_column, rows: List::new(), values })
     }
 
     /// Adds the rows of a page whose keys may pass a test to the bitmap that PostgreSQL reads. Also
@@ -259,7 +259,7 @@ impl<'r> RowFilter<'r> {
                 },
             };
             let line = heap_page.root_of(line);
-            memory::push(&mut self.rows, CopiedRow { line, value });
+            self.rows.push(CopiedRow { line, value });
         });
         heap_page.num_lines()
     }

@@ -14,6 +14,7 @@ use crate::pg::method::table::maintenance_memory;
 use crate::pg::method::vacuum::{Counts, DeadRows, Vacuum};
 use crate::pg::storage::relation::{File, Relation};
 use pg_bloom_core::index::page::RowSet;
+use pg_bloom_core::memory::List;
 use std::cell::{Cell, RefCell};
 
 /// Does a pass of VACUUM over an index, which frees nothing: an index over ranges of pages doesn't
@@ -64,7 +65,7 @@ struct UnvalidatedIndex {
 session_locals! {
     /// Indexes that wait for their validation: REINDEX CONCURRENTLY builds several before it
     /// validates the first.
-    static UNVALIDATED: RefCell<Vec<UnvalidatedIndex>> = const { RefCell::new(Vec::new()) };
+    static UNVALIDATED: RefCell<List<UnvalidatedIndex>> = const { RefCell::new(List::new()) };
     /// Whether PostgreSQL calls [`forget_unvalidated`] when a transaction of this session fails.
     static WATCHES_ABORTS: Cell<bool> = const { Cell::new(false) };
 }

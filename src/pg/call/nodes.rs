@@ -4,7 +4,7 @@
 use super::Call;
 use super::error::{Error, Result, SqlState};
 use crate::pg::catalog;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// Returns argument `i`, counted from 0, of the function or operator that an expression calls;
@@ -104,11 +104,13 @@ pub unsafe fn length(list: *mut pg_sys::List) -> usize {
 ///
 /// # Safety
 /// `list` must be null, which is an empty list, or a valid list of object identifiers.
-pub unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
+pub unsafe fn oids(list: *mut pg_sys::List) -> List<pg_sys::Oid> {
     // SAFETY: the caller promises null or a valid list.
     let length = unsafe { length(list) };
     // SAFETY: a list has `length` cells.
-    memory::collect((0..length).map(|i| unsafe { (*(*list).elements.add(i)).oid_value }))
+    (0..length)
+        .map(|i| unsafe { (*(*list).elements.add(i)).oid_value })
+        .collect()
 }
 
 /// Returns the items of a list in their order.
@@ -126,10 +128,10 @@ pub unsafe fn items(list: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys
 ///
 /// Usually the list has one collation. It has several if a window has several functions, of which
 /// it can't be known which one is called.
-pub fn collations(call: &Call, i: usize) -> Vec<pg_sys::Oid> {
+pub fn collations(call: &Call, i: usize) -> List<pg_sys::Oid> {
     let arguments = possible_arguments(call, i);
     if arguments.is_empty() {
-        return vec![call.collation()];
+        return List::from([call.collation()]);
     }
     // SAFETY: the nodes belong to the expression that is being executed.
     arguments
@@ -203,9 +205,9 @@ unsafe fn is_constant(node: *mut pg_sys::Node) -> bool {
 /// Returns the expressions of the query whose value argument `i` of a call may be: usually one;
 /// none if the call has no expression, as when C code calls the function directly; several in a
 /// window, where the functions of one window can't be told apart.
-fn possible_arguments(call: &Call, i: usize) -> Vec<*mut pg_sys::Node> {
+fn possible_arguments(call: &Call, i: usize) -> List<*mut pg_sys::Node> {
     let Some(expression) = call.expression() else {
-        return Vec::new();
+        return List::new();
     };
     // SAFETY: the executor calls the function on behalf of the window, the aggregate or the
     // expression, whose nodes are valid.
@@ -270,16 +272,16 @@ unsafe fn arguments_in_window(
     call: &Call,
     window: *mut pg_sys::WindowAggState,
     i: usize,
-) -> Vec<*mut pg_sys::Node> {
+) -> List<*mut pg_sys::Node> {
     // Argument 0 is the state.
     let Some(index) = i.checked_sub(1) else {
-        return Vec::new();
+        return List::new();
     };
     let (Ok(function), Ok(argument_type)) = (call.function(), call.argument_type(i)) else {
-        return Vec::new();
+        return List::new();
     };
 
-    let mut found = Vec::new();
+    let mut found = List::new();
     // SAFETY: the caller promises a call by a window. The list has the states of the window's
     // functions.
     unsafe {
@@ -291,7 +293,7 @@ unsafe fn arguments_in_window(
             if let Some(argument) = nth((*window_function).args, index)
                 && pg_sys::exprType(argument) == argument_type
             {
-                memory::push(&mut found, argument);
+                found.push(argument);
             }
         }
     }

@@ -5,6 +5,7 @@ use super::Call;
 use super::error::{Error, Outcome, Result, SqlState, raise};
 use super::interrupt::check_for_interrupts;
 use crate::pg::{catalog, sql};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -37,7 +38,7 @@ fn catch(call: &Call) -> Outcome {
 /// being sorted.
 fn end_session(call: &Call) -> Outcome {
     const TERMINATE: &[u8] = b"SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
-    let texts: &mut Vec<String> =
+    let texts: &mut List<String> =
         call.remembered(|| Ok((10..20).rev().map(|number| number.to_string()).collect()))?;
     let mut comparisons = 0;
     texts.sort_by(|a, b| {

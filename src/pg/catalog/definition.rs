@@ -6,6 +6,7 @@ use crate::pg::call::guard::{guard, raw};
 use crate::pg::call::nodes::items;
 use crate::pg::sql::{self, Parameter, Sees};
 use crate::pg::storage::relation::Relation;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// An argument of the function that a CHECK constraint calls.
@@ -32,7 +33,7 @@ impl CheckArgument {
 /// followed by IS TRUE.
 pub struct CheckCall {
     pub function: pg_sys::Oid,
-    pub arguments: Vec<CheckArgument>,
+    pub arguments: List<CheckArgument>,
 }
 
 /// Returns whether rules of a table, or triggers after a change, may alter rows once a change has
@@ -67,13 +68,13 @@ pub fn may_insert_others(table: Relation) -> bool {
 /// Returns those CHECK constraints of a table that are nothing but a call of a function with
 /// columns and constants as arguments, such as `CHECK (f(a, 5))`. Others are left out. The memory
 /// that PostgreSQL needs for reading them is in the current memory context.
-pub fn check_calls(table: Relation) -> Vec<CheckCall> {
-    let mut calls = Vec::new();
+pub fn check_calls(table: Relation) -> List<CheckCall> {
+    let mut calls = List::new();
     // SAFETY: an open relation has a descriptor, with `num_check` constraints; the text of each is
     // a valid expression.
     unsafe {
         let Some(constraints) = (*(*table.raw()).rd_att).constr.as_ref() else {
-            return Vec::new();
+            return List::new();
         };
         for i in 0..usize::from(constraints.num_check) {
             let text = (*constraints.check.add(i)).ccbin;
@@ -128,10 +129,10 @@ pub struct CheckVersion {
 /// Returns the CHECK constraints of a table, in the order of their identifiers, as the catalog has
 /// them in the snapshot that `sees` names. The caller can compare what two snapshots see. Asks by
 /// SQL, and fails as the statement does.
-pub fn check_versions(table: pg_sys::Oid, sees: Sees) -> Result<Vec<CheckVersion>> {
+pub fn check_versions(table: pg_sys::Oid, sees: Sees) -> Result<List<CheckVersion>> {
     const CHECKS: &[u8] = b"SELECT c.oid, c.xmin FROM pg_catalog.pg_constraint AS c \
         WHERE c.conrelid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) 'c' ORDER BY c.oid";
-    let mut checks = Vec::new();
+    let mut checks = List::new();
     sql::execute(&[CHECKS], &[Parameter::Oid(table)], sees, |row| {
         let constraint = row.number(1, pg_sys::OIDOID)?.unwrap_or(0) as u32;
         let written_by = row.number(2, pg_sys::XIDOID)?.unwrap_or(0) as u32;

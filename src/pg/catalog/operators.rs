@@ -1,6 +1,7 @@
 //! Operator classes and families, as the catalogs have them.
 
 pub use super::lookup::get_opcode as function_of;
+use pg_bloom_core::memory::List;
 pub use pgrx::pg_sys::FormData_pg_amop as FamilyOperator;
 
 use super::lookup::{self, valid};
@@ -16,11 +17,11 @@ pub fn operator_class(class: Oid) -> (Oid, Oid) {
 
 /// Returns copies of all operators of an operator family, rows of `pg_amop`: those that search an
 /// index and those that order its rows.
-pub fn family_operators(family: Oid) -> Vec<FamilyOperator> {
+pub fn family_operators(family: Oid) -> List<FamilyOperator> {
     let cache = pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32;
     let family = pg_sys::Datum::from(family);
     let none = pg_sys::Datum::null();
-    let mut operators = Vec::new();
+    let mut operators = List::new();
     // SAFETY: the list has `n_members` members, each a row of pg_amop, until it is released.
     unsafe {
         let list = pg_sys::SearchSysCacheList(cache, 1, family, none, none);

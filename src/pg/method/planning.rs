@@ -6,6 +6,7 @@ use crate::pg::call::nodes::{argument, collated, items, nth};
 use crate::pg::catalog::operators;
 use crate::pg::memory;
 use crate::pg::storage::relation::Opened;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
@@ -146,7 +147,7 @@ impl PlannedScan {
     /// Returns the scan keys of the planned scan, one for each condition: the values with which the
     /// query compares the index's column. `None` unless all are constants, or can be computed now
     /// without changing anything.
-    pub fn known_keys(&self) -> Option<Vec<Key<'_>>> {
+    pub fn known_keys(&self) -> Option<List<Key<'_>>> {
         // SAFETY: the list has the conditions of the path.
         unsafe { items(self.conditions()).map(|condition| self.known_key(condition.cast())) }
             .collect()

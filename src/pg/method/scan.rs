@@ -6,6 +6,7 @@ use crate::pg::storage::relation::PAGE_BYTES;
 use crate::pg::value::array;
 use crate::pg::version;
 use pg_bloom_core::index::page::RowId;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 use std::mem::offset_of;
@@ -28,12 +29,12 @@ pub struct Key<'k> {
 impl Key<'_> {
     /// Returns the values with which the column is compared, one or the elements of the array, in
     /// the current memory context. NULLs are left out, since nothing is equal to them.
-    pub fn sought(&self) -> Vec<SqlValue> {
+    pub fn sought(&self) -> List<SqlValue> {
         match self.value {
-            None => Vec::new(),
+            None => List::new(),
             // SAFETY: PostgreSQL sets the flag only for keys with an array.
             Some(array) if self.is_array => unsafe { array::elements_of(array) },
-            Some(datum) => vec![SqlValue { datum }],
+            Some(datum) => List::from([SqlValue { datum }]),
         }
     }
 }
@@ -43,7 +44,7 @@ impl Key<'_> {
 ///
 /// # Safety
 /// The scan must have begun, and its keys must exist for `'k`.
-pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> Vec<Key<'k>> {
+pub unsafe fn keys<'k>(scan: pg_sys::IndexScanDesc) -> List<Key<'k>> {
     let key = |key: &pg_sys::ScanKeyData| {
         let has = |flag| key.sk_flags.cast_unsigned() & flag != 0;
         Key {

@@ -3,6 +3,7 @@
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::catalog::lookup::valid;
 use crate::pg::value::varlena::Value;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
@@ -38,7 +39,7 @@ impl NewName {
 
     /// Returns the name with its schema, as SQL writes it. It is empty if the schema was dropped in
     /// the meantime.
-    pub fn qualified(&self) -> Vec<u8> {
+    pub fn qualified(&self) -> List<u8> {
         qualified(self.schema, &self.name).unwrap_or_default()
     }
 
@@ -65,7 +66,7 @@ impl NewName {
 
 /// Returns the name that a relation has now, with its schema, as SQL writes it; `None` if there is
 /// no such relation.
-pub fn relation(oid: Oid) -> Option<Vec<u8>> {
+pub fn relation(oid: Oid) -> Option<List<u8>> {
     // SAFETY: this reads the catalog. The name is null or a C string in the current memory.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
@@ -78,7 +79,7 @@ pub fn relation(oid: Oid) -> Option<Vec<u8>> {
 
 /// Returns a name with its schema, each quoted as SQL needs it (`public."My table"`), in the
 /// encoding of the database; `None` if there is no such schema.
-pub fn qualified(schema: Oid, name: &CStr) -> Option<Vec<u8>> {
+pub fn qualified(schema: Oid, name: &CStr) -> Option<List<u8>> {
     // SAFETY: this reads the catalog. The schema's name is null or a C string, and the result is a
     // C string in the current memory.
     unsafe {
@@ -87,6 +88,6 @@ pub fn qualified(schema: Oid, name: &CStr) -> Option<Vec<u8>> {
             return None;
         }
         let written = pg_sys::quote_qualified_identifier(schema_name, name.as_ptr());
-        Some(CStr::from_ptr(written).to_bytes().to_vec())
+        Some(CStr::from_ptr(written).to_bytes().into())
     }
 }

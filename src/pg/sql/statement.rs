@@ -26,7 +26,7 @@ use crate::pg::memory::{Context, in_context, in_scratch};
 use crate::pg::value::array::array_of;
 use crate::pg::value::varlena::{PgBuffer, Value};
 use crate::pg::version::attribute;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 use std::cell::Cell;
 use std::ffi::CString;
@@ -86,14 +86,15 @@ impl Parameter<'_> {
     /// Returns the value as a datum of [`Parameter::sql_type`]. An array is allocated in the
     /// current memory context.
     fn datum(&self) -> pg_sys::Datum {
-        let elements: Vec<SqlValue> = match *self {
+        let elements: List<SqlValue> = match *self {
             Parameter::Oid(value) => return value.into(),
             Parameter::I64(value) => return value.into(),
-            Parameter::I64s(values) => memory::collect(
-                values.iter().map(|&value| SqlValue { datum: (value as i64).into() }),
-            ),
+            Parameter::I64s(values) => values
+                .iter()
+                .map(|&value| SqlValue { datum: (value as i64).into() })
+                .collect(),
             Parameter::Byteas(values) => {
-                memory::collect(values.iter().map(|value| SqlValue { datum: value.datum() }))
+                values.iter().map(|value| SqlValue { datum: value.datum() }).collect()
             }
         };
         // SAFETY: the elements are of the element type of this array.
@@ -170,7 +171,7 @@ impl Planning {
 /// table or another object that it names has changed.
 pub struct Prepared {
     plan: pg_sys::SPIPlanPtr,
-    parameter_types: Vec<Oid>,
+    parameter_types: List<Oid>,
     /// How it is to be planned, until it has been.
     planning: Cell<Planning>,
 }
@@ -182,7 +183,7 @@ impl Prepared {
     ///
     /// Raises an error if it can't be parsed. Fails with XX000 if it can't be executed from a
     /// function.
-    pub fn new(sql: &[&[u8]], parameter_types: Vec<Oid>, planning: Planning) -> Result<Prepared> {
+    pub fn new(sql: &[&[u8]], parameter_types: List<Oid>, planning: Planning) -> Result<Prepared> {
         connected(|| {
             let prepared = Prepared::for_connection(sql, parameter_types, planning)?;
             // SAFETY: the plan was made in this connection.
@@ -198,7 +199,7 @@ impl Prepared {
     /// XX000 if it has a zero byte, or can't be executed from a function.
     fn for_connection(
         sql: &[&[u8]],
-        mut parameter_types: Vec<Oid>,
+        mut parameter_types: List<Oid>,
         planning: Planning,
     ) -> Result<Prepared> {
         let sql = CString::new(sql.concat()).map_err(|_| failed(NO_CODE))?;
@@ -277,8 +278,7 @@ impl Prepared {
             }
             // Arrays among the values take memory, which is freed when the statement has ended.
             let code = in_scratch(|| {
-                let mut datums: Vec<pg_sys::Datum> =
-                    memory::collect(values.iter().map(Parameter::datum));
+                let mut datums: List<pg_sys::Datum> = values.iter().map(Parameter::datum).collect();
                 self.execute_with_datums(&mut datums, sees)
             });
             if sees == Sees::Catalogs {

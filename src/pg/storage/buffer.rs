@@ -20,6 +20,7 @@ use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::call::guard::{abort, current_call, is_unwinding, with_end};
 use crate::pg::call::interrupt;
 use crate::pg::version;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -39,7 +40,7 @@ struct PageLock {
 thread_local! {
     /// The locks that this session has. They are counted here since PostgreSQL itself doesn't lock
     /// pages of temporary indexes.
-    static LOCKED: RefCell<Vec<PageLock>> = const { RefCell::new(Vec::new()) };
+    static LOCKED: RefCell<List<PageLock>> = const { RefCell::new(List::new()) };
 }
 
 /// Registers a callback that ends the session's process if a subtransaction fails while a call of

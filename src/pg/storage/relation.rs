@@ -5,6 +5,7 @@ use crate::pg::call::{Call, nodes};
 use crate::pg::sql;
 use crate::pg::value::encoding;
 use crate::pg::version::{self, attribute};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -192,7 +193,7 @@ impl<'r> Relation<'r> {
                 nodes::oids(all)
             }
         } else {
-            Vec::new()
+            List::new()
         };
         table_and_inheritors
             .into_iter()

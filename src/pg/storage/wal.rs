@@ -22,6 +22,7 @@ use super::buffer::{Exclusive, Pin, extend};
 use super::relation::{MAIN_FORK, PAGE_BYTES, Relation};
 use crate::pg::call::{Error, Result};
 use pg_bloom_core::index::page::{ByteChange, PageSink, SPECIAL_BYTES};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// Bytes of PostgreSQL's header of a page.
@@ -105,7 +106,7 @@ pub struct Edit<'e> {
     new_page: Option<&'e [u8]>,
     /// What is copied into the page otherwise, in the form of the WAL record: for each piece its
     /// offset in the page, its length and its bytes.
-    pieces: Vec<u8>,
+    pieces: List<u8>,
 }
 
 impl<'e> Edit<'e> {
@@ -123,7 +124,7 @@ impl<'e> Edit<'e> {
             is_logged: page.relation().needs_wal(),
             page: page.bytes_mut(),
             new_page: None,
-            pieces: Vec::new(),
+            pieces: List::new(),
         };
         match change {
             Change::Bytes(bytes) => {

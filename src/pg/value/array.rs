@@ -11,7 +11,7 @@ use super::varlena;
 use crate::pg::call::error::{Error, SqlState, raise};
 use crate::pg::call::{Call, SqlValue};
 use crate::pg::catalog::{self, Storage};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// Returns the elements of the array in argument `i` of a call, in their order and without NULLs;
@@ -20,10 +20,10 @@ use pgrx::pg_sys;
 /// `element_type` is the type as which the caller reads the elements. Panics unless the array
 /// stores its elements as values of this type are stored: an array of varchar may be read as one of
 /// text.
-pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<SqlValue> {
+pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> List<SqlValue> {
     call.check_declared(i, catalog::is_array);
     let Some(datum) = call.datum(i) else {
-        return Vec::new();
+        return List::new();
     };
     // SAFETY: the script declares the argument as an array.
     unsafe {
@@ -41,7 +41,7 @@ pub fn elements(call: &Call, i: usize, element_type: pg_sys::Oid) -> Vec<SqlValu
 ///
 /// # Safety
 /// The datum must be an array, and not NULL.
-pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<SqlValue> {
+pub unsafe fn elements_of(array: pg_sys::Datum) -> List<SqlValue> {
     let mut values = std::ptr::null_mut();
     let mut nulls = std::ptr::null_mut();
     let mut num_items = 0;
@@ -63,11 +63,11 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<SqlValue> {
         );
 
         let num_items = num_items as usize;
-        let mut elements = memory::with_capacity(num_items);
+        let mut elements = List::with_capacity(num_items);
         for i in 0..num_items {
             let is_null = *nulls.add(i);
             if !is_null {
-                memory::push(&mut elements, SqlValue { datum: *values.add(i) });
+                elements.push(SqlValue { datum: *values.add(i) });
             }
         }
         pg_sys::pfree(values.cast());
@@ -81,7 +81,7 @@ pub unsafe fn elements_of(array: pg_sys::Datum) -> Vec<SqlValue> {
 ///
 /// # Safety
 /// The elements must be of the element type of `array_type`.
-pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<SqlValue>) -> pg_sys::Datum {
+pub unsafe fn array_of(array_type: pg_sys::Oid, elements: List<SqlValue>) -> pg_sys::Datum {
     let count = elements.len() as i32;
     let values = elements.iter().map(|element| element.datum);
     // SAFETY: the caller promises elements of the array's element type, and PostgreSQL copies them
@@ -90,18 +90,18 @@ pub unsafe fn array_of(array_type: pg_sys::Oid, elements: Vec<SqlValue>) -> pg_s
         match array_type {
             // The subscripts of these two types begin at 0, and an empty one has a dimension, too.
             pg_sys::INT2VECTOROID => {
-                let numbers: Vec<i16> = memory::collect(values.map(|value| value.value() as i16));
+                let numbers: List<i16> = values.map(|value| value.value() as i16).collect();
                 pg_sys::buildint2vector(numbers.as_ptr(), count).into()
             }
             pg_sys::OIDVECTOROID => {
-                let oids: Vec<pg_sys::Oid> =
-                    memory::collect(values.map(|value| (value.value() as u32).into()));
+                let oids: List<pg_sys::Oid> =
+                    values.map(|value| (value.value() as u32).into()).collect();
                 pg_sys::buildoidvector(oids.as_ptr(), count).into()
             }
             _ => {
                 let element_type = catalog::element_type(array_type).expect("a type of arrays");
                 let Storage { len, by_value, align } = catalog::storage(element_type);
-                let mut values: Vec<pg_sys::Datum> = memory::collect(values);
+                let mut values: List<pg_sys::Datum> = values.collect();
                 pg_sys::construct_array(
                     values.as_mut_ptr(),
                     count,

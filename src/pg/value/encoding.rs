@@ -3,7 +3,7 @@
 //! A database in the encoding SQL_ASCII has bytes of any encoding; PostgreSQL doesn't convert them.
 
 use crate::pg::version;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -122,16 +122,20 @@ pub fn with_utf8<T>(text: &[u8], use_utf8: impl FnOnce(&[u8]) -> T) -> T {
 
 /// Converts UTF-8 to text of the database. Raises an error if a character isn't in the database's
 /// encoding.
-pub fn from_utf8(text: &str) -> Vec<u8> {
+pub fn from_utf8(text: &str) -> List<u8> {
     let utf8 = pg_sys::pg_enc::PG_UTF8 as i32;
-    converted(text.as_bytes(), utf8, database_encoding(), memory::copy)
+    converted(text.as_bytes(), utf8, database_encoding(), List::copy_of)
 }
 
 /// Returns the text of a message in the encoding of the database, as PostgreSQL expects it. A zero
 /// byte, which a C string can't have, ends it.
 pub fn message(text: String) -> CString {
     let needs_no_conversion = text.is_ascii() || foreign_encoding().is_none();
-    let mut bytes = if needs_no_conversion { text.into_bytes() } else { from_utf8(&text) };
+    let mut bytes = if needs_no_conversion {
+        List::from(text.into_bytes())
+    } else {
+        from_utf8(&text)
+    };
     if let Some(length) = bytes.iter().position(|&byte| byte == 0) {
         bytes.truncate(length);
     }

@@ -6,6 +6,7 @@ use super::varlena::PgBuffer;
 use crate::pg::call::Call;
 use crate::pg::call::error::Outcome;
 use crate::pg::version::{attribute, attributes};
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys;
 
 /// The value of a column of a result.
@@ -68,7 +69,7 @@ pub struct OutParameter {
 pub fn row_of_parameters(call: &Call, parameters: &[OutParameter]) -> pg_sys::Datum {
     // SAFETY: the descriptor exists as long as the call.
     let declared_columns = unsafe { attributes(row_descriptor(call)) };
-    let mut columns = Vec::new();
+    let mut columns = List::new();
     for declared in declared_columns {
         let declared_name = encoding::name(&declared.attname);
         let parameter = parameters.iter().find(|parameter| parameter.name == declared_name);
@@ -106,7 +107,7 @@ pub fn row(call: &Call, columns: &[ResultColumn]) -> pg_sys::Datum {
 /// rows. PostgreSQL keeps them in memory or, beyond `work_mem`, on disk. Returns `Ok(None)`, since
 /// the set isn't passed as the function's datum. Panics if the function is declared with other
 /// columns. Raises 0A000 if the query calls it where a set of rows isn't possible.
-pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outcome {
+pub fn rows(call: &Call, rows: impl Iterator<Item = List<ResultColumn>>) -> Outcome {
     let set = call.begin_set();
     for columns in rows {
         // SAFETY: the set has rows with this descriptor, and there is a value for each column.
@@ -131,13 +132,13 @@ pub fn rows(call: &Call, rows: impl Iterator<Item = Vec<ResultColumn>>) -> Outco
 unsafe fn values_and_nulls(
     descriptor: pg_sys::TupleDesc,
     columns: &[ResultColumn],
-) -> (Vec<pg_sys::Datum>, Vec<bool>) {
+) -> (List<pg_sys::Datum>, List<bool>) {
     // SAFETY: the caller promises a valid descriptor.
     let num_columns = unsafe { (*descriptor).natts as usize };
     assert!(columns.len() == num_columns, "the columns that the function is declared to return");
 
-    let mut values = Vec::new();
-    let mut nulls = Vec::new();
+    let mut values = List::new();
+    let mut nulls = List::new();
     for (i, column) in columns.iter().enumerate() {
         // SAFETY: the descriptor has more than `i` columns.
         let declared = unsafe { attribute(descriptor, i) };

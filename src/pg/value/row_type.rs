@@ -5,6 +5,7 @@ use crate::pg::call::guard::{guard, raw};
 use crate::pg::catalog::{self, Storage};
 use crate::pg::memory::{self, Context};
 use crate::pg::version;
+use pg_bloom_core::memory::List;
 use pgrx::{pg_sys, varatt_is_1b_e, vartag_1b_e};
 
 /// A type of rows as it was when this was made. It may be altered later.
@@ -48,8 +49,8 @@ impl RowType {
         let given = row.cast_mut_ptr();
         // SAFETY: the descriptor exists as long as `self`.
         let num_columns = unsafe { (*self.descriptor).natts as usize };
-        let mut values = vec![pg_sys::Datum::null(); num_columns];
-        let mut nulls = vec![true; num_columns];
+        let mut values = List::filled(pg_sys::Datum::null(), num_columns);
+        let mut nulls = List::filled(true, num_columns);
 
         // SAFETY: the caller promises a row of this type. Both lists have a place for each column.
         unsafe {

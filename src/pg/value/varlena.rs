@@ -13,7 +13,8 @@
 
 use super::toast::fetch_large;
 use crate::pg::call::guard::MemoryOfCall;
-use pg_bloom_core::{Buffer, interrupt, memory};
+use pg_bloom_core::memory::List;
+use pg_bloom_core::{Buffer, interrupt};
 use pgrx::{
     pg_sys, set_varsize_4b, varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u, vardata_any, varsize_any,
     varsize_any_exhdr,
@@ -168,7 +169,7 @@ impl<'a> Value<'a> {
     ///
     /// # Safety
     /// As for [`Value::detoast`].
-    pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut Vec<u64>) -> Option<usize> {
+    pub unsafe fn append_to(datum: pg_sys::Datum, words: &mut List<u64>) -> Option<usize> {
         let pointer: *const pg_sys::varlena = datum.cast_mut_ptr();
         // SAFETY: the caller promises a value of variable length.
         let is_short = unsafe { varatt_is_1b(pointer) };
@@ -192,7 +193,7 @@ impl<'a> Value<'a> {
 
         let start = words.len();
         let count = (length_bytes + copied.len()).div_ceil(size_of::<u64>());
-        memory::reserve(words, count);
+        words.reserve_exact(count);
         words.resize(start + count, 0);
         // SAFETY: the new words have room for the length and the copied bytes.
         unsafe {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::memory::List;
 
 #[test]
 fn strings_are_escaped_where_they_must_be() {
@@ -10,9 +11,9 @@ fn strings_are_escaped_where_they_must_be() {
         ("\u{1}\u{b}\u{1f}\u{7f}", "\"\\u0001\\u000b\\u001f\u{7f}\""),
         ("é€😀", "\"é€😀\""),
     ] {
-        let mut written = Vec::new();
+        let mut written = List::new();
         write_string(text.as_bytes(), &mut written);
-        assert_eq!(String::from_utf8(written).unwrap(), expected);
+        assert_eq!(String::from_utf8(written.into()).unwrap(), expected);
     }
 }
 

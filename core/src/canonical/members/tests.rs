@@ -1,9 +1,10 @@
 use super::*;
 use crate::canonical::scalar;
+use crate::memory::List;
 
 /// The canonical bytes that `write` writes, in hexadecimal.
-fn hex(write: impl FnOnce(&mut Vec<u8>)) -> String {
-    let mut bytes = Vec::new();
+fn hex(write: impl FnOnce(&mut List<u8>)) -> String {
+    let mut bytes = List::new();
     write(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

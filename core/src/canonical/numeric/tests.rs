@@ -2,7 +2,8 @@ use super::*;
 use proptest::prelude::*;
 
 fn plain(text: &str) -> Option<String> {
-    Numeric::parse(text).map(|number| String::from_utf8(number.0).expect("canonical text is ASCII"))
+    Numeric::parse(text)
+        .map(|number| String::from_utf8(number.0.into()).expect("canonical text is ASCII"))
 }
 
 #[test]
@@ -51,9 +52,9 @@ proptest! {
 
 fn written(is_negative: bool, weight: i32, groups: &[u16]) -> String {
     let sign = if is_negative { Sign::Negative } else { Sign::Positive };
-    let mut text = Vec::new();
+    let mut text = List::new();
     write_groups(sign, weight, groups.iter().copied(), &mut text);
-    String::from_utf8(text).unwrap()
+    String::from_utf8(text.into()).unwrap()
 }
 
 #[test]

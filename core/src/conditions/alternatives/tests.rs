@@ -3,26 +3,29 @@ use super::*;
 
 #[test]
 fn alternatives_are_those_of_the_widest_condition() {
-    let many = || Any(vec![Has(3), Has(1), Has(2), Has(1)]);
+    let many = || Any(List::from([Has(3), Has(1), Has(2), Has(1)]));
     assert_eq!(Alternatives::count(&many()), 4);
     assert_eq!(
         Alternatives::of_condition(many()),
-        Alternatives { required: Unknown, choices: vec![Has(1), Has(2), Has(3)] }
+        Alternatives {
+            required: Unknown,
+            choices: List::from([Has(1), Has(2), Has(3)])
+        }
     );
-    let both = All(vec![Has(7), Any(vec![Has(8), Has(9)]), many()]);
+    let both = All(List::from([Has(7), Any(List::from([Has(8), Has(9)])), many()]));
     assert_eq!(Alternatives::count(&both), 4);
-    let required = All(vec![Has(7), Any(vec![Has(8), Has(9)])]);
+    let required = All(List::from([Has(7), Any(List::from([Has(8), Has(9)]))]));
     assert_eq!(
         Alternatives::of_condition(both),
-        Alternatives { required, choices: vec![Has(1), Has(2), Has(3)] }
+        Alternatives { required, choices: List::from([Has(1), Has(2), Has(3)]) }
     );
-    let one = All(vec![Has(7), Has(8)]);
+    let one = All(List::from([Has(7), Has(8)]));
     assert_eq!(Alternatives::count(&one), 1);
     assert_eq!(Alternatives::count(&Has(0)), 1);
     assert_eq!(Alternatives::count(&Condition::NONE), 0);
     assert_eq!(
         Alternatives::of_condition(Has(0)),
-        Alternatives { required: Unknown, choices: vec![Has(0)] }
+        Alternatives { required: Unknown, choices: List::from([Has(0)]) }
     );
 }
 
@@ -30,15 +33,15 @@ fn alternatives_are_those_of_the_widest_condition() {
 fn a_row_may_match_if_and_only_if_the_condition_holds_for_its_hashes() {
     // Hashes that share their lowest bits, 0 among them.
     let hash = |i: u64| i << 60;
-    let condition = All(vec![
-        Any(vec![
+    let condition = All(List::from([
+        Any(List::from([
             Has(hash(0)),
-            All(vec![Has(hash(1)), Has(hash(2))]),
-            Any(vec![Has(hash(3)), Has(hash(4))]),
+            All(List::from([Has(hash(1)), Has(hash(2))])),
+            Any(List::from([Has(hash(3)), Has(hash(4))])),
             Has(hash(5)),
-        ]),
-        Any(vec![Has(hash(6)), Has(hash(1))]),
-    ]);
+        ])),
+        Any(List::from([Has(hash(6)), Has(hash(1))])),
+    ]));
     let alternatives = Alternatives::of_condition(condition.clone());
     let all: Vec<u32> = (0..alternatives.choices.len() as u32).collect();
     let mut test = RowTest::new(&alternatives);

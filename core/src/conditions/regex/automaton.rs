@@ -1,15 +1,15 @@
 //! The automaton of a regular expression: states, and what leads from one to another.
 
 use crate::conditions::text::{Encoding, fold};
-use crate::memory;
+use crate::memory::List;
 
 /// An automaton that finds a match once it is in its last state.
 #[derive(Clone, Debug, Default)]
 pub struct Automaton {
     /// The transitions out of each state.
-    pub transitions: Vec<Vec<Transition>>,
+    pub transitions: List<List<Transition>>,
     /// The characters of each color. `None`: any character, or none, as at the start of a text.
-    pub colors: Vec<Option<Vec<u32>>>,
+    pub colors: List<Option<List<u32>>>,
     /// The number of the state before the first character.
     pub initial: usize,
     /// The number of the state after a match.
@@ -31,7 +31,7 @@ pub struct StateMove {
     pub to: usize,
     /// The characters, one of each group of those that are equal once letter case is folded;
     /// `None`: any character, or none.
-    pub characters: Option<Vec<u32>>,
+    pub characters: Option<List<u32>>,
 }
 
 impl Automaton {
@@ -50,8 +50,8 @@ impl Automaton {
     ///
     /// A move that would have more than `most` characters becomes one by any character, and so does
     /// one with a character whose case can't be folded in this encoding.
-    pub fn moves(&self, encoding: Encoding, most: usize) -> Vec<Vec<StateMove>> {
-        let mut characters_of_colors = memory::with_capacity(self.colors.len());
+    pub fn moves(&self, encoding: Encoding, most: usize) -> List<List<StateMove>> {
+        let mut characters_of_colors = List::with_capacity(self.colors.len());
         for color in &self.colors {
             let characters = match color {
                 Some(characters) => distinct_when_folded(characters, encoding, most),
@@ -60,7 +60,7 @@ impl Automaton {
             characters_of_colors.push(characters);
         }
 
-        let mut moves = memory::with_capacity(self.transitions.len());
+        let mut moves = List::with_capacity(self.transitions.len());
         for transitions in &self.transitions {
             moves.push(moves_of_state(transitions, &characters_of_colors, most));
         }
@@ -77,16 +77,16 @@ impl Automaton {
 /// of its transitions is, or if it would have more than `most` characters.
 fn moves_of_state(
     transitions: &[Transition],
-    characters_of_colors: &[Option<Vec<FoldedCharacter>>],
+    characters_of_colors: &[Option<List<FoldedCharacter>>],
     most: usize,
-) -> Vec<StateMove> {
+) -> List<StateMove> {
     let mut sorted = transitions.to_vec();
     sorted.sort_unstable_by_key(|transition| transition.to);
 
-    let mut moves = Vec::new();
+    let mut moves = List::new();
     for to_same_state in sorted.chunk_by(|a, b| a.to == b.to) {
         // `None`, any character, as soon as one transition is that or there are too many.
-        let mut move_characters = Some(Vec::new());
+        let mut move_characters = Some(List::new());
         for transition in to_same_state {
             let transition_characters = &characters_of_colors[transition.color];
             move_characters = match (move_characters, transition_characters) {
@@ -96,8 +96,8 @@ fn moves_of_state(
         }
 
         let characters =
-            move_characters.map(|list| memory::collect(list.iter().map(|entry| entry.character)));
-        memory::push(&mut moves, StateMove { to: to_same_state[0].to, characters });
+            move_characters.map(|list| list.iter().map(|entry| entry.character).collect());
+        moves.push(StateMove { to: to_same_state[0].to, characters });
     }
     moves
 }
@@ -119,13 +119,13 @@ fn distinct_when_folded(
     characters: &[u32],
     encoding: Encoding,
     most: usize,
-) -> Option<Vec<FoldedCharacter>> {
+) -> Option<List<FoldedCharacter>> {
     // At most four characters are equal when folded. So these are more than `most` groups.
     if characters.len() > 4 * most {
         return None;
     }
 
-    let mut folded_characters = memory::with_capacity(characters.len());
+    let mut folded_characters = List::with_capacity(characters.len());
     for &character in characters {
         let is_unknown = encoding == Encoding::Other && character >= 0x80;
         if character == 0 || is_unknown {
@@ -141,12 +141,12 @@ fn distinct_when_folded(
 /// once letter case is folded. Returns the list, ordered by the folded forms; `None` if it would
 /// have more than `most` characters.
 fn with_characters(
-    mut all: Vec<FoldedCharacter>,
+    mut all: List<FoldedCharacter>,
     added: &[FoldedCharacter],
     most: usize,
-) -> Option<Vec<FoldedCharacter>> {
+) -> Option<List<FoldedCharacter>> {
     for &character in added {
-        memory::push(&mut all, character);
+        all.push(character);
     }
     one_of_each_group(all, most)
 }
@@ -154,9 +154,9 @@ fn with_characters(
 /// Sorts characters by their folded forms, and keeps one of each group that has the same folded
 /// form. Returns `None` if there are more than `most` groups.
 fn one_of_each_group(
-    mut characters: Vec<FoldedCharacter>,
+    mut characters: List<FoldedCharacter>,
     most: usize,
-) -> Option<Vec<FoldedCharacter>> {
+) -> Option<List<FoldedCharacter>> {
     characters.sort_unstable();
     characters.dedup_by_key(|character| character.folded);
     (characters.len() <= most).then_some(characters)

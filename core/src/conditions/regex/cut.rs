@@ -7,16 +7,17 @@
 
 use super::graph::Graph;
 use super::section::{NodeSet, Section, Sections};
-use crate::{interrupt, memory};
+use crate::interrupt;
+use crate::memory::List;
 
 /// Searches for cuts of one graph.
 pub struct CutSearch {
     /// By edge, on how many of the found paths it is.
-    paths_on: Vec<u32>,
+    paths_on: List<u32>,
     /// Nodes that the last search for a path has reached.
     reached: NodeSet,
     /// By node that was reached, the step that led to it.
-    step_to: Vec<SearchStep>,
+    step_to: List<SearchStep>,
 }
 
 /// A step of a path: along an edge, or back along one of an earlier path.
@@ -42,9 +43,9 @@ impl CutSearch {
     /// Returns a search that has found no paths yet, with room for what it notes of a graph.
     pub fn for_graph(graph: &Graph) -> CutSearch {
         CutSearch {
-            paths_on: memory::zeroed(graph.edges.len()),
+            paths_on: List::zeroed(graph.edges.len()),
             reached: NodeSet::for_nodes(graph.outgoing.len()),
-            step_to: memory::zeroed(graph.outgoing.len()),
+            step_to: List::zeroed(graph.outgoing.len()),
         }
     }
 
@@ -65,7 +66,7 @@ impl CutSearch {
         edges: &[usize],
         most: usize,
         can_be_cut: impl Fn(usize) -> bool,
-    ) -> Option<Vec<usize>> {
+    ) -> Option<List<usize>> {
         for &edge in edges {
             self.paths_on[edge] = 0;
         }
@@ -100,7 +101,7 @@ impl CutSearch {
         let graph = sections.graph;
         self.reached.clear();
         self.reached.insert(section.start);
-        let mut to_follow = vec![section.start];
+        let mut to_follow = List::from([section.start]);
         let mut next_to_follow = 0;
         while let Some(&node) = to_follow.get(next_to_follow) {
             interrupt::check();
@@ -124,11 +125,11 @@ impl CutSearch {
 
     /// Takes a step of the search: notes the node that it leads to as reached by this step, to be
     /// followed further. Does nothing if the node has been reached before.
-    fn take(&mut self, step: SearchStep, graph: &Graph, to_follow: &mut Vec<usize>) {
+    fn take(&mut self, step: SearchStep, graph: &Graph, to_follow: &mut List<usize>) {
         let next = step.end(graph);
         if self.reached.insert(next) {
             self.step_to[next] = step;
-            memory::push(to_follow, next);
+            to_follow.push(next);
         }
     }
 
@@ -149,11 +150,11 @@ impl CutSearch {
     }
 
     /// Returns those of some edges that lead from a reached node to one that isn't.
-    fn edges_out_of_reached(&self, edges: &[usize], graph: &Graph) -> Vec<usize> {
+    fn edges_out_of_reached(&self, edges: &[usize], graph: &Graph) -> List<usize> {
         let leads_out = |&edge: &usize| {
             let edge = &graph.edges[edge];
             self.reached.contains(edge.from) && !self.reached.contains(edge.to)
         };
-        memory::collect(edges.iter().copied().filter(leads_out))
+        edges.iter().copied().filter(leads_out).collect()
     }
 }

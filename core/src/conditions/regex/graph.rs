@@ -22,7 +22,8 @@
 use super::automaton::{Automaton, StateMove};
 use crate::conditions::Window;
 use crate::conditions::text::{Encoding, LastCharacters, WEIGHT, fold, weight};
-use crate::{interrupt, memory};
+use crate::interrupt;
+use crate::memory::List;
 use std::collections::HashMap;
 
 /// The most nodes of a graph, and the most edges.
@@ -39,11 +40,11 @@ const CHARACTER_BITS: u32 = 32;
 
 /// A graph whose nodes are numbered from 0.
 pub struct Graph {
-    pub edges: Vec<Edge>,
+    pub edges: List<Edge>,
     /// By node, the places in `edges` of the edges that lead out of it.
-    pub outgoing: Vec<Vec<usize>>,
+    pub outgoing: List<List<usize>>,
     /// By node, the places in `edges` of the edges that lead to it.
-    pub incoming: Vec<Vec<usize>>,
+    pub incoming: List<List<usize>>,
     /// The node before the first character.
     pub start: usize,
     /// The node after a match; `None` if no text matches.
@@ -55,7 +56,7 @@ pub struct Edge {
     pub from: usize,
     pub to: usize,
     /// What a text has that takes this way; empty if it need not have any window.
-    pub windows: Vec<Window>,
+    pub windows: List<Window>,
 }
 
 impl Graph {
@@ -72,9 +73,9 @@ impl Graph {
     ) -> Option<Graph> {
         let moves = automaton.moves(encoding, most_characters);
         let graph = Graph {
-            edges: Vec::new(),
-            outgoing: Vec::new(),
-            incoming: Vec::new(),
+            edges: List::new(),
+            outgoing: List::new(),
+            incoming: List::new(),
             // The builder sets both when it adds the node.
             start: 0,
             end: None,
@@ -83,23 +84,23 @@ impl Graph {
             automaton,
             moves: &moves,
             node_numbers: HashMap::new(),
-            nodes_of_state: memory::zeroed(automaton.transitions.len()),
+            nodes_of_state: List::zeroed(automaton.transitions.len()),
             graph,
         };
         builder.build()
     }
 
     fn add_node(&mut self) -> usize {
-        memory::push(&mut self.outgoing, Vec::new());
-        memory::push(&mut self.incoming, Vec::new());
+        self.outgoing.push(List::new());
+        self.incoming.push(List::new());
         self.outgoing.len() - 1
     }
 
     fn add_edge(&mut self, edge: Edge) {
         let place = self.edges.len();
-        memory::push(&mut self.outgoing[edge.from], place);
-        memory::push(&mut self.incoming[edge.to], place);
-        memory::push(&mut self.edges, edge);
+        self.outgoing[edge.from].push(place);
+        self.incoming[edge.to].push(place);
+        self.edges.push(edge);
     }
 }
 
@@ -151,17 +152,17 @@ struct PendingEdge {
     from: usize,
     to: Node,
     choices: CharacterChoices,
-    windows: Vec<Window>,
+    windows: List<Window>,
 }
 
 /// A graph that is being made.
 struct GraphBuilder<'a> {
     automaton: &'a Automaton,
     /// The moves out of each state.
-    moves: &'a [Vec<StateMove>],
+    moves: &'a [List<StateMove>],
     node_numbers: HashMap<Node, usize>,
     /// How many nodes each state has.
-    nodes_of_state: Vec<usize>,
+    nodes_of_state: List<usize>,
     graph: Graph,
 }
 
@@ -174,7 +175,7 @@ impl GraphBuilder<'_> {
     /// (a few known characters in a row). Each further layer begins with the nodes to which edges
     /// with windows lead from the layer before.
     fn build(mut self) -> Option<Graph> {
-        let mut layer = Vec::new();
+        let mut layer = List::new();
         let start = Node::without_characters(self.automaton.initial);
         self.graph.start = self.find_or_add(start, CharacterChoices::default(), &mut layer);
 
@@ -197,8 +198,8 @@ impl GraphBuilder<'_> {
     /// Returns the edges that lead out of the layer: those whose characters complete windows. They
     /// and the nodes to which they lead are not in the graph yet. Returns `None` if the graph has
     /// too many nodes or edges.
-    fn complete_layer(&mut self, layer: &mut Vec<NumberedNode>) -> Option<Vec<PendingEdge>> {
-        let mut edges_with_windows = Vec::new();
+    fn complete_layer(&mut self, layer: &mut List<NumberedNode>) -> Option<List<PendingEdge>> {
+        let mut edges_with_windows = List::new();
         // The layer grows meanwhile: nodes that are added are followed, too.
         let mut next = 0;
         while let Some(&from) = layer.get(next) {
@@ -225,7 +226,7 @@ impl GraphBuilder<'_> {
 
     /// Follows the moves from a node by any character, and adds their targets to the layer. An
     /// unknown character can't be in a window, so the targets remember no characters.
-    fn follow_any_character(&mut self, from: NumberedNode, layer: &mut Vec<NumberedNode>) {
+    fn follow_any_character(&mut self, from: NumberedNode, layer: &mut List<NumberedNode>) {
         let moves: &[StateMove] = &self.moves[from.node.state];
         for any_move in moves.iter().filter(|state_move| state_move.characters.is_none()) {
             let to = Node::without_characters(any_move.to);
@@ -244,8 +245,8 @@ impl GraphBuilder<'_> {
     fn follow_known_characters(
         &mut self,
         from: NumberedNode,
-        layer: &mut Vec<NumberedNode>,
-        edges_with_windows: &mut Vec<PendingEdge>,
+        layer: &mut List<NumberedNode>,
+        edges_with_windows: &mut List<PendingEdge>,
     ) {
         let moves: &[StateMove] = &self.moves[from.node.state];
         for StateMove { to: next_state, characters } in moves {
@@ -265,7 +266,7 @@ impl GraphBuilder<'_> {
                     self.add_edge_without_windows(from, to, choices, layer);
                 } else {
                     let edge = PendingEdge { from: from.number, to, choices, windows };
-                    memory::push(edges_with_windows, edge);
+                    edges_with_windows.push(edge);
                 }
             }
         }
@@ -280,11 +281,11 @@ impl GraphBuilder<'_> {
         from: NumberedNode,
         to: Node,
         choices: CharacterChoices,
-        layer: &mut Vec<NumberedNode>,
+        layer: &mut List<NumberedNode>,
     ) {
         let to = self.find_or_add(to, choices, layer);
         if to != from.number {
-            let windows = Vec::new();
+            let windows = List::new();
             self.graph.add_edge(Edge { from: from.number, to, windows });
         }
     }
@@ -302,7 +303,7 @@ impl GraphBuilder<'_> {
         &mut self,
         node: Node,
         choices: CharacterChoices,
-        layer: &mut Vec<NumberedNode>,
+        layer: &mut List<NumberedNode>,
     ) -> usize {
         // `endings` begins with the shortest one.
         let replacements = node.last.endings().map(|last| Node { state: node.state, last });
@@ -324,7 +325,7 @@ impl GraphBuilder<'_> {
         let number = self.graph.add_node();
         self.node_numbers.insert(added, number);
         self.nodes_of_state[added.state] += 1;
-        memory::push(layer, NumberedNode { number, node: added, choices });
+        layer.push(NumberedNode { number, node: added, choices });
         if is_last {
             self.graph.end = Some(number);
         }
@@ -335,10 +336,10 @@ impl GraphBuilder<'_> {
 impl LastCharacters {
     /// Returns the distinct windows that one more character completes, and the characters to
     /// remember after it.
-    fn followed_by(mut self, character: u32) -> (LastCharacters, Vec<Window>) {
-        let mut windows = Vec::new();
+    fn followed_by(mut self, character: u32) -> (LastCharacters, List<Window>) {
+        let mut windows = List::new();
         fold::fold(character, |folded| {
-            self.add(folded, &mut |window| memory::push(&mut windows, window));
+            self.add(folded, &mut |window| windows.push(window));
         });
         windows.sort_unstable();
         windows.dedup();

@@ -34,7 +34,7 @@ use super::graph::Graph;
 use super::requirement::Requirement;
 use super::section::{Section, Sections, Stretch};
 use crate::conditions::Window;
-use crate::memory;
+use crate::memory::List;
 
 /// How deep branches may be within branches. What is deeper requires nothing.
 const MOST_DEPTH: usize = 24;
@@ -92,9 +92,9 @@ impl RequirementSearch<'_> {
     /// requires. `depth` is how many sections this one is nested in.
     fn requirement(&mut self, section: Section, depth: usize) -> Option<Requirement> {
         let stretches = self.sections.stretches(section)?;
-        let mut requirements = Vec::new();
+        let mut requirements = List::new();
         for stretch in &stretches {
-            memory::push(&mut requirements, self.requirement_of_stretch(stretch, depth));
+            requirements.push(self.requirement_of_stretch(stretch, depth));
         }
         Some(Requirement::all_of(requirements))
     }
@@ -110,9 +110,9 @@ impl RequirementSearch<'_> {
     /// `depth` is how many sections the stretch is nested in. Beyond [`MOST_DEPTH`] nothing is
     /// required, which is never wrong.
     fn requirement_of_stretch(&mut self, stretch: &Stretch, depth: usize) -> Requirement {
-        let mut alternatives = Vec::new();
+        let mut alternatives = List::new();
         for &edge in &stretch.direct_edges {
-            memory::push(&mut alternatives, Requirement::of_windows(self.windows([edge])));
+            alternatives.push(Requirement::of_windows(self.windows([edge])));
         }
         if alternatives.iter().any(Requirement::is_nothing) || depth >= MOST_DEPTH {
             return Requirement::default();
@@ -131,18 +131,18 @@ impl RequirementSearch<'_> {
                 if requirement.is_nothing() {
                     return requirement;
                 }
-                memory::push(&mut alternatives, requirement);
+                alternatives.push(requirement);
             }
         }
         Requirement::one_of(alternatives)
     }
 
     /// Returns the windows of some edges.
-    fn windows(&self, edges: impl IntoIterator<Item = usize>) -> Vec<Window> {
-        let mut windows = Vec::new();
+    fn windows(&self, edges: impl IntoIterator<Item = usize>) -> List<Window> {
+        let mut windows = List::new();
         for edge in edges {
             for &window in &self.sections.graph.edges[edge].windows {
-                memory::push(&mut windows, window);
+                windows.push(window);
             }
         }
         windows
@@ -216,9 +216,9 @@ impl RequirementSearch<'_> {
         let has_windows = |edge: usize| !graph.edges[edge].windows.is_empty();
         let cut = self.narrowest_cut(section, edges, has_windows)?;
 
-        let mut alternatives = Vec::new();
+        let mut alternatives = List::new();
         for edge in cut {
-            let mut required = vec![Requirement::of_windows(self.windows([edge]))];
+            let mut required = List::from([Requirement::of_windows(self.windows([edge]))]);
             let before = self.sections.before(edge, section);
             let behind = self.sections.behind(edge, section);
             for part in [before, behind].into_iter().flatten() {
@@ -231,7 +231,7 @@ impl RequirementSearch<'_> {
             }
             let alternative = Requirement::all_of(required);
             self.use_work(alternative.size() * WORK_OF_WINDOW)?;
-            memory::push(&mut alternatives, alternative);
+            alternatives.push(alternative);
         }
         Some(Requirement::one_of(alternatives))
     }
@@ -252,8 +252,8 @@ impl RequirementSearch<'_> {
     /// all edges of the section.
     fn requirement_by_several_cuts(&mut self, section: Section, edges: &[usize]) -> Requirement {
         let graph = self.sections.graph;
-        let mut is_taken_in: Vec<bool> = memory::zeroed(graph.edges.len());
-        let mut requirements = Vec::new();
+        let mut is_taken_in: List<bool> = List::zeroed(graph.edges.len());
+        let mut requirements = List::new();
         'cuts: for _ in 0..MOST_CUTS {
             let can_be_cut =
                 |edge: usize| !graph.edges[edge].windows.is_empty() && !is_taken_in[edge];
@@ -261,7 +261,7 @@ impl RequirementSearch<'_> {
                 break;
             };
 
-            let mut alternatives = Vec::new();
+            let mut alternatives = List::new();
             for cut_edge in cut {
                 // The parts before and behind the edge are looked at.
                 if self.use_work(2 * edges.len()).is_none() {
@@ -272,9 +272,9 @@ impl RequirementSearch<'_> {
                     is_taken_in[edge] = true;
                 }
                 let windows = self.windows(unavoidable);
-                memory::push(&mut alternatives, Requirement::of_windows(windows));
+                alternatives.push(Requirement::of_windows(windows));
             }
-            memory::push(&mut requirements, Requirement::one_of(alternatives));
+            requirements.push(Requirement::one_of(alternatives));
         }
         Requirement::all_of(requirements)
     }
@@ -289,14 +289,14 @@ impl RequirementSearch<'_> {
     /// Returns the edges that are on every path of a section through the edge `edge`, that one
     /// included. They are found in the two parts of the section, before and behind the edge: a
     /// stretch between two nodes that all paths go through is such an edge if it consists of one.
-    fn edges_of_all_paths_through(&mut self, edge: usize, section: Section) -> Vec<usize> {
+    fn edges_of_all_paths_through(&mut self, edge: usize, section: Section) -> List<usize> {
         let before = self.sections.before(edge, section);
         let behind = self.sections.behind(edge, section);
-        let mut edges = vec![edge];
+        let mut edges = List::from([edge]);
         for part in [before, behind].into_iter().flatten() {
             for stretch in self.sections.stretches(part).unwrap_or_default() {
                 if let Some(unavoidable) = stretch.only_edge() {
-                    memory::push(&mut edges, unavoidable);
+                    edges.push(unavoidable);
                 }
             }
         }
@@ -315,7 +315,7 @@ impl RequirementSearch<'_> {
         section: Section,
         edges: &[usize],
         can_be_cut: impl Fn(usize) -> bool,
-    ) -> Option<Vec<usize>> {
+    ) -> Option<List<usize>> {
         let most = MOST_EDGES_OF_CUT;
         let cut = self
             .cut_search
@@ -323,7 +323,7 @@ impl RequirementSearch<'_> {
 
         // One path has been found for each edge of the cut, and one more was searched for.
         // Without a cut, `most + 1` paths were found. Each search may look at all edges.
-        let num_searches = cut.as_ref().map_or(most, Vec::len) + 1;
+        let num_searches = cut.as_ref().map_or(most, List::len) + 1;
         self.use_work(num_searches * edges.len())?;
         cut
     }

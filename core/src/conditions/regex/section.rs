@@ -8,7 +8,8 @@
 //! ```
 
 use super::graph::{Edge, Graph};
-use crate::{interrupt, memory};
+use crate::interrupt;
+use crate::memory::List;
 
 /// The number of the section that all nodes are in at first: the paths of the whole graph.
 const WHOLE_GRAPH: u32 = 0;
@@ -32,9 +33,9 @@ pub struct Stretch {
     start: usize,
     end: usize,
     /// The nodes between the ends, and some that are only in circles.
-    inner: Vec<usize>,
+    inner: List<usize>,
     /// The edges from one end to the other.
-    pub direct_edges: Vec<usize>,
+    pub direct_edges: List<usize>,
 }
 
 impl Stretch {
@@ -51,7 +52,7 @@ impl Stretch {
 pub struct Sections<'g> {
     pub graph: &'g Graph,
     /// By node, the number of the smallest section in which it is.
-    section_of: Vec<u32>,
+    section_of: List<u32>,
     num_sections: u32,
     scratch: Scratch,
 }
@@ -63,9 +64,9 @@ struct Scratch {
     /// The nodes from which a path leads to the section's last node.
     leading_to_end: NodeSet,
     /// By node, the node before it on a shortest path.
-    node_before: Vec<usize>,
+    node_before: List<usize>,
     /// By node, its place on the path that is followed; stale for nodes that aren't on it.
-    place_on_path: Vec<usize>,
+    place_on_path: List<usize>,
 }
 
 impl Scratch {
@@ -73,8 +74,8 @@ impl Scratch {
         Scratch {
             reached: NodeSet::for_nodes(num_nodes),
             leading_to_end: NodeSet::for_nodes(num_nodes),
-            node_before: memory::zeroed(num_nodes),
-            place_on_path: memory::zeroed(num_nodes),
+            node_before: List::zeroed(num_nodes),
+            place_on_path: List::zeroed(num_nodes),
         }
     }
 
@@ -99,7 +100,7 @@ impl<'g> Sections<'g> {
         Sections {
             graph,
             // Zeros: all nodes are in WHOLE_GRAPH.
-            section_of: memory::zeroed(num_nodes),
+            section_of: List::zeroed(num_nodes),
             num_sections: WHOLE_GRAPH + 1,
             scratch: Scratch::for_nodes(num_nodes),
         }
@@ -138,7 +139,7 @@ impl<'g> Sections<'g> {
     /// one path, the shortest, is followed from its start to its end. On the way, detours are
     /// followed as well: edges that leave the path, until they lead back to it. A node that no
     /// detour so far has passed is the end of a stretch.
-    pub fn stretches(&mut self, section: Section) -> Option<Vec<Stretch>> {
+    pub fn stretches(&mut self, section: Section) -> Option<List<Stretch>> {
         let path = self.shortest_path(section)?;
         self.find_nodes_leading_to_end(section);
         self.scratch.reached.clear();
@@ -147,16 +148,16 @@ impl<'g> Sections<'g> {
             self.scratch.place_on_path[node] = place;
         }
 
-        let mut stretches = Vec::new();
+        let mut stretches = List::new();
         let mut start = section.start;
-        let mut inner = Vec::new();
+        let mut inner = List::new();
         // The furthest place on the path to which an edge or a detour has led. Places are numbers
         // of nodes on the path, from 0.
         let mut furthest = 0;
         for (place, &node) in path.iter().enumerate() {
             if furthest > place {
                 // A detour leads around this node.
-                memory::push(&mut inner, node);
+                inner.push(node);
             } else if place > 0 {
                 let stretch = Stretch {
                     start,
@@ -164,7 +165,7 @@ impl<'g> Sections<'g> {
                     inner: std::mem::take(&mut inner),
                     direct_edges: self.edges_between(start, node, section),
                 };
-                memory::push(&mut stretches, stretch);
+                stretches.push(stretch);
                 start = node;
             }
 
@@ -190,10 +191,10 @@ impl<'g> Sections<'g> {
         node_on_path: usize,
         path: &[usize],
         section: Section,
-        nodes_beside: &mut Vec<usize>,
+        nodes_beside: &mut List<usize>,
     ) -> usize {
         let mut furthest_index = 0;
-        let mut to_follow = vec![node_on_path];
+        let mut to_follow = List::from([node_on_path]);
         while let Some(node) = to_follow.pop() {
             interrupt::check();
             for &edge in &self.graph.outgoing[node] {
@@ -205,8 +206,8 @@ impl<'g> Sections<'g> {
                 if let Some(index) = self.scratch.place_on(path, next) {
                     furthest_index = furthest_index.max(index);
                 } else if self.scratch.reached.insert(next) {
-                    memory::push(nodes_beside, next);
-                    memory::push(&mut to_follow, next);
+                    nodes_beside.push(next);
+                    to_follow.push(next);
                 }
             }
         }
@@ -216,10 +217,10 @@ impl<'g> Sections<'g> {
     /// Returns a path with the fewest edges from the first node of a section (a part of the graph
     /// between two nodes) to its last: all nodes of the path in their order, both ends included.
     /// `None` if there is no path. Searches breadth first.
-    fn shortest_path(&mut self, section: Section) -> Option<Vec<usize>> {
+    fn shortest_path(&mut self, section: Section) -> Option<List<usize>> {
         self.scratch.reached.clear();
         self.scratch.reached.insert(section.start);
-        let mut to_follow = vec![section.start];
+        let mut to_follow = List::from([section.start]);
         let mut next_to_follow = 0;
         while let Some(&node) = to_follow.get(next_to_follow) {
             interrupt::check();
@@ -231,7 +232,7 @@ impl<'g> Sections<'g> {
                 let next = self.graph.edges[edge].to;
                 if self.has_edge(section, edge) && self.scratch.reached.insert(next) {
                     self.scratch.node_before[next] = node;
-                    memory::push(&mut to_follow, next);
+                    to_follow.push(next);
                 }
             }
         }
@@ -241,11 +242,11 @@ impl<'g> Sections<'g> {
         }
 
         // The path is found backwards, from its end.
-        let mut path = vec![section.end];
+        let mut path = List::from([section.end]);
         let mut node = section.end;
         while node != section.start {
             node = self.scratch.node_before[node];
-            memory::push(&mut path, node);
+            path.push(node);
         }
         path.reverse();
         Some(path)
@@ -257,13 +258,13 @@ impl<'g> Sections<'g> {
     fn find_nodes_leading_to_end(&mut self, section: Section) {
         self.scratch.leading_to_end.clear();
         self.scratch.leading_to_end.insert(section.end);
-        let mut to_follow = vec![section.end];
+        let mut to_follow = List::from([section.end]);
         while let Some(node) = to_follow.pop() {
             interrupt::check();
             for &edge in &self.graph.incoming[node] {
                 let previous = self.graph.edges[edge].from;
                 if self.has_edge(section, edge) && self.scratch.leading_to_end.insert(previous) {
-                    memory::push(&mut to_follow, previous);
+                    to_follow.push(previous);
                 }
             }
         }
@@ -272,10 +273,10 @@ impl<'g> Sections<'g> {
     /// Returns the nodes of a section (a part of the graph between two nodes) to which a path leads
     /// from its first node, that one included. They are in the order in which a breadth-first
     /// search finds them.
-    fn reached_nodes(&mut self, section: Section) -> Vec<usize> {
+    fn reached_nodes(&mut self, section: Section) -> List<usize> {
         self.scratch.reached.clear();
         self.scratch.reached.insert(section.start);
-        let mut nodes = vec![section.start];
+        let mut nodes = List::from([section.start]);
         let mut next_to_follow = 0;
         while let Some(&node) = nodes.get(next_to_follow) {
             interrupt::check();
@@ -283,7 +284,7 @@ impl<'g> Sections<'g> {
             for &edge in &self.graph.outgoing[node] {
                 let next = self.graph.edges[edge].to;
                 if self.has_edge(section, edge) && self.scratch.reached.insert(next) {
-                    memory::push(&mut nodes, next);
+                    nodes.push(next);
                 }
             }
         }
@@ -291,12 +292,12 @@ impl<'g> Sections<'g> {
     }
 
     /// Returns all edges of a section.
-    pub fn edges_of(&mut self, section: Section) -> Vec<usize> {
-        let mut edges = Vec::new();
+    pub fn edges_of(&mut self, section: Section) -> List<usize> {
+        let mut edges = List::new();
         for node in self.reached_nodes(section) {
             for &edge in &self.graph.outgoing[node] {
                 if self.has_edge(section, edge) {
-                    memory::push(&mut edges, edge);
+                    edges.push(edge);
                 }
             }
         }
@@ -317,11 +318,11 @@ impl<'g> Sections<'g> {
     }
 
     /// Returns the edges of a section from a node to another.
-    fn edges_between(&self, from: usize, to: usize, section: Section) -> Vec<usize> {
+    fn edges_between(&self, from: usize, to: usize, section: Section) -> List<usize> {
         let edges = self.graph.outgoing[from].iter().copied();
         let leads_there =
             |edge: &usize| self.graph.edges[*edge].to == to && self.has_edge(section, *edge);
-        memory::collect(edges.filter(leads_there))
+        edges.filter(leads_there).collect()
     }
 
     /// Splits a *stretch*, a part of the graph between two nodes, into *branches*: sections that
@@ -330,7 +331,7 @@ impl<'g> Sections<'g> {
     ///
     /// Each node is in one section at a time. So the branches take their nodes from the section in
     /// which the stretch was found, until these are [put back](Sections::put_back).
-    pub fn branches(&mut self, stretch: &Stretch) -> Vec<Section> {
+    pub fn branches(&mut self, stretch: &Stretch) -> List<Section> {
         let all_inner = self.new_section(stretch);
         for &node in &stretch.inner {
             self.section_of[node] = all_inner.number;
@@ -344,12 +345,12 @@ impl<'g> Sections<'g> {
             self.section_of[node] = unassigned.number;
         }
 
-        let mut branches = Vec::new();
+        let mut branches = List::new();
         for node in on_paths {
             if self.section_of[node] == unassigned.number {
                 let branch = self.new_section(stretch);
                 self.move_connected(node, unassigned, branch);
-                memory::push(&mut branches, branch);
+                branches.push(branch);
             }
         }
         branches
@@ -357,7 +358,7 @@ impl<'g> Sections<'g> {
 
     /// Returns the nodes between a section's ends that are on a path from its first node to its
     /// last one.
-    fn nodes_on_paths(&mut self, section: Section) -> Vec<usize> {
+    fn nodes_on_paths(&mut self, section: Section) -> List<usize> {
         self.find_nodes_leading_to_end(section);
         let mut nodes = self.reached_nodes(section);
         nodes.retain(|&node| {
@@ -384,7 +385,7 @@ impl<'g> Sections<'g> {
     /// nodes. (Sections are parts of the graph, and each node is in one of them.)
     fn move_connected(&mut self, node: usize, old_section: Section, new_section: Section) {
         self.section_of[node] = new_section.number;
-        let mut to_follow = vec![node];
+        let mut to_follow = List::from([node]);
         while let Some(node) = to_follow.pop() {
             interrupt::check();
             for direction in [Direction::Forward, Direction::Backward] {
@@ -399,7 +400,7 @@ impl<'g> Sections<'g> {
                     };
                     if self.section_of[neighbour] == old_section.number {
                         self.section_of[neighbour] = new_section.number;
-                        memory::push(&mut to_follow, neighbour);
+                        to_follow.push(neighbour);
                     }
                 }
             }
@@ -421,7 +422,7 @@ impl<'g> Sections<'g> {
 /// A set of nodes that is emptied at no cost.
 pub struct NodeSet {
     /// By node, the round in which it was added last; 0 if it never was.
-    rounds: Vec<u32>,
+    rounds: List<u32>,
     /// Nodes added in this round are in the set. Clearing the set begins the next round.
     round: u32,
 }
@@ -429,7 +430,7 @@ pub struct NodeSet {
 impl NodeSet {
     /// Returns an empty set for nodes that are numbered below `num_nodes`.
     pub fn for_nodes(num_nodes: usize) -> NodeSet {
-        NodeSet { rounds: memory::zeroed(num_nodes), round: 1 }
+        NodeSet { rounds: List::zeroed(num_nodes), round: 1 }
     }
 
     pub fn clear(&mut self) {

@@ -36,7 +36,7 @@
 //! with case.
 
 use crate::conditions::text::{LetterCase, fold};
-use crate::memory;
+use crate::memory::List;
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 use std::str::Chars;
@@ -65,8 +65,8 @@ const HARMLESS_OPTIONS: &str = "cimnpstw";
 /// A regular expression in which letters stand for other characters.
 pub struct StandIns {
     /// The expression with the letters, in UTF-8.
-    pub pattern: Vec<u8>,
-    stand_ins: Vec<StandIn>,
+    pub pattern: List<u8>,
+    stand_ins: List<StandIn>,
 }
 
 struct StandIn {
@@ -99,8 +99,8 @@ impl StandIns {
             ignore_case,
             replaced: StandIns {
                 // A letter has two bytes, and each character that it stands for has more.
-                pattern: memory::with_capacity(expression.len()),
-                stand_ins: Vec::new(),
+                pattern: List::with_capacity(expression.len()),
+                stand_ins: List::new(),
             },
             has_classes: false,
             looks_around: false,
@@ -339,7 +339,7 @@ impl RegexReplacement<'_> {
         };
         let mut letters = LETTERS.into_iter().flatten().filter_map(char::from_u32);
         let letter = letters.find(is_free)?;
-        memory::push(&mut self.replaced.stand_ins, StandIn { letter, original: c });
+        self.replaced.stand_ins.push(StandIn { letter, original: c });
         Some(letter)
     }
 
@@ -359,8 +359,8 @@ fn is_unnamed(c: char) -> bool {
 }
 
 /// Returns the characters that a character folds to.
-fn folded(c: char) -> Vec<u32> {
-    let mut folded = Vec::new();
+fn folded(c: char) -> List<u32> {
+    let mut folded = List::new();
     fold::fold(c.into(), |one| folded.push(one));
     folded
 }

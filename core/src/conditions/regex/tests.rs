@@ -2,6 +2,7 @@ use super::automaton::Transition;
 use super::*;
 use crate::conditions::alternatives::Alternatives;
 use crate::conditions::tests::{Random, hashes, like_condition, may_match};
+use crate::memory::List;
 use std::collections::BTreeSet;
 
 /// A regular expression, as the tests make them.
@@ -113,7 +114,7 @@ fn automaton(expression: &Expression) -> Automaton {
     // State 0 is that before the match, each place has the state behind it, and one is after all.
     const ANY: usize = 0;
     let last = places.characters.len() + 1;
-    let mut colors = vec![None];
+    let mut colors = List::from([None]);
     let color_of: Vec<usize> = places
         .characters
         .iter()
@@ -126,7 +127,7 @@ fn automaton(expression: &Expression) -> Automaton {
         })
         .collect();
     let to_place = |place: usize| Transition { color: color_of[place], to: place + 1 };
-    let mut transitions = vec![Vec::new(); last + 1];
+    let mut transitions = List::filled(List::new(), last + 1);
     transitions[0].push(Transition { color: ANY, to: 0 });
     transitions[0].extend(ends.first.iter().map(|&place| to_place(place)));
     for (place, following) in places.following.iter().enumerate() {
@@ -206,7 +207,7 @@ fn a_sequence_requires_its_windows() {
 #[test]
 fn an_automaton_without_a_match_has_an_unknown_condition() {
     let without_match = Automaton {
-        transitions: vec![Vec::new(); 2],
+        transitions: List::filled(List::new(), 2),
         last: 1,
         ..Automaton::default()
     };
@@ -416,9 +417,9 @@ fn texts_that_random_automata_match_are_found() {
     for _ in 0..4000 {
         let num_states = 3 + random.below(12);
         let of_characters = |text: &str| Some(text.chars().map(u32::from).collect());
-        let mut colors: Vec<_> = CHARACTERS.map(of_characters).into();
+        let mut colors: List<_> = CHARACTERS.map(of_characters).into();
         colors.push(None);
-        let mut transitions = vec![Vec::new(); num_states];
+        let mut transitions = List::filled(List::new(), num_states);
         for (state, of_state) in transitions.iter_mut().enumerate().take(num_states - 1) {
             for _ in 0..1 + random.below(3) {
                 let leads_on = random.below(3) > 0;
@@ -478,7 +479,7 @@ mod stand_ins {
 
     fn replaced(expression: &str, case: LetterCase) -> Option<String> {
         let stand_ins = StandIns::replace_in(expression.as_bytes(), case)?;
-        Some(String::from_utf8(stand_ins.pattern).expect("it is a text"))
+        Some(String::from_utf8(stand_ins.pattern.into()).expect("it is a text"))
     }
 
     #[test]

@@ -22,6 +22,12 @@
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/heap.rs"]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only tests use it"
+)]
 pub mod heap;
 mod of_size;
 mod partial;
@@ -40,7 +46,7 @@ use crate::filter::sparse;
 use crate::filter::view::{Body, View};
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, and_bytes};
-use crate::memory::{self, Buffer};
+use crate::memory::{Buffer, List};
 use crate::sizing::{DEFAULT_FPR, MAX_STORED_BYTES};
 use std::mem;
 
@@ -424,10 +430,10 @@ impl<M: MergeMemory> MergedFilters<M> {
     pub fn to_partial<B: Buffer>(&mut self) -> Result<B> {
         self.sort();
 
-        let mut filters = Vec::new();
+        let mut filters = List::new();
         if let Some(header) = self.unsized_header {
             let elements = PartialElements::Hashes(&[]);
-            memory::push(&mut filters, PartialFilter { header, elements });
+            filters.push(PartialFilter { header, elements });
         }
         let num_sizes = self.sizes.len();
         for (i, size) in self.sizes.iter().enumerate() {
@@ -445,7 +451,7 @@ impl<M: MergeMemory> MergedFilters<M> {
                 base_blocks: self.base_blocks,
                 ..size.header
             };
-            memory::push(&mut filters, PartialFilter { header, elements });
+            filters.push(PartialFilter { header, elements });
         }
         write_partial(self.operation, self.given_payload_bytes, &filters)
     }

@@ -18,7 +18,7 @@ use crate::filter::build::write_hashes;
 use crate::filter::header::{Header, Representation};
 use crate::filter::view::{Body, View};
 use crate::interrupt;
-use crate::memory::{self, Buffer};
+use crate::memory::{Buffer, List};
 use crate::sizing::MAX_STORED_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub struct PartialMerge<'a> {
     /// Bytes of the largest payload of all filters that were merged.
     pub(super) given_payload_bytes: u64,
     /// The filters, by ascending number of blocks; at least one.
-    pub(super) filters: Vec<View<'a>>,
+    pub(super) filters: List<View<'a>>,
 }
 
 /// What comes before the filters of a partial state.
@@ -112,13 +112,13 @@ impl<'a> PartialMerge<'a> {
         let mut partial = PartialMerge {
             operation,
             given_payload_bytes: record.given_payload_bytes,
-            filters: Vec::new(),
+            filters: List::new(),
         };
         for i in 0..record.num_filters {
             let is_last = i + 1 == record.num_filters;
             let filter = View::parse(read_filter(&mut unread)?)?;
             partial.check_next(&filter, is_last)?;
-            memory::push(&mut partial.filters, filter);
+            partial.filters.push(filter);
         }
         require(unread.is_empty(), || "a partial state is too long".into())?;
         Ok(partial)

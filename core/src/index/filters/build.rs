@@ -12,7 +12,7 @@ use super::tile::{FilterGroup, Grid, Tile, slot_bits};
 use crate::filter::View;
 use crate::index::page::{ByteChange, PageSink, PageSize, RowId};
 use crate::interrupt;
-use crate::memory;
+use crate::memory::List;
 use std::ops::Range;
 
 /// What a build keeps of a group until it is written.
@@ -22,9 +22,9 @@ struct PendingGroup {
     /// their first tiles.
     number: Option<u32>,
     /// The bits of the filters whose tile was not written yet, one filter after the other.
-    bits: Vec<u8>,
+    bits: List<u8>,
     /// The rows of these filters.
-    rows: Vec<RowId>,
+    rows: List<RowId>,
     row_page: PendingRowPage,
 }
 
@@ -32,9 +32,9 @@ struct PendingGroup {
 struct PendingRowPage {
     address: RowPage,
     /// The bytes of the page; empty if no tile has slots in it yet.
-    bytes: Vec<u8>,
+    bytes: List<u8>,
     /// The tiles that have its slots, by their indices in [`Build::tiles`].
-    tiles: Vec<usize>,
+    tiles: List<usize>,
 }
 
 /// An index that is being built. Call [`Build::add`] for each row, then [`Build::finish`].
@@ -43,9 +43,9 @@ pub struct Build {
     directory: Directory,
     /// How many bytes of filters are kept at most.
     most_bytes: usize,
-    groups: Vec<PendingGroup>,
+    groups: List<PendingGroup>,
     /// All tiles so far. The row page of a tile is set when that is written.
-    tiles: Vec<Tile>,
+    tiles: List<Tile>,
 }
 
 impl PendingGroup {
@@ -55,9 +55,9 @@ impl PendingGroup {
         PendingGroup {
             group,
             number: None,
-            bits: Vec::new(),
-            rows: Vec::new(),
-            row_page: PendingRowPage { address, bytes: Vec::new(), tiles: Vec::new() },
+            bits: List::new(),
+            rows: List::new(),
+            row_page: PendingRowPage { address, bytes: List::new(), tiles: List::new() },
         }
     }
 
@@ -65,11 +65,11 @@ impl PendingGroup {
     /// is reserved, so that the bits of the others don't move.
     fn keep(&mut self, row: RowId, bits: &[u8], expected_bytes: usize) {
         if self.bits.capacity() == 0 {
-            memory::reserve(&mut self.bits, expected_bytes);
+            self.bits.reserve_exact(expected_bytes);
         }
-        memory::reserve(&mut self.bits, bits.len());
+        self.bits.reserve_exact(bits.len());
         self.bits.extend_from_slice(bits);
-        memory::push(&mut self.rows, row);
+        self.rows.push(row);
     }
 }
 
@@ -102,8 +102,8 @@ impl Build {
         Build {
             directory: Directory::empty(size),
             most_bytes,
-            groups: Vec::new(),
-            tiles: Vec::new(),
+            groups: List::new(),
+            tiles: List::new(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Build {
         }
 
         let pending = &mut self.groups[group_index];
-        pending.bits = Vec::new();
+        pending.bits = List::new();
         pending.rows.clear();
         Ok(())
     }
@@ -382,7 +382,7 @@ fn write_tile_pages<S: PageSink>(
     filters: FilterBits<'_>,
 ) -> Result<(), S::Error> {
     let bytes_per_page = tile.grid.slot_bytes_per_page();
-    let mut page = vec![0; size.bytes()];
+    let mut page = List::filled(0, size.bytes());
     for start in (0..filters.bytes_per_filter).step_by(bytes_per_page) {
         interrupt::check();
         page.fill(0);

@@ -9,6 +9,7 @@ use super::tile::{FilterGroup, Grid, Slot, Tile};
 use crate::error::Result;
 use crate::index::chain::Chain;
 use crate::index::page::{PageNumber, PageSize};
+use crate::memory::List;
 
 /// All tiles of an index, according to its metapage and directory pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +17,11 @@ pub struct Directory {
     pub size: PageSize,
     pub chain: Chain,
     /// The records of the newest directory page.
-    pub(super) newest_records: Vec<u8>,
+    pub(super) newest_records: List<u8>,
     /// How many tiles there are, of all groups together.
     pub(super) tile_count: u32,
     /// Groups are numbered by their places in this list.
-    groups: Vec<GroupEntry>,
+    groups: List<GroupEntry>,
 }
 
 /// A group and where the filters of it are.
@@ -28,8 +29,8 @@ pub struct Directory {
 struct GroupEntry {
     group: FilterGroup,
     /// In the order of their row pages, and of their first slots there.
-    tiles: Vec<Tile>,
-    row_pages: Vec<RowPage>,
+    tiles: List<Tile>,
+    row_pages: List<RowPage>,
 }
 
 impl Directory {
@@ -38,9 +39,9 @@ impl Directory {
         Directory {
             size,
             chain: Chain::empty(),
-            newest_records: Vec::new(),
+            newest_records: List::new(),
             tile_count: 0,
-            groups: Vec::new(),
+            groups: List::new(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Directory {
     /// Adds a group, which gets the next number.
     pub(super) fn add_group(&mut self, group: FilterGroup) {
         self.groups
-            .push(GroupEntry { group, tiles: Vec::new(), row_pages: Vec::new() });
+            .push(GroupEntry { group, tiles: List::new(), row_pages: List::new() });
     }
 
     /// Adds a tile after the others of its group, and its row page if that is new.

@@ -10,6 +10,7 @@ use super::tile::{FilterGroup, Grid, Tile};
 use crate::error;
 use crate::index::chain::{DIRECTORY_HEADER, Growth};
 use crate::index::page::PageNumber;
+use crate::memory::List;
 
 /// Filters with up to this many blocks are small: their tiles have few pages, however wide they
 /// are.
@@ -132,9 +133,9 @@ impl Directory {
         &mut self,
         group: &FilterGroup,
         tile: Tile,
-    ) -> error::Result<Option<Vec<u8>>> {
+    ) -> error::Result<Option<List<u8>>> {
         let is_new_group = self.group(tile.group).is_none();
-        let mut records = Vec::new();
+        let mut records = List::new();
         if is_new_group {
             records.extend(encode_group(group));
         }
@@ -155,7 +156,7 @@ impl Directory {
     /// bytes of the page that was full; `None` if there was room, or no directory page at all.
     ///
     /// Fails with [`crate::Class::TooLarge`] if no page number is left.
-    fn make_room_for_records(&mut self, more_bytes: usize) -> error::Result<Option<Vec<u8>>> {
+    fn make_room_for_records(&mut self, more_bytes: usize) -> error::Result<Option<List<u8>>> {
         let has_directory_page = !self.chain.pages.is_empty();
         let most_bytes = self.size.payload_bytes() - DIRECTORY_HEADER;
         if has_directory_page && self.newest_records.len() + more_bytes <= most_bytes {

@@ -6,7 +6,8 @@ use super::record::{Record, read_record};
 use super::tile::Tile;
 use crate::index::chain::{Chain, IndexDirectory, META_PAGE, MetaForm, StoredDirectory};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, WrongField, check_field};
-use crate::{interrupt, memory};
+use crate::interrupt;
+use crate::memory::List;
 use std::ops::Range;
 
 /// What distinguishes the metapage of this index.
@@ -22,7 +23,7 @@ impl IndexDirectory for Directory {
         &self.chain
     }
 
-    fn metapage(&self) -> Vec<u8> {
+    fn metapage(&self) -> List<u8> {
         let no_fields = &[];
         let no_records = &[];
         self.chain.metapage(&FORM, self.size, no_fields, no_records)
@@ -91,13 +92,13 @@ impl Directory {
 
 /// The pages of an index that belong to a tile or are a directory page.
 #[derive(Default)]
-struct OwnedPages(Vec<Range<PageNumber>>);
+struct OwnedPages(List<Range<PageNumber>>);
 
 impl OwnedPages {
     /// Adds the pages of one owner; the range may be empty.
     fn add(&mut self, pages: Range<PageNumber>) {
         if !pages.is_empty() {
-            memory::push(&mut self.0, pages);
+            self.0.push(pages);
         }
     }
 

@@ -45,6 +45,12 @@ mod directory;
 mod grow;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only tests use it"
+)]
 pub mod memory;
 mod meta;
 mod record;

@@ -17,6 +17,7 @@ use crate::index::page::{
 };
 use crate::kind::{Kind, MAX_NAME_BYTES, Tag};
 use crate::layout::{Layout, MAX_HASHES, Shape};
+use crate::memory::List;
 use crate::sizing::max_blocks;
 use serde::{Deserialize, Serialize};
 
@@ -264,7 +265,7 @@ impl TileRecord {
 /// Returns the bytes by which a directory page stores a group, which is what the filters of a tile
 /// have in common: the code of the record, its fields, and the name of the key kind, padded with
 /// zeros so that the whole is a multiple of 8 bytes.
-pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
+pub(super) fn encode_group(group: &FilterGroup) -> List<u8> {
     let kind = group.kind();
     let record = GroupRecord {
         holds: group.holds as u8,
@@ -278,7 +279,7 @@ pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
         blocks: group.shape.blocks,
     };
 
-    let mut bytes = vec![GROUP_CODE];
+    let mut bytes = List::from([GROUP_CODE]);
     write_fixed(&mut bytes, &record);
     bytes.extend(kind.name.as_bytes());
     bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
@@ -287,7 +288,7 @@ pub(super) fn encode_group(group: &FilterGroup) -> Vec<u8> {
 
 /// Returns the bytes by which a directory page stores a tile, some neighbouring pages with filters
 /// side by side: the code of the record, and its fields. They are a multiple of 8 bytes.
-pub(super) fn encode_tile(tile: &Tile) -> Vec<u8> {
+pub(super) fn encode_tile(tile: &Tile) -> List<u8> {
     // Reserved fields align the others. A reader refuses them unless they are 0.
     let record = TileRecord {
         reserved: 0,
@@ -300,7 +301,7 @@ pub(super) fn encode_tile(tile: &Tile) -> Vec<u8> {
         reserved_3: 0,
     };
 
-    let mut bytes = vec![TILE_CODE];
+    let mut bytes = List::from([TILE_CODE]);
     write_fixed(&mut bytes, &record);
     bytes
 }

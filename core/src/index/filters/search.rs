@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::row_page::{RowPage, SlotState};
 use super::tile::{ElementMask, FilterGroup, Holds, Tile};
 use crate::index::page::{Damage, PageNumber, PageSize, Pages, RowId};
-use crate::memory;
+use crate::memory::List;
 
 /// What a lookup wants from the filters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Sought {
 }
 
 /// A condition on a filter: that it has at least one of these elements.
-pub type FilterCondition = Vec<Sought>;
+pub type FilterCondition = List<Sought>;
 
 /// A row that a lookup found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub struct FoundRow {
 pub fn search<P: Pages>(
     directory: &Directory,
     pages: &mut P,
-    mut conditions: impl FnMut(&FilterGroup) -> Vec<FilterCondition>,
+    mut conditions: impl FnMut(&FilterGroup) -> List<FilterCondition>,
     mut found: impl FnMut(FoundRow),
 ) -> Result<(), P::Error> {
     for (group_number, group) in directory.groups() {
         let conditions = conditions(group);
         // No filter has one of no elements.
-        let is_impossible = conditions.iter().any(Vec::is_empty);
+        let is_impossible = conditions.iter().any(List::is_empty);
         if is_impossible {
             continue;
         }
@@ -67,15 +67,15 @@ pub fn search<P: Pages>(
 fn masks_of_conditions(
     group: &FilterGroup,
     conditions: &[FilterCondition],
-) -> Vec<Vec<ElementMask>> {
+) -> List<List<ElementMask>> {
     match group.holds {
         Holds::Bits | Holds::Hashes => {
             let masks = conditions
                 .iter()
                 .filter_map(|condition| masks_of_condition(group, condition));
-            memory::collect(masks)
+            masks.collect()
         }
-        Holds::Nothing => Vec::new(),
+        Holds::Nothing => List::new(),
     }
 }
 
@@ -90,11 +90,11 @@ fn masks_of_conditions(
 fn masks_of_condition(
     group: &FilterGroup,
     condition: &FilterCondition,
-) -> Option<Vec<ElementMask>> {
-    let mut masks = memory::with_capacity(condition.len());
+) -> Option<List<ElementMask>> {
+    let mut masks = List::with_capacity(condition.len());
     for sought in condition {
         match sought {
-            Sought::Hash(hash) => memory::push(&mut masks, ElementMask::new(group, *hash)),
+            Sought::Hash(hash) => masks.push(ElementMask::new(group, *hash)),
             Sought::OtherKind => return None,
         }
     }
@@ -116,12 +116,12 @@ fn search_group<P: Pages>(
     directory: &Directory,
     group: u32,
     pages: &mut P,
-    conditions: &[Vec<ElementMask>],
+    conditions: &[List<ElementMask>],
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
     let tiles = directory.tiles(group);
     // Only the pages for the first condition are announced: those for the others may not be needed.
-    let first_condition = conditions.first().map_or(&[][..], Vec::as_slice);
+    let first_condition = conditions.first().map_or(&[][..], List::as_slice);
     let mut unannounced = pages_to_read(tiles, first_condition);
 
     let row_pages = directory.row_pages(group).iter().enumerate();
@@ -175,14 +175,14 @@ fn search_row_page<P: Pages>(
     row_page: &RowPage,
     tiles: &[Tile],
     pages: &mut P,
-    conditions: &[Vec<ElementMask>],
+    conditions: &[List<ElementMask>],
     mut found: impl FnMut(RowId),
 ) -> Result<(), P::Error> {
     // For each slot of the row page, which is the place of one filter, whether the filter may meet
     // all conditions so far.
-    let mut may_match = vec![true; row_page.slots.into()];
+    let mut may_match = List::filled(true, row_page.slots.into());
     for condition in conditions {
-        let mut may_meet_condition = vec![false; row_page.slots.into()];
+        let mut may_meet_condition = List::filled(false, row_page.slots.into());
         for tile in tiles {
             let slots_of_tile = usize::from(tile.first_slot)..usize::from(tile.slots().end);
             let may_have = &mut may_meet_condition[slots_of_tile];

@@ -26,7 +26,7 @@ use crate::filter::{Body, View, sparse};
 use crate::index::page::{PAGE_HEADER_BYTES, PageKind, PageNumber, PageSize, Special};
 use crate::kind::{Kind, Tag};
 use crate::layout::{Layout, Shape};
-use crate::memory;
+use crate::memory::List;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -141,10 +141,10 @@ pub fn slot_bits<'a>(filter: &View<'a>, group: &FilterGroup) -> Cow<'a, [u8]> {
     match (group.holds, filter.body) {
         (Holds::Bits, Body::Dense(bits)) => Cow::Borrowed(bits),
         (Holds::Hashes, Body::Sparse(list)) => {
-            let hashes = memory::collect(sparse::hashes_in(list));
-            let mut bits = memory::zeroed(group.shape.payload_bytes() as usize);
+            let hashes = sparse::hashes_in(list).collect::<List<_>>();
+            let mut bits = List::zeroed(group.shape.payload_bytes() as usize);
             group.shape.insert_all(&mut bits, &hashes);
-            Cow::Owned(bits)
+            Cow::Owned(bits.into())
         }
         _ => Cow::Borrowed(&[]),
     }
@@ -268,7 +268,7 @@ pub(super) struct ElementMask {
     /// The number of the block in each slot.
     pub block: u64,
     /// The bytes of the block that have such bits.
-    bytes: Vec<MaskByte>,
+    bytes: List<MaskByte>,
 }
 
 /// Bits of one byte of a block.
@@ -286,14 +286,16 @@ impl ElementMask {
         // The positions of bits in a block don't depend on how many blocks there are. So an element
         // has the same bits in a filter of one block.
         let one_block = Shape { blocks: 1, ..group.shape };
-        let mut block = vec![0; group.block_bytes()];
+        let mut block = List::filled(0, group.block_bytes());
         one_block.insert_all(&mut block, &[hash]);
 
         let bytes = block.into_iter().enumerate();
         let bytes_with_bits = bytes.filter(|&(_, bits)| bits != 0);
         ElementMask {
             block: group.shape.block_of(hash),
-            bytes: memory::collect(bytes_with_bits.map(|(offset, bits)| MaskByte { offset, bits })),
+            bytes: bytes_with_bits
+                .map(|(offset, bits)| MaskByte { offset, bits })
+                .collect(),
         }
     }
 

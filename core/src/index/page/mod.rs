@@ -26,6 +26,12 @@ mod damage;
 mod fields;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only tests use it"
+)]
 pub mod memory;
 mod row_set;
 

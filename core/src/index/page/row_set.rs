@@ -1,7 +1,7 @@
 //! Rows of a table by their location.
 
 use super::fields::{read_fixed, write_fixed};
-use crate::memory;
+use crate::memory::List;
 use serde::{Deserialize, Serialize};
 
 /// A row: what PostgreSQL calls its `ctid`. Row pages store it as these two numbers.
@@ -35,7 +35,7 @@ impl RowId {
 /// Rows in neighbouring lines of a page share an entry, which has a bit for each.
 #[derive(Debug)]
 pub struct RowSet {
-    entries: Vec<LineBits>,
+    entries: List<LineBits>,
     most_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ struct LineBits {
 impl RowSet {
     /// Returns an empty set that will take `most_bytes` of memory at most.
     pub fn new(most_bytes: usize) -> RowSet {
-        RowSet { entries: Vec::new(), most_bytes }
+        RowSet { entries: List::new(), most_bytes }
     }
 
     /// Returns the bytes of memory that the set takes now.
@@ -78,7 +78,7 @@ impl RowSet {
         }
         if self.bytes() + size_of::<LineBits>() <= self.most_bytes {
             let entry = LineBits { page: row.page, first_line, bits: bit };
-            memory::push(&mut self.entries, entry);
+            self.entries.push(entry);
         }
     }
 

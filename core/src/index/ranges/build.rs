@@ -26,7 +26,7 @@ use super::shape::{Level, MAX_WIDTH, PerLevel, SlotColumns, TileShape, Width, co
 use super::tile::Footprint;
 use crate::index::page::PageSink;
 use crate::interrupt;
-use crate::memory;
+use crate::memory::List;
 use std::ops::Range;
 
 /// In an index with level 2, a build makes tiles of level 1 so narrow that there are at least so
@@ -60,14 +60,14 @@ enum Input {
 /// Which columns the slots of a tile have, and how many keys are in them.
 struct FilledColumns {
     slot_columns: SlotColumns,
-    keys_per_column: Vec<f64>,
+    keys_per_column: List<f64>,
 }
 
 /// A tile of level 1 or 2 before it is written.
 struct TileColumns {
     shape: TileShape,
     /// The bits of the first columns; the others have none.
-    columns: Vec<ColumnBits>,
+    columns: List<ColumnBits>,
 }
 
 /// Returns what the slots of each level must keep, if `highest_level` is the highest one. Levels
@@ -465,7 +465,7 @@ impl Build {
                 let columns = hashes_of_slots
                     .iter()
                     .map(|hashes| ColumnBits::with_keys(hashes, shape));
-                TileColumns { shape, columns: memory::collect(columns) }
+                TileColumns { shape, columns: columns.collect() }
             }
         }
     }
@@ -495,7 +495,7 @@ impl Build {
         let complete = complete_columns(&filled.keys_per_column);
         let shape = self.directory.shape_for(Level::Zero, width, self.target, &complete);
 
-        let mut columns = Vec::new();
+        let mut columns = List::new();
         columns.resize_with(width.columns() as usize, || ColumnBits::empty(shape));
         for (columns_of_range, range) in filled.slot_columns.slots().zip(ranges) {
             for &hash in gathered.hashes_of(range) {
@@ -520,8 +520,8 @@ impl Build {
         gathered: &GatheredRanges,
         ranges: Range<usize>,
         input: Input,
-    ) -> Vec<f64> {
-        let mut expected_keys: Vec<f64> =
+    ) -> List<f64> {
+        let mut expected_keys: List<f64> =
             ranges.map(|range| gathered.hashes_of(range).len() as f64).collect();
         // The last range of the table still grows. It is left out of the mean, and gets its place
         // in the list back below.
@@ -547,7 +547,7 @@ impl Build {
     ///
     /// The tile may have room for more ranges than `keys_per_range` has numbers: for those that are
     /// appended to the table later.
-    fn divide_columns(&self, width: Width, mut keys_per_range: Vec<f64>) -> FilledColumns {
+    fn divide_columns(&self, width: Width, mut keys_per_range: List<f64>) -> FilledColumns {
         let columns_per_range = self.columns_per_slot();
         if columns_per_range == 1 {
             // There is nothing to divide: column n of the tile has the keys of its range n.
@@ -563,7 +563,7 @@ impl Build {
         keys_per_range.resize(most_ranges, self.mean_keys_per_range.unwrap_or_default());
 
         let slot_columns = SlotColumns::by_keys(width, &keys_per_range);
-        let mut keys_per_column = Vec::new();
+        let mut keys_per_column = List::new();
         for (columns_of_range, keys) in slot_columns.slots().zip(keys_per_range) {
             // The keys of a range are spread evenly over its columns.
             let count = columns_of_range.len();
@@ -606,7 +606,7 @@ impl Build {
         self.directory.add_tiles(shape, 1)?;
         let tile = self.directory.last_tile(shape.level).expect("a tile was just added");
 
-        let mut page = vec![0; size.bytes()];
+        let mut page = List::filled(0, size.bytes());
         let blocks_per_page = shape.width.blocks_per_page() as usize;
         for first_block in (0..shape.blocks() as usize).step_by(blocks_per_page) {
             interrupt::check();

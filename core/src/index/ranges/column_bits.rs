@@ -7,11 +7,11 @@
 use super::shape::TileShape;
 use super::tile::Footprint;
 use crate::index::page::PageSize;
-use crate::memory;
+use crate::memory::List;
 
 /// The bits of a column, block by block.
 pub(super) struct ColumnBits {
-    words: Vec<u64>,
+    words: List<u64>,
     words_per_block: usize,
 }
 
@@ -20,7 +20,7 @@ impl ColumnBits {
     pub fn empty(shape: TileShape) -> ColumnBits {
         let words_per_block = words_per_block(shape.size);
         ColumnBits {
-            words: memory::zeroed(shape.blocks() as usize * words_per_block),
+            words: List::zeroed(shape.blocks() as usize * words_per_block),
             words_per_block,
         }
     }
@@ -52,7 +52,7 @@ impl ColumnBits {
     /// Returns a copy of the bits.
     pub fn copy(&self) -> ColumnBits {
         ColumnBits {
-            words: memory::collect(self.words.iter().copied()),
+            words: self.words.iter().copied().collect(),
             words_per_block: self.words_per_block,
         }
     }
@@ -83,7 +83,7 @@ impl ColumnBits {
     /// Hashes are divided evenly among the blocks in their order. So the keys of blocks 2 i and
     /// 2 i + 1 are those of block i in half as many, and their positions in a block stay.
     pub fn folded(&self) -> ColumnBits {
-        let mut words = memory::with_capacity(self.words.len() / 2);
+        let mut words = List::with_capacity(self.words.len() / 2);
         for two_blocks in self.words.chunks_exact(2 * self.words_per_block) {
             let (even, odd) = two_blocks.split_at(self.words_per_block);
             words.extend(even.iter().zip(odd).map(|(a, b)| a | b));

@@ -14,7 +14,7 @@ use super::tile::{Mark, SlotAddress, TileAddress};
 use crate::error::{Result, TooLarge};
 use crate::index::chain::{Chain, META_PAGE};
 use crate::index::page::{PageSize, RowId};
-use crate::memory;
+use crate::memory::List;
 use std::ops::Range;
 
 /// What was chosen when the index was created.
@@ -191,7 +191,7 @@ pub struct Directory {
     /// The first tile of each level that has a slot in the level above; `None` if no tile has.
     pub(super) first_with_slot_above: PerLevel<Option<u32>>,
     /// The runs of each level, in the order of their slots.
-    pub(super) runs: PerLevel<Vec<TileRun>>,
+    pub(super) runs: PerLevel<List<TileRun>>,
 }
 
 impl Directory {
@@ -284,7 +284,7 @@ impl Directory {
     /// their tiles. (A run is neighbouring tiles of one shape.) When the metapage was full, all of
     /// its records were moved to a new directory page. So its runs are those that were added later,
     /// whose pages have greater numbers than the newest directory page.
-    pub(super) fn runs_of_metapage(&self) -> Vec<TileRun> {
+    pub(super) fn runs_of_metapage(&self) -> List<TileRun> {
         let newest_directory_page = self.chain.pages.last().copied().unwrap_or(META_PAGE);
         let is_in_metapage = move |run: &&TileRun| run.first.first_page > newest_directory_page;
         let runs_of_levels = Level::ALL.into_iter().flat_map(|level| {
@@ -292,7 +292,7 @@ impl Directory {
             self.runs[level].iter().rev().take_while(is_in_metapage)
         });
 
-        let mut runs = memory::collect(runs_of_levels.copied());
+        let mut runs = runs_of_levels.copied().collect::<List<_>>();
         runs.sort_unstable_by_key(|run| run.first.first_page);
         runs
     }
@@ -337,9 +337,9 @@ impl Directory {
     /// the [`changes`](super::changes) of each, with one WAL record. A page that has none needs
     /// nothing: the backend that set its bits held the lock until it had inserted the WAL record,
     /// which therefore precedes our commit. The metapage is never locked while a page of a tile is.
-    pub fn marks(&self, range: u32, hash: u64) -> Option<Vec<Mark>> {
+    pub fn marks(&self, range: u32, hash: u64) -> Option<List<Mark>> {
         let slots = self.slots_of_range(range)?;
-        Some(memory::collect(slots.iter().map(|slot| slot.mark(hash))))
+        Some(slots.iter().map(|slot| slot.mark(hash)).collect())
     }
 
     /// Returns where the index keeps the keys of a range of the table: one *slot*, the place of a
@@ -349,8 +349,8 @@ impl Directory {
     /// On level 0 each range has a slot. On levels 1 and 2 each tile of the level below has a slot,
     /// a filter of all of its keys; except for the first tiles of a level, whose keys have bits on
     /// no higher level.
-    pub fn slots_of_range(&self, range: u32) -> Option<Vec<SlotAddress>> {
-        let mut slots = memory::with_capacity(Level::ALL.len());
+    pub fn slots_of_range(&self, range: u32) -> Option<List<SlotAddress>> {
+        let mut slots = List::with_capacity(Level::ALL.len());
         let mut slot_number = range;
         for level in Level::ALL {
             let tile = self.tile_of(level, slot_number)?;

@@ -18,7 +18,7 @@
 use super::shape::{MAX_WIDTH, SlotColumns, TileShape};
 use super::tile::TileAddress;
 use crate::index::page::{Damage, PageNumber, Pages};
-use crate::memory;
+use crate::memory::List;
 use std::ops::Range;
 
 /// The columns of a tile, by the bits of some of its pages.
@@ -27,7 +27,7 @@ pub struct Fill {
     /// Which columns each slot has.
     pub slot_columns: SlotColumns,
     /// An estimate of the distinct keys of each column; a lower bound if all of its bits are set.
-    pub keys_per_column: Vec<f64>,
+    pub keys_per_column: List<f64>,
     /// How many blocks of each column were counted.
     blocks_counted: f64,
     /// For each column, the sum of the false positive rates of these blocks.
@@ -177,7 +177,7 @@ impl Fill {
         });
         Ok(Fill {
             slot_columns: counts.slot_columns,
-            keys_per_column: memory::collect(keys_per_column),
+            keys_per_column: keys_per_column.collect(),
             blocks_counted: blocks_counted as f64,
             rate_sums: counts.rate_sums,
         })

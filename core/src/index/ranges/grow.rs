@@ -46,6 +46,7 @@ use super::tile::TileAddress;
 use crate::error::{self, Error};
 use crate::index::chain::Growth;
 use crate::index::page::{Pages, RowId};
+use crate::memory::List;
 
 /// How many pages of the tile before are read at most to learn how many keys its columns have.
 const PAGES_READ: u32 = 16;
@@ -141,7 +142,7 @@ impl Directory {
     pub fn grow<E: From<Error>>(
         &self,
         range: u32,
-        mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
+        mut seen_keys: impl FnMut(Level) -> Result<List<f64>, E>,
     ) -> Result<Growth<Directory>, E> {
         let new_tiles = self.plan_tiles(&mut seen_keys)?;
         let missing_ranges = (u64::from(range) + 1).saturating_sub(self.end_slot(Level::Zero));
@@ -174,7 +175,7 @@ impl Directory {
     pub fn grow_over_skipped<E: From<Error>>(
         &self,
         row_page: u32,
-        mut seen_keys: impl FnMut(Level) -> Result<Vec<f64>, E>,
+        mut seen_keys: impl FnMut(Level) -> Result<List<f64>, E>,
     ) -> Result<Option<Growth<Directory>>, E> {
         let mut grown = self.clone();
         if self.options.split.is_some_and(|split| split.is_open()) {
@@ -239,7 +240,7 @@ impl Directory {
     /// Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
         &self,
-        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
     ) -> Result<NewTiles, E> {
         let first_range = self.end_slot(Level::Zero);
         let width = width_of_level_zero(first_range);
@@ -305,7 +306,7 @@ impl Directory {
     /// Fails if `seen_keys` does.
     fn plan_tiles_above<E: From<Error>>(
         &self,
-        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
         keys_per_level_zero_tile: f64,
     ) -> Result<NewTilesAbove, E> {
         let filters_of_level_one = self.filters_of_level_one();
@@ -387,7 +388,7 @@ impl Directory {
     /// Fails if `seen_keys` does.
     fn plan_level_two<E: From<Error>>(
         &self,
-        seen_keys: &mut impl FnMut(Level) -> Result<Vec<f64>, E>,
+        seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
         width_below: Width,
         keys_per_filter_below: f64,
     ) -> Result<TileShape, E> {
@@ -514,9 +515,9 @@ impl Directory {
         &self,
         pages: &mut P,
         level: Level,
-    ) -> Result<Vec<f64>, P::Error> {
+    ) -> Result<List<f64>, P::Error> {
         let Some(last_tile) = self.last_tile(level) else {
-            return Ok(Vec::new());
+            return Ok(List::new());
         };
         let keys_per_column = Fill::read(pages, &last_tile, PAGES_READ)?.keys_per_column;
         if level != Level::Zero {
@@ -538,7 +539,7 @@ impl Directory {
             let keys_of_tile = keys_per_column.iter().sum();
             let keys_per_next_column =
                 self.keys_per_column_if_split(&last_tile, keys_of_tile, next_columns_per_page);
-            Ok(vec![keys_per_next_column])
+            Ok(List::from([keys_per_next_column]))
         }
     }
 

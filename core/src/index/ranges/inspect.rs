@@ -6,7 +6,7 @@ use super::rate::{mean, rate_of_level};
 use super::shape::{Level, MAX_WIDTH, TileShape};
 use super::tile::TileAddress;
 use crate::index::page::Pages;
-use crate::memory;
+use crate::memory::List;
 use crate::sizing::greatest_load;
 
 /// A range is overfull if the odds of a false positive that its number of keys leads to are higher
@@ -208,7 +208,7 @@ pub fn mean_keys_per_range<P: Pages>(
     };
     let fill = Fill::read(pages, &tile, MOST_PAGES)?;
     let keys_per_range = fill.slot_columns.slots().map(|columns| fill.keys(&columns));
-    let of_ranges_with_keys = memory::collect(keys_per_range.filter(|&keys| keys > 0.0));
+    let of_ranges_with_keys = keys_per_range.filter(|&keys| keys > 0.0).collect::<List<_>>();
     Ok(mean(&of_ranges_with_keys))
 }
 
@@ -246,9 +246,9 @@ impl Survey {
         let mut survey = Survey::default();
         // For each slot of the level above, the share of lookups that read its tile of this level.
         // The highest level has no level above.
-        let mut read_shares_of_slots_above: Vec<f64> = Vec::new();
+        let mut read_shares_of_slots_above: List<f64> = List::new();
         for level in Level::ALL.into_iter().rev() {
-            let mut read_shares_of_slots = Vec::new();
+            let mut read_shares_of_slots = List::new();
             for tile in directory.tiles_from(level, 0) {
                 let fill = Fill::read(pages, &tile, all_pages)?;
                 let read_share = share_of_lookups(directory, &tile, &read_shares_of_slots_above);
@@ -258,7 +258,7 @@ impl Survey {
                 } else {
                     for columns_of_slot in fill.slot_columns.slots() {
                         let read_share_of_slot = read_share * fill.rate(&columns_of_slot);
-                        memory::push(&mut read_shares_of_slots, read_share_of_slot);
+                        read_shares_of_slots.push(read_share_of_slot);
                     }
                 }
             }

@@ -25,6 +25,7 @@ use crate::index::page::{
     Damage, PageNumber, PageSize, Pages, WrongField, check_at_most, check_equal, check_field,
     decode, read_fixed, write_fixed,
 };
+use crate::memory::List;
 use serde::{Deserialize, Serialize};
 
 /// What distinguishes the metapage of this index.
@@ -390,8 +391,8 @@ impl IndexDirectory for Directory {
         &self.chain
     }
 
-    fn metapage(&self) -> Vec<u8> {
-        let mut fields = Vec::new();
+    fn metapage(&self) -> List<u8> {
+        let mut fields = List::new();
         write_fixed(&mut fields, &OptionsRecord::from_directory(self));
         let records = encode_runs(&self.runs_of_metapage());
         self.chain.metapage(&FORM, self.options.size, &fields, &records)
@@ -417,8 +418,8 @@ pub(super) const fn most_runs_of_metapage(size: PageSize) -> usize {
 }
 
 /// Returns the records of runs, one after the other.
-fn encode_runs(runs: &[TileRun]) -> Vec<u8> {
-    let mut records = Vec::new();
+fn encode_runs(runs: &[TileRun]) -> List<u8> {
+    let mut records = List::new();
     for run in runs {
         write_fixed(&mut records, &RunRecord::from_run(run));
     }

@@ -51,6 +51,12 @@ mod grow;
 mod inspect;
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/memory.rs"]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only tests use it"
+)]
 pub mod memory;
 mod meta;
 mod pending;

@@ -16,15 +16,15 @@ use super::rate::{SlotTarget, complete_columns, sized_for};
 use super::shape::{Level, TileShape, Width};
 use crate::filter::sparse;
 use crate::index::page::PageSize;
-use crate::memory;
+use crate::memory::List;
 
 /// Distinct hashes of neighbouring ranges.
 #[derive(Default)]
 pub(super) struct GatheredRanges {
     /// The hashes of all ranges, one range after the other; ascending in each.
-    hashes: Vec<u64>,
+    hashes: List<u64>,
     /// Where the hashes of each range end.
-    ends: Vec<usize>,
+    ends: List<usize>,
 }
 
 impl GatheredRanges {
@@ -44,7 +44,7 @@ impl GatheredRanges {
         let start = self.hashes.len();
         if self.hashes.capacity() - start < hashes.len() {
             // At least doubles the memory, so that the hashes are rarely moved.
-            memory::reserve(&mut self.hashes, hashes.len().max(start));
+            self.hashes.reserve_exact(hashes.len().max(start));
         }
         self.hashes.extend_from_slice(hashes);
         let distinct = sparse::sort_distinct(&mut self.hashes[start..], 0);
@@ -53,7 +53,7 @@ impl GatheredRanges {
     }
 
     /// Returns the hashes of all ranges, each once.
-    pub fn into_distinct(mut self) -> Vec<u64> {
+    pub fn into_distinct(mut self) -> List<u64> {
         let distinct = sparse::sort_distinct(&mut self.hashes, 0);
         self.hashes.truncate(distinct);
         self.hashes
@@ -65,20 +65,20 @@ impl GatheredRanges {
 pub(super) struct PendingSlots {
     pub contents: SlotContents,
     /// How many keys each slot has, or will have when its tile of the level below is full.
-    pub keys_per_slot: Vec<f64>,
+    pub keys_per_slot: List<f64>,
 }
 
 /// What is kept of some slots.
 pub(super) enum SlotContents {
     /// The hashes of each slot.
-    Hashes(Vec<Vec<u64>>),
+    Hashes(List<List<u64>>),
     /// The bits of each slot, all in the same number of blocks.
-    Bits(Vec<ColumnBits>),
+    Bits(List<ColumnBits>),
 }
 
 impl Default for SlotContents {
     fn default() -> SlotContents {
-        SlotContents::Hashes(Vec::new())
+        SlotContents::Hashes(List::new())
     }
 }
 
@@ -203,12 +203,12 @@ impl PendingLevelOne {
     /// they need follows from the keys of all of them, so they are kept as the hashes of their keys
     /// at first. If these are more than `most_hashes` together, the filters are converted to bits,
     /// which take less memory, and have a fixed size from then on.
-    pub fn add_slot(&mut self, hashes: Vec<u64>, keys_if_full: f64) {
-        memory::push(&mut self.slots.keys_per_slot, keys_if_full);
+    pub fn add_slot(&mut self, hashes: List<u64>, keys_if_full: f64) {
+        self.slots.keys_per_slot.push(keys_if_full);
         match &mut self.slots.contents {
             SlotContents::Hashes(slots) => {
                 self.hashes_kept += hashes.len();
-                memory::push(slots, hashes);
+                slots.push(hashes);
                 if self.hashes_kept > self.most_hashes {
                     self.convert_hashes_to_bits();
                 }
@@ -216,7 +216,7 @@ impl PendingLevelOne {
             SlotContents::Bits(slots) => {
                 let blocks_of_each = slots[0].blocks();
                 let shape = self.plan.shape_of_column(blocks_of_each);
-                memory::push(slots, ColumnBits::with_keys(&hashes, shape));
+                slots.push(ColumnBits::with_keys(&hashes, shape));
             }
         }
     }
@@ -229,7 +229,7 @@ impl PendingLevelOne {
             let blocks = self.plan.blocks_for(&complete, ANY_PAGES);
             let shape = self.plan.shape_of_column(blocks);
             let bits = slots.iter().map(|hashes| ColumnBits::with_keys(hashes, shape));
-            self.slots.contents = SlotContents::Bits(memory::collect(bits));
+            self.slots.contents = SlotContents::Bits(bits.collect());
         }
     }
 
@@ -270,8 +270,8 @@ fn fold_to(mut bits: ColumnBits, needed_blocks: u64) -> ColumnBits {
 /// The slots of level 2 whose tile is not written yet.
 pub(super) struct PendingLevelTwo {
     pub plan: LevelPlan,
-    slots: Vec<ColumnBits>,
-    keys_per_slot: Vec<f64>,
+    slots: List<ColumnBits>,
+    keys_per_slot: List<f64>,
     /// How many words of bits the slots take.
     words_kept: usize,
     most_words: usize,
@@ -288,8 +288,8 @@ impl PendingLevelTwo {
     pub fn new(plan: LevelPlan, most_words: usize) -> PendingLevelTwo {
         PendingLevelTwo {
             plan,
-            slots: Vec::new(),
-            keys_per_slot: Vec::new(),
+            slots: List::new(),
+            keys_per_slot: List::new(),
             words_kept: 0,
             most_words,
             blocks: None,
@@ -373,9 +373,9 @@ impl PendingLevelTwo {
 
     /// Adds a slot after the others.
     pub fn add_slot(&mut self, bits: ColumnBits, keys: f64) {
-        memory::push(&mut self.keys_per_slot, keys);
+        self.keys_per_slot.push(keys);
         self.words_kept += bits.words();
-        memory::push(&mut self.slots, bits);
+        self.slots.push(bits);
     }
 
     /// Removes all slots and returns them. The next ones have as many blocks, since one of them may

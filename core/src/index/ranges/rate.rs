@@ -43,6 +43,7 @@
 use super::directory::Options;
 use super::shape::{Level, MAX_HASHES, TileShape};
 use crate::index::page::PageSize;
+use crate::memory::List;
 use crate::sizing::{greatest_load, least_number, rate};
 
 /// The lowest rate that can be chosen.
@@ -195,7 +196,7 @@ pub fn sized_for(shape: TileShape, target: SlotTarget, keys_per_column: &[f64]) 
 
 /// Returns the mean of the false positive rates of columns with these numbers of distinct keys.
 pub fn mean_rate(shape: TileShape, keys_per_column: &[f64]) -> f64 {
-    let mut sorted = keys_per_column.to_vec();
+    let mut sorted = List::from(keys_per_column);
     sorted.sort_unstable_by(f64::total_cmp);
     // Rates take long to compute, and many columns have the same number of keys.
     let sum: f64 = sorted
@@ -215,8 +216,8 @@ pub fn mean_rate(shape: TileShape, keys_per_column: &[f64]) -> f64 {
 /// Example: ten columns have 900, 120, 110, six times 100, and 40 keys, and others have none. Of
 /// the ten, the column at place 10 / 8 = 1, counted from 0, is the reference. It has 120 keys, so
 /// that all columns with 60 keys or more look complete, and those with 40 and none don't.
-pub fn complete_columns(keys_per_column: &[f64]) -> Vec<f64> {
-    let mut filled: Vec<f64> = keys_per_column
+pub fn complete_columns(keys_per_column: &[f64]) -> List<f64> {
+    let mut filled: List<f64> = keys_per_column
         .iter()
         .copied()
         .filter(|&keys| keys >= LEAST_KEYS)

@@ -17,7 +17,7 @@ use super::tile::TileAddress;
 use crate::conditions::Condition;
 use crate::conditions::alternatives::Alternatives;
 use crate::index::page::Pages;
-use crate::memory;
+use crate::memory::List;
 use std::iter;
 
 /// Which of the tiles that may have a match are probed.
@@ -106,7 +106,7 @@ pub fn search_alternatives<P: Pages>(
 ) -> Result<(), P::Error> {
     let target = SeveralAlternatives {
         alternatives,
-        all_numbers: memory::collect(0..alternatives.choices.len() as u32),
+        all_numbers: (0..alternatives.choices.len() as u32).collect(),
     };
     search_levels(directory, pages, &target, Extent::AllTiles, |range| {
         found(range.slot, &range.candidates);
@@ -238,19 +238,19 @@ impl LookupTarget for OneCondition<'_> {
 /// Several conditions of which one must hold. The candidates of a slot are their numbers.
 struct SeveralAlternatives<'a> {
     alternatives: &'a Alternatives,
-    all_numbers: Vec<u32>,
+    all_numbers: List<u32>,
 }
 
 impl LookupTarget for SeveralAlternatives<'_> {
-    type Candidates = Vec<u32>;
+    type Candidates = List<u32>;
 
-    fn all_candidates(&self) -> &Vec<u32> {
+    fn all_candidates(&self) -> &List<u32> {
         &self.all_numbers
     }
 
     /// What is required beside all alternatives is looked for first; if that has no key, the first
     /// alternative.
-    fn first_hash(&self, candidates: &Vec<u32>) -> Option<u64> {
+    fn first_hash(&self, candidates: &List<u32>) -> Option<u64> {
         if let Some(hash) = self.alternatives.required.first_hash() {
             return Some(hash);
         }
@@ -262,8 +262,8 @@ impl LookupTarget for SeveralAlternatives<'_> {
         &self,
         pages: &mut P,
         tile: &TileAddress,
-        candidates: &Vec<u32>,
-    ) -> Result<impl Iterator<Item = ProbedSlot<Vec<u32>>>, P::Error> {
+        candidates: &List<u32>,
+    ) -> Result<impl Iterator<Item = ProbedSlot<List<u32>>>, P::Error> {
         let probed_slots = probe_alternatives(pages, tile, self.alternatives, candidates)?;
         Ok(probed_slots.into_iter())
     }
@@ -306,7 +306,7 @@ fn search_levels<P: Pages, S: LookupTarget>(
     mut found: impl FnMut(MatchingSlot<S::Candidates>),
 ) -> Result<(), P::Error> {
     // The slots of the level above that may have a match. Each is a tile of this level.
-    let mut matching_slots_above: Vec<MatchingSlot<S::Candidates>> = Vec::new();
+    let mut matching_slots_above: List<MatchingSlot<S::Candidates>> = List::new();
     for level in Level::ALL.into_iter().rev() {
         let to_probe = TilesToProbe {
             target,
@@ -315,7 +315,7 @@ fn search_levels<P: Pages, S: LookupTarget>(
             matching_slots_above: &matching_slots_above,
         };
 
-        let mut matching_slots = Vec::new();
+        let mut matching_slots = List::new();
         let mut next_to_announce = 0;
         for number in 0..to_probe.count() {
             // The page that is read next need not be announced.
@@ -335,7 +335,7 @@ fn search_levels<P: Pages, S: LookupTarget>(
                 };
                 match level {
                     Level::Zero => found(matching),
-                    Level::One | Level::Two => memory::push(&mut matching_slots, matching),
+                    Level::One | Level::Two => matching_slots.push(matching),
                 }
             }
         }
@@ -489,17 +489,17 @@ fn probe_alternatives<P: Pages>(
     tile: &TileAddress,
     alternatives: &Alternatives,
     candidates: &[u32],
-) -> Result<Vec<ProbedSlot<Vec<u32>>>, P::Error> {
+) -> Result<List<ProbedSlot<List<u32>>>, P::Error> {
     let mut probe_tile = |hash| slots_with_key(pages, tile, hash);
     let all_slots = u128::MAX; // a bit for each slot of the tile
     let possible_slots = alternatives.required.slots(all_slots, &mut probe_tile)?;
 
-    let mut matches = Vec::new();
+    let mut matches = List::new();
     for &number in candidates {
         let alternative = &alternatives.choices[number as usize];
         let slots = alternative.slots(possible_slots, &mut probe_tile)?;
         for slot in numbers_of_bits(slots) {
-            memory::push(&mut matches, AlternativeMatch { slot, number });
+            matches.push(AlternativeMatch { slot, number });
         }
     }
 
@@ -508,9 +508,9 @@ fn probe_alternatives<P: Pages>(
     let matches_by_slot = matches.chunk_by(|a, b| a.slot == b.slot);
     let probed_slots = matches_by_slot.map(|of_slot| ProbedSlot {
         slot_in_tile: of_slot[0].slot,
-        candidates: memory::collect(of_slot.iter().map(|matching| matching.number)),
+        candidates: of_slot.iter().map(|matching| matching.number).collect(),
     });
-    Ok(memory::collect(probed_slots))
+    Ok(probed_slots.collect())
 }
 
 /// One of several conditions that may hold in a slot of a tile. Matches are sorted by slot first.

@@ -20,6 +20,7 @@
 //! knew what its slots would have, so all have equally many.
 
 use crate::index::page::{Damage, PageNumber, PageSize};
+use crate::memory::List;
 use crate::sizing::rate;
 use std::ops::{Index, IndexMut, Range};
 
@@ -223,7 +224,7 @@ impl SlotColumns {
     /// (70 keys in a column), slot 1 (35), slot 2 (25) and slot 1 (23). The slots now have 1, 4, 2
     /// and 1 columns, with 10, 17.5, 12.5 and 20 keys in each.
     pub fn by_keys(width: Width, keys_per_slot: &[f64]) -> SlotColumns {
-        let mut columns_of_slots = vec![1u32; keys_per_slot.len()];
+        let mut columns_of_slots = List::filled(1u32, keys_per_slot.len());
         let columns_left = (width.columns() as usize).saturating_sub(keys_per_slot.len());
         for _ in 0..columns_left {
             let keys_per_column =

@@ -20,7 +20,7 @@
 use super::shape::{MAX_HASHES, MAX_WIDTH, SlotColumns, TileShape, column};
 use crate::hash::{reduce, word};
 use crate::index::page::{ByteChange, Damage, PAGE_HEADER_BYTES, PageKind, PageNumber, Special};
-use crate::memory;
+use crate::memory::List;
 use std::ops::Range;
 
 /// Words of a hash that each level uses: one for the block, the others for positions.
@@ -328,8 +328,8 @@ impl Mark {
 ///
 /// Fails if the page is another one, or if what it says about the columns of its slots is
 /// impossible.
-pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> {
-    let mut changes: Vec<ByteChange> = memory::with_capacity(MAX_HASHES);
+pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<List<ByteChange>, Damage> {
+    let mut changes: List<ByteChange> = List::with_capacity(MAX_HASHES);
     for mark in marks {
         mark.probe.tile.check_page(page, mark.page())?;
 
@@ -341,7 +341,7 @@ pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> 
             let offset = row_offset + byte_of_row;
             let old_value = page[usize::from(offset)];
             if old_value & bit == 0 {
-                memory::push(&mut changes, ByteChange { offset, value: old_value | bit });
+                changes.push(ByteChange { offset, value: old_value | bit });
             }
         }
     }
@@ -353,7 +353,7 @@ pub fn changes(marks: &[&Mark], page: &[u8]) -> Result<Vec<ByteChange>, Damage> 
 
 /// Unites changes of the same byte, which must be neighbours, so that the byte gets the bits of all
 /// of them. Several keys may change one byte, and one key may have the same bit twice.
-fn unite_changes_of_same_byte(changes: &mut Vec<ByteChange>) {
+fn unite_changes_of_same_byte(changes: &mut List<ByteChange>) {
     changes.dedup_by(|next, kept| {
         let is_same_byte = next.offset == kept.offset;
         if is_same_byte {

@@ -11,7 +11,7 @@ use crate::pg::storage::relation::Relation;
 use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::{self, Condition};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{Datum, Oid};
 
 /// How arrays of a column, and their members, are hashed.
@@ -27,7 +27,7 @@ pub struct ArrayColumn {
 /// The members of an array that a query asks with.
 struct ArrayMembers {
     /// The keys of the members that aren't NULL.
-    hashes: Vec<u64>,
+    hashes: List<u64>,
     has_null: bool,
 }
 
@@ -142,12 +142,12 @@ impl ArrayColumn {
     /// # Safety
     /// The value must be an array of the column's type.
     unsafe fn members_of(&self, array: SqlValue) -> Result<ArrayMembers> {
-        let mut hashes = Vec::new();
+        let mut hashes = List::new();
         let mut has_null = false;
         // SAFETY: promised by the caller.
         unsafe {
             self.each_member(array, |hash| match hash {
-                Some(hash) => memory::push(&mut hashes, hash),
+                Some(hash) => hashes.push(hash),
                 None => has_null = true,
             })?;
         }

@@ -13,7 +13,7 @@ use crate::pg::value::array;
 use crate::pg::value::varlena::Value;
 use pg_bloom_core::canonical::Sink;
 use pg_bloom_core::conditions::{self, Condition, JsonPath, Leaf};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// Calls `visit` with each key of a JSON document: the hashes of its leaves, the values without
 /// others in them, each with its path, and of the names that the operator `?` finds at its top.
@@ -40,9 +40,9 @@ pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Result<Condition
         Strategy::HasKey => unsafe { has_key(asked) },
         Strategy::HasAnyKey | Strategy::HasAllKeys => {
             // SAFETY: the right side of `?|` and `?&` is an array of texts.
-            let conditions = unsafe {
+            let conditions: List<Condition> = unsafe {
                 let names = array::elements_of(asked.datum);
-                memory::collect(names.into_iter().map(|name| has_key(name)))
+                names.into_iter().map(|name| has_key(name)).collect()
             };
             if strategy == Strategy::HasAnyKey {
                 Condition::any(conditions)
@@ -52,11 +52,9 @@ pub unsafe fn condition(strategy: Strategy, asked: SqlValue) -> Result<Condition
         }
         // Equal documents have the same leaves.
         Strategy::Contains | Strategy::Equal => {
-            let mut hashes = Vec::new();
+            let mut hashes = List::new();
             // SAFETY: the right side of both is a document.
-            each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| {
-                memory::push(&mut hashes, hash)
-            });
+            each_leaf(&unsafe { Value::detoast(asked.datum) }, &mut |hash| hashes.push(hash));
             Condition::all_of(hashes, MOST_PARTS)
         }
         _ => return Err(unknown_strategy(strategy as i16)),

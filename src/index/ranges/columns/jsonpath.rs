@@ -22,7 +22,7 @@ use crate::element::jsonb::Scalar;
 use crate::pg::call::{SqlValue, interrupt};
 use crate::pg::value::jsonpath::{PathExpression, PathItem, PathStep};
 use pg_bloom_core::conditions::{Condition, JsonPath, MAX_DEPTH};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// Returns the condition on a document's keys, the hashes of its values with their paths, that is
 /// necessary for `document @? asked` to hold: for the jsonpath `asked` to find something in it.
@@ -79,7 +79,7 @@ impl Place {
 /// such as `.*`, only the filters before it count.
 fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Condition {
     let mut path = place.current;
-    let mut conditions = Vec::new();
+    let mut conditions = List::new();
     let mut item = first;
     loop {
         match item.step() {
@@ -88,7 +88,7 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
             PathStep::Key(key) => path = path.key(key),
             PathStep::Filter(predicate) => {
                 let at_path = Place { current: path, ..place.deeper() };
-                memory::push(&mut conditions, of_predicate(predicate, at_path, false));
+                conditions.push(of_predicate(predicate, at_path, false));
             }
             // The step may lead anywhere, or compute another value. The conditions of the filters
             // before it are necessary all the same.
@@ -100,7 +100,7 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
         }
     }
     if let Some(value) = value {
-        memory::push(&mut conditions, Condition::Has(hash_of_leaf(path, value)));
+        conditions.push(Condition::Has(hash_of_leaf(path, value)));
     }
     Condition::all(conditions)
 }
@@ -156,24 +156,24 @@ fn of_operands(
     is_negated: bool,
 ) -> Condition {
     let is_and = connective == Connective::And;
-    let mut operands_left = Vec::new();
-    let mut conditions = Vec::new();
-    memory::push(&mut operands_left, operator);
+    let mut operands_left = List::new();
+    let mut conditions = List::new();
+    operands_left.push(operator);
     while let Some(operand) = operands_left.pop() {
         interrupt::check_for_interrupts();
         let has_further_steps = operand.next().is_some();
         match operand.step() {
             PathStep::And(left, right) if is_and && !has_further_steps => {
-                memory::push(&mut operands_left, right);
-                memory::push(&mut operands_left, left);
+                operands_left.push(right);
+                operands_left.push(left);
             }
             PathStep::Or(left, right) if !is_and && !has_further_steps => {
-                memory::push(&mut operands_left, right);
-                memory::push(&mut operands_left, left);
+                operands_left.push(right);
+                operands_left.push(left);
             }
             _ => {
                 let condition = of_predicate(operand, place.deeper(), is_negated);
-                memory::push(&mut conditions, condition);
+                conditions.push(condition);
             }
         }
     }

@@ -36,7 +36,7 @@ use crate::pg::value::varlena::Value;
 use pg_bloom_core::conditions::Condition;
 use pg_bloom_core::conditions::text::{Windows, each_window};
 use pg_bloom_core::index::ranges::Directory;
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::Oid;
 
 pub type RangesIndex<'r> = session::OpenIndex<'r, RangesColumn>;
@@ -151,8 +151,9 @@ impl RangesIndex<'_> {
         // A nested loop repeats the lookup many times, so what PostgreSQL allocates for one is
         // freed.
         // SAFETY: conditions are in Rust's memory.
-        let conditions =
-            unsafe { in_scratch(|| memory::try_collect(scan_keys.iter().map(condition_of)))? };
+        let conditions = unsafe {
+            in_scratch(|| scan_keys.iter().map(condition_of).collect::<Result<List<_>>>())?
+        };
         Ok(Condition::all(conditions))
     }
 
@@ -170,7 +171,7 @@ impl RangesIndex<'_> {
         // takes.
         let condition_of = |asked| unsafe { self.condition_of_value(strategy, asked) };
         let values = scan_key.sought().into_iter();
-        Ok(Condition::any(memory::try_collect(values.map(condition_of))?))
+        Ok(Condition::any(values.map(condition_of).collect::<Result<List<_>>>()?))
     }
 
     /// Returns the condition on a row's keys, the hashes of the parts of its value, that is
@@ -213,7 +214,7 @@ pub struct GatheredKeys<'c> {
     /// The keys of texts.
     windows: Windows,
     /// The keys of other values.
-    hashes: Vec<u64>,
+    hashes: List<u64>,
     /// How many hashes were left when those that were there several times were last removed.
     num_distinct: usize,
 }
@@ -224,7 +225,7 @@ impl<'c> GatheredKeys<'c> {
         GatheredKeys {
             column,
             windows: Windows::default(),
-            hashes: Vec::new(),
+            hashes: List::new(),
             num_distinct: 0,
         }
     }
@@ -244,7 +245,7 @@ impl<'c> GatheredKeys<'c> {
         let hashes = &mut self.hashes;
         let num_before = hashes.len();
         // SAFETY: promised by the caller.
-        unsafe { self.column.each_key(value, |hash| memory::push(hashes, hash))? };
+        unsafe { self.column.each_key(value, |hash| hashes.push(hash))? };
         let num_added = hashes.len() - num_before;
         if hashes.len() > SHORT_LIST.max(2 * self.num_distinct) {
             keep_distinct(hashes);
@@ -260,7 +261,7 @@ impl<'c> GatheredKeys<'c> {
 
     /// Returns all keys that were added since the last call, and forgets them. Each is there once,
     /// except for the keys of elements, which may be repeated.
-    pub fn take(&mut self) -> Vec<u64> {
+    pub fn take(&mut self) -> List<u64> {
         match self.column {
             RangesColumn::Text(_) => return self.windows.take(),
             RangesColumn::Element(_) => {}
@@ -272,7 +273,7 @@ impl<'c> GatheredKeys<'c> {
 }
 
 /// Sorts items, and removes those that are there several times.
-pub fn keep_distinct<T: Ord>(items: &mut Vec<T>) {
+pub fn keep_distinct<T: Ord>(items: &mut List<T>) {
     items.sort_unstable();
     items.dedup();
 }

@@ -11,7 +11,7 @@ use crate::pg::value::varlena::{PgBuffer, Value};
 use pg_bloom_core::conditions::regex::automaton::{Automaton, Transition};
 use pg_bloom_core::conditions::text::{self, Encoding, LetterCase};
 use pg_bloom_core::conditions::{Condition, regex};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 use pgrx::pg_sys::{self, Oid};
 
 /// An expression whose automaton has more states, or more arcs, restricts nothing. Reading one of
@@ -92,14 +92,14 @@ fn automaton_of(compiled: &CompiledRegex) -> Option<Automaton> {
         return None;
     }
     let num_colors = compiled.num_colors();
-    let mut colors = memory::collect(
-        (0..num_colors).map(|color| compiled.characters(color, MOST_CHARACTERS_OF_COLOR)),
-    );
+    let mut colors = (0..num_colors)
+        .map(|color| compiled.characters(color, MOST_CHARACTERS_OF_COLOR))
+        .collect::<List<_>>();
     // One more color, of any character, for arcs that have none.
-    memory::push(&mut colors, None);
+    colors.push(None);
     let any_color = num_colors;
 
-    let mut transitions = memory::with_capacity(num_states);
+    let mut transitions = List::with_capacity(num_states);
     let mut num_arcs = 0;
     for state in 0..num_states {
         interrupt::check_for_interrupts();
@@ -111,7 +111,7 @@ fn automaton_of(compiled: &CompiledRegex) -> Option<Automaton> {
         let transitions_of_state = arcs
             .into_iter()
             .map(|arc| Transition { color: arc.color.unwrap_or(any_color), to: arc.to });
-        memory::push(&mut transitions, memory::collect(transitions_of_state));
+        transitions.push(transitions_of_state.collect());
     }
     Some(Automaton {
         transitions,

@@ -16,7 +16,7 @@
 
 use crate::pg::call::{Error, SqlState, interrupt, raise};
 use pg_bloom_core::conditions::{Condition, MAX_DEPTH, word};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// Bytes of a number.
 const NUMBER_BYTES: usize = 4;
@@ -101,7 +101,7 @@ pub fn condition(tsquery: &[u8]) -> Condition {
         .unwrap_or_else(|| damaged("tsquery"));
     let words = &tsquery[NUMBER_BYTES + ITEM_BYTES * num_items..];
 
-    let mut operands: Vec<Operand> = Vec::new();
+    let mut operands: List<Operand> = List::new();
     for item in items.as_chunks::<ITEM_BYTES>().0.iter().rev() {
         let operand = match *item {
             [VALUE, _, is_prefix, ..] if is_prefix != 0 => Operand::UNKNOWN,
@@ -121,13 +121,13 @@ pub fn condition(tsquery: &[u8]) -> Condition {
             }
             _ => damaged("tsquery"),
         };
-        memory::push(&mut operands, operand);
+        operands.push(operand);
     }
     pop(&mut operands).condition
 }
 
 /// Takes the operand that was added last.
-fn pop(operands: &mut Vec<Operand>) -> Operand {
+fn pop(operands: &mut List<Operand>) -> Operand {
     operands.pop().unwrap_or_else(|| damaged("tsquery"))
 }
 

@@ -40,7 +40,7 @@ use crate::pg::memory::in_scratch;
 use crate::pg::method::planning::PlannedScan;
 use crate::pg::method::scan::Key;
 use pg_bloom_core::index::ranges::{Expectation, Level};
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// The most elements of one array (`x = ANY (…)`) for which the index is asked.
 const MOST_ELEMENTS_ASKED: usize = 1024;
@@ -384,7 +384,7 @@ unsafe fn ranges_with_key(
     let elements = scan_key.sought();
     // Each `stride`-th element is looked up; 1 looks up all of them.
     let stride = elements.len().div_ceil(MOST_ELEMENTS_ASKED).max(1);
-    let mut hashes = memory::with_capacity(elements.len().div_ceil(stride));
+    let mut hashes = List::with_capacity(elements.len().div_ceil(stride));
     for &element in elements.iter().step_by(stride) {
         // SAFETY: the hasher is for the type of the elements that the scan key asks for.
         let hash = unsafe { hasher.hash(element) }?;

@@ -11,7 +11,7 @@ use pg_bloom_core::index::page::{PageNumber, Pages};
 use pg_bloom_core::index::ranges::{
     Directory, Level, estimate_ranges, mean_keys_per_range, sample_ranges,
 };
-use pg_bloom_core::memory;
+use pg_bloom_core::memory::List;
 
 /// The pages of a range where no index tells: the default for most columns.
 pub const TYPICAL_PAGES_PER_RANGE: f64 = 8.0;
@@ -120,7 +120,7 @@ impl KnownIndex<'_> {
             return None;
         }
         let mut pages = self.index.pages();
-        let mut sampled: Vec<SampledRange> = Vec::new();
+        let mut sampled: List<SampledRange> = List::new();
         for &hash in hashes {
             let condition = Condition::Has(hash);
             sample_ranges(
@@ -129,7 +129,7 @@ impl KnownIndex<'_> {
                 &condition,
                 SAMPLED_TILES,
                 |number, weight| {
-                    memory::push(&mut sampled, SampledRange { number, weight });
+                    sampled.push(SampledRange { number, weight });
                 },
             )
             .ok()?;

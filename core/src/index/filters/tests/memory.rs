@@ -2,12 +2,13 @@
 //! them. For tests, measurements and fuzzing.
 
 use super::tile::{FilterGroup, SlotChunk, slot_bits};
-use super::{Build, Directory, FilterCondition, FoundRow, RowPage, Slot, search};
+use super::{Build, Directory, FoundRow, RowPage, Slot, Sought, search};
 use crate::filter::View;
 use crate::index::chain::{IndexDirectory, PageImage};
 use crate::index::page::memory;
 pub use crate::index::page::memory::{Failure, Memory};
 use crate::index::page::{ByteChange, PageNumber, PageSize, Pages, RowId, Special};
+use crate::memory::List;
 use std::collections::{BTreeMap, VecDeque};
 
 /// An index in memory.
@@ -35,7 +36,7 @@ impl MemoryFilters {
             build.add(&mut memory, row, &filter)?;
         }
         let directory = build.finish(&mut memory)?;
-        memory.pages[0] = directory.metapage();
+        memory.pages[0] = directory.metapage().into();
         Ok(MemoryFilters { memory, directory })
     }
 
@@ -77,7 +78,7 @@ impl MemoryFilters {
             self.memory
                 .writable(number, self.directory.size)
                 .copy_from_slice(&bytes);
-            self.memory.pages[0] = growth.directory.metapage();
+            self.memory.pages[0] = growth.directory.metapage().into();
             self.directory = growth.directory;
         }
     }
@@ -117,8 +118,10 @@ impl MemoryFilters {
     /// The rows that may match, and whether each must be rechecked. Errors: those of [`search`].
     pub fn search(
         &mut self,
-        conditions: impl FnMut(&FilterGroup) -> Vec<FilterCondition>,
+        mut conditions: impl FnMut(&FilterGroup) -> Vec<Vec<Sought>>,
     ) -> Result<BTreeMap<RowId, bool>, Failure> {
+        let conditions =
+            |group: &FilterGroup| conditions(group).into_iter().map(List::from).collect();
         let mut found = BTreeMap::new();
         search(&self.directory, &mut self.memory, conditions, |FoundRow { row, must_recheck }| {
             *found.entry(row).or_insert(false) |= must_recheck;

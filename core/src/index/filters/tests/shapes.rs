@@ -69,11 +69,7 @@ fn conditions_are_all_of_any() {
         .collect();
     let views = rows.iter().map(|(row, bytes)| (*row, View::parse(bytes).unwrap()));
     let mut index = MemoryFilters::build(PageSize::DEFAULT, 0, views).unwrap();
-    let any = |list: &[u64]| {
-        list.iter()
-            .map(|&i| Sought::Hash(element(i)))
-            .collect::<FilterCondition>()
-    };
+    let any = |list: &[u64]| list.iter().map(|&i| Sought::Hash(element(i))).collect::<Vec<_>>();
     for conditions in [
         vec![any(&[0, 1]), any(&[2])],
         vec![any(&[3]), any(&[4]), any(&[5, 6, 7])],

@@ -310,7 +310,7 @@ fn more_ranges_than_expected() {
             build.add_range(&mut index.memory, &[element(range)]).unwrap();
         }
         index.directory = build.finish(&mut index.memory, count).unwrap();
-        index.memory.pages[0] = index.directory.metapage();
+        index.memory.pages[0] = index.directory.metapage().into();
         check(&index);
         for range in (0..count).step_by(7).chain([count - 1]) {
             assert!(

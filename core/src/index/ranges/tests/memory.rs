@@ -38,7 +38,7 @@ impl MemoryRanges {
             build.add_range(&mut memory, range.as_ref())?;
         }
         let directory = build.finish(&mut memory, rows)?;
-        memory.pages[0] = directory.metapage();
+        memory.pages[0] = directory.metapage().into();
         Ok(MemoryRanges { memory, directory })
     }
 
@@ -64,7 +64,7 @@ impl MemoryRanges {
                             .writable(page.number, self.directory.options.size)
                             .copy_from_slice(&page.bytes);
                     }
-                    self.memory.pages[0] = growth.directory.metapage();
+                    self.memory.pages[0] = growth.directory.metapage().into();
                     self.directory = growth.directory;
                 }
             }

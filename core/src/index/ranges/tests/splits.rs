@@ -168,7 +168,7 @@ fn only_split_pages_have_more_columns() {
     let read = |options: Options, shape_of: Options| {
         let mut index = MemoryRanges::build(shape_of, 0, documents(100)).unwrap();
         index.directory.options = options;
-        index.memory.pages[0] = index.directory.metapage();
+        index.memory.pages[0] = index.directory.metapage().into();
         Directory::read(&mut index.memory, options.size)
     };
     let (split, whole) = (split_options(8192), Options { split: None, ..split_options(8192) });
@@ -186,7 +186,7 @@ fn the_first_page_that_is_split_begins_a_tile() {
         (index.directory.tile(Level::Zero, 1).unwrap().first_slot, index.directory.options.size);
     let mut read = |first_page| {
         index.directory.options.split = Some(Split { first_page, ..Split::of_all_pages(1, 40) });
-        index.memory.pages[0] = index.directory.metapage();
+        index.memory.pages[0] = index.directory.metapage().into();
         Directory::read(&mut index.memory, size)
     };
     for first_page in [1, tile - 1, tile + 1] {
