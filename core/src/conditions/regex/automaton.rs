@@ -80,7 +80,7 @@ fn moves_of_state(
     characters_of_colors: &[Option<List<FoldedCharacter>>],
     most: usize,
 ) -> List<StateMove> {
-    let mut sorted = transitions.to_vec();
+    let mut sorted = List::from(transitions);
     sorted.sort_unstable_by_key(|transition| transition.to);
 
     let mut moves = List::new();
