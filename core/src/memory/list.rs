@@ -29,6 +29,17 @@ const LEAST_CAPACITY: usize = 4;
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct List<T>(Vec<T>);
 
+/// Ends the operation because a list of `len` items was refused room for `additional` more, each
+/// of `item_bytes` bytes.
+///
+/// One function for all types of items, so that the code of the lists stays small.
+#[cold]
+#[inline(never)]
+fn refused(len: usize, additional: usize, item_bytes: usize) -> ! {
+    let items = len.saturating_add(additional);
+    exhausted(items.saturating_mul(item_bytes))
+}
+
 impl<T> List<T> {
     /// Returns an empty list, which has no memory yet.
     #[inline]
@@ -93,8 +104,7 @@ impl<T> List<T> {
     #[inline]
     fn require(&self, reserved: Result<(), TryReserveError>, additional: usize) {
         if reserved.is_err() {
-            let items = self.len().saturating_add(additional);
-            exhausted(items.saturating_mul(size_of::<T>()));
+            refused(self.len(), additional, size_of::<T>());
         }
     }
 
