@@ -92,15 +92,20 @@ fn query(call: &Call) -> Outcome {
     Ok(Some(row(call, &[ResultColumn::Bool(is_found), ResultColumn::F64(confidence)])))
 }
 
+/// The answer of a filter for an element that may be in it.
+const IS_FOUND: bool = true;
+/// The answer of a filter for an element that isn't in it.
+const IS_NOT_FOUND: bool = false;
+
 pg_functions! {
     bloom_contains => |call| contains(call, Bloom, 0);
     bloom_contained => |call| contains(call, Bloom, 1);
     counting_bloom_contains => |call| contains(call, CountingBloom, 0);
     counting_bloom_contained => |call| contains(call, CountingBloom, 1);
     counting_bloom_count => count;
-    bloom_contains_any => |call| decided_by(call, "bloom_contains_any", true);
-    bloom_contains_all => |call| decided_by(call, "bloom_contains_all", false);
-    bloom_present => |call| elements_answered(call, "bloom_present", true);
-    bloom_absent => |call| elements_answered(call, "bloom_absent", false);
+    bloom_contains_any => |call| decided_by(call, "bloom_contains_any", IS_FOUND);
+    bloom_contains_all => |call| decided_by(call, "bloom_contains_all", IS_NOT_FOUND);
+    bloom_present => |call| elements_answered(call, "bloom_present", IS_FOUND);
+    bloom_absent => |call| elements_answered(call, "bloom_absent", IS_NOT_FOUND);
     bloom_query => query;
 }

@@ -115,8 +115,9 @@ fn add_range(pages: &RangePages, split: Option<Split>, range: u32, rows: &mut Ro
         (Some(lines), Some(page)) => {
             // PostgreSQL skips lines that the page doesn't have; no page has more lines than `add`
             // takes.
+            let must_compare = true;
             for line in lines {
-                if !rows.add(RowId { page, line }, true) {
+                if !rows.add(RowId { page, line }, must_compare) {
                     break;
                 }
             }

@@ -49,7 +49,23 @@ pub unsafe fn of_match(asked: SqlValue) -> Condition {
     match first.step() {
         // The expression is a path: it is true if it leads to the value `true`.
         PathStep::Root => of_path(first, Place::TOP, Some(&Scalar::Bool(true))),
-        _ => of_predicate(first, Place::TOP, false),
+        _ => of_predicate(first, Place::TOP, Truth::True),
+    }
+}
+
+/// What a predicate is to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Truth {
+    True,
+    False,
+}
+
+impl Truth {
+    fn negated(self) -> Truth {
+        match self {
+            Truth::True => Truth::False,
+            Truth::False => Truth::True,
+        }
     }
 }
 
@@ -88,7 +104,7 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
             PathStep::Key(key) => path = path.key(key),
             PathStep::Filter(predicate) => {
                 let at_path = Place { current: path, ..place.deeper() };
-                conditions.push(of_predicate(predicate, at_path, false));
+                conditions.push(of_predicate(predicate, at_path, Truth::True));
             }
             // The step may lead anywhere, or compute another value. The conditions of the filters
             // before it are necessary all the same.
@@ -106,24 +122,24 @@ fn of_path(first: PathItem<'_>, place: Place, value: Option<&Scalar<'_>>) -> Con
 }
 
 /// Returns the condition on a document's keys, the hashes of its values with their paths, that is
-/// necessary for a predicate of a jsonpath to be true; if `is_negated`, for it to be false. `place`
-/// says where in the document `@` is.
+/// necessary for a predicate of a jsonpath to be true or false, as `truth` says. `place` says where
+/// in the document `@` is.
 ///
 /// Only `==` between a path and a literal, `exists`, `&&`, `||` and `!` give a condition. The
 /// result is unknown, which restricts nothing, for all others, and for a predicate that is nested
 /// too deep. Raises 54001 if the stack is too small.
-fn of_predicate(predicate: PathItem<'_>, place: Place, is_negated: bool) -> Condition {
+fn of_predicate(predicate: PathItem<'_>, place: Place, truth: Truth) -> Condition {
     interrupt::check_stack_depth();
     let has_further_steps = predicate.next().is_some();
     if has_further_steps || place.depth > MAX_DEPTH {
         return Condition::Unknown;
     }
     match predicate.step() {
-        PathStep::Not(negated) => of_predicate(negated, place, !is_negated),
-        PathStep::And(..) => of_operands(predicate, Connective::And, place, is_negated),
-        PathStep::Or(..) => of_operands(predicate, Connective::Or, place, is_negated),
+        PathStep::Not(negated) => of_predicate(negated, place, truth.negated()),
+        PathStep::And(..) => of_operands(predicate, Connective::And, place, truth),
+        PathStep::Or(..) => of_operands(predicate, Connective::Or, place, truth),
         // Keys tell what a document has, not what it lacks.
-        _ if is_negated => Condition::Unknown,
+        _ if truth == Truth::False => Condition::Unknown,
         PathStep::Exists(path) => of_path(path, place, None),
         PathStep::Equal(left, right) => match (scalar(left), scalar(right)) {
             (Some(value), None) => of_path(right, place, Some(&value)),
@@ -144,8 +160,8 @@ enum Connective {
 }
 
 /// Returns the condition on a document's keys that is necessary for `operator`, an `&&` or `||` as
-/// `connective` says, to be true; if `is_negated`, for it to be false: `!(a || b)` needs both `a`
-/// and `b` to be false.
+/// `connective` says, to be true or false, as `truth` says: for `a || b` to be false, both `a` and
+/// `b` must be false.
 ///
 /// Operators of the same sort that are operands count as one with this one, so that a long chain,
 /// `a || b || c …`, doesn't reach the limit of depth.
@@ -153,7 +169,7 @@ fn of_operands(
     operator: PathItem<'_>,
     connective: Connective,
     place: Place,
-    is_negated: bool,
+    truth: Truth,
 ) -> Condition {
     let is_and = connective == Connective::And;
     let mut operands_left = List::new();
@@ -172,14 +188,14 @@ fn of_operands(
                 operands_left.push(left);
             }
             _ => {
-                let condition = of_predicate(operand, place.deeper(), is_negated);
+                let condition = of_predicate(operand, place.deeper(), truth);
                 conditions.push(condition);
             }
         }
     }
     // By De Morgan's laws `!(a && b)` is `!a || !b`, and `!(a || b)` is `!a && !b`, also where an
     // operand is unknown.
-    let must_all_hold = is_and != is_negated;
+    let must_all_hold = is_and == (truth == Truth::True);
     if must_all_hold {
         Condition::all(conditions)
     } else {
