@@ -193,13 +193,8 @@ impl<T> List<T> {
     /// Adds items to the end, for whose least number there is room.
     #[inline]
     fn fill(&mut self, items: impl Iterator<Item = T>) {
-        match items.size_hint() {
-            // All have room, so this doesn't allocate. `Vec` knows which iterators can be trusted
-            // with their length, and doesn't look for room before each item.
-            (least, Some(most)) if least == most => self.0.extend(items),
-            // Chained iterators are faster with `for_each` than in a loop.
-            _ => items.for_each(|item| self.push(item)),
-        }
+        // Chained iterators are faster with `for_each` than in a loop.
+        items.for_each(|item| self.push(item));
     }
 }
 
