@@ -11,16 +11,6 @@ use std::ffi::{c_int, c_void};
 const FLAGS: c_int = 0o23;
 const IGNORE_CASE: c_int = 0o10;
 
-// None of these raises an error: they look up a number.
-unsafe extern "C" {
-    fn pg_reg_getnumstates(regex: *const c_void) -> c_int;
-    fn pg_reg_getinitialstate(regex: *const c_void) -> c_int;
-    fn pg_reg_getfinalstate(regex: *const c_void) -> c_int;
-    fn pg_reg_getnumcolors(regex: *const c_void) -> c_int;
-    fn pg_reg_getnumcharacters(regex: *const c_void, color: c_int) -> c_int;
-    fn pg_reg_getcharacters(regex: *const c_void, color: c_int, characters: *mut u32, room: c_int);
-}
-
 /// A regular expression that PostgreSQL has compiled. States and colors are numbered from 0.
 pub struct CompiledRegex {
     regex: *const c_void,
@@ -112,4 +102,14 @@ impl CompiledRegex {
             .map(|[color, to]| RegexArc { color: usize::try_from(color).ok(), to: to as usize })
             .collect()
     }
+}
+
+// None of these raises an error: they look up a number.
+unsafe extern "C" {
+    fn pg_reg_getnumstates(regex: *const c_void) -> c_int;
+    fn pg_reg_getinitialstate(regex: *const c_void) -> c_int;
+    fn pg_reg_getfinalstate(regex: *const c_void) -> c_int;
+    fn pg_reg_getnumcolors(regex: *const c_void) -> c_int;
+    fn pg_reg_getnumcharacters(regex: *const c_void, color: c_int) -> c_int;
+    fn pg_reg_getcharacters(regex: *const c_void, color: c_int, characters: *mut u32, room: c_int);
 }

@@ -69,6 +69,16 @@ pub const TYPES: &str = "
     ALTER TYPE mood ADD VALUE 'fair é' AFTER 'good';
     CREATE TYPE pair AS (a integer, b text);";
 
+/// The configuration of a server that keeps so much of its tables in memory (a size such as `1MB`),
+/// and whose tables may be in tablespaces within its directory.
+pub fn with_buffers(size: &str) -> String {
+    format!(
+        "shared_buffers = {size}
+        autovacuum = off
+        allow_in_place_tablespaces = on"
+    )
+}
+
 /// A server of its own, deleted when the value is dropped or the process ends, however it ends.
 pub struct Server {
     dir: PathBuf,

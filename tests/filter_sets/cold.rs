@@ -3,19 +3,19 @@
 
 use crate::add_all;
 use crate::common::standby::{catch_up, follow, wait_until};
-use crate::common::{Random, Server, fed, random, refused, run, sqlstate, state_of, times, value};
+use crate::common::{
+    Random, Server, fed, random, refused, run, sqlstate, state_of, times, value, with_buffers,
+};
 use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// Buffers for a third of the sets below.
-const SMALL: &str = "shared_buffers = 400kB
-    autovacuum = off
-    allow_in_place_tablespaces = on";
+const BUFFERS: &str = "400kB";
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(SMALL))
+    SERVER.get_or_init(|| Server::start(&with_buffers(BUFFERS)))
 }
 
 /// Elements of a set: half of the numbers below twice as many. They take some 130 pages.
@@ -292,10 +292,10 @@ fn a_cancelled_call_leaves_nothing_behind() {
 
 #[test]
 fn a_standby_reads_a_set_that_changes() {
-    let primary = Server::start(&format!("{SMALL}\nwal_level = replica"));
+    let primary = Server::start(&format!("{}\nwal_level = replica", with_buffers(BUFFERS)));
     let mut client = primary.database("followed");
     let mut has = make(&mut client, "s");
-    let standby = Server::start(SMALL);
+    let standby = Server::start(&with_buffers(BUFFERS));
     follow(&standby, &primary);
     let mut reader = standby.connect("followed");
     let mut random = random(76);

@@ -1,18 +1,18 @@
 //! Stored filters that don't fit into the server's memory: whatever is announced before it is read,
 //! and whether anything may be, probes for many elements give the same answers.
 
-use crate::common::{LAYOUTS, Random, Server, column, random, rows, run, state_of, value};
+use crate::common::{
+    LAYOUTS, Random, Server, column, random, rows, run, state_of, value, with_buffers,
+};
 use postgres::Client;
 use std::sync::OnceLock;
 
 /// Buffers for a third of a filter below.
-const SMALL: &str = "shared_buffers = 400kB
-    autovacuum = off
-    allow_in_place_tablespaces = on";
+const BUFFERS: &str = "400kB";
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(SMALL))
+    SERVER.get_or_init(|| Server::start(&with_buffers(BUFFERS)))
 }
 
 /// Elements of a filter that has bits: the numbers from 1 on.

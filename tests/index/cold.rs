@@ -3,19 +3,19 @@
 
 use crate::common::asking::{Answers, agree, any, check, each};
 use crate::common::standby::{catch_up, follow, wait_until};
-use crate::common::{Random, Server, column, major_version, rows, run, sqlstate, value};
+use crate::common::{
+    Random, Server, column, major_version, rows, run, sqlstate, value, with_buffers,
+};
 use crate::{random, times};
 use postgres::Client;
 use std::sync::OnceLock;
 
 /// Buffers for a tenth of the tables below.
-const SMALL: &str = "shared_buffers = 1MB
-    autovacuum = off
-    allow_in_place_tablespaces = on";
+const BUFFERS: &str = "1MB";
 
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(SMALL))
+    SERVER.get_or_init(|| Server::start(&with_buffers(BUFFERS)))
 }
 
 /// Rows of a table.
@@ -211,10 +211,10 @@ fn a_cancelled_lookup_leaves_nothing_behind() {
 
 #[test]
 fn a_standby_reads_a_table_that_is_shortened() {
-    let primary = Server::start(&format!("{SMALL}\nwal_level = replica"));
+    let primary = Server::start(&format!("{}\nwal_level = replica", with_buffers(BUFFERS)));
     let mut client = primary.database("followed");
     make(&mut client, "t", "", "");
-    let standby = Server::start(SMALL);
+    let standby = Server::start(&with_buffers(BUFFERS));
     follow(&standby, &primary);
     let mut reader = standby.connect("followed");
     let mut random = random(72);
@@ -250,7 +250,7 @@ fn lookups_agree_without_the_cache_of_the_operating_system() {
     }
     // A file system in memory may refuse this.
     let server = Server::start_with(
-        &format!("{SMALL}\ndebug_io_direct = 'data'"),
+        &format!("{}\ndebug_io_direct = 'data'", with_buffers(BUFFERS)),
         &[("TMPDIR", "/var/tmp")],
     );
     let mut client = server.database("direct");

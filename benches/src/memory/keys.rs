@@ -16,9 +16,12 @@ const FIRST: usize = 100;
 const BETWEEN: usize = 1000;
 /// Later lookups.
 const LATER: usize = 200;
-/// Statements that insert, and rows of each.
-const INSERTIONS: usize = 300;
+/// Rows of each statement that inserts.
 const ROWS: usize = 1000;
+/// So many rows of the table for one that is inserted. With more insertions, pages of the B-tree are
+/// changed several times between two checkpoints, but written whole to the WAL only once.
+const ROWS_PER_INSERTED: usize = 200;
+const LEAST_INSERTIONS: usize = 20;
 
 /// An index that is compared.
 struct Side {
@@ -95,15 +98,16 @@ impl Bench {
 
         // Last, since each index lacks the rows that are inserted into the others.
         let mut none = Taken::default();
+        let insertions = (rows / ROWS_PER_INSERTED / ROWS).max(LEAST_INSERTIONS);
         let mut first_row = rows;
         for side in &mut sides {
             self.database.only("spans", &side.index());
             self.restart(memory);
-            side.inserted = self.insert(&mut first_row);
+            side.inserted = self.insert(insertions, &mut first_row);
         }
         self.database.only("spans", "");
         self.restart(memory);
-        none.add(self.insert(&mut first_row));
+        none.add(self.insert(insertions, &mut first_row));
         self.restart(memory);
         let latency = self.random_read_time("spans");
 
@@ -143,11 +147,12 @@ impl Bench {
         })
     }
 
-    /// Inserts rows with new keys after the first `first_row` ones, and adds their number.
-    fn insert(&mut self, first_row: &mut usize) -> Taken {
+    /// Inserts rows with new keys after the first `first_row` ones, by so many statements, and adds
+    /// their number.
+    fn insert(&mut self, insertions: usize, first_row: &mut usize) -> Taken {
         let first = *first_row;
-        *first_row += INSERTIONS * ROWS;
-        self.take(INSERTIONS, |database, number| {
+        *first_row += insertions * ROWS;
+        self.take(insertions, |database, number| {
             let from = first + number * ROWS + 1;
             database.run(&format!(
                 "INSERT INTO spans SELECT md5(i::text)::uuid, i, repeat(md5(i::text), 1)
@@ -179,7 +184,7 @@ fn table(sides: &[Side; 3], none: &Taken, rows: usize, table_bytes: f64, memory:
     line("`CREATE INDEX`, s", &|side| format!("{:.1}", side.build_seconds));
     line("1,000 rows inserted, mean, ms", &|side| milliseconds(side.inserted.mean()));
     line("disk reads for them", &|side| format!("{:.0}", side.inserted.requests_each()));
-    line("WAL for them, MB", &|side| megabytes(side.inserted.wal_bytes / INSERTIONS as f64));
+    line("WAL for them, MB", &|side| megabytes(side.inserted.wal_bytes_each()));
     let time = |taken: &Taken| {
         format!("{} ({})", milliseconds(median(&mut taken.seconds.clone())), reads(taken))
     };
@@ -191,7 +196,7 @@ fn table(sides: &[Side; 3], none: &Taken, rows: usize, table_bytes: f64, memory:
         text,
         "\nWithout an index 1,000 rows take {} ms and {} MB of WAL.",
         milliseconds(none.mean()),
-        megabytes(none.wal_bytes / INSERTIONS as f64)
+        megabytes(none.wal_bytes_each())
     )
     .expect("text can be written to");
     text
@@ -225,12 +230,12 @@ fn bars(sides: &mut [Side; 3]) -> Vec<Row> {
         ratio: a / b,
         bar: 1.0 / 20.0,
     });
-    let (a, b) = (ours.inserted.wal_bytes, btree.inserted.wal_bytes);
+    let (a, b) = (ours.inserted.wal_bytes_each(), btree.inserted.wal_bytes_each());
     rows.push(Row {
         work: "their WAL".into(),
         against: "B-tree".into(),
-        ours: format!("{} MB", megabytes(a / INSERTIONS as f64)),
-        theirs: format!("{} MB", megabytes(b / INSERTIONS as f64)),
+        ours: format!("{} MB", megabytes(a)),
+        theirs: format!("{} MB", megabytes(b)),
         ratio: a / b,
         bar: 1.0 / 10.0,
     });

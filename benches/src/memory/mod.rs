@@ -64,6 +64,10 @@ impl Taken {
     fn bytes_each(&self) -> f64 {
         self.reads.bytes / self.seconds.len() as f64
     }
+
+    fn wal_bytes_each(&self) -> f64 {
+        self.wal_bytes / self.seconds.len() as f64
+    }
 }
 
 /// Checks that the server's memory can be limited here. Fails with the reason why not.

@@ -105,9 +105,7 @@ fn table(sides: &[Side; 2], elements: usize, memory: f64) -> String {
     };
     line("1,000 new URLs, median, ms (reads): first after start", &|side| time(&side.first));
     line("later", &|side| time(&side.later));
-    line("WAL for them, later, MB", &|side| {
-        megabytes(side.later.wal_bytes / (ROUNDS * LATER) as f64)
-    });
+    line("WAL for them, later, MB", &|side| megabytes(side.later.wal_bytes_each()));
     text
 }
 

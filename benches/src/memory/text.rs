@@ -218,7 +218,7 @@ fn table(sides: &[Side; 3], lines: usize, table_bytes: f64, memory: f64) -> Stri
     line("later", &|side| time(&side.later));
     line("1,000 lines inserted, mean, ms", &|side| milliseconds(side.inserted.mean()));
     line("disk reads for them", &|side| format!("{:.0}", side.inserted.requests_each()));
-    line("WAL for them, MB", &|side| megabytes(side.inserted.wal_bytes / INSERTIONS as f64));
+    line("WAL for them, MB", &|side| megabytes(side.inserted.wal_bytes_each()));
     text
 }
 

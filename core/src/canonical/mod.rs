@@ -24,6 +24,12 @@ pub trait Sink {
     fn write(&mut self, bytes: &[u8]);
 }
 
+impl Sink for List<u8> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// A sink that only counts the bytes. It can be cancelled.
 #[derive(Debug, Default)]
 pub struct ByteCounter {
@@ -46,11 +52,5 @@ impl Sink for ByteCounter {
     fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         self.meter.add_bytes(bytes.len());
-    }
-}
-
-impl Sink for List<u8> {
-    fn write(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
     }
 }

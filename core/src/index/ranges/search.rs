@@ -174,14 +174,6 @@ trait LookupTarget {
     /// the level below); `()` if there is one condition only.
     type Candidates;
 
-    /// Returns all conditions: nothing rules one out before the first tile is read.
-    fn all_candidates(&self) -> &Self::Candidates;
-
-    /// Returns the hash of the key that [`LookupTarget::probe`] looks for first in a tile where these
-    /// conditions may hold, so that the page with its bits can be prefetched; `None` if it looks
-    /// for no key.
-    fn first_hash(&self, candidates: &Self::Candidates) -> Option<u64>;
-
     /// Reads a tile, and returns its slots in which one of `candidates` may hold, in ascending
     /// order.
     ///
@@ -192,6 +184,14 @@ trait LookupTarget {
         tile: &TileAddress,
         candidates: &Self::Candidates,
     ) -> Result<impl Iterator<Item = ProbedSlot<Self::Candidates>>, P::Error>;
+
+    /// Returns the hash of the key that [`LookupTarget::probe`] looks for first in a tile where these
+    /// conditions may hold, so that the page with its bits can be prefetched; `None` if it looks
+    /// for no key.
+    fn first_hash(&self, candidates: &Self::Candidates) -> Option<u64>;
+
+    /// Returns all conditions: nothing rules one out before the first tile is read.
+    fn all_candidates(&self) -> &Self::Candidates;
 }
 
 /// A single condition.
@@ -204,17 +204,12 @@ struct OneCondition<'c> {
 impl LookupTarget for OneCondition<'_> {
     type Candidates = ();
 
-    fn all_candidates(&self) -> &() {
-        &()
-    }
-
-    fn first_hash(&self, (): &()) -> Option<u64> {
-        self.first_hash
-    }
-
-    /// While the first key of the condition is looked for in a tile, the pages for the first key in
-    /// the next tiles are already being read. The pages for the other keys are announced only if
-    /// some slot of the tile has the first key: otherwise they mostly need not be read.
+    /// Returns the slots of a tile in which the condition may hold. There are no candidates to tell
+    /// apart, since there is one condition only.
+    ///
+    /// The page for the first key has been announced (prefetched) before. The pages for the other
+    /// keys are announced here, and only if some slot of the tile may have the first key: otherwise
+    /// they mostly need not be read.
     fn probe<P: Pages>(
         &self,
         pages: &mut P,
@@ -233,6 +228,14 @@ impl LookupTarget for OneCondition<'_> {
         let slots = self.condition.slots(all_slots, &mut find_key)?;
         Ok(numbers_of_bits(slots).map(|slot_in_tile| ProbedSlot { slot_in_tile, candidates: () }))
     }
+
+    fn first_hash(&self, (): &()) -> Option<u64> {
+        self.first_hash
+    }
+
+    fn all_candidates(&self) -> &() {
+        &()
+    }
 }
 
 /// Several conditions of which one must hold. The candidates of a slot are their numbers.
@@ -244,8 +247,14 @@ struct SeveralAlternatives<'a> {
 impl LookupTarget for SeveralAlternatives<'_> {
     type Candidates = List<u32>;
 
-    fn all_candidates(&self) -> &List<u32> {
-        &self.all_numbers
+    fn probe<P: Pages>(
+        &self,
+        pages: &mut P,
+        tile: &TileAddress,
+        candidates: &List<u32>,
+    ) -> Result<impl Iterator<Item = ProbedSlot<List<u32>>>, P::Error> {
+        let probed_slots = probe_alternatives(pages, tile, self.alternatives, candidates)?;
+        Ok(probed_slots.into_iter())
     }
 
     /// What is required beside all alternatives is looked for first; if that has no key, the first
@@ -258,14 +267,8 @@ impl LookupTarget for SeveralAlternatives<'_> {
         self.alternatives.choices[first as usize].first_hash()
     }
 
-    fn probe<P: Pages>(
-        &self,
-        pages: &mut P,
-        tile: &TileAddress,
-        candidates: &List<u32>,
-    ) -> Result<impl Iterator<Item = ProbedSlot<List<u32>>>, P::Error> {
-        let probed_slots = probe_alternatives(pages, tile, self.alternatives, candidates)?;
-        Ok(probed_slots.into_iter())
+    fn all_candidates(&self) -> &List<u32> {
+        &self.all_numbers
     }
 }
 
