@@ -1,7 +1,9 @@
 //! Counting filters: what the parser accepts is what docs/format.md says, and every operation on it
 //! does what plain arithmetic with an array of numbers does.
 
-use super::forge::{HEADER, Input, damaged, repair, repair_counting, with_field};
+use super::forge::{
+    HEADER, Input, LAST_GENERAL_KIND, damaged, has_name, repair, repair_counting, with_field,
+};
 use super::oracle;
 use pg_bloom_core::counting::{
     Counting, CountingInfo, contains_in_slices, empty, parse_start, stored_bytes, sum,
@@ -71,12 +73,12 @@ fn allowed(bytes: &[u8], trusted: bool) -> bool {
         (bytes[2], bytes[4], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
     let (blocks, base, capacity, fpr) =
         (number(8), number(16), number(24), f64::from_bits(number(32)));
-    let fields = bytes[0] == 1 && bytes[1] == 1 && kind <= 21 && bytes[3] == 2 && bytes[5] == 1;
-    let named = if kind == 11 || (18..=21).contains(&kind) {
-        (1..=512).contains(&name)
-    } else {
-        name == 0
-    };
+    let fields = bytes[0] == 1
+        && bytes[1] == 1
+        && kind <= LAST_GENERAL_KIND
+        && bytes[3] == 2
+        && bytes[5] == 1;
+    let named = if has_name(kind) { (1..=512).contains(&name) } else { name == 0 };
     if !(fields && bytes[40..44] == [0; 4] && (1e-9..=0.5).contains(&fpr) && named) {
         return false;
     }

@@ -10,13 +10,27 @@ pub const HEADER: usize = 44;
 const MOST_BITS: u64 = 1024;
 /// The most blocks of counters that are made.
 const MOST_COUNTER_BLOCKS: u64 = 3;
-/// Kinds of elements in `parquet` and in the other layouts.
-const PARQUET_KINDS: [u8; 24] = [
-    0, 5, 10, 11, 32, 33, 34, 35, 36, 37, 38, 39, 40, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-];
-const KINDS: [u8; 22] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-];
+/// The last code of a key kind, apart from the kinds that only `parquet` has.
+pub const LAST_GENERAL_KIND: u8 = 21;
+
+/// Returns the codes of the kinds that filters of a layout can have. Committed inputs choose a kind
+/// by its place in the list: the order is frozen, also that 11 is in the list of `parquet` twice.
+fn kinds(layout: Layout) -> Vec<u8> {
+    match layout {
+        Layout::Blocked | Layout::Classic => (0..=LAST_GENERAL_KIND).collect(),
+        Layout::Parquet => [0, 5, 10, 11]
+            .into_iter()
+            .chain(32..=40)
+            .chain(11..=LAST_GENERAL_KIND)
+            .collect(),
+    }
+}
+
+/// Whether filters of a kind have a name in their header: "other" and the kinds of types that are
+/// made of others.
+pub fn has_name(kind: u8) -> bool {
+    matches!(kind, 11 | 18..=21)
+}
 
 /// Reads an input from the front. Missing bytes are zero.
 pub struct Input<'a>(pub &'a [u8]);
@@ -162,7 +176,7 @@ fn repair_small_fields(value: &mut [u8]) -> Layout {
     value[0] = 1;
     value[1] = 1 + value[1].wrapping_sub(1) % 3;
     let layout = Layout::from_code(value[1]).expect("one of three");
-    let kinds: &[u8] = if layout == Layout::Parquet { &PARQUET_KINDS } else { &KINDS };
+    let kinds = kinds(layout);
     if !kinds.contains(&value[2]) {
         value[2] = kinds[usize::from(value[2]) % kinds.len()];
     }
@@ -177,9 +191,9 @@ fn repair_small_fields(value: &mut [u8]) -> Layout {
     layout
 }
 
-/// The name, which kinds 11 and 18 to 21 have. Returns where the payload starts.
+/// The name, if the kind has one. Returns where the payload starts.
 fn repair_name(value: &mut Vec<u8>) -> usize {
-    if !matches!(value[2], 11 | 18..=21) {
+    if !has_name(value[2]) {
         value[6..8].fill(0);
         return HEADER;
     }
