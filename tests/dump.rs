@@ -4,7 +4,8 @@
 mod common;
 
 use common::corpus::{self, filters};
-use common::{KINDS, Server, column, feed, output, refused, run, sqlstate, value};
+use common::samples::{KEY_KIND_SAMPLES, Sample};
+use common::{Server, column, feed, output, refused, run, sqlstate, value};
 use postgres::Client;
 use std::io::{Read, Write};
 use std::sync::OnceLock;
@@ -17,8 +18,7 @@ fn server() -> &'static Server {
 /// A new database with elements of every kind and filters of them.
 fn source(server: &Server, name: &str) -> Client {
     let mut client = server.database(name);
-    let kinds = KINDS;
-    corpus::fill(&mut client, &kinds);
+    corpus::fill(&mut client, &KEY_KIND_SAMPLES);
     client
 }
 
@@ -36,16 +36,15 @@ fn same_after_restore(before: &mut Client, after: &mut Client) {
     for table in ["filters", "counting_filters"] {
         assert!(filters(before, table) == filters(after, table), "the dump changed a filter");
     }
-    let kinds = KINDS;
-    corpus::finds_everything(after, &kinds);
+    corpus::finds_everything(after, &KEY_KIND_SAMPLES);
     // Enums are found by label and the others by value: elements that were not added are missed by
     // exact filters.
     let exact = "FROM filters WHERE note = 'blocked, 1000000, 0.01' AND kind = ";
-    for (n, (sql_type, element)) in kinds.iter().enumerate() {
+    for (n, Sample { sql_type, ordinary_value, .. }) in KEY_KIND_SAMPLES.iter().enumerate() {
         let absent = match *sql_type {
             "mood" => "'unknown'::text".into(),
             "boolean" => continue,
-            _ => format!("(SELECT {element} FROM (SELECT 20000) AS n (i))"),
+            _ => format!("(SELECT {ordinary_value} FROM (SELECT 20000) AS n (i))"),
         };
         let found: bool = value(after, &format!("SELECT f @> {absent} {exact} {n}"));
         assert!(!found, "{sql_type}");
@@ -233,7 +232,8 @@ fn dumps_from_latin1_restore_into_utf8() {
     assert!(!value::<bool>(&mut after, exact));
 }
 
-/// What depends on functions of the extension; EMPTY stands for a filter.
+/// What depends on functions of the extension. EMPTY stands for a filter, and MOOD for the number of
+/// that type in the corpus.
 const USES: &str = "
     CREATE SCHEMA other;
     CREATE TYPE other.span AS RANGE (subtype = integer);
@@ -244,13 +244,13 @@ const USES: &str = "
     );
     CREATE TABLE tagged (x integer, f bloom GENERATED ALWAYS AS ('EMPTY'::bloom || x) STORED);
     CREATE INDEX by_filter ON filters (f) WHERE octet_length(f::bytea) < 1000;
-    CREATE INDEX by_answer ON filters ((f @> 'great'::mood)) WHERE kind = 10;
+    CREATE INDEX by_answer ON filters ((f @> 'great'::mood)) WHERE kind = MOOD;
     CREATE INDEX by_hash ON filters USING hash (f);
     CREATE MATERIALIZED VIEW spans AS
         SELECT bloom_agg(other.span(a, b), 99) AS f FROM (VALUES (1, 3), (2, 4)) AS v (a, b);
     CREATE MATERIALIZED VIEW unions AS
         SELECT kind, bloom_union_agg(f) AS f FROM filters WHERE note = 'blocked, 1000000, 0.01' GROUP BY kind;
-    CREATE VIEW moods AS SELECT x FROM elements_11 WHERE (SELECT bloom_agg(x) FROM elements_11) @> x;
+    CREATE VIEW moods AS SELECT x FROM elements_MOOD WHERE (SELECT bloom_agg(x) FROM elements_MOOD) @> x;
     INSERT INTO guarded VALUES ('ham');
     INSERT INTO tagged VALUES (42);";
 
@@ -265,7 +265,12 @@ const USES_OF_ROWS: &str = "
 fn dumps_restore_what_uses_the_functions() {
     let mut before = source(server(), "uses");
     let empty: String = value(&mut before, "SELECT bloom_empty()::text");
-    run(&mut before, &USES.replace("EMPTY", &empty));
+    let mood = KEY_KIND_SAMPLES
+        .iter()
+        .position(|sample| sample.sql_type == "mood")
+        .expect("an enum is a sample");
+    let uses = USES.replace("EMPTY", &empty).replace("MOOD", &mood.to_string());
+    run(&mut before, &uses);
     run(&mut before, USES_OF_ROWS);
     let mut after = server().empty_database("uses_restored", "TEMPLATE template0");
     let dump = output(server().program("pg_dump").arg("uses"));
@@ -388,6 +393,5 @@ fn committed_filters_survive_a_restart_and_a_crash() {
     let mut client = server.connect("crash");
     assert!(expected == filters(&mut client, "filters"), "the crash changed a filter");
     assert!(later == filters(&mut client, "later"), "the crash changed a filter");
-    let kinds = KINDS;
-    corpus::finds_everything(&mut client, &kinds);
+    corpus::finds_everything(&mut client, &KEY_KIND_SAMPLES);
 }

@@ -27,8 +27,9 @@ mod storm;
 #[path = "filter_sets/types.rs"]
 mod types;
 
+use common::samples::{KEY_KIND_SAMPLES, Sample, TYPES};
 use common::standby::wait_until;
-use common::{KINDS, Random, Server, TYPES, bound, run, value};
+use common::{Random, Server, bound, run, value};
 use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -75,19 +76,19 @@ fn try_add_all(
         .map(|row| row.get(0))
 }
 
-/// Every type of elements: what is new, and what is found, is what the type's own `=` says: so few
+/// Elements of every key kind: what is new, and what is found, is what the type's own `=` says: so few
 /// elements have different hashes.
 #[test]
-fn every_type_of_elements_behaves_as_a_set() {
+fn elements_of_every_key_kind_behave_as_a_set() {
     let mut client = server().database("types");
     run(&mut client, TYPES);
-    for (number, (sql_type, element)) in KINDS.iter().enumerate() {
+    for (number, Sample { sql_type, ordinary_value, .. }) in KEY_KIND_SAMPLES.iter().enumerate() {
         let set = format!("set{number}");
         run(
             &mut client,
             &format!(
                 "CREATE TABLE t{number} (n integer, x {sql_type});
-                 INSERT INTO t{number} SELECT i, {element} FROM generate_series(1, 300) AS i;
+                 INSERT INTO t{number} SELECT i, {ordinary_value} FROM generate_series(1, 300) AS i;
                  SELECT bloom_set_create('{set}', '{}', 500000, 1e-9)",
                 sql_type.replace('\'', "''")
             ),

@@ -25,7 +25,6 @@
 //! | `explain` | what EXPLAIN (ANALYZE) says that a scan did |
 //! | `plans` | pages that plans read, by workers as well, and plans that outlive their index |
 //! | `types` | every operator class: edge values, asked with every type of the family |
-//! | `values` | the types and their values |
 //! | `encodings` | text in databases that are not in UTF-8 |
 //! | `refused` | what can't be indexed, and with which SQLSTATE it is refused |
 //! | `duplicates` | sessions that add what isn't there yet, at once |
@@ -92,8 +91,6 @@ mod splits;
 mod standby;
 #[path = "index/types.rs"]
 mod types;
-#[path = "index/values.rs"]
-mod values;
 #[path = "index/wide_values.rs"]
 mod wide_values;
 

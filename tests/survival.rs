@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::corpus::{self, all_kinds, filters, finds_everything};
+use common::corpus::{self, filters, finds_everything};
 use common::standby::{StopsWhenDropped, catch_up, follow, is_death, wait_until};
 use common::{LAYOUTS, Random, Server, column, rows, run, sqlstate, value};
 use postgres::Client;
@@ -127,8 +127,8 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
     let server =
         Server::start("max_worker_processes = 20\ncheckpoint_timeout = 30s\nmax_wal_size = 32MB");
     let mut client = server.database("crashes");
-    let kinds = all_kinds();
-    corpus::fill(&mut client, &kinds);
+    let samples = corpus::samples();
+    corpus::fill(&mut client, &samples);
     run(&mut client, STORED);
     let expected = filters(&mut client, "filters");
     drop(client);
@@ -169,7 +169,7 @@ fn committed_filters_survive_crashes_while_others_are_built_and_stored() {
         let mut client = server.connect("crashes");
         run(&mut client, "SET pg_bloom.overfill = ignore");
         assert!(expected == filters(&mut client, "filters"), "the crash changed a filter");
-        answers += finds_everything(&mut client, &kinds);
+        answers += finds_everything(&mut client, &samples);
         // At most the last statement of each writer may be stored without having been acknowledged.
         let mut ahead = 0;
         for (id, high) in &acknowledged {
@@ -237,15 +237,15 @@ fn filters_read_the_same_on_a_standby_which_can_take_over() {
     let config = "wal_level = replica\nmax_wal_senders = 5\nmax_replication_slots = 5";
     let (primary, standby) = (Server::start(config), Server::start(config));
     let mut on_primary = primary.database("followed");
-    let kinds = all_kinds();
-    corpus::fill(&mut on_primary, &kinds);
+    let samples = corpus::samples();
+    corpus::fill(&mut on_primary, &samples);
     run(&mut on_primary, STORED);
     run(&mut on_primary, "SET pg_bloom.overfill = ignore");
     follow(&standby, &primary);
     let mut on_standby = standby.connect("followed");
     catch_up(&mut on_primary, &mut on_standby);
     assert!(filters(&mut on_primary, "filters") == filters(&mut on_standby, "filters"));
-    let mut answers = finds_everything(&mut on_standby, &kinds);
+    let mut answers = finds_everything(&mut on_standby, &samples);
 
     // One session asks while rows, their TOAST tables and what it remembers of them change under
     // it.
@@ -304,7 +304,7 @@ fn filters_read_the_same_on_a_standby_which_can_take_over() {
         "SELECT count(*) = count(*) FILTER (WHERE f = {REBUILT} AND f @> high) AND count(*) > 0 FROM stored"
     );
     assert!(value::<bool>(&mut on_standby, &kept), "a filter was lost when the standby took over");
-    answers += finds_everything(&mut on_standby, &kinds);
+    answers += finds_everything(&mut on_standby, &samples);
     println!(
         "{statements} statements on the primary, {PROBES} states seen on the standby, {answers} answers there"
     );

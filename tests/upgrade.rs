@@ -8,7 +8,8 @@
 
 mod common;
 
-use common::corpus::{self, Kind, all_kinds, finds_everything};
+use common::corpus::{self, finds_everything};
+use common::samples::Sample;
 use common::{Server, column, major_version, output, rows, run, value};
 use postgres::Client;
 use std::path::Path;
@@ -81,9 +82,9 @@ fn digests(client: &mut Client) -> Vec<(String, String, i32, String)> {
 
 /// Asserts that filters that are built now are those that were stored: hash, sizes and form did not
 /// change.
-fn builds_are_the_same(client: &mut Client, kinds: &[Kind]) {
+fn builds_are_the_same(client: &mut Client, samples: &[Sample]) {
     run(client, "SET pg_bloom.overfill = ignore");
-    for (n, (sql_type, _)) in kinds.iter().enumerate() {
+    for (n, Sample { sql_type, .. }) in samples.iter().enumerate() {
         for row in rows(client, &format!("SELECT note FROM filters WHERE kind = {n}")) {
             let note: String = row.get(0);
             let (layout, size) = note.split_once(", ").expect("a note is a layout and a size");
@@ -144,8 +145,8 @@ fn filters_survive_pg_upgrade() {
     let old = Server::start("");
     let mut client = old.database("upgraded");
     let from = major_version(&mut client);
-    let kinds = all_kinds();
-    corpus::fill(&mut client, &kinds);
+    let samples = corpus::samples();
+    corpus::fill(&mut client, &samples);
     run(
         &mut client,
         "CREATE TABLE large AS SELECT id, bloom_agg(id * 1000000 + x, 200000, 0.001) AS f
@@ -156,7 +157,7 @@ fn filters_survive_pg_upgrade() {
          CREATE VIEW found AS SELECT count(*) FROM elements_6 WHERE (SELECT f FROM filters WHERE kind = 6 LIMIT 1) @> x",
     );
     let before = digests(&mut client);
-    let answers = finds_everything(&mut client, &kinds);
+    let answers = finds_everything(&mut client, &samples);
     drop(client);
 
     let new = new_server(from);
@@ -166,18 +167,18 @@ fn filters_survive_pg_upgrade() {
     let mut client = new.connect("upgraded");
     let to = major_version(&mut client);
     assert_eq!(before, digests(&mut client), "the upgrade changed a filter");
-    assert_eq!(answers, finds_everything(&mut client, &kinds));
+    assert_eq!(answers, finds_everything(&mut client, &samples));
     let lost: Vec<i64> = column(
         &mut client,
         "SELECT count(*) FROM large, generate_series(1, 200000) AS x WHERE NOT f @> id * 1000000 + x",
     );
     assert_eq!(lost, [0]);
-    builds_are_the_same(&mut client, &kinds);
+    builds_are_the_same(&mut client, &samples);
     assert_eq!(value::<i64>(&mut client, "SELECT count FROM found"), corpus::COUNT as i64);
     println!(
         "{from} to {to}: {} filters of {} types, {answers} answers",
         before.len(),
-        kinds.len()
+        samples.len()
     );
 }
 

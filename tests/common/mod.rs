@@ -19,6 +19,7 @@ pub mod objects;
 pub mod page;
 pub mod process;
 pub mod python;
+pub mod samples;
 pub mod standby;
 
 /// How long to wait for what must happen: only what hangs takes longer, on however slow and busy a
@@ -28,46 +29,6 @@ pub const PATIENCE: Duration = Duration::from_secs(1200);
 /// The layouts of filters.
 pub const LAYOUTS: [&str; 3] = ["blocked", "classic", "parquet"];
 const _: () = assert!(LAYOUTS.len() == pg_bloom_core::Layout::ALL.len());
-
-/// A type of elements, and distinct values of it as an expression of the integer i.
-pub type Kind = (&'static str, &'static str);
-
-/// Types of most key kinds, all of which every supported version of PostgreSQL has. [`TYPES`] makes
-/// `mood` and `pair`.
-pub const KINDS: [Kind; 23] = [
-    ("smallint", "(i % 30000)::smallint"),
-    ("integer", "i"),
-    ("bigint", "i * 1000000007::bigint"),
-    ("real", "(i / 4.0)::real"),
-    ("double precision", "i / 7::float8"),
-    ("numeric", "i / 100.0"),
-    ("text", "'text é ' || i"),
-    ("varchar(20)", "('varchar ' || i)::varchar(20)"),
-    ("char(12)", "('char ' || i)::char(12)"),
-    ("name", "('name' || i)::name"),
-    ("mood", "(enum_range(NULL::mood))[1 + i % 5]"),
-    ("bytea", "decode(md5(i::text), 'hex')"),
-    ("uuid", "md5(i::text)::uuid"),
-    ("date", "date '1990-01-01' + i"),
-    ("timestamp", "timestamp '1990-01-01' + i * interval '1 hour'"),
-    ("timestamptz", "timestamptz '1990-01-01 00:00+00' + i * interval '1 hour'"),
-    ("boolean", "i % 2 = 0"),
-    ("inet", "inet '10.0.0.0' + i"),
-    ("jsonb", "jsonb_build_object('id', i)"),
-    ("text[]", "ARRAY['a', i::text, NULL]"),
-    ("interval", "i * interval '1 minute'"),
-    ("int4range", "int4range(i, i + 5)"),
-    ("pair", "ROW(i, 'text ' || i)::pair"),
-];
-
-/// Makes the types of [`KINDS`] that PostgreSQL doesn't have. The labels' order is not the one that
-/// they were added in.
-pub const TYPES: &str = "
-    CREATE TYPE mood AS ENUM ('great', 'bad');
-    ALTER TYPE mood ADD VALUE 'good' BEFORE 'bad';
-    ALTER TYPE mood ADD VALUE 'perfect' BEFORE 'great';
-    ALTER TYPE mood ADD VALUE 'fair é' AFTER 'good';
-    CREATE TYPE pair AS (a integer, b text);";
 
 /// The configuration of a server that keeps so much of its tables in memory (a size such as `1MB`),
 /// and whose tables may be in tablespaces within its directory.

@@ -1,7 +1,8 @@
 //! Copies of a set: dumps, subscribers, standbys.
 
+use crate::common::samples::TYPES;
 use crate::common::standby::{catch_up, follow, wait_until};
-use crate::common::{Server, TYPES, column, fed, feed, output, refused, run, value};
+use crate::common::{Server, column, fed, feed, output, refused, run, value};
 use crate::{add_all, server};
 use postgres::Client;
 

@@ -3,7 +3,8 @@
 
 mod odd;
 
-use crate::common::{Random, TYPES, refused, rows, run, sqlstate, times, value};
+use crate::common::samples::TYPES;
+use crate::common::{Random, refused, rows, run, sqlstate, times, value};
 use crate::server;
 use postgres::Client;
 use std::collections::BTreeSet;

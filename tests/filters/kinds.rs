@@ -5,9 +5,11 @@
 mod leaves;
 mod types;
 
-use crate::common::{LAYOUTS, Random, TYPES, major_version, python, rows, run};
+use crate::common::samples::{KEY_KIND_SAMPLES, Sample, TYPES};
+use crate::common::{LAYOUTS, Random, major_version, python, rows, run, value};
 use crate::server;
 use leaves::{LEAVES, Leaf, Pools, VALUES};
+use pg_bloom_core::Tag;
 use postgres::Client;
 use types::{SCHEMAS, Type, Types, Value};
 
@@ -192,4 +194,26 @@ fn filters_of_types_made_of_others_are_written_and_read() {
     };
     let cut = stored.iter().filter(|hex| length(hex) > 508).count();
     assert!(cut > 5 && cut < stored.len() / 2, "{cut} long names");
+}
+
+/// The tests that loop over [`KEY_KIND_SAMPLES`] leave no key kind out.
+#[test]
+fn every_key_kind_has_a_sample() {
+    let mut client = server().database("sampled_kinds");
+    run(&mut client, TYPES);
+    let mut without_sample: Vec<Tag> = (0..=u8::MAX).filter_map(Tag::from_code).collect();
+    without_sample.retain(|tag| *tag != Tag::None);
+    for Sample { sql_type, ordinary_value, .. } in KEY_KIND_SAMPLES {
+        for layout in LAYOUTS {
+            let code: i32 = value(
+                &mut client,
+                &format!(
+                    "SELECT get_byte((bloom_empty(1, 0.01, '{layout}') || ({ordinary_value})::{sql_type})::bytea, 2)
+                     FROM (SELECT 1) AS number (i)"
+                ),
+            );
+            without_sample.retain(|tag| i32::from(*tag as u8) != code);
+        }
+    }
+    assert!(without_sample.is_empty(), "no sample has one of the kinds {without_sample:?}");
 }

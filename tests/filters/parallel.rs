@@ -1,6 +1,7 @@
 //! Whatever plan runs an aggregate, the result is the same filter, byte for byte.
 
-use crate::common::{KINDS, Kind, LAYOUTS, Random, Server, TYPES, plan, refused, rows, run, value};
+use crate::common::samples::{KEY_KIND_SAMPLES, TYPES};
+use crate::common::{LAYOUTS, Random, Server, plan, refused, rows, run, value};
 use postgres::Client;
 use std::sync::OnceLock;
 
@@ -72,12 +73,12 @@ fn builds(arguments: &[&str]) -> String {
     builds.join(", ")
 }
 
-/// A table of 8,000 rows with a column for each of these types: x0, x1, …
-fn table_of(kinds: &[Kind]) -> String {
-    let columns: Vec<String> = kinds
+/// A table of 8,000 rows with a column for each of [`KEY_KIND_SAMPLES`]: x0, x1, …
+fn table_of_every_key_kind() -> String {
+    let columns: Vec<String> = KEY_KIND_SAMPLES
         .iter()
         .enumerate()
-        .map(|(n, (_, values))| format!("{values} AS x{n}"))
+        .map(|(n, sample)| format!("{} AS x{n}", sample.ordinary_value))
         .collect();
     format!(
         "CREATE TABLE t WITH (parallel_workers = 2) AS
@@ -88,9 +89,8 @@ fn table_of(kinds: &[Kind]) -> String {
 
 #[test]
 fn builds_of_every_key_kind_are_the_same() {
-    let kinds = KINDS;
-    let (mut serial, mut parallel) = sessions("kinds", &table_of(&kinds));
-    let columns: Vec<usize> = (0..kinds.len()).collect();
+    let (mut serial, mut parallel) = sessions("kinds", &table_of_every_key_kind());
+    let columns: Vec<usize> = (0..KEY_KIND_SAMPLES.len()).collect();
     for columns in columns.chunks(6) {
         let builds: Vec<String> = columns
             .iter()
@@ -108,8 +108,7 @@ fn builds_of_every_key_kind_are_the_same() {
 
 #[test]
 fn workers_are_really_used() {
-    let kinds = KINDS;
-    let (_, mut parallel) = sessions("workers", &table_of(&kinds));
+    let (_, mut parallel) = sessions("workers", &table_of_every_key_kind());
     run(&mut parallel, MODES[1]);
     for aggregate in [
         "bloom_agg(i)",

@@ -2,14 +2,17 @@
 //! they can be compared with, by the index as by a sequential scan.
 
 use crate::common::asking::{Answers, agree, check};
-use crate::common::{Server, TYPES, column, major_version, rows, run, value};
-use crate::values::{LATER_EDGES, MORE_TYPES, SAMPLES, Sample};
+use crate::common::samples::{FURTHER_TYPES, Sample, TYPES, all_samples};
+use crate::common::{Server, column, major_version, rows, run, sqlstate, value};
 use postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// Ordinary values of each type: as many before the index is made as after.
 const ORDINARY: usize = 120;
+
+/// Types that have no operator class, or are refused although one takes them.
+const NOT_INDEXED: [&str; 6] = ["pair", "xid", "cid", "tid", "oidvector", "wide"];
 
 /// Pairs of column and key of different types for which the index must be used, where PostgreSQL
 /// has both.
@@ -35,29 +38,35 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start("timezone = 'UTC'\nautovacuum = off"))
 }
 
-/// The edges of a sample that this version knows.
-fn edges(sample: &Sample, version: i32) -> Vec<&'static str> {
-    let later = LATER_EDGES
-        .iter()
-        .filter(|(since, of, _)| *of == sample.sql_type && version >= *since);
-    sample
-        .edges
-        .iter()
-        .copied()
-        .chain(later.map(|(_, _, edge)| *edge))
+/// A session in a new database that has the types of all samples.
+fn session(database: &str) -> Client {
+    let mut client = server().database(database);
+    run(&mut client, TYPES);
+    run(&mut client, FURTHER_TYPES);
+    client
+}
+
+/// Returns the samples of all types that can be indexed.
+fn indexed_samples() -> Vec<Sample> {
+    all_samples()
+        .filter(|sample| !NOT_INDEXED.contains(&sample.sql_type))
         .collect()
 }
 
 /// Makes the table `v<n>` of values, with the index `v<n>_x`, and `keys<n>` to ask for.
 fn fill(client: &mut Client, n: usize, sample: &Sample, version: i32) {
-    let Sample { sql_type, ordinary, .. } = sample;
-    let listed = edges(sample, version);
-    let listed: Vec<String> = listed.iter().map(|edge| format!("(({edge})::{sql_type})")).collect();
+    let Sample { sql_type, ordinary_value, .. } = sample;
+    let edge_values = sample.edge_values(version);
+    assert!(!edge_values.is_empty(), "{sql_type} has no edge values");
+    let listed: Vec<String> = edge_values
+        .iter()
+        .map(|edge_value| format!("(({edge_value})::{sql_type})"))
+        .collect();
     let listed = listed.join(", ");
     let batch = |first: usize| {
         format!(
             "INSERT INTO v{n} (x, pad) SELECT * FROM (VALUES {listed}) AS e (x), repeat('-', 500) AS pad;
-             INSERT INTO v{n} (x, pad) SELECT {ordinary}, repeat('-', 500)
+             INSERT INTO v{n} (x, pad) SELECT {ordinary_value}, repeat('-', 500)
              FROM generate_series({first}, {}) AS i;
              INSERT INTO v{n} (x) VALUES (NULL)",
             first + ORDINARY / 2 - 1
@@ -72,7 +81,7 @@ fn fill(client: &mut Client, n: usize, sample: &Sample, version: i32) {
              CREATE INDEX v{n}_x ON v{n} USING bloom_filter (x) WITH (pages_per_range = 1);
              {};
              CREATE TABLE keys{n} AS SELECT x AS k FROM (VALUES {listed}) AS e (x)
-             UNION ALL SELECT ({ordinary})::{sql_type} FROM generate_series(1, {last}, 9) AS i UNION ALL SELECT NULL",
+             UNION ALL SELECT ({ordinary_value})::{sql_type} FROM generate_series(1, {last}, 9) AS i UNION ALL SELECT NULL",
             batch(1),
             batch(1 + ORDINARY / 2),
         ),
@@ -87,9 +96,10 @@ fn ask_for_constants(client: &mut Client, n: usize, sample: &Sample, version: i3
         // index that isn't theirs.
         return;
     }
-    let all: Vec<String> = edges(sample, version)
+    let all: Vec<String> = sample
+        .edge_values(version)
         .iter()
-        .map(|edge| format!("({edge})::{}", sample.sql_type))
+        .map(|edge_value| format!("({edge_value})::{}", sample.sql_type))
         .collect();
     for key in &all {
         let sql = format!("SELECT id::text FROM v{n} WHERE x = {key} ORDER BY id");
@@ -122,11 +132,9 @@ fn comparable(client: &mut Client, n: usize, m: usize) -> bool {
 
 #[test]
 fn every_type_is_found_by_every_type_it_can_be_compared_with() {
-    let mut client = server().database("types");
-    run(&mut client, TYPES);
-    run(&mut client, MORE_TYPES);
+    let mut client = session("types");
     let version = major_version(&mut client);
-    let samples: Vec<&Sample> = SAMPLES.iter().filter(|sample| version >= sample.since).collect();
+    let samples = indexed_samples();
     for (n, sample) in samples.iter().enumerate() {
         fill(&mut client, n, sample, version);
     }
@@ -172,19 +180,15 @@ fn every_type_is_found_by_every_type_it_can_be_compared_with() {
 
 #[test]
 fn every_operator_class_has_a_sample() {
-    let mut client = server().database("classes");
-    run(&mut client, TYPES);
-    run(&mut client, MORE_TYPES);
-    let version = major_version(&mut client);
+    let mut client = session("classes");
     let classes = rows(
         &mut client,
         "SELECT opcname::text, opcintype::regtype::text, opcdefault FROM pg_opclass JOIN pg_am ON pg_am.oid = opcmethod
          WHERE amname = 'bloom_filter' AND opcname NOT IN ('bloom_ops', 'text_ngram_ops', 'tsvector_ops')",
     );
     assert!(classes.len() >= 28, "there are {} operator classes", classes.len());
-    let samples: Vec<String> = SAMPLES
+    let samples: Vec<String> = indexed_samples()
         .iter()
-        .filter(|sample| version >= sample.since)
         .map(|sample| {
             value::<String>(&mut client, &format!("SELECT '{}'::regtype::text", sample.sql_type))
         })
@@ -209,6 +213,17 @@ fn every_operator_class_has_a_sample() {
          WHERE amname = 'bloom_filter' AND NOT amvalidate(pg_opclass.oid)",
     );
     assert_eq!(invalid, [""; 0], "operator classes that amvalidate finds fault with");
+}
+
+/// All other samples are indexed by the tests above.
+#[test]
+fn samples_that_are_not_indexed_are_refused() {
+    let mut client = session("not_indexed");
+    for (n, sql_type) in NOT_INDEXED.iter().enumerate() {
+        run(&mut client, &format!("CREATE TABLE v{n} (x {sql_type})"));
+        let state = sqlstate(&mut client, &format!("CREATE INDEX ON v{n} USING bloom_filter (x)"));
+        assert!(["42704", "0A000"].contains(&state.as_str()), "{sql_type}: {state}");
+    }
 }
 
 /// Labels of enums can be renamed, and added: an index keeps the values' identifiers.

@@ -2,7 +2,8 @@
 //! changed at random, and questions of every form. What the index gives must be what a sequential
 //! scan gives, errors included.
 
-use crate::common::{KINDS, Random, Server, TYPES, random, run, state_of, times, value};
+use crate::common::samples::{KEY_KIND_SAMPLES, Sample, TYPES};
+use crate::common::{Random, Server, random, run, state_of, times, value};
 use postgres::{Client, SimpleQueryMessage};
 
 /// Steps of a history, and questions after each.
@@ -13,7 +14,7 @@ const QUESTIONS: usize = 12;
 fn tables(client: &mut Client) {
     run(client, TYPES);
     run(client, "CREATE TABLE k (kind integer, id integer, seen bloom) PARTITION BY LIST (kind)");
-    for kind in 0..KINDS.len() {
+    for kind in 0..KEY_KIND_SAMPLES.len() {
         run(client, &format!("CREATE TABLE k{kind} PARTITION OF k FOR VALUES IN ({kind})"));
         run(client, &format!("ALTER TABLE k{kind} SET (parallel_workers = {})", kind % 3));
     }
@@ -23,7 +24,7 @@ fn tables(client: &mut Client) {
          CREATE FUNCTION odd(f bloom) RETURNS bloom LANGUAGE sql IMMUTABLE AS 'SELECT public.bloom_union(f, f)'",
     );
     // A column of elements of each kind.
-    let columns: Vec<String> = (0..KINDS.len())
+    let columns: Vec<String> = (0..KEY_KIND_SAMPLES.len())
         .map(|kind| format!("{} AS e{kind}", element(kind, "n")))
         .collect();
     run(
@@ -38,17 +39,19 @@ fn tables(client: &mut Client) {
 
 /// An element as an expression of the number of one.
 fn element(kind: usize, number: &str) -> String {
-    let (of_type, expression) = KINDS[kind];
+    let Sample { sql_type, ordinary_value, .. } = KEY_KIND_SAMPLES[kind];
     // The one column that the expressions name.
-    format!("(SELECT ({expression})::{of_type} FROM (SELECT ({number})::integer AS i) AS numbers)")
+    format!(
+        "(SELECT ({ordinary_value})::{sql_type} FROM (SELECT ({number})::integer AS i) AS numbers)"
+    )
 }
 
 /// A filter of elements around a number, of some shape.
 fn filter(random: &mut Random, kind: usize, first: &str) -> String {
-    let (of_type, expression) = KINDS[kind];
+    let Sample { sql_type, ordinary_value, .. } = KEY_KIND_SAMPLES[kind];
     let many = *random.pick(&[0, 1, 3, 20, 150, 900]);
     let elements = format!(
-        "ARRAY(SELECT ({expression})::{of_type} FROM generate_series({first}, {first} + {many}) AS i)"
+        "ARRAY(SELECT ({ordinary_value})::{sql_type} FROM generate_series({first}, {first} + {many}) AS i)"
     );
     let capacity = *random.pick(&["NULL", "40", "300", "300", "1500", "1500", "1000000"]);
     let rate = *random.pick(&["0.01", "0.01", "0.2", "1e-5"]);
@@ -71,7 +74,7 @@ fn filter(random: &mut Random, kind: usize, first: &str) -> String {
 /// Changes the table of a kind; nothing that the questions need must hold of it.
 fn change(client: &mut Client, random: &mut Random, kind: usize, next: &mut i32) -> String {
     let many = 1 + random.below(30) as i32;
-    let of_kind = if random.below(40) == 0 { random.below(KINDS.len()) } else { kind };
+    let of_kind = if random.below(40) == 0 { random.below(KEY_KIND_SAMPLES.len()) } else { kind };
     let made = filter(random, of_kind, "n % 500");
     let insert = format!(
         "INSERT INTO k{kind} SELECT {kind}, n, {made} FROM generate_series({next}, {next} + {many}) AS n"
@@ -132,12 +135,12 @@ struct Question {
 /// A query in one of many forms.
 fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
     let own = random.below(30) != 0;
-    let asked = if own { kind } else { random.below(KINDS.len()) };
-    let of_type = KINDS[asked].0;
+    let asked = if own { kind } else { random.below(KEY_KIND_SAMPLES.len()) };
+    let sql_type = KEY_KIND_SAMPLES[asked].sql_type;
     let mut one = || element(asked, &random.below(700).to_string());
     let [x, y] = [one(), one()];
     let constant: String =
-        value(client, &format!("SELECT quote_literal({x}::text) || '::{of_type}'"));
+        value(client, &format!("SELECT quote_literal({x}::text) || '::{sql_type}'"));
     let table = if random.below(6) == 0 { "k".into() } else { format!("k{kind}") };
     let select = format!("SELECT id, {table}.kind FROM {table} WHERE");
     let mut before = "DEALLOCATE ALL".to_owned();
@@ -146,7 +149,7 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
         3 => format!("seen @> {constant}"),
         4 => format!("bloom_contains(seen, {x})"),
         5 => format!("{x} <@ seen"),
-        6 => format!("bloom_contains_any(seen, ARRAY[{x}, NULL, {y}]::{of_type}[])"),
+        6 => format!("bloom_contains_any(seen, ARRAY[{x}, NULL, {y}]::{sql_type}[])"),
         7 => format!("seen @> {x} AND seen @> {y}"),
         8 => format!("(seen @> {x} OR seen @> {y})"),
         9 => format!("seen @> {x} AND id % 2 = 0"),
@@ -157,17 +160,19 @@ fn question(client: &mut Client, random: &mut Random, kind: usize) -> Question {
                 format!("SELECT id, e{asked} FROM elements CROSS JOIN LATERAL ({inner}) AS found");
             return Question { before, sql };
         }
-        12 => format!("seen @> ANY (ARRAY[{x}, {y}, NULL]::{of_type}[])"),
+        12 => format!("seen @> ANY (ARRAY[{x}, {y}, NULL]::{sql_type}[])"),
         13 => format!("NOT seen @> {x} AND seen @> {y}"),
-        14 => format!("bloom_contains_all(seen, ARRAY[{x}, NULL, {y}]::{of_type}[])"),
-        15 => format!("bloom_contains_all(seen, ARRAY[{constant}, NULL, {constant}]::{of_type}[])"),
+        14 => format!("bloom_contains_all(seen, ARRAY[{x}, NULL, {y}]::{sql_type}[])"),
+        15 => {
+            format!("bloom_contains_all(seen, ARRAY[{constant}, NULL, {constant}]::{sql_type}[])")
+        }
         form => {
             let condition = if form == 16 {
                 "seen @> $1"
             } else {
                 "bloom_contains_any(seen, ARRAY[$1, $1])"
             };
-            before += &format!("; PREPARE ask ({of_type}) AS {select} {condition}");
+            before += &format!("; PREPARE ask ({sql_type}) AS {select} {condition}");
             return Question { before, sql: format!("EXECUTE ask ({constant})") };
         }
     };
@@ -244,7 +249,11 @@ fn every_kind_shape_and_question() {
     let (mut next, mut used, mut rows, mut asked) = (1, 0, 0, 0);
     let mut log: Vec<String> = Vec::new();
     for step in 0..times(STEPS) {
-        let kind = if step < 2 * KINDS.len() { step / 2 } else { random.below(KINDS.len()) };
+        let kind = if step < 2 * KEY_KIND_SAMPLES.len() {
+            step / 2
+        } else {
+            random.below(KEY_KIND_SAMPLES.len())
+        };
         for _ in 0..1 + random.below(3) {
             log.push(change(&mut client, &mut random, kind, &mut next));
         }
