@@ -10,7 +10,7 @@
 //! when that memory has arrived.
 
 use super::elements::{
-    BuildHeader, ElementState, HeaderCache, require_same_parameters, transition,
+    BuildHeader, ElementState, HeaderCache, parameters_of, require_same_parameters, transition,
 };
 use super::memory::{Payload, aggregate_memory};
 use super::pointer::{
@@ -193,7 +193,8 @@ fn add_filter<'c>(
         None => AggregateState::with_header(call, header_cache, &filter.header)?,
     };
     if aggregate == CountingAggregate::OfElements {
-        require_same_parameters::<CountingHead>(state.header, &filter.header)?;
+        let own_parameters = parameters_of(state.header);
+        require_same_parameters::<CountingHead>(own_parameters, parameters_of(&filter.header))?;
     }
 
     let summed = counting::summed_header(&state.present_header(), &filter.header)

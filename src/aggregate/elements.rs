@@ -12,7 +12,7 @@ use crate::element::{ElementType, Hasher, out_of_range};
 use crate::error::{WithFunctionName, invalid_parameter};
 use crate::pg::call::{Call, Outcome, Result, nodes};
 use crate::pg::memory::{self, Context};
-use pg_bloom_core::filter::build::unify_with_element;
+use pg_bloom_core::filter::build::{Request, unify_with_element};
 use pg_bloom_core::{Header, Kind};
 
 /// The header of a filter that is being built, in PostgreSQL's memory, where it lives as long as
@@ -83,13 +83,14 @@ pub fn transition<Head: ElementState>(call: &Call) -> Outcome {
     let mut state = match existing_state {
         Some(state) => state,
         None => {
-            let kind = site.element_type.kind(site.requested_header.layout);
-            let header = Header { kind, ..site.requested_header };
+            let requested_header = site.header_of_new_group::<Head>()?;
+            let kind = site.element_type.kind(requested_header.layout);
+            let header = Header { kind, ..requested_header };
             AggregateState::with_header(call, &mut site.header_cache, &header)?
         }
     };
     // Earlier rows of the group may have asked for another filter.
-    require_same_parameters::<Head>(state.header(), &site.requested_header)?;
+    require_same_parameters::<Head>(parameters_of(state.header()), site.request)?;
 
     // A NULL adds nothing.
     if let Some(element) = call.element(1) {
@@ -107,7 +108,10 @@ pub struct ElementSite {
     element_type: ElementType,
     /// The parameters of the filter as the last row gave them.
     filter_arguments: FilterArguments,
-    /// The header of the filter that these arguments ask for. It has no kind of elements.
+    /// The same, checked and with the defaults.
+    request: Request,
+    /// The header of a filter with the parameters of the last group that began. It has no kind of
+    /// elements.
     requested_header: Header<'static>,
     header_cache: HeaderCache,
     hasher: Hasher,
@@ -131,6 +135,7 @@ impl ElementSite {
         let element_type = ElementType::of_argument(call, 1)?;
         let filter_arguments = FilterArguments::of_call(call, 2);
         let requested_header = Head::requested_header(&filter_arguments)?;
+        let request = filter_arguments.request()?;
         let hasher = element_type.hasher(requested_header.layout);
         let has_fixed_arguments = (2..call.nargs()).all(|index| nodes::is_fixed(call, index));
         Ok(ElementSite {
@@ -138,6 +143,7 @@ impl ElementSite {
             is_same_for_all_rows: has_fixed_arguments && !element_type.is_alterable(),
             element_type,
             filter_arguments,
+            request,
             requested_header,
             header_cache: HeaderCache::default(),
             hasher,
@@ -149,14 +155,14 @@ impl ElementSite {
     /// command may alter while the query runs.
     ///
     /// Fails with 42804 if elements are hashed in another way than those of earlier rows, and with
-    /// 22023 or 54000 for invalid parameters.
+    /// 22023 for invalid parameters.
     #[inline(never)]
     fn update_for_row<Head: ElementState>(&mut self, call: &Call) -> Result<()> {
         self.update_element_type::<Head>(call)?;
         if self.has_fixed_arguments {
             return Ok(());
         }
-        self.update_filter_arguments::<Head>(call)
+        self.update_filter_arguments(call)
     }
 
     /// Resolves the type of the elements again, if a command has altered it since the last row.
@@ -166,7 +172,7 @@ impl ElementSite {
             // Nothing was altered.
             return Ok(());
         };
-        let layout = self.requested_header.layout;
+        let layout = self.request.layout;
         let kind_before = type_before.kind(layout);
         let kind_now = self.element_type.kind(layout);
         unify_with_element(kind_before, kind_now).with_function_name(Head::SQL_NAME)?;
@@ -174,17 +180,32 @@ impl ElementSite {
         Ok(())
     }
 
-    /// Reads the parameters of the filter from the arguments of this row. If they differ from those
-    /// of the last row, determines again what filter they ask for. Fails with 22023 or 54000 if
-    /// they are invalid.
-    fn update_filter_arguments<Head: ElementState>(&mut self, call: &Call) -> Result<()> {
+    /// Reads the parameters of the filter from the arguments of this row. Fails with 22023 if they
+    /// are invalid.
+    fn update_filter_arguments(&mut self, call: &Call) -> Result<()> {
         let arguments_now = FilterArguments::of_call(call, 2);
         if self.filter_arguments != arguments_now {
-            self.requested_header = Head::requested_header(&arguments_now)?;
+            self.request = arguments_now.request()?;
             self.filter_arguments = arguments_now;
-            self.hasher = self.element_type.hasher(self.requested_header.layout);
+            self.hasher = self.element_type.hasher(self.request.layout);
         }
         Ok(())
+    }
+
+    /// Returns the header of the filter of a group that begins with the last row, by the parameters
+    /// of this row. It has no kind of elements.
+    ///
+    /// The size is computed here, not for each row, since that takes as long as adding hundreds of
+    /// elements. In `SELECT day, bloom_agg(url, urls_of_day) … GROUP BY day, urls_of_day`, for
+    /// instance, each row may belong to another group than the one before, with other parameters.
+    ///
+    /// Fails with 22023 if the filter has no capacity and must have one, and with 54000 if it would
+    /// be larger than the setting `pg_bloom.max_filter_size` allows.
+    fn header_of_new_group<Head: ElementState>(&mut self) -> Result<Header<'static>> {
+        if parameters_of(&self.requested_header) != self.request {
+            self.requested_header = Head::requested_header(&self.filter_arguments)?;
+        }
+        Ok(self.requested_header)
     }
 
     /// Returns the hash of the element in argument 1, for a state whose filter has this header,
@@ -194,8 +215,7 @@ impl ElementSite {
     /// may have other parameters than the state. The caller then takes the general way.
     #[inline(always)]
     pub fn hash_in_place(&self, call: &Call, state_header: &Header<'_>) -> Option<u64> {
-        if !self.is_same_for_all_rows || !have_same_parameters(state_header, &self.requested_header)
-        {
+        if !self.is_same_for_all_rows || parameters_of(state_header) != self.request {
             return None;
         }
         let element = call.element(1)?;
@@ -204,33 +224,37 @@ impl ElementSite {
     }
 }
 
-/// Returns whether two headers can come from the same parameters of an aggregate. Their sizes may
-/// differ: a filter without a capacity gets its size in the end.
+/// Returns the parameters of the aggregate that a filter with this header is from. Filters with the
+/// same parameters may differ in size: one without a capacity gets its size in the end.
 #[inline(always)]
-fn have_same_parameters(a: &Header<'_>, b: &Header<'_>) -> bool {
-    a.layout == b.layout && a.fpr == b.fpr && a.capacity.elements() == b.capacity.elements()
+pub fn parameters_of(header: &Header<'_>) -> Request {
+    Request {
+        capacity: header.capacity.elements(),
+        fpr: header.fpr,
+        layout: header.layout,
+    }
 }
 
-/// Checks that two headers of filters come from the same parameters of an aggregate, whose rows of
-/// one group must not differ in them. Fails with 22023 if they do.
-pub fn require_same_parameters<Head: ElementState>(a: &Header<'_>, b: &Header<'_>) -> Result<()> {
-    if have_same_parameters(a, b) {
+/// Checks that the parameters of an aggregate are the same in two rows of a group, or in two of its
+/// states. Fails with 22023 if they are not.
+pub fn require_same_parameters<Head: ElementState>(a: Request, b: Request) -> Result<()> {
+    if a == b {
         return Ok(());
     }
     let message =
         format!("parameters of {} must be the same for all rows of a group", Head::SQL_NAME);
     Err(invalid_parameter(message)
-        .detail(format!("{} against {}.", parameters_in_words(a), parameters_in_words(b)))
+        .detail(format!("{} against {}.", parameters_in_words(&a), parameters_in_words(&b)))
         .hint("Use constants, or group by what decides the parameters."))
 }
 
 /// Returns the parameters of an aggregate as text, for a message.
-fn parameters_in_words(header: &Header<'_>) -> String {
-    let capacity = match header.capacity.elements() {
+fn parameters_in_words(request: &Request) -> String {
+    let capacity = match request.capacity {
         Some(capacity) => capacity.to_string(),
         None => "none".to_string(),
     };
-    format!("capacity {capacity}, rate {}, layout \"{}\"", header.fpr, header.layout.name())
+    format!("capacity {capacity}, rate {}, layout \"{}\"", request.fpr, request.layout.name())
 }
 
 /// Copies a filter's header, and the name of its kind of elements, into one allocation of a memory

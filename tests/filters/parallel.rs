@@ -1,7 +1,7 @@
 //! Whatever plan runs an aggregate, the result is the same filter, byte for byte.
 
 use crate::common::samples::{KEY_KIND_SAMPLES, TYPES};
-use crate::common::{LAYOUTS, Random, Server, plan, refused, rows, run, value};
+use crate::common::{LAYOUTS, Random, Server, column, plan, refused, rows, run, value};
 use postgres::Client;
 use std::sync::OnceLock;
 
@@ -160,6 +160,36 @@ fn builds_of_groups_are_the_same() {
     }
     let both = "SELECT few, bloom_agg(x, 100) FILTER (WHERE bit = 1) AS a, bloom_agg(x) AS b FROM t GROUP BY few";
     same_rows(&mut serial, &mut parallel, both);
+}
+
+/// The rows of groups with different parameters follow one another, in one session and in workers.
+#[test]
+fn groups_with_their_own_parameters_have_the_filters_of_these() {
+    let (mut serial, mut parallel) = sessions(
+        "parameters",
+        "CREATE TABLE t WITH (parallel_workers = 2) AS
+         SELECT i AS x, i % 9 AS k, nullif(i % 9, 0) * 1000 AS capacity, 0.01 / (1 + i % 9) AS fpr,
+             (ARRAY['blocked', 'classic', 'parquet'])[1 + i % 3] AS layout
+         FROM generate_series(1, 20000) AS i",
+    );
+    let grouped: Vec<String> = column(
+        &mut serial,
+        "SELECT md5(bloom_send(bloom_agg(x, capacity, fpr, layout)))
+         FROM t GROUP BY k, capacity, fpr, layout ORDER BY k",
+    );
+    let queries: Vec<String> = column(
+        &mut serial,
+        "SELECT DISTINCT ON (k) format('SELECT md5(bloom_send(bloom_agg(x, %L, %s, %L))) FROM t WHERE k = %s',
+             capacity, fpr, layout, k)
+         FROM t ORDER BY k",
+    );
+    let with_constants: Vec<String> =
+        queries.iter().map(|query| value(&mut serial, query)).collect();
+    assert_eq!(grouped, with_constants);
+
+    let filters = "bloom_agg(x, capacity, fpr, layout), counting_bloom_agg(x, 1 + k, fpr::float8)";
+    let sql = format!("SELECT k, {filters} FROM t GROUP BY k, capacity, fpr, layout");
+    same_rows(&mut serial, &mut parallel, &sql);
 }
 
 #[test]

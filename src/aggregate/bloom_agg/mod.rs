@@ -25,7 +25,8 @@
 mod combine;
 
 use super::elements::{
-    BuildHeader, ElementSite, ElementState, HeaderCache, require_same_parameters, transition,
+    BuildHeader, ElementSite, ElementState, HeaderCache, parameters_of, require_same_parameters,
+    transition,
 };
 use super::memory::{Payload, aggregate_memory};
 use super::pointer::{self, AggregateState, StateHead, StateTag, deserialise, with_state};
@@ -421,7 +422,8 @@ fn combine_states(call: &Call) -> Outcome {
             Some(state) => state,
             None => AggregateState::with_header(call, header_cache, &other.header)?,
         };
-        require_same_parameters::<BloomHead>(state.header(), &other.header)?;
+        let own_parameters = parameters_of(state.header());
+        require_same_parameters::<BloomHead>(own_parameters, parameters_of(&other.header))?;
         state.absorb(call, header_cache, &other)?;
         Ok(state)
     })
