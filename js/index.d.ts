@@ -20,8 +20,9 @@ export type ScalarKind =
 /** The kinds of elements that JavaScript has values for. */
 export type Kind = ScalarKind | `${ScalarKind}[]` | `array of ${ScalarKind}`;
 
-/** An instant of the Temporal API. It must be of whole microseconds. */
+/** An instant of the Temporal API, or of a polyfill. It must be of whole microseconds. */
 export interface Instant {
+  readonly [Symbol.toStringTag]: 'Temporal.Instant';
   readonly epochNanoseconds: bigint;
 }
 
@@ -122,16 +123,16 @@ export class Filter {
    * Throws a RangeError for options that are out of their range, and if the filter would have more
    * than 511 MB.
    */
-  static build(elements: Iterable<Element | null>, options?: BuildOptions): Filter;
+  static build(elements: Iterable<Element | null> & object, options?: BuildOptions): Filter;
 
   /** Returns whether an element may be in the filter; `false` is certain. */
   has(element: Element | null): boolean;
 
   /** Returns for each element, in their order, whether it may be in the filter. */
-  hasMany(elements: Iterable<Element | null>): boolean[];
+  hasMany(elements: Iterable<Element | null> & object): boolean[];
 
   /** Returns a new filter that has more elements. This one stays as it is. */
-  withAll(elements: Iterable<Element | null>): Filter;
+  withAll(elements: Iterable<Element | null> & object): Filter;
 
   /**
    * Returns the filter of the elements of both.

@@ -108,6 +108,16 @@ impl<'a> Array<'a> {
         Ok(Array { name, lengths, members: members.into() })
     }
 
+    /// Returns the array as one of members of this kind, if no member tells the kind: all are NULL, or
+    /// there are none. Then it can be the first element of a filter.
+    #[must_use]
+    pub fn or_of_kind(mut self, members: Kind<'_>) -> Array<'a> {
+        if self.name.is_empty() {
+            self.name = shortened_name(format!("array of {members}"));
+        }
+        self
+    }
+
     /// Writes the canonical bytes of the array, which are what is hashed: its dimensions, and then
     /// each member, with its length before it. Equal arrays have equal bytes.
     fn write(&self, into: &mut impl Sink) {

@@ -33,5 +33,14 @@ export function isHarmless(error) {
 export function described(value) {
   if (value === null) return 'null';
   if (typeof value !== 'object') return typeof value;
-  return value.constructor?.name ?? 'object';
+  return value.constructor?.name || 'object';
+}
+
+/** How much of a text messages show. */
+const MOST_UNITS_SHOWN = 40;
+
+/** Returns the beginning of a text, or a number, for messages. Digits of a huge bigint would take minutes. */
+export function shown(value) {
+  if (typeof value !== 'bigint') return String(value).slice(0, MOST_UNITS_SHOWN);
+  return BigInt.asIntN(128, value) === value ? String(value) : 'a larger bigint';
 }

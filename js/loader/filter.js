@@ -1,4 +1,4 @@
-import { FormatError, described, isHarmless } from './errors.js';
+import { FormatError, described, isHarmless, shown } from './errors.js';
 import { bytesOfHex, hexOf } from './hex.js';
 import { withInstance } from './instance.js';
 import { capacityParameter, layoutCode, rateParameter } from './parameters.js';
@@ -8,6 +8,8 @@ import { isBytes } from './writer.js';
 const MAX_STORED_BYTES = 511 * 1024 * 1024;
 /** Given to the constructor by this file alone. */
 const TRUSTED = Symbol('stored bytes that were checked');
+/** No name of a kind is longer. */
+const LONGEST_KIND = 40;
 const OPTIONS = ['capacity', 'fpr', 'layout', 'kind'];
 
 /** A Bloom filter, as the type bloom of PostgreSQL has it. It never changes. */
@@ -75,9 +77,16 @@ export class Filter {
     return this.#merged('filter_intersection', other);
   }
 
+  /** Returns whether a value is a filter. An object can have the prototype of filters, but no bytes. */
+  static #is(value) {
+    return #bytes in Object(value);
+  }
+
   #merged(operation, other) {
-    if (!(other instanceof Filter)) {
-      throw new TypeError(`a filter is merged with another Filter, not with ${described(other)}`);
+    if (!Filter.#is(other)) {
+      const given = described(other);
+      const hint = given === 'Filter' ? ' of another copy of the package or a proxy: parse its bytes' : '';
+      throw new TypeError(`a filter is merged with another Filter, not with ${given}${hint}`);
     }
     const bytes = withInstance((instance) => {
       const handle = instance.handleOf(this.#bytes);
@@ -97,7 +106,7 @@ export class Filter {
   }
 
   equals(other) {
-    if (!(other instanceof Filter)) return false;
+    if (!Filter.#is(other)) return false;
     const bytes = this.#bytes;
     const otherBytes = other.#bytes;
     return bytes.length === otherBytes.length && bytes.every((byte, i) => byte === otherBytes[i]);
@@ -206,17 +215,21 @@ function checkedOptions(options) {
     throw new TypeError(`options must be an object, not ${described(options)}`);
   }
   for (const name of Object.keys(options)) {
-    if (!OPTIONS.includes(name)) throw new TypeError(`unknown option "${name}"`);
+    if (!OPTIONS.includes(name)) throw new TypeError(`unknown option "${shown(name)}"`);
   }
-  const kind = option(options, 'kind') ?? '';
-  if (typeof kind !== 'string') {
+  const kind = option(options, 'kind') ?? undefined;
+  if (kind !== undefined && typeof kind !== 'string') {
     throw new TypeError(`kind must be a string, not ${described(kind)}`);
+  }
+  // The module has no kind for an empty name, and shows the whole name of an unknown one.
+  if (kind === '' || kind?.length > LONGEST_KIND) {
+    throw new RangeError(`unknown kind of elements "${shown(kind)}"`);
   }
   return {
     capacity: capacityParameter(option(options, 'capacity')),
     fpr: rateParameter(option(options, 'fpr')),
     layout: layoutCode(option(options, 'layout') ?? 'blocked'),
-    kind: new TextEncoder().encode(kind),
+    kind: new TextEncoder().encode(kind ?? ''),
   };
 }
 

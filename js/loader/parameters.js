@@ -1,4 +1,4 @@
-import { described, refusal } from './errors.js';
+import { described, refusal, shown } from './errors.js';
 import { withInstance } from './instance.js';
 
 /** The codes of layouts, as filters store them. */
@@ -19,7 +19,7 @@ export function layoutCode(layout) {
   const code = LAYOUT_CODES.get(layout);
   if (code === undefined) {
     const known = '"blocked", "classic" and "parquet"';
-    throw refusal(RangeError, `unknown layout "${layout}": there are ${known}`);
+    throw refusal(RangeError, `unknown layout "${shown(layout)}": there are ${known}`);
   }
   return code;
 }
@@ -31,7 +31,10 @@ export function integerParameter(name, value, least) {
   }
   const isExact = typeof value === 'bigint' || Number.isSafeInteger(value);
   if (!isExact || value < least || value > GREATEST_INTEGER) {
-    throw refusal(RangeError, `${name} must be an integer of at least ${least}, not ${value}`);
+    const wanted = value > least && value <= GREATEST_INTEGER && Number.isInteger(value)
+      ? 'a bigint above 2^53 - 1'
+      : `an integer from ${least} to 2^63 - 1`;
+    throw refusal(RangeError, `${name} must be ${wanted}, not ${shown(value)}`);
   }
   return BigInt(value);
 }

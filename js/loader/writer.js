@@ -1,4 +1,4 @@
-import { described, refusal } from './errors.js';
+import { described, refusal, shown } from './errors.js';
 
 /** The forms of values, as js/src/value.rs reads them. */
 const NULL = 0;
@@ -21,6 +21,10 @@ const BYTES_PER_UNIT = 3;
 const MOST_DIMENSIONS = 6;
 /** Nanoseconds of Temporal.Instant in a microsecond. */
 const NANOSECONDS = 1000n;
+/** More bits than the 131,072 digits of the largest numeric have. */
+const MOST_INTEGER_BITS = 435_500;
+/** Stands for all integers of more bits, which no kind has: their digits could take minutes. */
+const TOO_LARGE = '1e131072';
 
 const encoder = new TextEncoder();
 
@@ -152,7 +156,9 @@ export class Writer {
 
   writeInteger(integer) {
     if (BigInt.asIntN(64, integer) !== integer) {
-      return this.writeBytes(LARGE_INTEGER, encoder.encode(String(integer)));
+      const isNumeric = BigInt.asIntN(MOST_INTEGER_BITS, integer) === integer;
+      const digits = isNumeric ? String(integer) : TOO_LARGE;
+      return this.writeBytes(LARGE_INTEGER, encoder.encode(digits));
     }
     this.writeInt64(INTEGER, integer);
   }
@@ -170,13 +176,16 @@ export class Writer {
   }
 
   writeInstant(nanoseconds) {
+    if (typeof nanoseconds !== 'bigint') {
+      throw refusal(TypeError, `epochNanoseconds must be a bigint, not ${described(nanoseconds)}`);
+    }
     if (nanoseconds % NANOSECONDS !== 0n) {
       const message = 'elements have microseconds, and this instant has nanoseconds: round it first';
       throw refusal(RangeError, message);
     }
     const microseconds = nanoseconds / NANOSECONDS;
     if (BigInt.asIntN(64, microseconds) !== microseconds) {
-      throw refusal(RangeError, `an instant of ${nanoseconds} nanoseconds is out of range`);
+      throw refusal(RangeError, `an instant of ${shown(nanoseconds)} nanoseconds is out of range`);
     }
     this.writeInt64(INSTANT, microseconds);
   }

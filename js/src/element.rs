@@ -13,6 +13,8 @@ const GREATEST_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 /// What the names of kinds of arrays begin with.
 const ARRAY_PREFIX: &str = "array of ";
+/// How much of a text or a number messages show.
+const MOST_BYTES_SHOWN: usize = 40;
 
 /// Returns the tag of the kind of elements with this name, such as `integer` or `date`, if values
 /// of the caller can be its elements. Arrays aren't among these kinds. Fails for other names.
@@ -73,14 +75,19 @@ pub fn element<'a>(value: &Value<'a>, kind: Kind<'_>) -> Outcome<Option<Element<
     };
 
     let member_kind = match kind_of_members(kind.name) {
-        Some(name) if kind.tag == Tag::Array => Kind::unnamed(kind_by_name(name)?),
+        // Members of a kind without values, such as inet, are refused as elements of another kind.
+        Some(name) if kind.tag == Tag::Array => {
+            kind_by_name(name).map_or(Kind::NONE, Kind::unnamed)
+        }
         _ => Kind::NONE,
     };
     let mut elements = List::with_capacity(members.len());
     for member in members {
         elements.push(scalar(member, member_kind)?);
     }
-    Ok(Some(Array::new(lengths.clone().into(), elements.into())?.into()))
+    let array = Array::new(lengths.clone().into(), elements.into())?;
+    let array = if member_kind.is_none() { array } else { array.or_of_kind(member_kind) };
+    Ok(Some(array.into()))
 }
 
 /// Returns the element that a value, which is not an array, stands for in a filter of this kind;
@@ -135,7 +142,8 @@ fn by_large_integer<'a>(digits: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
     match kind.tag {
         Tag::Numeric => numeric(digits, kind),
         Tag::None | Tag::Integer | Tag::ParquetInt32 | Tag::ParquetInt64 => {
-            Err(Failure::range(format!("{digits} is out of range for an integer of 64 bits")))
+            let shown = &digits[..digits.len().min(MOST_BYTES_SHOWN)];
+            Err(Failure::range(format!("{shown} is out of range for an integer of 64 bits")))
         }
         // The filter has no integers and refuses any, so the value is irrelevant.
         _ => Ok(Element::Integer(0)),
@@ -187,7 +195,6 @@ fn numeric<'a>(text: &str, kind: Kind<'_>) -> Outcome<Element<'a>> {
 /// it is written in another way, which the message explains with an example, or out of range.
 #[cold]
 fn unreadable(text: &str, kind: Kind<'_>, unread: Unread) -> Failure {
-    const MOST_BYTES_SHOWN: usize = 40;
     let shown = &text[..text.floor_char_boundary(MOST_BYTES_SHOWN)];
     match unread {
         Unread::Range => Failure::range(format!("\"{shown}\" is out of range for kind {kind}")),

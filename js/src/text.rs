@@ -280,11 +280,16 @@ fn offset(scanner: &mut Scanner<'_>) -> Reading<i64> {
     if !is_west {
         scanner.expect(b'+')?;
     }
-    // Four digits are hours and minutes without a colon: `+0200`.
-    let hours = scanner.number(2, 4)?;
-    let (hours, minutes) = if hours > 99 { (hours / 100, hours % 100) } else { (hours, 0) };
-    let minutes = if scanner.skip(b':') { scanner.number(2, 2)? } else { minutes };
-    let seconds = if scanner.skip(b':') { scanner.number(2, 2)? } else { 0 };
+    let length_before = scanner.rest.len();
+    let number = scanner.number(2, 4)?;
+    let (hours, minutes, seconds) = if length_before - scanner.rest.len() > 2 {
+        // Hours and minutes without a colon: `+0200`. PostgreSQL reads `+002` as two minutes, too.
+        (number / 100, number % 100, 0)
+    } else {
+        let minutes = if scanner.skip(b':') { scanner.number(2, 2)? } else { 0 };
+        let seconds = if scanner.skip(b':') { scanner.number(2, 2)? } else { 0 };
+        (number, minutes, seconds)
+    };
 
     let total = (hours * 60 + minutes) * 60 + seconds;
     let is_possible = minutes < 60 && seconds < 60 && total < END_OF_OFFSETS;

@@ -43,6 +43,57 @@ test('an element is found in each way of writing it', () => {
   }
 });
 
+test('offsets without a colon are hours and minutes', () => {
+  for (const [offset, same] of [['+0200', '+02'], ['+0002', '+00:02'], ['-0030', '-00:30'], ['+0020', '+00:20'], ['+002', '+00:02'], ['+123', '+01:23']]) {
+    for (const [kind, text] of [['timetz', '12:34'], ['timestamptz', '2026-02-28T12:34']]) {
+      assert.ok(Filter.build([text + offset], { kind }).has(text + same), `${kind} ${offset}`);
+    }
+  }
+  const filter = Filter.build(['12:34+02'], { kind: 'timetz' });
+  for (const offset of ['+0200:30', '+00200', '+2']) assert.throws(() => filter.has(`12:34${offset}`), TypeError, offset);
+});
+
+test('a huge bigint is refused at once, in few words', { timeout: 10_000 }, () => {
+  const huge = 1n << 100_000_000n;
+  for (const integer of [huge, -huge, 1n << 100_000n]) {
+    const few = { name: 'RangeError', message: /^.{1,200}$/ };
+    assert.throws(() => Filter.build([integer]), few);
+    assert.throws(() => Filter.build([1n]).has(integer), few);
+    assert.throws(() => Filter.build([], { capacity: integer }), few);
+    assert.throws(() => parameters(integer), few);
+    assert.throws(() => Filter.build(['a']).has(integer), { name: 'TypeError', message: /integer/ });
+  }
+  assert.throws(() => Filter.build(['1'], { kind: 'numeric' }).has(huge), RangeError);
+  const instant = { [Symbol.toStringTag]: 'Temporal.Instant', epochNanoseconds: 1000n * huge };
+  assert.throws(() => Filter.build([instant]), { name: 'RangeError', message: /^.{1,200}$/ });
+  assert.ok(Filter.build([10n ** 131_071n], { kind: 'numeric' }).has('1e131071'));
+});
+
+test('an array without members has the kind that is named', () => {
+  for (const layout of ['blocked', 'classic', 'parquet']) {
+    for (const array of [[], [null], [[null, null]]]) {
+      const filter = Filter.build([array], { kind: 'date[]', capacity: 100, layout });
+      assert.equal(filter.header.keyKind, 'array of date');
+      assert.ok(filter.has(array));
+      assert.ok(filter.withAll([['2026-02-28']]).has(['2026-02-28']));
+      assert.ok(filter.equals(Filter.build([['2026-02-28']], { kind: 'date[]', capacity: 100, layout }).withAll([array]).intersection(filter)));
+    }
+  }
+  assert.throws(() => Filter.build([[]]), { name: 'RangeError', message: /without members/ });
+  assert.throws(() => Filter.build([[]], { kind: 'integer' }), TypeError);
+});
+
+test('an array of a kind without values is of another kind, unless it is empty', () => {
+  const named = Buffer.from(Filter.build([[]], { kind: 'integer[]', capacity: 100 }).bytes());
+  const name = Buffer.from('array of pg_catalog.inet');
+  named.writeUInt16LE(name.length, 6);
+  const stored = Buffer.concat([named.subarray(0, 44), name, named.subarray(44 + 16)]);
+  const filter = Filter.parse(stored);
+  assert.equal(filter.header.keyKind, 'array of pg_catalog.inet');
+  assert.ok(filter.has([]));
+  for (const element of [['a'], [1n], [1], [true]]) assert.throws(() => filter.has(element), TypeError);
+});
+
 test('elements of another kind are refused, and both kinds are named', () => {
   for (const [kind, [value]] of Object.entries(SAME_ELEMENTS)) {
     const filter = Filter.build([value], { kind });
@@ -198,7 +249,7 @@ test('options are checked', () => {
   for (const options of [
     { capacity: 10.5 }, { capacity: 0 }, { capacity: -1n }, { capacity: 2n ** 63n }, { capacity: NaN },
     { fpr: 0 }, { fpr: 0.6 }, { fpr: NaN }, { fpr: 1e-7, layout: 'parquet' },
-    { layout: 'blokced' }, { kind: 'jsonb' }, { kind: 'txt' }, { capacity: 1e12 },
+    { layout: 'blokced' }, { kind: 'jsonb' }, { kind: 'txt' }, { kind: '' }, { capacity: 1e12 },
   ]) {
     assert.throws(() => Filter.build([], options), RangeError, JSON.stringify(options, String));
   }
@@ -218,6 +269,10 @@ test('options are checked', () => {
   } finally {
     for (const name of Object.keys(polluted)) delete Object.prototype[name];
   }
+  for (const name of ['layout', 'kind']) {
+    assert.throws(() => Filter.build([], { [name]: 'x'.repeat(1e6) }), { name: 'RangeError', message: /^.{1,200}$/ });
+  }
+  assert.throws(() => Filter.build([], { capacity: 2 ** 53 }), { name: 'RangeError', message: /bigint/ });
   assert.throws(() => Filter.build([1n]).resize(0), RangeError);
   assert.throws(() => Filter.build([1n]).union(7), TypeError);
   assert.throws(() => new Filter(), TypeError);
@@ -239,6 +294,10 @@ test('filters are values', () => {
   assert.ok(parsed.has('a'));
   assert.equal(filter.equals(Filter.build(['a'], { capacity: 100 })), false);
   assert.equal(filter.equals(bytes), false);
+  for (const other of [null, undefined, 7, Object.create(Filter.prototype), new Proxy(filter, {})]) {
+    assert.equal(filter.equals(other), false);
+    assert.throws(() => filter.union(other), { name: 'TypeError', message: /merged with another Filter/ });
+  }
   assert.deepEqual(filter.header, {
     formatVersion: 1, layout: 'blocked', keyKind: 'text', representation: 'sparse', capacity: 100,
     targetFpr: 0.01, numBits: 1024, numHashes: 6, bytes: 60,

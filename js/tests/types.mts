@@ -53,6 +53,10 @@ export { all, error, found, numbers, sizes, text };
 
 // @ts-expect-error a number is no list
 filter.hasMany(7);
+// @ts-expect-error a text is an element, and no list of them
+filter.hasMany('abc');
+// @ts-expect-error other objects of the Temporal API are no instants
+filter.has({ [Symbol.toStringTag]: 'Temporal.ZonedDateTime', epochNanoseconds: 0n } as const);
 // @ts-expect-error undefined is no element
 filter.has(undefined);
 // @ts-expect-error a misspelt layout

@@ -45,6 +45,13 @@ fn arrays_are_whole_and_of_one_kind() {
     let hex: String = written.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "010000000200000001000000010800000000000000010000000000000000");
     assert_eq!(array(&[0], vec![]), array(&[], vec![]));
+    let named = |members| {
+        let array = array(&[1], vec![members]).expect("an array");
+        let array = Element::from(array.or_of_kind(Kind::unnamed(Tag::Date)));
+        array.kind(Layout::Blocked).to_string()
+    };
+    assert_eq!(named(None), "array of date");
+    assert_eq!(named(Some(1i64.into())), "array of integer");
     assert_eq!(class(array(&[2], vec![None])), Err(Class::InvalidParameter));
     assert_eq!(class(array(&[], vec![None])), Err(Class::InvalidParameter));
     assert_eq!(class(array(&[i32::MAX; 6], vec![None])), Err(Class::InvalidParameter));
