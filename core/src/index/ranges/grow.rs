@@ -106,6 +106,18 @@ struct NewTilesAbove {
     highest_level: Level,
 }
 
+/// Where a new tile gets its *slot*: a Bloom filter with all keys of the tile, in a tile of the level
+/// above. A lookup reads the tile only if this filter may have the key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotAbove {
+    /// The tile gets none, since it is one of the first of its level. Every lookup reads it.
+    NotNeeded,
+    /// In the last tile of the level above, which has a free one.
+    InLastTile,
+    /// In a new tile of the level above: there is none yet, or the last one is full.
+    InNewTile,
+}
+
 /// What the shape of the next tile of a level depends on.
 struct NextTile<'k> {
     level: Level,
@@ -222,20 +234,15 @@ impl Directory {
         }
     }
 
-    /// Plans the tiles that the index gets next: returns the shape of a new tile of level 0, and
-    /// those of new tiles of levels 1 and 2 if it needs them. Nothing is added yet.
+    /// Plans the next tile of level 0, which has the Bloom filters of neighbouring ranges of the
+    /// table, and a tile of level 1, and of level 2, if it needs them. Returns their shapes. Nothing
+    /// is added yet.
     ///
-    /// A tile of level 0 has the Bloom filters of neighbouring ranges of the table. So that a
-    /// lookup need not read all of these tiles, level 1 has a filter for each of them, with all
-    /// keys of the tile. The filters of level 1 are in tiles as well, and level 2 has a filter for
-    /// each of those. The place of a filter in a tile is a *slot*.
+    /// The new tile gets a slot in level 1, unless it is one of the first: [`SlotAbove`] says where.
+    /// If the slot is in a new tile of level 1, that one may need a slot in level 2 in turn.
     ///
-    /// The first tiles of level 0 need no slot in level 1, and every lookup reads them. If the new
-    /// tile needs one, it gets a free slot of the last tile of level 1. If none is free, a new tile
-    /// of level 1 is planned too, and perhaps one of level 2, which that one needs.
-    ///
-    /// `seen_keys` returns how many keys each filter of a level's last tile has, by which the next
-    /// tile is sized.
+    /// `seen_keys` returns for a level how many keys each filter of its last tile has, and nothing
+    /// if the level has no tile. New tiles are sized by these.
     ///
     /// Fails if `seen_keys` does.
     fn plan_tiles<E: From<Error>>(
@@ -246,7 +253,6 @@ impl Directory {
         let width = width_of_level_zero(first_range);
         let filters_per_range = self.options.columns_per_slot(Level::Zero, first_range);
         let end_range = first_range + u64::from(width.slots(filters_per_range));
-        let needs_slots_above = self.tile_needs_slot_above(end_range);
 
         // Without a tile to learn from, the options say how many keys a range is expected to have.
         let seen_keys_of_zero = seen_keys(Level::Zero)?;
@@ -254,21 +260,23 @@ impl Directory {
             f64::from(self.options.keys_per_range) / f64::from(filters_per_range)
         });
 
-        // The rates of all levels that have a key multiply. So level 0 may have a higher rate if
-        // the keys of the new tile are on higher levels as well.
-        let mut highest_level = Level::Zero;
-        let mut above = None;
-        if needs_slots_above {
-            if self.free_slots(Level::One) > 0 {
+        let is_among_first = end_range <= self.options.most_always_probed_slots(Level::Zero);
+        let slot_above = self.slot_above_next_tile(Level::Zero, is_among_first);
+
+        // A lookup of an absent key reads a range only if the filters of all levels report the key.
+        // So level 0 may have a higher rate if the keys of the new tile are on higher levels, too.
+        let (highest_level, above) = match slot_above {
+            SlotAbove::NotNeeded => (Level::Zero, None),
+            SlotAbove::InLastTile => {
                 let next_tile = self.tile_count(Level::Zero);
-                highest_level = self.highest_level_of_tile(next_tile);
-            } else {
+                (self.highest_level_of_tile(next_tile), None)
+            }
+            SlotAbove::InNewTile => {
                 let keys_per_tile = keys_per_filter * f64::from(MAX_WIDTH);
                 let new_tiles_above = self.plan_tiles_above(seen_keys, keys_per_tile)?;
-                highest_level = new_tiles_above.highest_level;
-                above = Some(new_tiles_above);
+                (new_tiles_above.highest_level, Some(new_tiles_above))
             }
-        }
+        };
 
         let level_zero = self.shape_of_next(NextTile {
             level: Level::Zero,
@@ -277,48 +285,51 @@ impl Directory {
             seen_keys: &seen_keys_of_zero,
             expected_keys: keys_per_filter,
         });
+        let needs_slots_above = slot_above != SlotAbove::NotNeeded;
         Ok(NewTiles { level_zero, needs_slots_above, above })
     }
 
-    /// Returns whether the next tile of level 0, which ends before range `end_range`, needs a slot
-    /// in level 1. So does every tile after one that has a slot, and a tile that isn't wholly
-    /// within the first ranges that need none.
-    fn tile_needs_slot_above(&self, end_range: u64) -> bool {
-        let some_tile_has_slot_above = self.first_with_slot_above[Level::Zero].is_some();
-        some_tile_has_slot_above || end_range > self.options.most_always_probed_slots(Level::Zero)
+    /// Returns where the next tile of a level gets its slot. It gets none if it is among the first
+    /// tiles of its level, and no tile before it has one. Tiles of level 2 never have one.
+    fn slot_above_next_tile(&self, level: Level, is_among_first: bool) -> SlotAbove {
+        let Some(level_above) = level.above() else {
+            return SlotAbove::NotNeeded;
+        };
+        let some_tile_has_slot_above = self.first_with_slot_above[level].is_some();
+        if is_among_first && !some_tile_has_slot_above {
+            SlotAbove::NotNeeded
+        } else if self.free_slots(level_above) > 0 {
+            SlotAbove::InLastTile
+        } else {
+            SlotAbove::InNewTile
+        }
     }
 
-    /// Plans the next tile of level 1, and one of level 2 if that needs it: returns their shapes.
-    /// Nothing is added yet.
+    /// Plans a tile of level 1, for a new tile of level 0 that needs a slot when no tile of level 1
+    /// has a free one. Plans a tile of level 2, too, if the tile of level 1 needs a slot there and
+    /// none is free. Returns their shapes. Nothing is added yet.
     ///
-    /// Tiles of level 1 consist of Bloom filters, one for each tile of level 0, with all keys of
-    /// that tile, so that a lookup can skip it. Tiles of level 2 have a filter for each tile of
-    /// level 1 in the same way.
+    /// `keys_per_level_zero_tile` is how many keys a filter of the new tile is expected to have,
+    /// which is all keys of one tile of level 0; a key counts once in every range that has it. If
+    /// there is a tile of level 1 already, the new one is sized by the keys of that instead.
     ///
-    /// The first tiles of level 1, with up to [`ALWAYS_PROBED_SLOTS_OF_LEVEL_ONE`] filters together,
-    /// need no filter in level 2. Every lookup reads these tiles. Each later one gets a filter in
-    /// the last tile of level 2. If that has no room, a new tile of level 2 is planned.
-    ///
-    /// `keys_per_level_zero_tile` is how many keys a tile of level 0 is expected to have, where a
-    /// key counts once in every range that has it. `seen_keys` returns how many keys each filter of
-    /// a level's last tile has.
-    ///
-    /// Fails if `seen_keys` does.
+    /// `seen_keys` is as for [`Directory::plan_tiles`]. Fails if it does.
     fn plan_tiles_above<E: From<Error>>(
         &self,
         seen_keys: &mut impl FnMut(Level) -> Result<List<f64>, E>,
         keys_per_level_zero_tile: f64,
     ) -> Result<NewTilesAbove, E> {
-        let filters_of_level_one = self.filters_of_level_one();
-        let width = self.width_of_next_level_one(filters_of_level_one);
+        let filters_before = self.filters_of_level_one();
+        let is_among_first = width_of_always_probed_level_one(filters_before).is_some();
+        let slot_above = self.slot_above_next_tile(Level::One, is_among_first);
+        let highest_level = match slot_above {
+            SlotAbove::NotNeeded => Level::One,
+            SlotAbove::InLastTile | SlotAbove::InNewTile => Level::Two,
+        };
 
-        let some_tile_is_below_level_two = self.first_with_slot_above[Level::One].is_some();
-        let needs_level_two = some_tile_is_below_level_two
-            || width_of_always_probed_level_one(filters_of_level_one).is_none();
-        let highest_level = if needs_level_two { Level::Two } else { Level::One };
-
-        let seen_keys_of_one = seen_keys(Level::One)?;
+        let width = self.width_of_next_level_one(filters_before);
         let last_range = self.last_range_below(u64::from(width.columns()));
+        let seen_keys_of_one = seen_keys(Level::One)?;
         let level_one = self.shape_of_next(NextTile {
             level: Level::One,
             width,
@@ -327,12 +338,12 @@ impl Directory {
             expected_keys: keys_per_level_zero_tile,
         });
 
-        let mut level_two = None;
-        let level_two_has_room = self.free_slots(Level::Two) > 0;
-        if needs_level_two && !level_two_has_room {
+        let level_two = if slot_above == SlotAbove::InNewTile {
             let keys_per_filter = rate::mean(&seen_keys_of_one).unwrap_or(keys_per_level_zero_tile);
-            level_two = Some(self.plan_level_two(seen_keys, width, keys_per_filter)?);
-        }
+            Some(self.plan_level_two(seen_keys, width, keys_per_filter)?)
+        } else {
+            None
+        };
         Ok(NewTilesAbove { level_one, level_two, highest_level })
     }
 
