@@ -78,10 +78,7 @@ impl<'a> Array<'a> {
     /// Fails with [`crate::Class::KindMismatch`] if members have different kinds, and with
     /// [`crate::Class::InvalidParameter`] if there are more or fewer members than the lengths say,
     /// or if members are arrays: in PostgreSQL, these are dimensions.
-    #[allow(
-        clippy::disallowed_types,
-        reason = "programs that use this crate have a `Vec`"
-    )]
+    #[allow(clippy::disallowed_types, reason = "callers have a `Vec`")]
     pub fn new(lengths: Vec<i32>, members: Vec<Option<Element<'a>>>) -> Result<Array<'a>> {
         let kind = kind_of_members(&members)?;
 
@@ -319,10 +316,7 @@ impl_into_element! {
     f64 => Float, f32 => Float, bool => Boolean, Numeric => Numeric, Array<'a> => Array
 }
 
-#[allow(
-    clippy::disallowed_types,
-    reason = "programs that use this crate have a `Vec`"
-)]
+#[allow(clippy::disallowed_types, reason = "callers have a `Vec`")]
 impl From<Vec<u8>> for Element<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Element::Bytea(bytes.into())

@@ -42,10 +42,7 @@ impl Buffer for List<u8> {
     }
 }
 
-#[allow(
-    clippy::disallowed_types,
-    reason = "programs want their results as a `Vec`"
-)]
+#[allow(clippy::disallowed_types, reason = "callers want a `Vec`")]
 impl Buffer for Vec<u8> {
     fn zeroed(len: usize) -> Self {
         List::zeroed(len).into()

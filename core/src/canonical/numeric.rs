@@ -165,30 +165,60 @@ pub fn write_groups(
     // The powers of 10,000 of the first and the last group that is not 0.
     let first_power = i64::from(weight) - significant.start as i64;
     let last_power = i64::from(weight) - (significant.end as i64 - 1);
-    // Groups of zeros are written up to the point: behind the last group of 12·10,000^2, and before
-    // the first one of 12·10,000^-2, which needs a 0 before the point as well.
-    let highest_power = first_power.max(0);
-    let lowest_power = last_power.min(0);
-
     let mut groups = groups.skip(significant.start);
-    for power in (lowest_power..=highest_power).rev() {
-        let is_stored = (last_power..=first_power).contains(&power);
-        let group = if is_stored { groups.next().unwrap_or(0) } else { 0 };
-        let digits = [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8);
+    write_whole(first_power, &mut groups, into);
+    write_fraction(first_power, last_power, &mut groups, into);
+}
 
-        if power == -1 {
-            into.write(b".");
-        }
-        // The highest group is before the point, so only a lower one can end the fraction.
-        let ends_fraction = power == last_power && power < 0;
-        into.write(if power == highest_power {
-            without_leading_zeros(&digits)
-        } else if ends_fraction {
-            without_trailing_zeros(&digits)
-        } else {
-            &digits
-        });
+/// Writes the digits of a number before its point: `0` if it is below 1.
+///
+/// `groups` must begin with the group of the power `first_power` of 10,000, which is the first that
+/// is not 0. The groups of the powers from there down to 0 are taken from it; after its end, groups
+/// are 0. Example: 12, 5 with the first power 2 is written as `12` `0005` `0000`.
+fn write_whole(first_power: i64, groups: &mut impl Iterator<Item = u16>, into: &mut impl Sink) {
+    if first_power < 0 {
+        return into.write(b"0");
     }
+    let first_group = groups.next().unwrap_or(0);
+    into.write(without_leading_zeros(&digits_of(first_group)));
+    for _ in 0..first_power {
+        let group = groups.next().unwrap_or(0);
+        into.write(&digits_of(group));
+    }
+}
+
+/// Writes the point of a number and the digits after it; nothing if there are none.
+///
+/// `first_power` and `last_power` are the powers of 10,000 of the first and the last group that is
+/// not 0. `groups` must begin with the first group after the point that is stored. Example: 5, 700
+/// with the first power -2 and the last power -3 is written as `.` `0000` `0005` `07`.
+fn write_fraction(
+    first_power: i64,
+    last_power: i64,
+    groups: &mut impl Iterator<Item = u16>,
+    into: &mut impl Sink,
+) {
+    if last_power >= 0 {
+        return;
+    }
+    into.write(b".");
+
+    // Groups of zeros that aren't stored, between the point and the first group.
+    for _ in first_power + 1..0 {
+        into.write(b"0000");
+    }
+    let first_stored = first_power.min(-1);
+    for _ in last_power..first_stored {
+        let group = groups.next().unwrap_or(0);
+        into.write(&digits_of(group));
+    }
+    let last_group = groups.next().unwrap_or(0);
+    into.write(without_trailing_zeros(&digits_of(last_group)));
+}
+
+/// Returns the four decimal digits of a group, in ASCII.
+fn digits_of(group: u16) -> [u8; 4] {
+    [1000, 100, 10, 1].map(|unit| b'0' + (group / unit % 10) as u8)
 }
 
 /// Returns the positions of the groups from the first to the last that is not 0; an empty range if

@@ -55,6 +55,9 @@ const BLOCKED_BITS: f64 = 512.0;
 /// Bits of each of the eight words of a block of the layout `parquet`.
 const PARQUET_WORD_BITS: f64 = 32.0;
 
+/// Bits of a block of the layout `parquet`.
+const PARQUET_BLOCK_BITS: f64 = 256.0;
+
 /// What can be told of a filter from its header and its bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterInfo {
@@ -336,8 +339,9 @@ fn finest_agreeing(header: &Header<'_>, estimates: &[SizeEstimate]) -> f64 {
 /// Returns the estimated number of distinct elements that are in at least one of two filters.
 ///
 /// A union of at most `SMALL_UNION_BYTES` is built, and its elements are estimated. For larger ones
-/// less work is done: of two lists of hashes, the distinct hashes are counted. Of a list and bits,
-/// the list is added to the bits at the size that these have, though the union may be larger.
+/// less work is done. Of two lists of hashes, the distinct hashes are counted. In all other cases a
+/// filter has bits, and the elements of both are estimated in a filter of its size (of the larger
+/// size, if both have bits), which may be smaller than the union.
 ///
 /// Checks for interrupts, so a user can cancel it. Fails if the filters can't be merged, as
 /// [`merged_header`] does.
@@ -356,30 +360,45 @@ pub fn union_cardinality(a: &View<'_>, b: &View<'_>) -> Result<f64> {
         let value: List<u8> = union(a, b, u64::MAX)?;
         return Ok(cardinality(&View::parse_trusted(&value)?));
     }
-    let blocks = match (a.body, b.body) {
-        (Body::Sparse(list_a), Body::Sparse(list_b)) => {
-            return Ok(sparse::union(list_a, list_b).count() as f64);
-        }
-        (Body::Dense(_), Body::Dense(_)) => merged.blocks,
-        (Body::Dense(_), Body::Sparse(_)) => a.header.blocks,
-        (Body::Sparse(_), Body::Dense(_)) => b.header.blocks,
-    };
-
-    let header = Header { blocks, ..merged };
-    let mut bits = List::zeroed(header.payload_bytes() as usize);
-    for view in [a, b] {
-        match view.body {
-            // The list is of a filter with more blocks than the bits of the other one. Its hashes
-            // set the bits that they would set if the list became bits, which were then folded to
-            // fewer blocks. The union would have as many blocks as the list's filter, but copying
-            // the other filter's bits to all of them tells nothing more about its elements.
-            Body::Sparse(list) if view.header.blocks > blocks => {
-                insert_list(&mut bits, &header, list);
-            }
-            _ => or_into(&mut bits, blocks, view),
-        }
+    if let (Body::Sparse(list_a), Body::Sparse(list_b)) = (a.body, b.body) {
+        return Ok(sparse::union(list_a, list_b).count() as f64);
     }
+
+    let header = Header { blocks: most_blocks_of_bits(a, b), ..merged };
+    let mut bits = List::zeroed(header.payload_bytes() as usize);
+    add_elements(&mut bits, &header, a);
+    add_elements(&mut bits, &header, b);
     Ok(cardinality(&View { header, body: Body::Dense(&bits) }))
+}
+
+/// Returns the number of blocks in which the elements of two filters are counted together: that of
+/// the filter with bits, or the larger one if both have bits. 0 if both are lists of hashes.
+///
+/// A list doesn't matter, even if its filter has more blocks: its hashes can set bits in any number
+/// of blocks. In more blocks, the bits of the other filter would only be copied to several of them,
+/// which tells nothing more about its elements.
+fn most_blocks_of_bits(a: &View<'_>, b: &View<'_>) -> u64 {
+    let blocks_of_bits = |view: &View<'_>| match view.body {
+        Body::Dense(_) => view.header.blocks,
+        Body::Sparse(_) => 0,
+    };
+    blocks_of_bits(a).max(blocks_of_bits(b))
+}
+
+/// Adds the elements of a filter to the bits of another one, whose header is `header`. The filter
+/// must not have more blocks than that one, except if it is a list of hashes.
+///
+/// Checks for interrupts, so a user can cancel it.
+fn add_elements(bits: &mut [u8], header: &Header<'_>, view: &View<'_>) {
+    match view.body {
+        // The hashes set the same bits as if they were set in the filter's own, larger size, whose
+        // neighbouring blocks were then ORed.
+        Body::Sparse(list) if view.header.blocks > header.blocks => {
+            insert_list(bits, header, list);
+        }
+        // As in a union: each block of the filter is copied to several, if it has fewer.
+        _ => or_into(bits, header.blocks, view),
+    }
 }
 
 /// Returns the number of distinct elements with which a filter would be as full as it is. This is
@@ -391,39 +410,73 @@ pub fn elements_by_fill(view: &View<'_>) -> f64 {
     }
 }
 
-/// Returns the standard error of an estimate from the share of clear bits: how far, in elements, it
-/// typically is from the truth, for a dense filter of this shape with `elements` distinct elements.
+/// Returns the standard error of the estimated number of elements of a dense filter: how far, in
+/// elements, the estimate typically is from the truth, if the filter has this shape and `elements`
+/// distinct elements.
 ///
-/// The estimate follows from the sum over all blocks of z, the share of clear bits of one block.
-/// The sum varies at random, and falls by some slope for each element that is added. So a deviation
-/// of the sum by d makes the estimate wrong by d / slope, and the standard error is the square root
-/// of the sum's variance divided by the slope.
+/// The estimate follows from the shares of clear bits of all blocks, of which the sum is taken. If
+/// by chance the sum is wrong by as much as ten elements change it, the estimate is wrong by ten.
+/// So the standard error is the standard deviation of the sum, divided by the slope: how much the
+/// sum falls for each element.
+///
+/// Example: with 7 hashes, 100,000 elements in 1,000,000 bits of layout `classic` leave 496,585
+/// clear, with a standard deviation of 278. One element more leaves 3.48 fewer. So the standard
+/// error is 278 / 3.48 = 80 elements.
 pub fn standard_error(shape: Shape, elements: f64) -> f64 {
     let blocks = shape.blocks as f64;
     let load = elements / blocks;
+    let ClearShare { variance, slope } = match shape.layout {
+        Layout::Classic => clear_share_of_bit(shape.num_hashes, load),
+        Layout::Blocked | Layout::Parquet => clear_share_of_block(shape, load),
+    };
+    // A variance near 0 may be a little below it by rounding.
+    (blocks * variance.max(0.0)).sqrt() / slope
+}
 
-    if shape.layout == Layout::Classic {
-        // A block is a bit, which is clear with probability e^(-k·load). The variance is that of
-        // the number of empty cells after k·elements throws into so many cells.
-        let k = f64::from(shape.num_hashes);
-        let clear = (-k * load).exp();
-        let variance = clear * (1.0 - (1.0 + k * load) * clear);
-        let slope = k * clear;
-        return (blocks * variance.max(0.0)).sqrt() / slope;
+/// How the shares of clear bits of a filter's blocks depend on chance, and on the number of
+/// elements.
+struct ClearShare {
+    /// The variance of the sum of the shares of all blocks, divided by the number of blocks.
+    variance: f64,
+    /// By how much one element more lowers the sum of the shares on average.
+    slope: f64,
+}
+
+/// Returns how the share of clear bits of a block varies in a filter of layout `classic`, with
+/// `load` elements per block. A block is one bit here, so its share is 1 or 0.
+///
+/// After `load`·k throws per bit, a bit is clear with probability q = e^(-load·k). The variance is
+/// that of the number of bits which random throws leave clear, divided by the number of bits:
+/// q (1 - (1 + load·k) q), which is derived on the page of [`crate::sizing::rate`].
+fn clear_share_of_bit(num_hashes: u32, load: f64) -> ClearShare {
+    let k = f64::from(num_hashes);
+    let clear = (-k * load).exp();
+    ClearShare {
+        variance: clear * (1.0 - (1.0 + k * load) * clear),
+        slope: k * clear,
     }
+}
 
-    // With Poisson(load) elements in a block, each of which sets a given bit with probability s,
-    // the mean of z is e^(-load·s), which falls by s·mean for each element more.
+/// Returns how the share of clear bits of a block varies in a filter of layout `blocked` or
+/// `parquet`, with `load` elements per block.
+///
+/// If the number of elements in a block is Poisson-distributed with mean `load`, the share z of the
+/// block has the variance E(z²) - E(z)². A part of this comes from the number: its variance is the
+/// load, and z falls by the slope for each element, so the part is load · slope². But all blocks
+/// together have a given number of elements: if one has more, others have fewer. So this part
+/// cancels out over the filter, and is subtracted.
+fn clear_share_of_block(shape: Shape, load: f64) -> ClearShare {
+    // Of j elements, each sets a given bit with probability s. So the bit stays clear with
+    // probability (1 - s)^j, whose mean over j is e^(-load·s). It falls by s·mean for an element.
     let sets_given_bit = 1.0 - chance_to_leave_clear(shape);
     let mean = (-load * sets_given_bit).exp();
     let slope = sets_given_bit * mean;
 
-    // The variance of z is E[z²] - mean². The part of it that comes from the random number of
-    // elements in the block, load · slope², cancels out over all blocks, whose elements together
-    // are a given number.
+    // The part that cancels out, load · slope², is this times mean².
+    let cancelled = load * sets_given_bit * sets_given_bit;
     let mean_square = mean_square_of_clear_share(shape, load);
-    let variance = mean_square - mean * mean * (1.0 + load * sets_given_bit * sets_given_bit);
-    (blocks * variance.max(0.0)).sqrt() / slope
+    let variance = mean_square - mean * mean * (1.0 + cancelled);
+    ClearShare { variance, slope }
 }
 
 /// Returns the probability that an element of a `blocked` or `parquet` block leaves a given bit of
@@ -438,36 +491,47 @@ fn chance_to_leave_clear(shape: Shape) -> f64 {
     ((BLOCKED_BITS - 1.0) / BLOCKED_BITS).powf(k)
 }
 
+/// Returns the probability that some given bits of a block are all clear. One element leaves all of
+/// them clear with probability `one_leaves_clear` (u), and the number of elements in the block is
+/// Poisson-distributed with mean `load`.
+///
+/// If there are j elements, the probability is u^j, and its mean over all j is e^(-load·(1 - u)).
+fn chance_all_clear(load: f64, one_leaves_clear: f64) -> f64 {
+    (-load * (1.0 - one_leaves_clear)).exp()
+}
+
 /// Returns the mean of z², where z is the share of clear bits of a `blocked` or `parquet` block,
 /// and the number of elements in the block is Poisson-distributed with mean `load`.
 ///
-/// z² is the probability that two bits of the block, each chosen at random and perhaps the same,
-/// are both clear. If one element leaves two given bits clear with probability u, then j elements
-/// do with u^j, whose mean over a Poisson-distributed j is e^(-load·(1 - u)). So the mean of z² is
-/// the mean of that over all choices of the second bit.
+/// If two bits are drawn at random from the block, perhaps the same one twice, both are clear with
+/// probability z². So the mean of z² is the probability that two drawn bits are clear. All bits are
+/// alike, so only the second bit matters: whether it is the first one again, and in `parquet`
+/// whether it is in the same word.
 fn mean_square_of_clear_share(shape: Shape, load: f64) -> f64 {
-    let all_leave_clear = |one_leaves_clear: f64| (-load * (1.0 - one_leaves_clear)).exp();
-    // The second bit may be the first one again.
     let leaves_one_clear = chance_to_leave_clear(shape);
+    let same_bit_is_clear = chance_all_clear(load, leaves_one_clear);
 
     if shape.layout == Layout::Parquet {
-        // An element sets one of 32 bits in each of eight words. Of the 256 choices of the second
-        // bit 1 is the first bit, 31 are others in its word, and 224 are in other words, whose bits
-        // are independent of it.
+        // Of the 256 bits that may be drawn second, 1 is the first one again, 31 are others in its
+        // word, and 224 are in other words.
+        let others_in_word = PARQUET_WORD_BITS - 1.0;
+        let in_other_words = PARQUET_BLOCK_BITS - PARQUET_WORD_BITS;
+
+        // An element sets one of 32 bits in each word, in one independently of the others.
         let leaves_two_in_word_clear = (PARQUET_WORD_BITS - 2.0) / PARQUET_WORD_BITS;
         let leaves_two_in_two_words_clear = leaves_one_clear * leaves_one_clear;
-        let sum = all_leave_clear(leaves_one_clear)
-            + 31.0 * all_leave_clear(leaves_two_in_word_clear)
-            + 224.0 * all_leave_clear(leaves_two_in_two_words_clear);
-        return sum / 256.0;
+        let sum = same_bit_is_clear
+            + others_in_word * chance_all_clear(load, leaves_two_in_word_clear)
+            + in_other_words * chance_all_clear(load, leaves_two_in_two_words_clear);
+        return sum / PARQUET_BLOCK_BITS;
     }
 
-    // Each of k hashes sets one of 512 bits. Of the 512 choices of the second bit 1 is the first
-    // one.
+    // Of the 512 bits that may be drawn second, 1 is the first one again, and 511 are others. An
+    // element has k hashes, each of which sets one of the 512 bits.
     let k = f64::from(shape.num_hashes);
     let leaves_two_clear = ((BLOCKED_BITS - 2.0) / BLOCKED_BITS).powf(k);
-    all_leave_clear(leaves_one_clear) / BLOCKED_BITS
-        + all_leave_clear(leaves_two_clear) * (BLOCKED_BITS - 1.0) / BLOCKED_BITS
+    same_bit_is_clear / BLOCKED_BITS
+        + chance_all_clear(load, leaves_two_clear) * (BLOCKED_BITS - 1.0) / BLOCKED_BITS
 }
 
 /// Returns figures that describe a filter: its bits, how many of them are set, its estimated number

@@ -96,13 +96,6 @@ fn greatest_by_chance(header: &Header<'_>, capacity: u64) -> f64 {
 /// Returns a false positive rate that few filters of this shape with `elements` distinct elements
 /// exceed. How few is said by `deviations`: as many as normally distributed values exceed their
 /// mean by more than this number of standard deviations. For 6 it is one in a billion.
-///
-/// The rate of a filter varies from one set of elements to another, and isn't normally distributed,
-/// but skewed. It follows from a sum of random numbers: of the bits that are set
-/// ([`array_rate_at_deviations`]), or of the rates of blocks ([`blocks_rate_at_deviations`]). Such
-/// a sum has a mean μ, a standard deviation σ and a third central moment κ. By Cornish and Fisher,
-/// it exceeds μ + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z
-/// standard deviations.
 fn rate_at_deviations(shape: Shape, elements: u64, deviations: f64) -> f64 {
     let elements = elements as f64;
     if rate::is_full(shape, elements) {
@@ -120,8 +113,13 @@ fn rate_at_deviations(shape: Shape, elements: u64, deviations: f64) -> f64 {
     fpr.min(1.0)
 }
 
-/// Returns (z² - 1)/6, the factor of the correction for skewness, for this number z of standard
-/// deviations.
+/// Returns (z² - 1)/6 for a number z of standard deviations: the factor by which the bound on a sum
+/// of random numbers is corrected, as the sum isn't normally distributed, but skewed.
+///
+/// A sum with the mean μ, the standard deviation σ and the third central moment κ exceeds
+/// μ + z·σ + (z² - 1)/6 · κ/σ² as rarely as a normal variable exceeds its mean by z standard
+/// deviations (Cornish and Fisher, Moments and Cumulants in the Specification of Distributions,
+/// 1937).
 fn skew_factor(deviations: f64) -> f64 {
     (deviations * deviations - 1.0) / 6.0
 }

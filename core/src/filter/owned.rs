@@ -42,10 +42,7 @@ impl Filter {
     /// Reads a stored filter: the bytes of `SELECT filter::bytea` in PostgreSQL.
     ///
     /// Fails with [`crate::Class::InvalidBinary`] if they are not a filter.
-    #[allow(
-        clippy::disallowed_types,
-        reason = "programs that use this crate have a `Vec`"
-    )]
+    #[allow(clippy::disallowed_types, reason = "callers have a `Vec`")]
     pub fn parse(bytes: Vec<u8>) -> Result<Filter> {
         View::parse(&bytes)?;
         Ok(Filter(bytes.into()))
@@ -118,10 +115,7 @@ impl Filter {
     /// faster than one after the other, since memory is prefetched.
     ///
     /// Fails with [`crate::Class::KindMismatch`] if an element has another kind.
-    #[allow(
-        clippy::disallowed_types,
-        reason = "programs that use this crate want a `Vec`"
-    )]
+    #[allow(clippy::disallowed_types, reason = "callers want a `Vec`")]
     pub fn contains_each<'e, E: Into<Element<'e>>>(
         &self,
         elements: impl IntoIterator<Item = E>,
@@ -231,10 +225,7 @@ impl Prober<'_> {
     }
 
     /// Returns for each element, in their order, whether it may be in the filter.
-    #[allow(
-        clippy::disallowed_types,
-        reason = "programs that use this crate want a `Vec`"
-    )]
+    #[allow(clippy::disallowed_types, reason = "callers want a `Vec`")]
     pub fn finish(mut self) -> Vec<bool> {
         self.answer();
         self.answers.into()

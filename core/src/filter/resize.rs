@@ -166,19 +166,21 @@ fn blocks_for(header: &Header<'_>, capacity: u64) -> Result<u64> {
     Ok(blocks)
 }
 
-/// How many sizes [`possible_capacity`] tries: the filter's own one, twice as many blocks, and so
-/// on. A small filter that was built without a capacity may have a size that no capacity has, but
-/// some larger power of two is the size of one.
+/// How many numbers of blocks [`possible_capacity`] tries from the filter's own one on, each twice
+/// as large as the last. A small filter that was built without a capacity may have a size that no
+/// capacity has, but some larger power of two is the size of one.
 const SIZES_TRIED: usize = 12;
 
 /// Returns a capacity to which a dense filter can be resized, for the hint of the error that it
-/// can't be resized to `wanted` blocks: bits can only be spread to a multiple of the filter's
-/// blocks, or folded to a divisor.
+/// can't be resized to `wanted` blocks. `None` if none is found.
 ///
-/// Sizes are tried that are the filter's own one times or divided by a power of two: first the
-/// nearest to `wanted`, which is the least of them with at least so many blocks, then its own one
-/// and larger ones. Some sizes are the size of no capacity. The first that is one gives the result:
-/// the largest capacity of that size. Returns `None` if none is found.
+/// Bits can only be spread to a multiple of the filter's blocks, or folded to a divisor. So numbers
+/// of blocks are tried that are the filter's own, doubled or halved some times. Not every number is
+/// the size of some capacity: one element more may take several blocks more, and sizes are rounded
+/// up. The result is the largest capacity of the first size that has one.
+///
+/// Example: if a filter of 96 blocks can't be resized to 150, the sizes tried are 192 (the least
+/// that is enough), and then 96, 192, 384 …. The result is the largest capacity of 192 blocks.
 fn possible_capacity(header: &Header<'_>, wanted: u64) -> Option<u64> {
     let mut nearest = header.blocks;
     while nearest < wanted {

@@ -32,6 +32,11 @@ use crate::memory::List;
 /// makes more rows, each with the header of a tuple and an entry of an index.
 pub const MOST_BYTES: usize = 800;
 
+/// How many time slices after the present one an element of a stored row may be: 7. The earliest
+/// element that a set remembers is [`TIME_SLICES`] (8) before the present one, and no element of a
+/// row can be stored that is more than [`MOST_LATER_TIME_SLICES`] (15) after the earliest.
+const MOST_SLICES_AHEAD: i64 = MOST_LATER_TIME_SLICES - TIME_SLICES;
+
 impl Row {
     /// Returns a row without elements.
     pub fn empty(bucket: u64) -> Row {
@@ -53,9 +58,12 @@ impl Row {
     /// which it remembers elements; `now` is the present one. Elements that are up to eight slices
     /// old stay.
     ///
-    /// Elements from the future stay as well, since the clock may have been set back. But the
-    /// stored form of a row has no room for times that are far apart. So times that are too far in
-    /// the future are replaced by nearer ones.
+    /// Elements from the future stay as well, since the clock may have been set back. But a stored
+    /// row has no room for times more than 15 slices apart, and its earliest time may be 8 slices
+    /// before now. So times more than 7 slices after now are replaced by the time 7 slices after
+    /// now.
+    ///
+    /// Example: at time 100, elements from time 92 on stay, and times after 107 become 107.
     pub fn forget(&mut self, form: SetForm, now: i64) -> usize {
         if !form.forgets {
             return 0;
@@ -63,8 +71,7 @@ impl Row {
         let count_before = self.entries.len();
         self.entries.retain(|entry| form.remembers(entry.time_slice, now));
 
-        // The earliest entry that is remembered may be eight slices old.
-        let latest = now.saturating_add(MOST_LATER_TIME_SLICES - TIME_SLICES);
+        let latest = now.saturating_add(MOST_SLICES_AHEAD);
         for entry in &mut self.entries {
             entry.time_slice = entry.time_slice.min(latest);
         }

@@ -91,8 +91,9 @@ pub fn check_capacity(capacity: i64) -> Result<u64> {
     }
 }
 
-/// From this number of blocks on, block counts are rounded up to one of the form m · 2^e, where m
-/// is at least this number and less than twice as large.
+/// From this number of blocks on, the number of a filter's blocks is computed from bits per element
+/// and rounded up, to a number of the form m · 2^e, where m is at least this number and less than
+/// twice as large. Smaller numbers are found by trying.
 const LEAST_ROUNDED: f64 = 64.0;
 /// From this number of blocks on, they are rounded in layout `classic`, where a block is one bit.
 const LEAST_ROUNDED_CLASSIC: f64 = 1024.0;
@@ -172,29 +173,59 @@ const BITS_STEP: f64 = 1.0 + 1e-5;
 /// Returns how many bits per element a filter needs to keep a false positive rate with this number
 /// of hashes per element. So many bits are enough both in filters of very many blocks and in
 /// filters of 64 blocks. (The sizes of smaller filters don't follow from bits per element.)
+///
+/// In `blocked` and `parquet`, the greatest load that keeps the rate is searched for: the number of
+/// elements per block. The search begins at the least whole number of bits per element that is
+/// enough, which the table of rates has; at one bit if the table has none.
+///
+/// Example: in `blocked` with 6 hashes, at a rate of 0.01, the table has 10 bits, which is a load
+/// of 512 / 10 = 51.2 elements per block. A load of 51.6 still keeps the rate, so 512 / 51.6 = 9.92
+/// bits are enough.
 fn bits_that_keep_rate(layout: Layout, num_hashes: u32, fpr: f64) -> f64 {
     if layout == Layout::Classic {
-        // An absent element is found if all k bits at which it is probed are set. So the rate is
-        // fpr if the share fpr^(1/k) of all bits is set, and 1 - fpr^(1/k) is clear. With b bits
-        // per element the share e^(-k/b) is clear, so b is -k / ln(share).
-        let k = f64::from(num_hashes);
-        let share_clear = -(fpr.ln() / k).exp_m1();
-        return -k / share_clear.ln();
+        return classic_bits_that_keep_rate(num_hashes, fpr);
     }
 
-    // The load is the number of elements in a block. The table of rates has the least whole number
-    // of bits per element that is enough, so the greatest load that keeps the rate is a little
-    // higher than with these bits. The table only says where the search for the load begins: at one
-    // bit if it has no such number.
     let block_bits = layout.block_bits() as f64;
     let table_bits = table::best_row(layout, fpr).map_or(1.0, |row| f64::from(row.bits));
     let keeps_rate = |load| rate::at_load(layout, num_hashes, load) <= fpr;
     let load = greatest_load(block_bits / table_bits, LOAD_PRECISION, keeps_rate);
 
-    // Rates above a quarter are a little lower in the limit of many blocks than in a few.
-    let mut bits_per_element = block_bits / load;
-    let few_blocks = Shape { layout, num_hashes, blocks: LEAST_ROUNDED as u64 };
-    while rate::expected(few_blocks, LEAST_ROUNDED * block_bits / bits_per_element) > fpr {
+    let in_many_blocks = Density { num_hashes, bits_per_element: block_bits / load };
+    bits_for_few_blocks(layout, in_many_blocks, fpr)
+}
+
+/// Returns how many bits per element a `classic` filter needs to keep a false positive rate with
+/// this number of hashes per element (k), by the textbook formula.
+///
+/// An absent element is found if all k bits at which it is probed are set. So the rate is fpr if
+/// the share fpr^(1/k) of all bits is set, and 1 - fpr^(1/k) is clear. With b bits per element the
+/// share e^(-k/b) is clear, so b is -k / ln(share).
+///
+/// Example: at a rate of 0.01 with 7 hashes, the share 0.482 must be clear, and b is 9.59.
+fn classic_bits_that_keep_rate(num_hashes: u32, fpr: f64) -> f64 {
+    let k = f64::from(num_hashes);
+    let share_clear = -(fpr.ln() / k).exp_m1();
+    -k / share_clear.ln()
+}
+
+/// Returns how many bits per element a `blocked` or `parquet` filter of few blocks needs to keep a
+/// false positive rate, given the `density` that is enough in the limit of many blocks. The result
+/// is at least as many bits.
+///
+/// Few blocks are 64 ([`LEAST_ROUNDED`]), the smallest size that is computed from bits per element;
+/// smaller ones are found by trying. At rates above a quarter, filters of 64 blocks have a slightly
+/// higher rate than larger ones. So the bits are raised in small steps until `fpr` is kept.
+fn bits_for_few_blocks(layout: Layout, density: Density, fpr: f64) -> f64 {
+    let few_blocks = Shape {
+        layout,
+        num_hashes: density.num_hashes,
+        blocks: LEAST_ROUNDED as u64,
+    };
+    let num_bits = LEAST_ROUNDED * layout.block_bits() as f64;
+
+    let mut bits_per_element = density.bits_per_element;
+    while rate::expected(few_blocks, num_bits / bits_per_element) > fpr {
         bits_per_element *= BITS_STEP;
     }
     bits_per_element

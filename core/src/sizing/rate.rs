@@ -19,6 +19,35 @@
 //!
 //! Bits are called *cells* here, and setting one of an element's k bits is a *throw*: each of an
 //! element's throws hits one cell, and may hit one that was hit before.
+//!
+//! # The share of set bits of a large filter
+//!
+//! `fill_moments` returns its mean and its variance. With m bits and a = throws/m, a bit stays
+//! clear with probability q = (1 - 1/m)^throws. So q is the mean share of clear bits, and 1 - q
+//! that of set bits. Both shares have the same variance.
+//!
+//! The square of the share of clear bits is the probability that two bits drawn at random are both
+//! clear. In one of m draws they are the same bit, which is clear with probability q. Two different
+//! bits are clear with probability (1 - 2/m)^throws, about q² (1 - a/m). So, up to terms of 1/m²:
+//!
+//! ```text
+//! mean of the square     q/m + (1 - 1/m) · q² (1 - a/m)  =  q² + (q - q² - a q²)/m
+//! less the mean's, q²    variance  =  q (1 - (1 + a) q)/m
+//! ```
+//!
+//! # How much the rates of filters vary
+//!
+//! `rate_moments` returns what decides this, for filters of many blocks that all have the same
+//! number of elements. A block has J elements, J ~ Poisson(λ), and a rate Y, which depends on J and
+//! on the hashes of the elements. If one block has more elements than λ, others have fewer. So the
+//! part of Y that is linear in J cancels out over the filter, and what varies is only the distance
+//! of Y from the regression line of Y on J (L. Holst, "Two conditional limit theorems with
+//! applications", Annals of Statistics 7, 1979):
+//!
+//! ```text
+//! line(j)   E[Y] + slope · (j - λ)     slope = Cov(Y, J) / Var(J)     Var(J) = λ
+//! moments   E[(Y - line(J))²]  and  E[(Y - line(J))³]
+//! ```
 
 use crate::layout::{Layout, Shape};
 use crate::memory::List;
@@ -117,74 +146,96 @@ pub fn at_load_in_blocks(block_bits: u32, num_hashes: u32, load: f64) -> f64 {
     })
 }
 
-/// Moments of the rate of one block, which decide how much the rates of filters vary from set to
-/// set.
+/// Moments of the false positive rate of one block, which decide how much the rates of whole
+/// filters vary from set to set. For the variance and the third moment, the rate that a straight
+/// line predicts from the number of elements in the block is subtracted.
 pub(crate) struct RateMoments {
-    /// The mean over blocks and sets.
+    /// The mean of the rate.
     pub(crate) mean: f64,
-    /// The variance of that part of the rate which the number of elements in the block doesn't
-    /// explain.
+    /// The mean square of its distance from the line.
     pub(crate) variance: f64,
-    /// The third central moment of the same part.
+    /// The mean cube of its distance from the line.
     pub(crate) third: f64,
 }
 
 /// Returns how the false positive rate of one block varies, as far as this makes the rate of the
-/// whole filter vary: mean, variance and third central moment. The filter is of layout `blocked` or
-/// `parquet`, has many blocks, and a given number of elements, `load` per block on average.
+/// whole filter vary. The filter is of layout `blocked` or `parquet`, and has many blocks, with
+/// `load` elements per block on average.
 ///
-/// A block has J elements, J ~ Poisson(load), and a rate Y, which grows with J. But all blocks
-/// together have a given number of elements: if one has more, others have fewer, and the part of Y
-/// that is linear in J cancels out over the filter. What is left is the residual of the regression
-/// of Y on J, which is Y - mean - slope · (J - load), with slope = Cov(Y, J) / Var(J) and Var(J) =
-/// load (L. Holst, "Two conditional limit theorems with applications", Annals of Statistics 7,
-/// 1979).
+/// A block with more elements has a higher rate. But the filter as a whole has a given number of
+/// elements, so other blocks have fewer, and this evens out. Therefore a straight line is fitted
+/// that predicts the rate of a block from the number of its elements, by linear regression. Only
+/// distances from this line count: the module's page has the source.
 pub(crate) fn rate_moments(layout: Layout, num_hashes: u32, load: f64) -> RateMoments {
-    // E[Y^i] of a block with j elements.
-    let moment = |i: u32, j: usize| moment_of_block_rate(layout, num_hashes, i, j);
-    let mean = poisson_mean(load, &mut |j| moment(1, j));
-    let covariance = poisson_mean(load, &mut |j| moment(1, j) * (j as f64 - load));
-    let slope = covariance / load;
+    let rate_with = |elements: usize| BlockRate { layout, num_hashes, elements };
 
-    // The residual is Y - c, where c is the rate that the regression explains for j elements. By
-    // the binomial theorem its moments given j are E[Y²] - 2c E[Y] + c² and E[Y³] - 3c E[Y²] + 3c²
-    // E[Y] - c³. Their means over j are the moments wanted.
-    let explained = |j: usize| mean + slope * (j as f64 - load);
-    let variance = poisson_mean(load, &mut |j| {
-        let c = explained(j);
-        moment(2, j) - 2.0 * c * moment(1, j) + c * c
+    // The number of elements in a block is Poisson-distributed, so its variance is `load`, too.
+    let mean = poisson_mean(load, &mut |elements| rate_with(elements).moment(1));
+    let covariance = poisson_mean(load, &mut |elements| {
+        rate_with(elements).moment(1) * (elements as f64 - load)
     });
-    let third = poisson_mean(load, &mut |j| {
-        let c = explained(j);
-        moment(3, j) - 3.0 * c * moment(2, j) + 3.0 * c * c * moment(1, j) - c * c * c
+    let slope = covariance / load;
+    let predicted = |elements: usize| mean + slope * (elements as f64 - load);
+
+    let variance = poisson_mean(load, &mut |elements| {
+        rate_with(elements).second_moment_about(predicted(elements))
+    });
+    let third = poisson_mean(load, &mut |elements| {
+        rate_with(elements).third_moment_about(predicted(elements))
     });
 
     // Differences of nearly equal floats may be a little below 0.
     RateMoments { mean, variance: variance.max(0.0), third: third.max(0.0) }
 }
 
-/// Returns the mean of a power of the false positive rate of one block, rate^power, over all sets
-/// of `elements` elements that the block may have: which bits these set depends on their hashes,
-/// which are random. The block is one of a `blocked` or `parquet` filter.
-fn moment_of_block_rate(layout: Layout, num_hashes: u32, power: u32, elements: usize) -> f64 {
-    if layout == Layout::Parquet {
-        // An element sets one bit in each of eight words, and an absent one is probed at one bit in
-        // each. So the rate is the product of the shares of set bits of the words, which are
-        // independent, and the mean of its power is the product of eight equal means.
-        let power_of_word = FillPower { cells: PARQUET_WORD_BITS, throws_per_element: 1, power };
-        let moment_of_word =
-            BlockMoments::with_cached(power_of_word, |moments| moments.of_block_with(elements));
-        return moment_of_word.powi(PARQUET_WORDS);
+/// The false positive rate Y of one block of a `blocked` or `parquet` filter that has a given
+/// number of elements. Which bits the elements set depends on their hashes, which are random, so Y
+/// is a random number.
+#[derive(Clone, Copy)]
+struct BlockRate {
+    layout: Layout,
+    num_hashes: u32,
+    elements: usize,
+}
+
+impl BlockRate {
+    /// Returns E[Y^power], the mean of a power of the rate over all sets of so many elements.
+    fn moment(self, power: u32) -> f64 {
+        if self.layout == Layout::Parquet {
+            // An element sets one bit in each of eight words, and an absent one is probed at one
+            // bit in each. So the rate is the product of the shares of set bits of the words, which
+            // are independent, and the mean of its power is the product of eight equal means.
+            let fill_power = FillPower { cells: PARQUET_WORD_BITS, throws_per_element: 1, power };
+            return mean_fill_power(fill_power, self.elements).powi(PARQUET_WORDS);
+        }
+
+        // An absent element is probed at k bits. So the rate is the k-th power of the share of set
+        // bits, and its power is a power of that share, too.
+        let fill_power = FillPower {
+            cells: BLOCKED_BITS,
+            throws_per_element: self.num_hashes,
+            power: power * self.num_hashes,
+        };
+        mean_fill_power(fill_power, self.elements)
     }
 
-    // An absent element is probed at k bits. So the rate is the k-th power of the share of set
-    // bits, and its power is a power of that share, too.
-    let power_of_block = FillPower {
-        cells: BLOCKED_BITS,
-        throws_per_element: num_hashes,
-        power: power * num_hashes,
-    };
-    BlockMoments::with_cached(power_of_block, |moments| moments.of_block_with(elements))
+    /// Returns E[(Y - c)²], the mean square of the distance of the rate from `c`. It is computed as
+    /// E[Y²] - 2c E[Y] + c².
+    fn second_moment_about(self, c: f64) -> f64 {
+        self.moment(2) - 2.0 * c * self.moment(1) + c * c
+    }
+
+    /// Returns E[(Y - c)³], the mean cube of the distance of the rate from `c`. It is computed as
+    /// E[Y³] - 3c E[Y²] + 3c² E[Y] - c³.
+    fn third_moment_about(self, c: f64) -> f64 {
+        self.moment(3) - 3.0 * c * self.moment(2) + 3.0 * c * c * self.moment(1) - c * c * c
+    }
+}
+
+/// Returns the mean of a power of the share of set bits of one block that has this number of
+/// elements.
+fn mean_fill_power(fill_power: FillPower, elements: usize) -> f64 {
+    BlockMoments::with_cached(fill_power, |moments| moments.of_block_with(elements))
 }
 
 /// Returns the false positive rate of a block of layout `parquet` that has this number of elements:
@@ -271,6 +322,7 @@ struct FillPower {
     cells: u32,
     /// How many bits an element sets, some of which may be the same.
     throws_per_element: u32,
+    /// At least 1.
     power: u32,
 }
 
@@ -294,30 +346,43 @@ struct BlockMoments {
 }
 
 impl BlockMoments {
-    /// Calls `work` with the means of a power of a block's fill, which it can ask for by the number
-    /// of elements in the block. Returns what `work` returns.
+    /// Calls `work` with the means of a power of a block's *fill*, and returns what it returns. The
+    /// fill of a block, a small Bloom filter, is the share of its bits that are set. It depends on
+    /// the hashes of the elements, which are random. `work` asks for the mean by the number of
+    /// elements: [`BlockMoments::of_block_with`].
     ///
-    /// The means take long to compute, so they stay cached for the thread. `work` must not call
-    /// this function, as the cache is borrowed meanwhile.
+    /// Example: an absent element is probed at k bits, so the mean of fill^k is the false positive
+    /// rate of the block.
+    ///
+    /// `fill_power` says which power it is, and what the block is like. Means take long to compute,
+    /// so those that any call has computed stay cached for the thread. `work` must not call this
+    /// function, as the cache is borrowed meanwhile.
     fn with_cached<T>(fill_power: FillPower, work: impl FnOnce(&mut BlockMoments) -> T) -> T {
         thread_local! {
-            /// The moments used last come first: they are usually needed again at once.
+            /// The first item is the one that was used last: it is usually needed again at once.
+            /// The others are in no order.
             static CACHE: RefCell<List<BlockMoments>> = const { RefCell::new(List::new()) };
         }
         CACHE.with_borrow_mut(|cache| {
-            let cached = cache.iter().position(|moments| moments.fill_power == fill_power);
-            let place = cached.unwrap_or_else(|| {
-                cache.push(BlockMoments {
-                    fill_power,
-                    // Without elements no cell is hit.
-                    moments: List::from([0.0]),
-                    chain: OccupancyChain::new(fill_power.cells as usize),
-                });
+            let index_if_cached = cache.iter().position(|means| means.fill_power == fill_power);
+            let index = index_if_cached.unwrap_or_else(|| {
+                cache.push(BlockMoments::without_elements(fill_power));
                 cache.len() - 1
             });
-            cache.swap(0, place);
+            cache.swap(0, index);
             work(&mut cache[0])
         })
+    }
+
+    /// Returns the means of a power of a block's fill, of which only that of a block without
+    /// elements has been computed.
+    fn without_elements(fill_power: FillPower) -> BlockMoments {
+        BlockMoments {
+            fill_power,
+            // Without elements no bit is set, and any power of 0 from the first on is 0.
+            moments: List::from([0.0]),
+            chain: OccupancyChain::new(fill_power.cells as usize),
+        }
     }
 
     /// Returns the mean for a block with this number of elements: of the share of its bits that are
@@ -405,7 +470,7 @@ impl OccupancyChain {
     }
 }
 
-/// The mean and the variance of the share of cells that are hit.
+/// The mean and the variance of a share from 0 to 1: the share of bits of a filter that are set.
 pub(crate) struct FillMoments {
     pub(crate) mean: f64,
     pub(crate) variance: f64,
@@ -415,36 +480,71 @@ pub(crate) struct FillMoments {
 /// after `throws` times one of them was chosen at random and set. `cells` must be large: terms of
 /// 1/cells² are left out.
 ///
-/// With m bits and a = throws/m, a bit stays clear with probability q = (1 - 1/m)^throws. The share
-/// of set bits is 1 - q on average. Its variance is equal to the variance of the share of clear
-/// bits. Two given bits stay clear with probability (1 - 2/m)^throws, about q² (1 - a/m).
+/// A bit stays clear with probability q = (1 - 1/cells)^throws, so the mean is 1 - q. With a =
+/// throws/cells, the variance is q (1 - (1 + a) q) / cells, which is derived on the module's page.
 ///
-/// The square of the share of clear bits is the chance that two bits chosen at random are clear. In
-/// one of m cases they are the same bit, so this is q/m + (1 - 1/m) q² (1 - a/m) on average. Less
-/// the square of the mean, q², that is the variance: q (1 - (1 + a) q) / m, up to terms of 1/m².
+/// Example: of 1,000,000 bits, half are set by 693,147 throws, with a standard deviation of 277
+/// bits. The variance is 0.5 · (1 - 1.693 · 0.5) / 1,000,000 = 7.7e-8, and its root 0.000277.
 pub(crate) fn fill_moments(cells: u64, throws: f64) -> FillMoments {
-    let m = cells as f64;
-    let load = throws / m;
-    if load < SPARSE_LOAD {
-        // The formulas below would subtract floats that are nearly equal. With q = e^(-a), these
-        // are the first terms of their series in a.
-        return FillMoments {
-            mean: load - load * load / 2.0,
-            variance: load * load * (0.5 - load / 3.0) / m,
-        };
+    let cells = cells as f64;
+    let throws_per_cell = throws / cells;
+    if throws_per_cell < SPARSE_LOAD {
+        // The formulas below would subtract floats that are nearly equal.
+        return sparse_fill_moments(cells, throws_per_cell);
     }
 
-    let not_hit = (throws * (-1.0 / m).ln_1p()).exp();
-    let variance = not_hit * (1.0 - (1.0 + load) * not_hit) / m;
-    FillMoments { mean: 1.0 - not_hit, variance: variance.max(0.0) }
+    let share_clear = (throws * (-1.0 / cells).ln_1p()).exp();
+    let variance = share_clear * (1.0 - (1.0 + throws_per_cell) * share_clear) / cells;
+    // A variance near 0 may be a little below it by rounding.
+    FillMoments { mean: 1.0 - share_clear, variance: variance.max(0.0) }
+}
+
+/// Returns what [`fill_moments`] returns if there are few throws: fewer than [`SPARSE_LOAD`] for
+/// each of the `cells` bits.
+///
+/// Nearly every throw sets another bit. Each pair of throws hits the same bit with probability
+/// 1/cells, so about throws²/2 / cells throws are repeated. With a = throws/cells, the share of set
+/// bits is a less the share of repeated throws, which is a²/2 on average.
+///
+/// The number of repeated throws is nearly Poisson-distributed. So its variance is its mean,
+/// a²/2 · cells, and the variance of the share is that divided by cells²: a²/2 / cells.
+fn sparse_fill_moments(cells: f64, throws_per_cell: f64) -> FillMoments {
+    let a = throws_per_cell;
+    FillMoments {
+        mean: a - a * a / 2.0,
+        // The term a/3 lowers the variance by less than one part in 100,000.
+        variance: a * a * (0.5 - a / 3.0) / cells,
+    }
+}
+
+impl FillMoments {
+    /// Returns E[F^k], where F is a share with this mean μ and this variance, and k is `power`. F
+    /// must be nearly normally distributed, and its standard deviation much smaller than μ.
+    ///
+    /// With F = μ (1 + d) and v = variance/μ², the deviation d has E[d²] = v and E[d⁴] = 3v², as
+    /// normal variables have, and E[d] = E[d³] = 0. So by the binomial theorem
+    ///
+    /// ```text
+    /// E[F^k] = μ^k · E[(1 + d)^k] = μ^k · (1 + C(k, 2) v + C(k, 4) 3v² + …)
+    /// ```
+    ///
+    /// The other terms, from v³ on, are left out.
+    fn mean_power_of_normal(&self, power: u32) -> f64 {
+        let v = self.variance / (self.mean * self.mean);
+        let pairs = binomial_coefficient(power, 2);
+        let fours = binomial_coefficient(power, 4);
+        self.mean.powi(power as i32) * (1.0 + pairs * v + 3.0 * fours * v * v)
+    }
 }
 
 /// Returns the false positive rate of a `classic` filter of `bits` bits with `elements` distinct
-/// elements: the mean of F^k, where F is the share of bits that are set, and k the number of
-/// hashes.
+/// elements: the probability that all `num_hashes` bits are set at which an absent element is
+/// probed. By rounding it may be a little above 1.
 ///
-/// For a few bits it is exact, by the probability of each number of set bits. For many bits that
-/// takes too long, and mean and variance of F are enough.
+/// With k hashes this is the mean of F^k, where F is the share of bits that are set; it varies with
+/// the hashes of the elements. In a filter of few bits, the mean is computed from the probability
+/// of each number of set bits. For more bits that takes too long, but F is nearly normally
+/// distributed then, so its mean and variance are enough.
 fn classic_rate(num_hashes: u32, bits: u64, elements: f64) -> f64 {
     let throws = elements * f64::from(num_hashes);
     if bits <= MOST_CELLS_OF_CHAIN {
@@ -454,15 +554,7 @@ fn classic_rate(num_hashes: u32, bits: u64, elements: f64) -> f64 {
         }
         return chain.moment(num_hashes);
     }
-
-    // F is nearly normal. With mean μ and v = Var/μ², the deviation d = F/μ - 1 has E[d²] = v and
-    // E[d⁴] = 3v², and its odd moments are 0. So E[F^k] = μ^k · E[(1 + d)^k], where the binomial
-    // theorem gives E[(1 + d)^k] = 1 + C(k, 2) v + 3 C(k, 4) v² + ….
-    let FillMoments { mean, variance } = fill_moments(bits, throws);
-    let v = variance / (mean * mean);
-    let pairs = binomial_coefficient(num_hashes, 2);
-    let fours = binomial_coefficient(num_hashes, 4);
-    mean.powi(num_hashes as i32) * (1.0 + pairs * v + 3.0 * fours * v * v)
+    fill_moments(bits, throws).mean_power_of_normal(num_hashes)
 }
 
 /// Returns how many ways there are to choose `i` of `n` items.

@@ -93,17 +93,26 @@ pub fn best_row(layout: Layout, max_fpr: f64) -> Option<SizingRow> {
 ///
 /// Fails with [`InvalidParameter::Rate`] if filters of this layout can't have the rate.
 pub fn best_practice(layout: Layout, max_fpr: f64) -> Result<BestPractice> {
-    let row = best_row(layout, max_fpr)
-        .filter(|_| is_possible_fpr(layout, max_fpr))
-        .ok_or(InvalidParameter::Rate { fpr: max_fpr, layout })?;
+    let impossible_rate = || InvalidParameter::Rate { fpr: max_fpr, layout };
+    if !is_possible_fpr(layout, max_fpr) {
+        return Err(impossible_rate().into());
+    }
+    let row = best_row(layout, max_fpr).ok_or_else(impossible_rate)?;
 
-    let prefers_two_hashes = layout == Layout::Classic && row.bits == 2;
-    let two_hashes = row.cells().nth(1).filter(|_| prefers_two_hashes);
-    let best_cell = two_hashes
-        .into_iter()
-        .chain(row.cells())
-        .find(|cell| cell.fpr <= max_fpr)
+    let meets_rate = |cell: &SizingCell| cell.fpr <= max_fpr;
+    let mut best_cell = row
+        .cells()
+        .find(meets_rate)
         .expect("the row was chosen because a cell meets the rate");
+    // In this case, ClickHouse's table prefers two hashes to one.
+    if layout == Layout::Classic
+        && row.bits == 2
+        && let Some(two_hashes) = row.cells().find(|cell| cell.num_hashes == 2)
+        && meets_rate(&two_hashes)
+    {
+        best_cell = two_hashes;
+    }
+
     Ok(BestPractice {
         bits: row.bits,
         num_hashes: best_cell.num_hashes,

@@ -259,35 +259,45 @@ impl<M: MergeMemory> MergedFilters<M> {
     /// Adds a filter to an intersection: removes the elements that it doesn't have from those that
     /// all filters before have.
     ///
-    /// A filter is dense (bits) or sparse (a list of the elements' hashes). While all filters are
-    /// dense, the intersection has bits for each size of filters. From the first list on, it is one
-    /// list for all sizes, of the hashes that all filters have.
+    /// A filter is *dense* (bits) or *sparse* (a list of the elements' hashes). So the intersection
+    /// has one of two forms:
+    ///
+    /// - As long as all filters are dense, it is dense as well. It has bits for each size of
+    ///   filters, that is, for each number of blocks.
+    /// - From the first sparse filter on, it is sparse. `self.common` is the list of the hashes
+    ///   that all filters have, whatever their sizes.
     fn intersect(&mut self, memory: &mut M, view: &View<'_>) {
-        if let Some(common) = &mut self.common {
-            retain(common, |hash| contains(view, hash));
-            self.note_size(&view.header);
-            return;
-        }
-        match view.body {
-            Body::Sparse(list) => {
+        match (&mut self.common, view.body) {
+            (Some(common), _) => {
+                retain(common, |hash| contains(view, hash));
+                self.note_size(&view.header);
+            }
+            (None, Body::Sparse(list)) => {
+                // This is the first sparse filter.
                 self.common = Some(self.take_common_hashes(memory, list));
                 self.note_size(&view.header);
             }
-            Body::Dense(bits) => {
-                let blocks = view.header.blocks;
-                let size = self.find_or_insert(blocks, || MergedSize::of_filter(memory, view));
-                if let Some(size) = size {
-                    size.add_header(&view.header);
-                    and_bytes(size.bits_mut(memory), bits);
-                }
-            }
+            (None, Body::Dense(bits)) => self.intersect_bits(memory, view, bits),
         }
     }
 
-    /// Returns those hashes of `list` that all filters before have, when the first filter that is a
-    /// list is added to an intersection of dense filters. The caller must keep them as
-    /// `self.common`, which is the whole intersection from then on. The bits of the filters before
-    /// aren't needed any more, and are freed.
+    /// Adds a dense filter to an intersection of dense filters. `bits` are the bits of `view`: they
+    /// are ANDed to those of the filters before that have the same size. If there are none, the
+    /// filter is copied.
+    fn intersect_bits(&mut self, memory: &mut M, view: &View<'_>, bits: &[u8]) {
+        let blocks = view.header.blocks;
+        let filters_before = self.find_or_insert(blocks, || MergedSize::of_filter(memory, view));
+        // `None` if this filter is the first of its size, and has been copied.
+        if let Some(merged) = filters_before {
+            merged.add_header(&view.header);
+            and_bytes(merged.bits_mut(memory), bits);
+        }
+    }
+
+    /// Intersects a list of hashes with all dense filters that were given so far: returns those
+    /// hashes that each of these filters has, and frees the filters' bits. `list` is the first
+    /// sparse filter that is given. The caller must keep the result as `self.common`, which has all
+    /// elements of the intersection from then on.
     fn take_common_hashes(&mut self, memory: &mut M, list: &[[u8; 8]]) -> M::List<u64> {
         let mut common = list_in(memory, sparse::hashes_in(list));
         for size in self.sizes.iter_mut() {
@@ -295,8 +305,9 @@ impl<M: MergeMemory> MergedFilters<M> {
             let filter = View { header, body: Body::Dense(size.bits_mut(memory)) };
             retain(&mut common, |hash| contains(&filter, hash));
 
-            let elements = mem::replace(&mut size.elements, MergedElements::Elsewhere);
-            if let MergedElements::Bits(bits) = elements {
+            // The elements are in `common` from now on, and the size has only its header.
+            let old_elements = mem::replace(&mut size.elements, MergedElements::Elsewhere);
+            if let MergedElements::Bits(bits) = old_elements {
                 memory.free(bits);
             }
         }

@@ -139,27 +139,32 @@ impl<'a> PartialMerge<'a> {
         }
     }
 
-    /// Checks that a filter may come next in the partial state of an intersection. Either all
-    /// filters of such a state have bits, or all are lists of hashes. Of lists only the last one
-    /// has hashes, which all filters have in common; the others are empty, and say only which sizes
-    /// the filters had. An empty filter of no size may come first in both cases.
+    /// Checks that a filter may come next in the partial state of an intersection. Such a state has
+    /// one of two forms:
+    ///
+    /// - all filters have bits;
+    /// - all filters are lists of hashes. Only the last one has hashes, which all merged filters
+    ///   have in common. The others are empty, and say only which sizes the merged filters had.
+    ///
+    /// A filter of no size is an empty list. So if one comes first, all others must be lists, too.
     ///
     /// Fails if the filter before is of the other form, or if the filter is a list with hashes and
     /// isn't the last one.
     fn check_intersection(&self, filter: &View<'_>, is_last: bool) -> Result<()> {
-        if filter.header.is_unsized() {
-            return Ok(());
-        }
+        let wrong_form = || Err(damaged("an intersection of bits and hashes"));
+
         let is_list = |filter: &View<'_>| matches!(filter.body, Body::Sparse(_));
-        let is_like_previous = match self.filters.last() {
-            Some(previous) => is_list(previous) == is_list(filter),
-            None => true,
-        };
-        let may_have_elements = is_last || !is_list(filter);
+        if let Some(previous) = self.filters.last()
+            && is_list(previous) != is_list(filter)
+        {
+            return wrong_form();
+        }
+
         let is_empty_list = matches!(filter.body, Body::Sparse([]));
-        require(is_like_previous && (may_have_elements || is_empty_list), || {
-            "an intersection of bits and hashes".into()
-        })
+        if is_list(filter) && !is_empty_list && !is_last {
+            return wrong_form();
+        }
+        Ok(())
     }
 }
 
